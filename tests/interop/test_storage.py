@@ -227,3 +227,76 @@ def test_previews_see_contiguous_datasets(raddle, tmp_path):
     assert blocks
     for block in blocks:
         assert (tmp_path / "plain" / block).read_bytes() == (tmp_path / "contiguous" / block).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["-c", "keep", "--for", "keep"], ["--contiguous"], ["--extendible", "-c", "none"], ["--empty", "compact"], ["--chunk", "100rows"]],
+    ids=" ".join,
+)
+def test_columns_of_rank_2_get_rank_1(raddle, events, tmp_path, options):
+    path, output = events[2], tmp_path / "out.h5"
+    with h5py.File(path, "r+") as file:
+        # Chunks that reach beyond the second dimension, values of variable length, and what keeps both dimensions.
+        file.create_dataset("wider", data=np.arange(300)[:, None], chunks=(50, 4), maxshape=(None, None), compression="gzip")
+        file.create_dataset("words", data=np.array([f"wört {n}" for n in range(70)], object)[:, None], dtype=h5py.string_dtype())
+        file["labelled"] = np.arange(50)[:, None]
+        file["labelled"].dims[0].label = "row"
+        file["axis"] = np.arange(50.0)
+        file["axis"].make_scale()
+        file["scaled"] = np.arange(50)[:, None]
+        file["scaled"].dims[0].attach_scale(file["axis"])
+        file["row"] = np.arange(50)[None]
+        file["cube"] = np.arange(50)[:, None, None]
+        file["of"] = np.array([file["wider"].ref], dtype=h5py.ref_dtype)
+    raddle("rechunk", path, "-o", output, "--rank-1", *options)
+    raddle("verify", output)
+    raddle("verify", output, "--against", path)
+    both = {"labelled", "scaled", "row", "cube", "maps/pixels"}
+    with h5py.File(path) as old, h5py.File(output) as new:
+        flat = 0
+        for name, dataset in visit_datasets(old):
+            found = new[name]
+            if name in both or dataset.ndim == 1:
+                assert found.shape == dataset.shape, name
+            else:
+                assert found.shape == dataset.shape[:1] and len(found.maxshape) == 1, name
+                flat += 1
+            if name != "of":
+                np.testing.assert_array_equal(found[()].reshape(dataset.shape), dataset[()], err_msg=name)
+            assert dict(found.attrs).keys() == dict(dataset.attrs).keys()
+        assert flat > 15 and new[new["of"][0]] == new["wider"]
+        assert list(new["scaled"].dims[0].keys()) == list(old["scaled"].dims[0].keys())
+    # Once more: nothing is left to change, and both are still known to hold the same.
+    again = tmp_path / "again.h5"
+    raddle("rechunk", output, "-o", again)
+    raddle("verify", again, "--against", output)
+    raddle("verify", again, "--against", path)
+    with h5py.File(output, "r+") as file:
+        file["spill/evt"][17] += 1
+    told = raddle("verify", output, "--against", path, expect=8).stdout
+    assert "/spill/evt" in told and "row 17" in told, told
+    assert "/spill/evt" in raddle("verify", output, expect=8).stdout
+
+
+def test_region_references_need_both_dimensions(raddle, tmp_path):
+    path, output = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(20)[:, None]
+        regions = file.create_dataset("marks", (1,), h5py.regionref_dtype)
+        regions[0] = file["x"].regionref[2:5]
+    told = raddle("rechunk", path, "-o", output, "--rank-1", expect=3).stderr
+    assert "/marks" in told and "--rank-1" in told and not output.exists(), told
+
+
+def test_a_file_of_rank_1_takes_no_rows_of_rank_2(raddle, events, tmp_path):
+    output = tmp_path / "out.h5"
+    raddle("rechunk", events[0], "-o", output, "--rank-1", "--extendible")
+    told = raddle("append", output, events[1], expect=3).stderr
+    assert "rank" in told, told
+    second = tmp_path / "second.h5"
+    raddle("rechunk", events[1], "-o", second, "--rank-1")
+    raddle("append", output, second)
+    with h5py.File(output) as file, h5py.File(events[0]) as one, h5py.File(events[1]) as other:
+        np.testing.assert_array_equal(file["spill/evt"], np.concatenate([one["spill/evt"], other["spill/evt"]])[:, 0])
+    raddle("verify", output)

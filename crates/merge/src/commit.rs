@@ -259,7 +259,7 @@ impl<'p> Committer<'p> {
                 dataset.expect_chunks((claims.len() - self.at.inserted) as u64)?;
                 while let Some(claim) = claims.get(self.at.inserted) {
                     let origin = tiles.tile_origin(claim.tile.index);
-                    dataset.insert(&origin, claim.address, claim.len_bytes, claim.filter_mask)?;
+                    dataset.insert(&origin[..planned.rank()], claim.address, claim.len_bytes, claim.filter_mask)?;
                     self.at.inserted += 1;
                 }
             }

@@ -143,6 +143,8 @@ pub struct MergeOptions {
     pub empty: Empty,
     /// Which datasets are extendible along axis 0.
     pub extendible: Extendible,
+    /// Datasets of N x 1 elements become datasets of N elements, unless they have dimension scales or labels.
+    pub rank_1: bool,
     /// Compression.
     pub compress: Compress,
     /// What goes before it.
@@ -203,6 +205,7 @@ impl MergeOptions {
             contiguous: Contiguous::default(),
             empty: Empty::default(),
             extendible: Extendible::default(),
+            rank_1: false,
             compress: Compress::default(),
             shuffle: Shuffle::default(),
             compat: Compat::default(),

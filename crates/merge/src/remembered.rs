@@ -61,6 +61,8 @@ pub struct Decisions {
     pub keep: Vec<String>,
     /// Columns that repeat an attribute of each input.
     pub add_column: Vec<AddedColumn>,
+    /// Datasets of N x 1 elements become datasets of N.
+    pub rank_1: bool,
     /// What conventions and rules leave to the user.
     #[serde(flatten)]
     pub conventions: ConventionOptions,
@@ -88,6 +90,7 @@ impl Decisions {
             exclude,
             keep,
             add_column: join.add_columns.clone(),
+            rank_1: options.rank_1,
             conventions: options.conventions.clone(),
         }
     }
@@ -99,6 +102,7 @@ impl Decisions {
     fn apply(self, options: &mut MergeOptions) -> Result<()> {
         (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
         options.join.add_columns = self.add_column;
+        options.rank_1 = self.rank_1;
         options.selection = options.selection.with_patterns(&self.include, &self.exclude, &self.keep)?;
         options.conventions = self.conventions;
         Ok(())

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// The attribute of a dataset.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
+/// The attribute of a dataset with a text per axis.
+pub(crate) const DIMENSION_LABELS: &str = "DIMENSION_LABELS";
 /// The attribute of a scale.
 pub(crate) const REFERENCE_LIST: &str = "REFERENCE_LIST";
 

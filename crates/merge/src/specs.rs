@@ -52,11 +52,11 @@ pub fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec 
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
     DatasetSpec {
         datatype: type_ref(&scanned.model().datatype.class, scanned.committed.as_ref()),
-        dataspace: Dataspace::Simple { dims: planned.dims.clone(), max_dims: planned.max_dims.clone() },
+        dataspace: Dataspace::Simple { dims: planned.file_dims().to_vec(), max_dims: planned.file_max_dims().to_vec() },
         layout: match &planned.storage {
             Storage::Compact => OutputLayout::Compact,
             Storage::Contiguous => OutputLayout::Contiguous,
-            Storage::Chunked(chunk_shape) => OutputLayout::Chunked { chunk_shape: chunk_shape.clone() },
+            Storage::Chunked(shape) => OutputLayout::Chunked { chunk_shape: shape[..planned.rank()].to_vec() },
             Storage::Virtual => OutputLayout::Virtual(mappings(plan, &entry.path, column)),
         },
         filters: planned.filters.clone(),

@@ -12,7 +12,7 @@ use crate::keys::MadeSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
 use crate::memory::ReaderMemory;
-use crate::options::{Compress, Extendible, MergeOptions, Shuffle, Watch};
+use crate::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle, Watch};
 use crate::plan::{MergePlan, Route, plan_among};
 use crate::ranks::{agree, share_by_cost};
 use crate::remembered::{Contradiction, recall};
@@ -168,6 +168,9 @@ pub(crate) fn plan_file_among(
         skip_bad: false,
         made: Vec::new(),
         extendible: Extendible::Never,
+        contiguous: Contiguous::default(),
+        empty: Empty::default(),
+        rank_1: false,
         link: Link::No,
         conventions: ConventionOptions { convention: Some(Choice::None), ..ConventionOptions::default() },
         join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
@@ -297,7 +300,8 @@ impl<'p> Comparison<'p> {
     fn columns(&mut self, left: u32, right: u32) {
         let (a, b) = (&self.expected.schema.columns[left as usize], &self.found.schema.columns[right as usize]);
         let path = self.expected.schema.column_path(left);
-        let (dims, other_dims) = (&self.expected.columns[left as usize].dims, &self.found.columns[right as usize].dims);
+        let dims = self.expected.columns[left as usize].file_dims();
+        let other_dims = self.found.columns[right as usize].file_dims();
         let class = |column: &Column| describe(&column.model().datatype.class);
         if a.model().datatype != b.model().datatype {
             self.mismatch(path, format!("datatype is {} instead of {}", class(b), class(a)));
@@ -370,7 +374,7 @@ impl<'p> Comparison<'p> {
         };
         parallel::for_each(blocks, jobs, watch.cancel, comparer, |comparer, block| {
             let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
-            let outcome = comparer.compare(expected, block)?;
+            let outcome = comparer.compare(expected, found, block)?;
             compared.fetch_add(block.len_bytes, Ordering::Relaxed);
             let bytes = 2 * block.len_bytes;
             watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
@@ -439,10 +443,12 @@ struct BlockComparer<'p> {
 }
 
 impl BlockComparer<'_> {
-    fn compare(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
+    fn compare(&mut self, plan: &MergePlan, found: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
         match block.form {
             Form::Values => {}
-            Form::FileLocal => return self.compare_file_local(plan, block),
+            Form::FileLocal => {
+                return self.compare_file_local(plan, &found.columns[block.right as usize].dims, block);
+            }
             Form::Stored => return self.compare_stored(plan, block),
         }
         self.left.resize(block.len_bytes as usize, 0);
@@ -454,12 +460,12 @@ impl BlockComparer<'_> {
         Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
     }
 
-    fn compare_file_local(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
-        let dims = plan.columns[block.left as usize].dims.clone();
+    /// `dims` are those of the output.
+    fn compare_file_local(&mut self, plan: &MergePlan, dims: &[u64], block: &Block) -> Result<Option<Mismatch>> {
         let found = &mut self.found;
         let mut mismatch = None;
         self.expected.for_each_canonical_block(block.left, u64::MAX, &mut |row, rows, canonical| {
-            if mismatch.is_none() && found.canonical_rows(block.right, 0, row, rows, &dims)? != canonical {
+            if mismatch.is_none() && found.canonical_rows(block.right, 0, row, rows, dims)? != canonical {
                 mismatch = Some(value_mismatch(plan, block.left, row));
             }
             Ok(())
@@ -479,7 +485,8 @@ impl BlockComparer<'_> {
             self.right.clear();
             let origin = tiles.tile_origin(tile);
             let expected = self.expected.stored_chunk(block.left, piece.input, &piece.source.start, &mut self.left)?;
-            let found = self.found.stored_chunk(block.right, 0, &origin, &mut self.right)?;
+            let origin = &origin[..plan.columns[block.left as usize].rank()];
+            let found = self.found.stored_chunk(block.right, 0, origin, &mut self.right)?;
             if expected != found || self.left != self.right {
                 return Ok(Some(value_mismatch(plan, block.left, origin[0])));
             }

@@ -26,6 +26,11 @@ pub struct RechunkArgs {
     io: IoArgs,
     #[command(flatten)]
     layout: LayoutArgs,
+    /// Give datasets of N x 1 elements one dimension, of N elements
+    ///
+    /// Datasets with dimension scales or labels keep both dimensions. verify --against knows of it.
+    #[arg(long, help_heading = "Layout")]
+    rank_1: bool,
     #[command(flatten)]
     preview: PreviewArgs,
     #[command(flatten)]
@@ -36,7 +41,8 @@ const EXAMPLES: &str = "\
 Examples:
   raddle rechunk old.h5 -o new.h5                       chunks for reading by events
   raddle rechunk old.h5 -o new.h5 --for scan -c small   large chunks, smallest size
-  raddle rechunk old.h5 -o new.h5 --chunk 128x1024      this shape for every two-dimensional dataset";
+  raddle rechunk old.h5 -o new.h5 --chunk 128x1024      this shape for every two-dimensional dataset
+  raddle rechunk old.h5 -o new.h5 --rank-1              columns of N x 1 elements as N elements";
 
 /// Collective. Rewrites the file.
 pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
@@ -44,6 +50,7 @@ pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
     arguments.output.apply(&mut options);
     arguments.stripes.apply(&mut options);
     arguments.layout.apply(&mut options)?;
+    options.rank_1 = arguments.rank_1;
     arguments.running.apply_among(team, &mut options);
     let inputs = vec![arguments.input.clone()];
     let (io, preview) = (&arguments.io, &arguments.preview);

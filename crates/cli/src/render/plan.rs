@@ -398,17 +398,14 @@ fn datasets(plan: &MergePlan) -> Vec<Dataset> {
             Dataset {
                 path: display_path(plan.schema.column_path(index as u32)),
                 datatype: describe(class),
-                dims: planned.dims.clone(),
+                dims: planned.file_dims().to_vec(),
                 storage: match planned.storage {
                     Storage::Compact => "compact",
                     Storage::Contiguous => "contiguous",
                     Storage::Chunked(_) => "chunked",
                     Storage::Virtual => "virtual",
                 },
-                chunk_shape: match &planned.storage {
-                    Storage::Chunked(shape) => Some(shape.clone()),
-                    _ => None,
-                },
+                chunk_shape: planned.file_chunk_shape().map(<[u64]>::to_vec),
                 filters: planned.filters.iter().map(|filter| filter.id).collect(),
                 route: match planned.route {
                     Route::Empty => "empty",

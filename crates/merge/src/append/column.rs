@@ -52,6 +52,7 @@ impl Planner<'_> {
         let mut planned = ColumnPlan {
             dims,
             max_dims,
+            is_flat: false,
             storage,
             filters: model.filters.clone(),
             skipped_filters: 0,

@@ -150,9 +150,9 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
                 }
                 sizes
             };
-            dims = with_rows(&planned.dims, false);
+            dims = with_rows(planned.file_dims(), false);
             // Axis 0 has no end, or ends where it does.
-            max_dims = with_rows(&planned.max_dims, planned.max_dims.first() == Some(&u64::MAX));
+            max_dims = with_rows(planned.file_max_dims(), planned.max_dims.first() == Some(&u64::MAX));
             Kind::Column {
                 class: &model.datatype.class,
                 committed: &scanned.committed,

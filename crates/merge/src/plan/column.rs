@@ -4,6 +4,7 @@
 //! Invariant: chunks are moved as stored only where every one of them is a chunk of the output.
 
 use super::filters::{self, library_filters};
+use super::flat::can_be_flat;
 use super::growable::Growable;
 use super::{ColumnPlan, Route, Storage};
 use crate::error::{MergeError, Result};
@@ -11,7 +12,7 @@ use crate::fill_pattern::FillPattern;
 use crate::layout::{LayoutPolicy, Shape, chunk_shape, run_shape};
 use crate::links::{Link, can_be_virtual};
 use crate::options::{Empty, MergeOptions};
-use crate::schema::{ABSENT, Column, ColumnIndex, display_path};
+use crate::schema::{ABSENT, Column, ColumnIndex, Entry, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
@@ -40,9 +41,10 @@ impl Planner<'_> {
         &mut self,
         index: ColumnIndex,
         column: &Column,
-        path: &[u8],
+        entry: &Entry,
         table_rows: u64,
     ) -> Result<ColumnPlan> {
+        let path = entry.path.as_slice();
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
         let model = column.model();
         let (dims, mut max_dims) = output_dims(column, self.growable.includes(column));
@@ -65,6 +67,10 @@ impl Planner<'_> {
             }
             _ => chunk_shape(self.options.layout, shape, table_rows),
         };
+        let is_flat = self.options.rank_1 && self.link == Link::No && can_be_flat(column, entry);
+        if is_flat {
+            max_dims[1] = 1;
+        }
         clamp(&mut chunk, &dims, &max_dims);
         let asked = self.asked_storage(is_empty, len_bytes, &chunk);
         let usual = |chunk: Vec<u64>, contiguous_limit_bytes: u64| match (unchunked && !extendible, &model.layout) {
@@ -106,7 +112,9 @@ impl Planner<'_> {
                 None => Route::Raw { array: self.array(index, column, &dims, &run_shape(shape)) },
             };
             (storage, route)
-        } else if let Some(chunk) = self.verbatim_chunk(column, unknown.is_some()) {
+        } else if let Some(chunk) =
+            self.verbatim_chunk(column, unknown.is_some()).filter(|chunk| !is_flat || chunk[1] == 1)
+        {
             filters.clone_from(&model.filters);
             let route = if is_empty {
                 Route::Empty
@@ -140,7 +148,7 @@ impl Planner<'_> {
         if matches!(storage, Storage::Compact | Storage::Contiguous) {
             max_dims.clone_from(&dims);
         }
-        Ok(ColumnPlan { dims, max_dims, storage, filters, skipped_filters: 0, route, pipelines })
+        Ok(ColumnPlan { dims, max_dims, is_flat, storage, filters, skipped_filters: 0, route, pipelines })
     }
 
     /// The storage that the options ask for, whatever that of the inputs is.

@@ -3,6 +3,7 @@
 //! Not for how a column is stored, which is `column`'s, or grows, which is [`crate::append`]'s.
 //! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
 
+use super::flat;
 use super::growable::Growable;
 use super::{MergePlan, PlannedInput, Planner, sizes};
 use crate::alignment;
@@ -330,6 +331,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         && options.link == Link::No
         && options.join.join != Join::Union;
     let growable = Growable::of(&joined.schema, options.extendible, is_plain);
+    if options.rank_1 && is_new {
+        flat::check(&joined.schema)?;
+    }
     let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link, growable };
     let table_rows = table_rows(&joined.schema, options.layout);
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
@@ -343,7 +347,8 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
             grown.push(growth);
             continue;
         }
-        columns.push(planner.column(index as ColumnIndex, column, path, rows)?);
+        let entry = &joined.schema.entries[column.entry as usize];
+        columns.push(planner.column(index as ColumnIndex, column, entry, rows)?);
     }
     let remembered = match planned.len() {
         1 => remembered,
@@ -480,7 +485,7 @@ impl MergePlan {
             let mut column = Column::new(Arc::new(template), None, facts);
             column.entry = self.schema.entries.len() as u32;
             let rows = table_rows.get(parent_path(&entry.path)).copied().unwrap_or(1);
-            self.columns.push(planner.column(index, &column, &entry.path, rows)?);
+            self.columns.push(planner.column(index, &column, &entry, rows)?);
             self.schema.columns.push(column);
             self.schema.entries.push(entry);
             indices.push(index);

@@ -5,6 +5,7 @@
 
 mod column;
 mod filters;
+mod flat;
 mod growable;
 mod make;
 mod sizes;
@@ -104,6 +105,8 @@ pub struct ColumnPlan {
     pub dims: Vec<u64>,
     /// Maximum dimensions in the output.
     pub max_dims: Vec<u64>,
+    /// Whether the output has the first dimension only, because the second is 1. Everything here has both.
+    pub is_flat: bool,
     /// Storage in the output.
     pub storage: Storage,
     /// Filter pipeline in the output.
@@ -170,6 +173,29 @@ impl Route {
 }
 
 impl ColumnPlan {
+    /// Number of dimensions in the file.
+    pub fn rank(&self) -> usize {
+        if self.is_flat { 1 } else { self.dims.len() }
+    }
+
+    /// Dimensions in the file.
+    pub fn file_dims(&self) -> &[u64] {
+        &self.dims[..self.rank()]
+    }
+
+    /// Maximum dimensions in the file.
+    pub fn file_max_dims(&self) -> &[u64] {
+        &self.max_dims[..self.rank()]
+    }
+
+    /// Chunk shape in the file, where the dataset is chunked.
+    pub fn file_chunk_shape(&self) -> Option<&[u64]> {
+        match &self.storage {
+            Storage::Chunked(shape) => Some(&shape[..self.rank()]),
+            _ => None,
+        }
+    }
+
     /// Whether a filter is unknown, so that values cannot be seen and chunks are moved as stored.
     pub fn is_undecodable(&self) -> bool {
         self.pipelines.iter().any(Option::is_none)

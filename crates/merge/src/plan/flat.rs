@@ -1,0 +1,54 @@
+//! Which datasets of N x 1 elements become datasets of N elements.
+//!
+//! Values and their order in the file do not change, so only what is written of an object knows: its dimensions, its chunk shape, the
+//! origins of its chunks. Invariant: nothing in the output counts the dimensions that a dataset has lost.
+
+use crate::error::{MergeError, Result};
+use crate::rules::attribute::named;
+use crate::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST};
+use crate::schema::{Column, Entry, Role, Schema, display_path};
+use raddle_hdf5::model::{ReferenceKind, TypeClass};
+
+/// Whether a column can lose its second dimension. Dimension scales and labels belong to dimensions by their number.
+pub(super) fn can_be_flat(column: &Column, entry: &Entry) -> bool {
+    let dims = column.model().dataspace.dims();
+    let is_counted = [DIMENSION_LIST, DIMENSION_LABELS].iter().any(|name| named(&entry.attributes, name).is_some());
+    dims.len() == 2 && dims[1] == 1 && column.axis == 0 && !is_counted
+}
+
+/// Refuses region references: their coordinates are of as many dimensions as the dataset has that they lead to.
+///
+/// # Errors
+/// [`MergeError::Object`] for the first object that holds some.
+pub(super) fn check(schema: &Schema) -> Result<()> {
+    let holds_regions = |entry: &&Entry| {
+        let class = match &entry.role {
+            Role::Column(column) => Some(&schema.columns[*column as usize].model().datatype.class),
+            Role::Constant { dataset, .. } => Some(&dataset.datatype.class),
+            _ => None,
+        };
+        let of_attributes = entry.attributes.iter().map(|attribute| &attribute.datatype.class);
+        class.into_iter().chain(of_attributes).any(|class| has_region(class))
+    };
+    match schema.entries.iter().find(holds_regions) {
+        None => Ok(()),
+        Some(entry) => Err(MergeError::Object {
+            object: display_path(&entry.path),
+            reason: "holds references to regions of datasets, which count their dimensions; leave out --rank-1"
+                .to_owned(),
+        }),
+    }
+}
+
+fn has_region(class: &TypeClass) -> bool {
+    const OBJECT: u8 = 2;
+    match class {
+        TypeClass::Reference(ReferenceKind::Object | ReferenceKind::Revised { kind: OBJECT, .. }) => false,
+        TypeClass::Reference(_) => true,
+        TypeClass::Compound { members, .. } => members.iter().any(|member| has_region(&member.class)),
+        TypeClass::Array { base, .. } | TypeClass::Enum { base, .. } | TypeClass::Sequence { base, .. } => {
+            has_region(base)
+        }
+        _ => false,
+    }
+}
