@@ -5,6 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
+import xarray
 from conftest import assert_concatenated, visit, write_events
 
 STORED = {h5py.h5d.CONTIGUOUS: "contiguous", h5py.h5d.COMPACT: "compact", h5py.h5d.CHUNKED: "chunked"}
@@ -300,3 +301,49 @@ def test_a_file_of_rank_1_takes_no_rows_of_rank_2(raddle, events, tmp_path):
     with h5py.File(output) as file, h5py.File(events[0]) as one, h5py.File(events[1]) as other:
         np.testing.assert_array_equal(file["spill/evt"], np.concatenate([one["spill/evt"], other["spill/evt"]])[:, 0])
     raddle("verify", output)
+
+
+def test_empty_datasets_can_become_null(raddle, events, tmp_path):
+    output, again = tmp_path / "out.h5", tmp_path / "again.h5"
+    for path in events:
+        with h5py.File(path, "r+") as file:
+            file["empty/committed"] = np.dtype("<f4")
+            file.create_dataset("empty/of_committed", (0, 4), file["empty/committed"], maxshape=(None, 4))
+            file.create_dataset("empty/words", (0,), h5py.string_dtype())
+            file.create_dataset("empty/wide", (3, 0), "i2")
+            file["empty/words"].attrs["unit"] = "letters"
+            file["empty/alias"] = file["empty/words"]
+            file.create_dataset("empty/scale", (0,), "f4")
+            file["empty/scale"].make_scale()
+            file.create_dataset("empty/scaled", (0,), "f4")
+            file["empty/scaled"].dims[0].attach_scale(file["empty/scale"])
+    raddle("merge", *events, "-o", output, "--empty", "null")
+    raddle("verify", output)
+    raddle("verify", output, "--against", *events)
+    raddle("rechunk", output, "-o", again, "-c", "none")
+    raddle("verify", again, "--against", *events)
+    nulls = 0
+    with h5py.File(events[0]) as old, h5py.File(output) as new:
+        for name, dataset in visit_datasets(old):
+            found = new[name]
+            assert found.dtype == dataset.dtype and dict(found.attrs).keys() == dict(dataset.attrs).keys()
+            if found.shape is None:
+                assert isinstance(found[()], h5py.Empty)
+                nulls += 1
+            else:
+                assert found.size > 0 or name in ("empty/scale", "empty/scaled"), name
+        assert nulls >= 6 and new["empty/words"].attrs["unit"] == "letters" and new["empty/alias"] == new["empty/words"]
+    # Rows that come later have no place.
+    assert "/table0" in raddle("append", output, write_events(tmp_path / "more.h5", 11), expect=3).stderr
+    told = raddle("merge", *events, "-o", again, "-f", "--empty", "null", "--keys", "/spill/evt", expect=2).stderr
+    assert "--keys" in told
+
+
+def test_conventions_need_dimensions(raddle, tmp_path):
+    paths = [tmp_path / f"in{number}.nc" for number in range(2)]
+    for number, path in enumerate(paths):
+        times = ("time", np.arange(3) + 3 * number, {"units": "days since 2000-01-01"})
+        file = xarray.Dataset({"x": ("none", np.arange(0.0))}, {"time": times}, {"Conventions": "CF-1.8"})
+        file.to_netcdf(path, unlimited_dims=["time"])
+    told = raddle("merge", *paths, "-o", tmp_path / "out.nc", "--empty", "null", expect=3).stderr
+    assert "--empty null" in told and "--convention none" in told, told

@@ -118,6 +118,8 @@ pub enum Empty {
     Compact,
     /// In chunks.
     Chunked,
+    /// As null datasets, which have no dimensions; not where the inputs follow a convention.
+    Null,
 }
 
 /// Options of a merge or rechunk.

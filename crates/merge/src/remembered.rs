@@ -7,7 +7,7 @@ use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored::StoredDigests;
 use crate::error::{MergeError, Result};
 use crate::join::{AddedColumn, AttributePolicy, Join, ScalarPolicy};
-use crate::options::MergeOptions;
+use crate::options::{Empty, MergeOptions};
 use crate::plan::MergePlan;
 use crate::rules::user::UserRule;
 use crate::schema::display_path;
@@ -63,9 +63,19 @@ pub struct Decisions {
     pub add_column: Vec<AddedColumn>,
     /// Datasets of N x 1 elements become datasets of N.
     pub rank_1: bool,
+    /// What datasets without elements become.
+    pub empty: Option<EmptyBecome>,
     /// What conventions and rules leave to the user.
     #[serde(flatten)]
     pub conventions: ConventionOptions,
+}
+
+/// What datasets without elements become, where that is not only another storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmptyBecome {
+    /// Null datasets.
+    Null,
 }
 
 /// What to do with a given option that differs from the stored one.
@@ -91,6 +101,7 @@ impl Decisions {
             keep,
             add_column: join.add_columns.clone(),
             rank_1: options.rank_1,
+            empty: (options.empty == Empty::Null).then_some(EmptyBecome::Null),
             conventions: options.conventions.clone(),
         }
     }
@@ -103,6 +114,9 @@ impl Decisions {
         (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
         options.join.add_columns = self.add_column;
         options.rank_1 = self.rank_1;
+        if let Some(EmptyBecome::Null) = self.empty {
+            options.empty = Empty::Null;
+        }
         options.selection = options.selection.with_patterns(&self.include, &self.exclude, &self.keep)?;
         options.conventions = self.conventions;
         Ok(())

@@ -24,7 +24,7 @@ use crate::watching::Watching;
 use raddle_codec::KnownFilter;
 use raddle_merge::execute::bridged;
 use raddle_merge::keys::MadeSpec;
-use raddle_merge::options::{Compress, MergeOptions};
+use raddle_merge::options::{Compress, Empty, MergeOptions};
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::prediction::{Prediction, Sample, predict};
@@ -117,6 +117,11 @@ impl MergeArgs {
         if options.link.is_external() && !options.made.is_empty() {
             return Err(Failure::usage(
                 "an output of external links has no datasets to make keys for: leave out --keys",
+            ));
+        }
+        if options.empty == Empty::Null && !options.made.is_empty() {
+            return Err(Failure::usage(
+                "--empty null leaves tables without columns to make keys for: leave out --keys",
             ));
         }
         self.running.apply(&mut options);

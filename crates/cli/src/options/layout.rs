@@ -117,6 +117,7 @@ impl LayoutArgs {
             Some(Empty::Contiguous) => options::Empty::Contiguous,
             Some(Empty::Compact) => options::Empty::Compact,
             Some(Empty::Chunked) => options::Empty::Chunked,
+            Some(Empty::Null) => options::Empty::Null,
         };
         options.extendible = match self.extendible {
             Extendible::Likely => options::Extendible::Likely,
@@ -146,9 +147,9 @@ impl LayoutArgs {
     /// Refuses options that cannot hold for datasets without chunks. `options` has the output and its stripes.
     fn check_unchunked(&self, options: &MergeOptions) -> Result<(), Failure> {
         let is_extendible = self.extendible == Extendible::All;
-        if is_extendible && matches!(self.empty, Some(Empty::Contiguous | Empty::Compact)) {
+        if is_extendible && matches!(self.empty, Some(Empty::Contiguous | Empty::Compact | Empty::Null)) {
             return Err(Failure::usage(
-                "--empty contiguous and --empty compact make datasets of a fixed size: leave out --extendible",
+                "--empty contiguous, compact and null make datasets that cannot grow: leave out --extendible",
             ));
         }
         let Some(below) = self.contiguous else { return Ok(()) };
@@ -227,6 +228,8 @@ pub enum Empty {
     Compact,
     /// In chunks
     Chunked,
+    /// As null datasets, which have a type and no dimensions
+    Null,
 }
 
 /// Which datasets are extendible.

@@ -5,6 +5,7 @@
 
 use super::flat;
 use super::growable::Growable;
+use super::null::make_null;
 use super::{MergePlan, PlannedInput, Planner, sizes};
 use crate::alignment;
 use crate::append::growth::Growth;
@@ -18,7 +19,7 @@ use crate::keys::{self, MadeSpec, made::Made};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link, RootObjects};
 use crate::memory::ReaderMemory;
-use crate::options::{Compress, MergeOptions, Watch};
+use crate::options::{Compress, Empty, MergeOptions, Watch};
 use crate::picking::{self, Counts};
 use crate::ranks::agree;
 use crate::remembered::Remembered;
@@ -325,6 +326,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         true => keys::attach::remove_replaced(&mut joined.schema, &options.made)?,
         false => 0,
     };
+    if options.empty == Empty::Null && is_new {
+        make_null(&mut joined)?;
+    }
     let (tiles, column_of_array, segments) = (Vec::new(), Vec::new(), SegmentLists::default());
     let is_plain = joined.convention.is_none()
         && matches!(beginning, Beginning::New)

@@ -8,6 +8,7 @@ mod filters;
 mod flat;
 mod growable;
 mod make;
+mod null;
 mod sizes;
 
 pub(crate) use column::{Planner, decoders};
