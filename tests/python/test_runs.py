@@ -51,6 +51,12 @@ def test_folders_globs_and_options(runs, tmp_path):
     assert report.datasets == 2
     with h5py.File(tmp_path / "one.h5") as merged:
         assert set(merged["rec"]) == {"evt", "map"} and merged["rec/evt"].maxshape == (None,)
+    raddle.merge(runs, tmp_path / "run.h5", contiguous=True, empty="null", progress=False)
+    with h5py.File(tmp_path / "run.h5") as merged:
+        assert merged["rec/energy"].chunks is None and merged["rec/energy"].maxshape == (157,)
+    with pytest.raises(ValueError) as wrong:
+        raddle.merge(runs, tmp_path / "two.h5", contiguous=True, compress="fast", progress=False)
+    assert 'contiguous="SIZE"' in str(wrong.value) and "--" not in str(wrong.value)
     with pytest.raises(ValueError) as wrong:
         raddle.merge(runs, tmp_path / "two.h5", compress="zip", progress=False)
     assert wrong.value.kind == "usage" and wrong.value.exit_code == 2 and "zip" in str(wrong.value)
