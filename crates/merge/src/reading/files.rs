@@ -233,7 +233,7 @@ impl<'p> FileReading<'p> {
 /// Whether pieces of a column are sent at all: where a tile is a stored chunk or made of nothing, there are none.
 pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
     let plan = work.plan();
-    matches!(plan.columns[column as usize].route, Route::Encoded { .. }) && !plan.made.has(column)
+    matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. }) && !plan.made.has(column)
 }
 
 /// Whether an input stores its rows of a column.

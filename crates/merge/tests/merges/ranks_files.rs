@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Silent};
 use raddle_core::threads::Threads;
+use raddle_merge::options::Contiguous;
 use raddle_merge::{
     Compress, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy, Through, Watch,
     merge_through, plan_among,
@@ -47,11 +48,12 @@ proptest! {
         compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep), Just(Compress::None)],
         machines in prop::collection::vec(0_u32..2, 1..6),
         group in 0_usize..4,
+        contiguous in prop_oneof![3 => Just(Contiguous::Small), 1 => Just(Contiguous::All)],
     ) {
         let folder = tempfile::tempdir().unwrap();
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let output = folder.path().join("merged.h5");
-        let options = MergeOptions { compress, force: true, ..MergeOptions::new(&output) };
+        let options = MergeOptions { compress, contiguous, force: true, ..MergeOptions::new(&output) };
         let one = report(run(1, &inputs, &options));
         let bytes = std::fs::read(&output).unwrap();
         // Both machines have a rank.
