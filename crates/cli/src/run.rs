@@ -5,6 +5,7 @@ use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::kernels;
 use crate::signals::AbortIsMemory;
 use crate::team::{self, Team, tell_once};
 use clap::Parser;
@@ -66,8 +67,15 @@ fn serve_reader() -> Exit {
 
 /// Does one measured run for the process that started this one.
 fn serve_worker(file: Option<&Path>) -> Exit {
+    let serve = || {
+        let request = worker::request(file)?;
+        match request.kernel.own_processes() {
+            Some(_) => kernels::serve(&request, file),
+            None => worker::serve(&request, file),
+        }
+    };
     // The parent tells of it: a worker that gives no answer has its words on standard error.
-    worker::serve(file).map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
+    serve().map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
 }
 
 fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {

@@ -229,6 +229,8 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
         found: request.settings.clone(),
         offset: None,
         values,
+        counts: Default::default(),
+        processes: None,
         ranks: Vec::new(),
     }))
 }

@@ -245,6 +245,8 @@ mod tests {
                 found: Settings::default(),
                 offset: None,
                 values: None,
+                counts: Default::default(),
+                processes: None,
                 ranks: Vec::new(),
             }))
         }
@@ -398,6 +400,8 @@ mod tests {
                 found: Settings::default(),
                 offset: None,
                 values: None,
+                counts: Default::default(),
+                processes: None,
                 ranks: Vec::new(),
             }))
         }
@@ -449,6 +453,8 @@ mod tests {
                 found: Settings::default(),
                 offset: None,
                 values: None,
+                counts: Default::default(),
+                processes: None,
                 ranks: Vec::new(),
             }))
         }

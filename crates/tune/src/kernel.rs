@@ -4,7 +4,9 @@
 //! [`Kernel::len_bytes`] bytes of values, whatever the settings; a step of [`Kernel::Nova`] that is measured alone may write none.
 
 use crate::error::WorkloadFault;
+use crate::events::Events;
 use crate::nova::{Creation, Nova, Partition, Step};
+use crate::samples::Samples;
 use serde::{Deserialize, Serialize};
 
 /// A shape of work.
@@ -126,6 +128,10 @@ pub enum Kernel {
     },
     /// Files of the same datasets that are concatenated, as NOvA's are.
     Nova(Nova),
+    /// Boxes of samples that processes write as one dataset, without HDF5.
+    Samples(Samples),
+    /// Made events that are written in a format of their own or in a layout of HDF5.
+    Events(Events),
     /// Another program, under the settings that `raddle apply` would give it. What it writes is what its folder holds when
     /// it has ended.
     Program {
@@ -224,6 +230,8 @@ impl Kernel {
             Self::Read { .. } => "read",
             Self::Random { .. } => "random",
             Self::Nova(_) => "nova",
+            Self::Samples(_) => "samples",
+            Self::Events(_) => "events",
             Self::Program { .. } => "program",
         }
     }
@@ -240,6 +248,8 @@ impl Kernel {
             Self::Random { longest_len_bytes, datasets, .. } => {
                 vec![("datasets", datasets), ("bursts", BURSTS), ("longest_len_bytes", longest_len_bytes)]
             }
+            Self::Samples(ref samples) => samples.factors(),
+            Self::Events(ref events) => events.factors(),
             // What it writes is not known.
             Self::Program { .. } => vec![("program", 1)],
             Self::Ior { burst_len_bytes, bursts, datasets, .. } => {
@@ -287,6 +297,8 @@ impl Kernel {
             Self::Nova(ref nova) => nova.dims(),
             // Each level or dataset has its own.
             Self::Amrex { .. } | Self::Random { .. } | Self::Program { .. } => Vec::new(),
+            // Not for settings of HDF5.
+            Self::Samples(_) | Self::Events(_) => Vec::new(),
         }
     }
 
@@ -312,6 +324,16 @@ impl Kernel {
         matches!(self, Self::Nova(Nova { only: Some(_), .. }))
     }
 
+    /// Processes that share a run of a kernel that is measured without a chosen libhdf5, by writers of this program; `None` for
+    /// kernels that settings of HDF5 are measured with.
+    pub fn own_processes(&self) -> Option<u64> {
+        match self {
+            Self::Samples(samples) => Some(samples.processes),
+            Self::Events(events) => Some(events.processes),
+            _ => None,
+        }
+    }
+
     /// Whether several ranks can share it.
     pub fn is_for_ranks(&self) -> bool {
         matches!(
@@ -323,6 +345,8 @@ impl Kernel {
                 | Self::Amrex { .. }
                 | Self::Random { .. }
                 | Self::Nova(_)
+                | Self::Samples(_)
+                | Self::Events(_)
         )
     }
 
@@ -422,6 +446,8 @@ impl Kernel {
             Self::Nova(Nova { only: Some(Step::Collect), creation: Creation::Single, .. }) => {
                 Err(WorkloadFault::Conflict("only = collect creates nothing: leave creation out"))
             }
+            Self::Samples(ref samples) => samples.check(),
+            Self::Events(ref events) => events.check(),
             Self::Program { ref command, .. } if command.is_empty() => Err(WorkloadFault::Size("command")),
             Self::Ior { burst_len_bytes, .. } if burst_len_bytes % 8 != 0 => {
                 Err(WorkloadFault::Size("burst_len_bytes modulo 8"))

@@ -7,8 +7,10 @@ use crate::campaign::{Bench, Campaign, Conditions};
 use crate::error::Result;
 use crate::fingerprint::{FileSystem, Machine};
 use crate::kernel::Kernel;
+use crate::planned::Table;
 use crate::profile::{FORM, MeasuredLibrary, Profile};
 use crate::search::{self, Limits, Search, share_of};
+use crate::summary::Line;
 use crate::workload::{Experiment, Scale, Workload};
 use raddle_core::progress::{Event, Stage};
 use serde::Serialize;
@@ -40,6 +42,11 @@ pub struct Measurement {
     pub elapsed_s: f64,
     /// Experiments.
     pub experiments: Vec<MeasuredExperiment>,
+    /// A line on each of them, next to the paper's.
+    pub summary: Vec<Line>,
+    /// Tables of numbers that were planned; who measures adds them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub planned: Vec<Table>,
     /// Place of the experiment that the profile comes from, among [`Measurement::experiments`].
     #[serde(skip)]
     source: Option<usize>,
@@ -116,6 +123,7 @@ pub fn measure(
     }
     let hdf5 = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
     let (version, named) = hdf5.unwrap_or_default();
+    let is_without_hdf5 = workload.experiments.iter().all(|experiment| experiment.kernel().own_processes().is_some());
     Ok(Measurement {
         workload: workload.name.clone(),
         title: workload.title.clone(),
@@ -126,6 +134,7 @@ pub fn measure(
             version: version.to_owned(),
             library: match workload.scale {
                 Scale::Own => "the program's own".to_owned(),
+                _ if is_without_hdf5 => "none".to_owned(),
                 _ => name_of(named.or(conditions.library.as_deref())),
             },
         },
@@ -133,6 +142,8 @@ pub fn measure(
         syncs: conditions.syncs,
         limits: limits.copied(),
         elapsed_s: started.elapsed().as_secs_f64(),
+        summary: experiments.iter().map(Line::of).collect(),
+        planned: Vec::new(),
         experiments,
         source,
     })
@@ -271,6 +282,8 @@ knobs = { alignment = [4096], meta_block = [65536] }
                 found: request.settings.clone(),
                 offset: None,
                 values: None,
+                counts: Default::default(),
+                processes: None,
                 ranks: Vec::new(),
             }))
         }

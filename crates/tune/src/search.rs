@@ -261,6 +261,8 @@ mod tests {
                 found: Settings::default(),
                 offset: None,
                 values: None,
+                counts: Default::default(),
+                processes: None,
                 ranks: Vec::new(),
             }))
         }

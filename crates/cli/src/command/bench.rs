@@ -5,7 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::measuring::MeasuringArgs;
 use crate::options::running::TellingArgs;
-use crate::render::{self, measurement};
+use crate::planned;
+use crate::render::{self, measurement, summary};
 use crate::text_file::NO_FILES;
 use crate::watching::Watching;
 use raddle_tune::workload::{Scale, Workload, preset_names};
@@ -25,6 +26,10 @@ pub struct BenchArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
+    /// Predict tables of numbers for as many processes as the paper had, too
+    #[arg(long)]
+    simulate: bool,
+
     /// Print it as JSON, every run included
     #[arg(long)]
     json: bool,
@@ -37,6 +42,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle bench --list                                          what can be measured
   raddle bench occam-2005 --only chunk-gzip --scale tiny       one experiment, in seconds
+  raddle bench pidx-sc12 --scale tiny                           all figures of a paper, next to its own numbers
   raddle bench battle-layout --scratch /scratch --sync --report run.json && raddle report run.json
   raddle bench tables --hdf5 libhdf5_serial.so.103             another HDF5 than raddle's own
 
@@ -55,12 +61,14 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
     let workload = arguments.measuring.workload(&arguments.workload)?;
     let watching = Watching::start_telling(&arguments.telling, "bench", NO_FILES)?;
     watching.conclude(|watch| {
-        let done = arguments.measuring.measure(&workload, None, &watching, watch)?;
+        let planned = planned::carry_out(&workload.planned, arguments.simulate, watch.cancel)?;
+        let mut done = arguments.measuring.measure(&workload, None, &watching, watch)?;
+        done.planned = planned;
         arguments.telling.write_report(&done)?;
         print(&if arguments.json {
             render::json(&done)
         } else {
-            measurement::text(&done, arguments.measuring.most_blocks())
+            measurement::text(&done, arguments.measuring.most_blocks()) + &summary::text(&done)
         })?;
         Ok(Exit::Done)
     })

@@ -113,6 +113,9 @@ struct AnyRun {
 
 impl Executor for AnyRun {
     fn run(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
+        if request.kernel.own_processes().is_some() {
+            return self.run_own(request, cancel);
+        }
         if !matches!(request.kernel, Kernel::Program { .. }) {
             return self.workers.run(request, cancel);
         }
@@ -121,6 +124,19 @@ impl Executor for AnyRun {
             Ok(objects) => Programs::new(objects, self.limit).run(request, cancel),
             Err(error) => Ok(Answer::Failed(error.to_string())),
         }
+    }
+}
+
+impl AnyRun {
+    /// A run of processes that are ranks of MPI where this raddle has it and a launcher starts them, threads elsewhere.
+    fn run_own(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
+        if cfg!(feature = "mpi") && request.ranks > 1 {
+            match self.workers.run(request, cancel)? {
+                Answer::NotApplicable(_) => {}
+                answer => return Ok(answer),
+            }
+        }
+        self.workers.run(&Request { ranks: 1, ..request.clone() }, cancel)
     }
 }
 
@@ -145,14 +161,17 @@ impl MeasuringArgs {
         };
         let mut workload = Workload::named(name, scale).map_err(|error| Failure::of_tune(&error))?;
         let names: Vec<String> = workload.experiments.iter().map(|experiment| experiment.name.clone()).collect();
+        let names: Vec<String> =
+            names.into_iter().chain(workload.planned.iter().map(|table| table.name.clone())).collect();
         if let Some(unknown) = self.only.iter().find(|only| !names.contains(only)) {
             return Err(Failure::usage(&format!("--only {unknown}: {name} has no such experiment"))
                 .hint(&format!("it has {}", names.join(", "))));
         }
         if !self.only.is_empty() {
-            let source = names[workload.profile_from].clone();
+            let source = workload.experiments.get(workload.profile_from).map(|experiment| experiment.name.clone());
             workload.experiments.retain(|experiment| self.only.contains(&experiment.name));
-            let place = workload.experiments.iter().position(|experiment| experiment.name == source);
+            workload.planned.retain(|table| self.only.contains(&table.name));
+            let place = workload.experiments.iter().position(|experiment| Some(&experiment.name) == source.as_ref());
             // Of those that are left, the first one.
             workload.profile_from = place.unwrap_or(0);
         }

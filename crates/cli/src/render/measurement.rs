@@ -1,7 +1,7 @@
 //! What was measured of HDF5, as tables of verdicts.
 
 use super::table::{Align, Columns};
-use super::{escape, quantity};
+use super::{counts, escape, quantity};
 use raddle_tune::findings::{Fault, Finding, Findings, PhaseFindings, Values};
 use raddle_tune::kernel::Kernel;
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
@@ -17,10 +17,17 @@ pub fn workloads(all: &[Workload]) -> String {
     let mut text = String::new();
     for workload in all {
         text.push_str(&format!("{}: {}\n", workload.name, workload.title));
+        if !workload.parts.is_empty() {
+            text.push_str(&format!(" all of {}\n\n", workload.parts.join(", ")));
+            continue;
+        }
         let mut columns = Columns::new(&[("experiment", Align::Left), ("", Align::Left), ("settings", Align::Right)]);
         for experiment in &workload.experiments {
             let count = experiment.candidates().len() - experiment.cases.len();
             columns.row(&[experiment.name.clone(), experiment.title.clone(), count.to_string()]);
+        }
+        for table in &workload.planned {
+            columns.row(&[table.name.clone(), table.title.clone(), "-".to_owned()]);
         }
         text.push_str(&columns.render());
         text.push('\n');
@@ -33,11 +40,16 @@ pub fn text(done: &Measurement, most_blocks: usize) -> String {
     let size = if done.scale == Scale::Own { String::new() } else { format!(" at {}", done.scale.name()) };
     let zlib = done.experiments.iter().find_map(|experiment| experiment.search.sweep.zlib());
     let zlib = zlib.map_or_else(String::new, |version| format!(", zlib {}", escape::text(version)));
+    let hdf5 = match done.hdf5.library.as_str() {
+        "none" => String::new(),
+        library => {
+            let version = if done.hdf5.version.is_empty() { "?" } else { &done.hdf5.version };
+            format!(", HDF5 {} ({}{zlib})", escape::text(version), escape::text(library))
+        }
+    };
     let head = format!(
-        "{}{size}, HDF5 {} ({}{zlib}), {} on {}\n",
+        "{}{size}{hdf5}, {} on {}\n",
         escape::text(&done.workload),
-        escape::text(if done.hdf5.version.is_empty() { "?" } else { &done.hdf5.version }),
-        escape::text(&done.hdf5.library),
         escape::text(&done.file_system.kind),
         escape::text(&done.machine.processor),
     );
@@ -72,6 +84,7 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
     if matches!(experiment.kernel, Kernel::Nova(_)) {
         text.push_str(&of_stages(sweep));
     }
+    text.push_str(&counts::text(sweep));
     for Finding { arm, .. } in &sweep.arms {
         let name = escape::text(&arm.candidate.name);
         match &arm.fault {
@@ -352,6 +365,8 @@ mod tests {
                 found: Settings::default(),
                 offset: None,
                 values: None,
+                counts: Default::default(),
+                processes: None,
                 ranks: Vec::new(),
             }))
         }

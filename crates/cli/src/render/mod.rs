@@ -1,6 +1,7 @@
 //! Results as text: values in, lines out. Nothing here reads files or decides anything.
 
 pub mod apply;
+pub mod counts;
 pub mod differences;
 pub mod events;
 pub mod histogram;
@@ -15,6 +16,7 @@ pub mod preview;
 pub mod references;
 pub mod report;
 pub mod simulation;
+pub mod summary;
 pub mod table;
 pub mod zarr;
 

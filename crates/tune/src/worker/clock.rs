@@ -119,7 +119,7 @@ impl Clock {
 
 /// Counts calls, and bytes read, from its start on.
 #[derive(Debug)]
-pub(super) struct CallCounter {
+pub struct CallCounter {
     at_start: Option<Counts>,
     /// What looking takes, which each look counts for the next one.
     of_looking: Counts,
@@ -127,20 +127,23 @@ pub(super) struct CallCounter {
 
 /// What the system counts for the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub struct Counts {
+    /// Calls.
     pub calls: Calls,
+    /// What reading gave.
     pub reads: Reads,
 }
 
 impl CallCounter {
-    pub(super) fn start() -> Self {
+    /// Begins to count.
+    pub fn start() -> Self {
         let (first, second) = (counts(), counts());
         let of_looking = first.zip(second).map(|(first, second)| second.less(first)).unwrap_or_default();
         Self { at_start: second, of_looking }
     }
 
     /// Counts since the start; `None` where the system does not count.
-    pub(super) fn stop(&self) -> Option<Counts> {
+    pub fn stop(&self) -> Option<Counts> {
         let now = counts();
         Some(now?.less(self.at_start?).less(self.of_looking))
     }

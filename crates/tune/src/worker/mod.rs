@@ -17,17 +17,18 @@ mod read_tests;
 mod tables;
 mod team;
 
-pub use clock::{Calls, Phase, Reads, Stage, StageTime};
+pub use clock::{CallCounter, Calls, Counts, Phase, Reads, Stage, StageTime};
 
 use crate::error::{Result, TuneError};
 use crate::kernel::{Kernel, ReadBack};
 use crate::knob::Settings;
 use crate::translate::{self, Abilities, Translated};
-use clock::{CallCounter, Clock, Counts};
+use clock::Clock;
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::chosen::{Chosen, ChosenMpi, Dataset, Element, File, FileSettings};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use team::Team;
@@ -98,10 +99,27 @@ pub struct Outcome {
     pub offset: Option<u64>,
     /// What the files of a program hold, as one number; absent where that is not asked.
     pub values: Option<u64>,
+    /// What else was counted, by name: messages, files, seconds of steps. Names that end with `_s` are seconds, those with
+    /// `len_bytes` bytes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, f64>,
+    /// What the processes of a kernel were that states how many it has; absent where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Processes>,
     /// Stages of each rank, where there are several: [`Outcome::stages`] has the elapsed times of the slowest and the
     /// processor time of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Vec<StageTime>>,
+}
+
+/// What processes were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Processes {
+    /// Ranks of MPI.
+    Ranks,
+    /// Threads of one process, which exchange messages in its memory.
+    Threads,
 }
 
 impl Outcome {
@@ -136,22 +154,55 @@ pub enum Answer {
     Failed(String),
 }
 
-/// Takes a request from standard input and answers it; or, as one of several ranks, the one in `file`.
+/// Takes a request from standard input; or, as one of several ranks, the one in `file`.
 ///
 /// # Errors
-/// If the request is none, the answer cannot be given, or a rank failed: the launcher then ends the others.
-pub fn serve(file: Option<&Path>) -> Result<()> {
+/// If it cannot be read or is not a request.
+pub fn request(file: Option<&Path>) -> Result<Request> {
     let standard = Path::new("standard input");
     let text = match file {
         Some(file) => std::fs::read_to_string(file).map_err(|source| io(file, "reading", source))?,
         None => std::io::read_to_string(std::io::stdin()).map_err(|source| io(standard, "reading", source))?,
     };
-    let request: Request = serde_json::from_str(&text).map_err(|source| TuneError::Answer { source })?;
-    if let Some(file) = file {
-        return serve_rank(&request, file);
+    serde_json::from_str(&text).map_err(|source| TuneError::Answer { source })
+}
+
+/// Carries out a request and answers it; or, as one of several ranks, the one in `file`.
+///
+/// # Errors
+/// If the answer cannot be given, or a rank failed: the launcher then ends the others.
+pub fn serve(request: &Request, file: Option<&Path>) -> Result<()> {
+    match file {
+        Some(file) => serve_rank(request, file),
+        None => say(&answer(carry_out(request))),
     }
-    let text = text_of(&answer(carry_out(&request)))?;
+}
+
+/// Answers whoever started this process.
+///
+/// # Errors
+/// If the answer cannot be given.
+pub fn say(answer: &Answer) -> Result<()> {
+    let text = text_of(answer)?;
     std::io::stdout().write_all(text.as_bytes()).map_err(|source| io(Path::new("standard output"), "writing", source))
+}
+
+/// Answers the request in `file` as rank `rank`.
+///
+/// # Errors
+/// If the answer cannot be written.
+pub fn say_of_rank(file: &Path, rank: u32, answer: &Answer) -> Result<()> {
+    let path = answer_of_rank(file, rank);
+    std::fs::write(&path, text_of(answer)?).map_err(|source| io(&path, "writing", source))
+}
+
+/// Leaves a sign that a rank has the request in `file`.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn sign(file: &Path) -> Result<()> {
+    let sign = sign_of_ranks(file);
+    std::fs::File::create(&sign).map(|_| ()).map_err(|source| io(&sign, "making", source))
 }
 
 fn answer(done: Result<Outcome>) -> Answer {
@@ -170,16 +221,11 @@ fn text_of(answer: &Answer) -> Result<String> {
 /// Does one run together with other ranks.
 fn serve_rank(request: &Request, file: &Path) -> Result<()> {
     let Some(library) = &request.library else { return Err(takes_ranks()) };
-    let say = |rank, answer: &Answer| {
-        let path = answer_of_rank(file, rank);
-        std::fs::write(&path, text_of(answer)?).map_err(|source| io(&path, "writing", source))
-    };
-    let sign = sign_of_ranks(file);
-    std::fs::File::create(&sign).map_err(|source| io(&sign, "making", source))?;
+    sign(file)?;
     let hints = translate::hints(&request.settings);
     let mpi = match ChosenMpi::of(library, &hints) {
         Ok(mpi) => mpi,
-        Err(error) => return say(0, &Answer::NotApplicable(error.to_string())),
+        Err(error) => return say_of_rank(file, 0, &Answer::NotApplicable(error.to_string())),
     };
     let done = if mpi.size() == request.ranks {
         together(request, &mpi)
@@ -188,7 +234,7 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
         Err(TuneError::OtherLauncher { library: library.clone(), found, wanted })
     };
     let answer = answer(done);
-    say(mpi.rank(), &answer)?;
+    say_of_rank(file, mpi.rank(), &answer)?;
     match answer {
         // Without the end of MPI: so the launcher ends the ranks that wait for this one.
         Answer::Failed(message) => Err(TuneError::Run { message }),
@@ -290,6 +336,8 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
         found,
         offset,
         values: None,
+        counts: BTreeMap::new(),
+        processes: None,
         ranks: Vec::new(),
     })
 }
@@ -343,7 +391,7 @@ impl<'a> Run<'a> {
             Kernel::Concat { .. } => tables::write(self, clock).map(Some),
             Kernel::Read { .. } => tables::read(self, clock).map(Some),
             Kernel::Nova(_) => nova::run(self, clock),
-            Kernel::Program { .. } => Err(not_this_kernel()),
+            Kernel::Samples(_) | Kernel::Events(_) | Kernel::Program { .. } => Err(not_this_kernel()),
         }
     }
 
@@ -383,7 +431,7 @@ impl<'a> Run<'a> {
             Kernel::Amrex { .. } => "level_0/data",
             Kernel::Concat { .. } | Kernel::Read { .. } => "table0000",
             Kernel::Nova(_) => nova::FIRST,
-            Kernel::Program { .. } => return Err(not_this_kernel()),
+            Kernel::Samples(_) | Kernel::Events(_) | Kernel::Program { .. } => return Err(not_this_kernel()),
         };
         let file = self.chosen.open(self.path, &FileSettings::default())?;
         sample.check(&file)?;

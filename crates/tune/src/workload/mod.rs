@@ -9,6 +9,7 @@ mod text;
 use crate::error::{Result, TuneError, WorkloadFault};
 use crate::kernel::{Kernel, Verify};
 use crate::knob::{Knob, Settings, Value};
+use crate::planned::Planned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,10 @@ pub struct Workload {
     pub profile_from: usize,
     /// Experiments.
     pub experiments: Vec<Experiment>,
+    /// Tables of numbers that are planned, not measured.
+    pub planned: Vec<Planned>,
+    /// Presets that all of this comes from, if it is several together.
+    pub parts: Vec<String>,
 }
 
 /// Cases and what is compared in each.
@@ -126,14 +131,22 @@ pub struct Candidate {
 pub(crate) const MOST_RANKS: u32 = 1 << 16;
 
 /// Names and texts of the workloads that raddle has with it.
-const PRESETS: [(&str, &str); 6] = [
+const PRESETS: [(&str, &str); 9] = [
     ("tables", include_str!("../../workloads/tables.toml")),
     ("nova-2021", include_str!("../../workloads/nova-2021.toml")),
     ("occam-2005", include_str!("../../workloads/occam-2005.toml")),
+    ("pidx-sc12", include_str!("../../workloads/pidx-sc12.toml")),
+    ("hep-cce-2023", include_str!("../../workloads/hep-cce-2023.toml")),
+    ("battle-2021", include_str!("../../workloads/battle-2021.toml")),
     ("battle-layout", include_str!("../../workloads/battle-layout.toml")),
     ("battle-metadata", include_str!("../../workloads/battle-metadata.toml")),
     ("battle-apps", include_str!("../../workloads/battle-apps.toml")),
 ];
+
+/// The text of a preset.
+fn preset(name: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
+}
 
 /// Names of the presets.
 pub fn preset_names() -> Vec<&'static str> {
@@ -147,7 +160,7 @@ impl Workload {
     /// If neither exists, or it is not a valid workload.
     pub fn named(name: &str, scale: Scale) -> Result<Self> {
         let path = Path::new(name);
-        if let Some((_, text)) = PRESETS.iter().find(|(preset, _)| *preset == name) {
+        if let Some(text) = preset(name) {
             return Self::parse(path, text, scale);
         }
         match std::fs::read_to_string(path) {
@@ -199,7 +212,15 @@ impl Workload {
             experiment: "program".to_owned(),
             fault,
         })?;
-        Ok(Self { name, title, scale: Scale::Own, profile_from: 0, experiments: vec![experiment] })
+        Ok(Self {
+            name,
+            title,
+            scale: Scale::Own,
+            profile_from: 0,
+            experiments: vec![experiment],
+            planned: Vec::new(),
+            parts: Vec::new(),
+        })
     }
 }
 
@@ -288,6 +309,11 @@ impl Experiment {
         self.cases.iter().flat_map(|case| self.candidates_of(case)).collect()
     }
 
+    /// Ranks that share a run of `kernel`, which some kernels state themselves.
+    fn ranks_of(&self, kernel: &Kernel) -> u32 {
+        kernel.own_processes().map_or(self.ranks, |processes| u32::try_from(processes).unwrap_or(u32::MAX))
+    }
+
     fn candidates_of(&self, case: &Case) -> Vec<Candidate> {
         let arm = |name: String, knob, settings| Candidate {
             name: case.name.as_ref().map_or(name.clone(), |case| format!("{case}: {name}")),
@@ -295,7 +321,7 @@ impl Experiment {
             knob,
             kernel: case.kernel.clone(),
             settings,
-            ranks: self.ranks,
+            ranks: self.ranks_of(&case.kernel),
             library: self.library.clone(),
         };
         let mut all = vec![arm("default".to_owned(), None, case.base.clone())];
@@ -322,7 +348,7 @@ impl Experiment {
         all.extend(case.variants.iter().map(|(name, variant)| Candidate {
             kernel: variant.kernel.clone(),
             library: variant.library.clone().or_else(|| self.library.clone()),
-            ranks: variant.ranks.unwrap_or(self.ranks),
+            ranks: variant.ranks.unwrap_or_else(|| self.ranks_of(&variant.kernel)),
             ..arm(name.clone(), None, case.base.clone())
         }));
         all

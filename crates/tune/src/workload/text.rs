@@ -3,10 +3,11 @@
 //! One entry may stand for several experiments (`each`, `patterns`), and what is too long for a scale is left out (`fits`).
 //! Not for what experiments are ([`super::Experiment`]).
 
-use super::{Case, Experiment, Scale, Variant, Workload};
+use super::{Case, Experiment, Scale, Variant, Workload, preset};
 use crate::error::{Result, TuneError, WorkloadFault};
 use crate::kernel::Kernel;
 use crate::knob::{Knob, Settings, Value, len_words};
+use crate::planned::Planned;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,13 @@ struct WorkloadText {
     name: String,
     title: String,
     profile_from: Option<String>,
+    /// Presets whose experiments and tables these are, before its own.
+    #[serde(default)]
+    parts: Vec<String>,
+    #[serde(default)]
     experiment: Vec<ExperimentText>,
+    #[serde(default)]
+    planned: Vec<Planned>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -79,13 +86,25 @@ const MOST_PATTERNS: u32 = 1000;
 
 pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
     let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
-    let WorkloadText { name, title, profile_from, experiment } = toml::from_str(text).map_err(of_form)?;
+    let WorkloadText { name, title, profile_from, parts, experiment, planned: own } =
+        toml::from_str(text).map_err(of_form)?;
     let fault = |experiment: &str, fault| {
         let experiment = experiment.to_owned();
         TuneError::Workload { path: path.to_path_buf(), experiment, fault }
     };
     let mut names = BTreeSet::new();
-    let mut experiments = Vec::new();
+    let (mut experiments, mut planned) = (Vec::new(), Vec::new());
+    for part in &parts {
+        let text = preset(part).ok_or_else(|| TuneError::NoSuchWorkload { name: part.clone() })?;
+        let Workload { experiments: more, planned: tables, .. } = parse(Path::new(part), text, scale)?;
+        for name in more.iter().map(|experiment| &experiment.name).chain(tables.iter().map(|table| &table.name)) {
+            if !names.insert(name.clone()) {
+                return Err(fault(name, WorkloadFault::Twice));
+            }
+        }
+        experiments.extend(more);
+        planned.extend(tables);
+    }
     for text in experiment {
         for text in text.expanded().map_err(|found| fault(&text.name, found))? {
             let name = text.name.clone();
@@ -95,15 +114,21 @@ pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
             experiments.extend(text.experiment(scale).map_err(|found| fault(&name, found))?);
         }
     }
+    for table in own {
+        if !names.insert(table.name.clone()) {
+            return Err(fault(&table.name, WorkloadFault::Twice));
+        }
+        planned.push(table);
+    }
     let profile_from = match &profile_from {
-        _ if experiments.is_empty() => return Err(fault("1", WorkloadFault::None)),
+        _ if experiments.is_empty() && planned.is_empty() => return Err(fault("1", WorkloadFault::None)),
         None => 0,
         Some(source) => {
             let place = experiments.iter().position(|experiment| experiment.name == *source);
             place.ok_or_else(|| fault(source, WorkloadFault::NoSource))?
         }
     };
-    Ok(Workload { name, title, scale, profile_from, experiments })
+    Ok(Workload { name, title, scale, profile_from, experiments, planned, parts })
 }
 
 /// A number of a kernel as a part of a name: `16KiB`, also of elements, which have 8 bytes.

@@ -134,7 +134,9 @@ struct Medians<'a> {
 
 /// Collective. Measures; the first rank reports.
 pub fn run(arguments: &BenchArgs, team: &Team) -> Result<Exit, Failure> {
-    let sinks = arguments.sinks.iter().map(|name| sink_of(name, arguments)).collect::<Result<Vec<_>, _>>()?;
+    let options =
+        SinkOptions { batch: arguments.batch, compress: arguments.compress, chunk: None, codec: arguments.codec };
+    let sinks = arguments.sinks.iter().map(|name| sink_of(name, &options)).collect::<Result<Vec<_>, _>>()?;
     let watching = Watching::start_among(team, &arguments.running, "events bench", [&arguments.source])?;
     watching.conclude(|watch| {
         let folder = Folder::make(arguments.folder.as_deref(), team)?;
@@ -181,13 +183,29 @@ impl Folder {
 }
 
 /// A sink by its name on the command line.
-struct SinkChoice {
+pub(crate) struct SinkChoice {
     name: String,
     /// None for the null sink.
-    layout: Option<EventLayoutArgs>,
+    pub(crate) layout: Option<EventLayoutArgs>,
 }
 
-fn sink_of(name: &str, arguments: &BenchArgs) -> Result<SinkChoice, Failure> {
+/// What the sinks of a measurement have in common.
+pub(crate) struct SinkOptions {
+    /// Events of a batch.
+    pub(crate) batch: Batch,
+    /// Compression of HDF5.
+    pub(crate) compress: Compression,
+    /// Length of an HDF5 chunk before compression.
+    pub(crate) chunk: Option<Size>,
+    /// Compression of everything else.
+    pub(crate) codec: EventCodec,
+}
+
+/// The sink of this name.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn sink_of(name: &str, options: &SinkOptions) -> Result<SinkChoice, Failure> {
     let (bare, compat) = match name.strip_prefix("cce-") {
         Some(bare) => (bare, Some(EventForm::Cce)),
         None => (name, None),
@@ -201,18 +219,18 @@ fn sink_of(name: &str, arguments: &BenchArgs) -> Result<SinkChoice, Failure> {
         "event" => Some(EventLayout::Event),
         "batch" => Some(EventLayout::Batch),
         _ => {
-            return Err(Failure::usage(&format!("--sinks: {name:?} is not known")).hint(
+            return Err(Failure::usage(&format!("sinks: {name:?} is not known")).hint(
                 "there are null, columns, rntuple, product, event, batch, pds, cce-product, cce-event and cce-batch",
             ));
         }
     };
     let layout = layout.map(|layout| EventLayoutArgs {
         layout,
-        batch: arguments.batch,
-        compress: Some(arguments.compress),
-        chunk: None,
+        batch: options.batch,
+        compress: Some(options.compress),
+        chunk: options.chunk,
         compat,
-        codec: Some(arguments.codec),
+        codec: Some(options.codec),
         choice: Choice::Events,
         serialize: None,
         profile: None,

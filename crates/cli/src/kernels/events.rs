@@ -1,0 +1,154 @@
+//! Made events written in one format, as the test framework of HEP-CCE measures its outputers.
+
+use super::{Work, Written, values};
+use crate::command::events::bench::{SinkChoice, SinkOptions, sink_of};
+use crate::command::events::output::write;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::compression::Compression;
+use crate::options::events::{Batch, EventCodec, EventLayout};
+use crate::options::size::Size;
+use raddle_core::cancel::CancelToken;
+use raddle_core::communicator::Communicator;
+use raddle_core::progress::{Silent, Watch};
+use raddle_events::block::Block;
+use raddle_events::generated::{RandomOptions, RandomProducts, Repeated, SizeLaw};
+use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::pds::PdsCodec;
+use raddle_events::sinks::NullSink;
+use raddle_events::{ConvertOptions, Converted, Reader, Source, convert};
+use raddle_merge::options::Compress;
+use raddle_tune::events::Events;
+use raddle_tune::worker::Request;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+/// Level of Zstandard of what is not HDF5: the fastest that compresses about as gzip 6.
+const ZSTD_LEVEL: i32 = 3;
+
+/// What packed data streams count lengths of products in.
+const WORD_LEN_BYTES: usize = 4;
+
+/// Entries that are compared at once.
+const COMPARED_ENTRIES: u64 = 1000;
+
+/// The part of a process.
+pub(super) struct EventsWork {
+    source: Box<dyn Source>,
+    sink: SinkChoice,
+    path: PathBuf,
+    threads: NonZeroUsize,
+}
+
+impl EventsWork {
+    /// Makes the events.
+    ///
+    /// # Errors
+    /// If the format is not known.
+    pub(super) fn new(events: &Events, request: &Request, folder: &Path) -> Result<Self, Failure> {
+        let failed = |error| Failure::of_events(&error, None);
+        let seed = values::bytes(&[request.seed], 8).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let made = RandomProducts::new(RandomOptions {
+            len_entries: events.events,
+            products: usize::try_from(events.products).unwrap_or(usize::MAX),
+            size: SizeLaw::Exponential { mean_len_bytes: events.product_len_bytes },
+            seed,
+        });
+        // Held in memory: making events is not what is measured.
+        let source = Repeated::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
+        let options = SinkOptions {
+            batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
+            compress: Compression(match events.gzip {
+                0 => Compress::None,
+                level => Compress::Gzip(level),
+            }),
+            chunk: Some(Size(events.chunk_len_bytes)),
+            codec: match events.gzip {
+                0 => PdsCodec::None.into(),
+                _ => EventCodec::from(PdsCodec::Zstd(ZSTD_LEVEL)),
+            },
+        };
+        Ok(Self {
+            source: Box::new(source),
+            sink: sink_of(&events.format, &options)?,
+            path: folder.join("events"),
+            threads: usize::try_from(events.threads).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN),
+        })
+    }
+}
+
+impl EventsWork {
+    /// Whether two blocks have the same bytes of products. Packed data streams fill products up to whole words.
+    fn are_equal(&self, own: &Block, theirs: &Block) -> bool {
+        let is_filled_up = self.sink.layout.as_ref().is_some_and(|layout| layout.layout == EventLayout::Pds);
+        let len_of = |len: usize| if is_filled_up { len.next_multiple_of(WORD_LEN_BYTES) } else { len };
+        let of_entry = |(offsets, bytes): (&[u64], &'_ [u8]), at: usize| -> Option<Vec<u8>> {
+            Some(bytes.get(*offsets.get(at)? as usize..*offsets.get(at + 1)? as usize)?.to_vec())
+        };
+        own.columns.len() == theirs.columns.len()
+            && own.columns.iter().zip(&theirs.columns).all(|(own, theirs)| {
+                let (Some(own), Some(theirs)) = (own.as_bytes(), theirs.as_bytes()) else { return false };
+                own.0.len() == theirs.0.len()
+                    && (0..own.0.len() - 1).all(|at| {
+                        let Some(mut wanted) = of_entry(own, at) else { return false };
+                        wanted.resize(len_of(wanted.len()), 0);
+                        of_entry(theirs, at) == Some(wanted)
+                    })
+            })
+    }
+}
+
+impl Work for EventsWork {
+    fn write(&self, ranks: &dyn Communicator) -> Result<Written, Failure> {
+        let cancel = CancelToken::new();
+        let watch = Watch { observer: &Silent, cancel: &cancel };
+        let options = ConvertOptions { jobs: self.threads, ..ConvertOptions::default() };
+        let converted = match &self.sink.layout {
+            None => {
+                let done = convert(self.source.as_ref(), NullSink::default(), &options, &Silent, &cancel);
+                done.map_err(|error| Failure::of_events(&error, None))?.0
+            }
+            Some(layout) => write(self.source.as_ref(), &self.path, false, layout, options, &watch, ranks)?.converted,
+        };
+        let mut written =
+            Written { len_bytes: self.source.unit_len_bytes(0..self.source.len_entries()), ..Written::default() };
+        let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = converted;
+        // Of the first process, where there are several.
+        let steps = [("read_s", read_s), ("prepare_s", prepare_s), ("encode_s", encode_s), ("write_s", commit_s)];
+        steps.into_iter().chain([("metadata_s", metadata_s)]).for_each(|(name, seconds)| written.count(name, seconds));
+        Ok(written)
+    }
+
+    fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure> {
+        if self.sink.layout.is_none() {
+            return Ok(());
+        }
+        let failed = |error| Failure::of_events(&error, None);
+        let found = open(&self.path, &OpenOptions { tree: None, raw: true }).map_err(failed)?;
+        let found = Opened::into_source(found);
+        let differs = |what: &str| {
+            Failure::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))
+        };
+        let (schema, events) = (self.source.schema(), self.source.len_entries());
+        if found.len_entries() != events {
+            return Err(differs("numbers of events"));
+        }
+        let places = schema.products.iter().map(|product| found.schema().position(&product.name));
+        let places: Vec<usize> = places.collect::<Option<_>>().ok_or_else(|| differs("names of products"))?;
+        let all: Vec<usize> = (0..places.len()).collect();
+        let mut own: Box<dyn Reader> = self.source.reader(&all).map_err(failed)?;
+        let mut theirs: Box<dyn Reader> = found.reader(&places).map_err(failed)?;
+        // Each process compares its share.
+        let bound = |rank: usize| events * rank as u64 / ranks.size() as u64;
+        let (mut at, end) = (bound(ranks.rank()), bound(ranks.rank() + 1));
+        while at < end {
+            let next = (at + COMPARED_ENTRIES).min(end);
+            let (own, theirs) = (own.read(at..next).map_err(failed)?, theirs.read(at..next).map_err(failed)?);
+            if (found.has_ids() && own.ids != theirs.ids) || !self.are_equal(&own, &theirs) {
+                return Err(differs(&format!("events {at} to {next}")));
+            }
+            at = next;
+        }
+        Ok(())
+    }
+}

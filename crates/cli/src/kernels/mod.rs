@@ -1,0 +1,173 @@
+//! Runs that `raddle bench` measures with writers of this program: boxes of samples, and events.
+//!
+//! Each in a process of its own, as all measured runs are ([`raddle_tune::worker`]). Processes that share a run are ranks of MPI,
+//! which a launcher started, or threads. Invariant: what was written is read back and compared before its figures are given.
+
+mod counted;
+mod events;
+mod samples;
+mod values;
+
+use crate::failure::Failure;
+use counted::Counted;
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::report::{peak_rss_bytes, process_cpu_ns};
+use raddle_core::threads::Threads;
+use raddle_mpi::{World, launcher};
+use raddle_tune::error::TuneError;
+use raddle_tune::kernel::Kernel;
+use raddle_tune::knob::Settings;
+use raddle_tune::worker::{self, Answer, CallCounter, Outcome, Processes, Request, Stage, StageTime};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What a run wrote.
+#[derive(Debug, Default)]
+struct Written {
+    /// Bytes of values, of all processes.
+    len_bytes: u64,
+    /// What was counted, by name.
+    counts: BTreeMap<String, f64>,
+}
+
+impl Written {
+    fn count(&mut self, name: &str, value: f64) {
+        self.counts.insert(name.to_owned(), value);
+    }
+}
+
+/// What a process does in a run, in parts of which one is timed.
+trait Work {
+    /// Writes, collectively.
+    fn write(&self, ranks: &dyn Communicator) -> Result<Written, Failure>;
+
+    /// Compares what was written with what should have been, each process its part.
+    fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure>;
+}
+
+/// Carries out the request in `file` as one of several ranks, or one alone, and answers it.
+///
+/// # Errors
+/// If the answer cannot be given, or a rank failed.
+pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> {
+    let Some(file) = file else { return worker::say(&alone(request)) };
+    worker::sign(file)?;
+    let own = launcher::launched();
+    let rank = own.and_then(|launched| launched.rank).and_then(|rank| u32::try_from(rank).ok()).unwrap_or(0);
+    let refused = |why: &str| worker::say_of_rank(file, rank, &Answer::NotApplicable(why.to_owned()));
+    let Some(launched) = own else { return refused("no launcher of MPI started this process") };
+    let world = match World::join(&launched) {
+        Ok(world) => world,
+        Err(error) => return refused(&error.to_string()),
+    };
+    let ranks = world.communicator();
+    if ranks.size() != request.ranks as usize {
+        let (found, wanted) = (ranks.size(), request.ranks);
+        return refused(&format!("{wanted} ranks were started, but MPI sees {found}"));
+    }
+    let answer = answer(carry_out(request, ranks, Some(Processes::Ranks)));
+    worker::say_of_rank(file, rank, &answer)?;
+    match answer {
+        // Without the end of MPI, so that the launcher ends the ranks that wait for this one.
+        Answer::Failed(message) => Err(TuneError::Run { message }),
+        _ => {
+            world.close();
+            Ok(())
+        }
+    }
+}
+
+/// A run without a launcher: its processes are threads.
+fn alone(request: &Request) -> Answer {
+    let processes = request.kernel.own_processes().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+    if processes == 1 {
+        return answer(carry_out(request, &SingleProcess, None));
+    }
+    let done = Threads::run(processes, |ranks| carry_out(request, ranks, Some(Processes::Threads)));
+    let mut outcomes = Vec::new();
+    for outcome in done {
+        match outcome {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(failure) => return Answer::Failed(failure.what().to_owned()),
+        }
+    }
+    // All begin and end together, and the system counts for the process that they share: the first stands for all.
+    Answer::Done(outcomes.swap_remove(0))
+}
+
+fn answer(done: Result<Outcome, Failure>) -> Answer {
+    match done {
+        Ok(outcome) => Answer::Done(outcome),
+        Err(failure) => Answer::Failed(failure.what().to_owned()),
+    }
+}
+
+/// Collective. Does the part of this process in a run.
+fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Processes>) -> Result<Outcome, Failure> {
+    let folder = request.path.with_file_name("written");
+    let made = match ranks.rank() {
+        0 => std::fs::create_dir(&folder).map_err(|cause| Failure::writing(&folder, &cause)),
+        _ => Ok(()),
+    };
+    crate::team::agreed(ranks, "make a folder", made)?;
+    let work: Box<dyn Work> = match &request.kernel {
+        Kernel::Samples(samples) => Box::new(samples::SamplesWork::new(samples, request, &folder, ranks)?),
+        Kernel::Events(events) => Box::new(events::EventsWork::new(events, request, &folder)?),
+        other => return Err(Failure::usage(&format!("{} is not measured by writers of raddle", other.name()))),
+    };
+    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(|error| crate::team::of_ranks(&error));
+    together(ranks)?;
+    let (counter, started, cpu_ns) = (CallCounter::start(), Instant::now(), process_cpu_ns());
+    let counted = Counted::new(ranks);
+    let mut written = work.write(&counted)?;
+    together(ranks)?;
+    let (wall_s, cpu_s) = (started.elapsed().as_secs_f64(), (process_cpu_ns() - cpu_ns) as f64 * 1e-9);
+    let calls = counter.stop().map(|counts| counts.calls);
+    if ranks.size() > 1 {
+        // That of the process which waited least: what others wait for it is not the cost of messages.
+        let waited =
+            ranks.all_gather_u64(counted.seconds().to_bits()).map_err(|error| crate::team::of_ranks(&error))?;
+        let least_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
+        written.count("messages_s", least_s);
+    }
+    crate::team::agreed(ranks, "compare what was written", work.check(ranks))?;
+    let lens = file_lens(&folder)?;
+    written.counts.entry("files".to_owned()).or_insert(lens.len() as f64);
+    Ok(Outcome {
+        hdf5: String::new(),
+        zlib: None,
+        stages: vec![StageTime { stage: Stage::Write, phase: None, wall_s, cpu_s }],
+        len_bytes: written.len_bytes,
+        calls,
+        reads: None,
+        file_len_bytes: lens.iter().sum(),
+        peak_rss_bytes: peak_rss_bytes(),
+        found: Settings::default(),
+        offset: None,
+        values: None,
+        counts: written.counts,
+        processes,
+        ranks: Vec::new(),
+    })
+}
+
+/// Lengths of the files below `folder`.
+fn file_lens(folder: &Path) -> Result<Vec<u64>, Failure> {
+    let mut folders: Vec<PathBuf> = vec![folder.to_path_buf()];
+    let mut lens = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let failed = |cause: std::io::Error| Failure::writing(&folder, &cause);
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let metadata = entry.metadata().map_err(failed)?;
+            if metadata.is_dir() { folders.push(entry.path()) } else { lens.push(metadata.len()) }
+        }
+    }
+    Ok(lens)
+}
+
+/// Threads of each of `processes` on this machine.
+fn threads_of(processes: usize) -> usize {
+    (raddle_core::engine::default_jobs() / processes).max(1)
+}

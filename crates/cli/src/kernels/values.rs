@@ -1,0 +1,14 @@
+//! Values that cannot be foretold, the same for the same keys.
+
+use raddle_core::random::Random;
+
+/// `len` bytes drawn from `keys`.
+pub(super) fn bytes(keys: &[u64], len: usize) -> Vec<u8> {
+    let mut random = Random::of(keys);
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&random.bits().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}

@@ -1,0 +1,44 @@
+//! Tables of numbers that commands of this program plan: each row is a command, run as a process of its own.
+//!
+//! What they are is data of a workload ([`raddle_tune::planned`]).
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use raddle_core::cancel::CancelToken;
+use raddle_tune::planned::{Case, Planned, Row, Table};
+use std::process::{Command, Stdio};
+
+/// The tables; rows for more processes than this machine has only if `simulates`.
+///
+/// # Errors
+/// If a command fails or its answer lacks a number.
+pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<Table>, Failure> {
+    let mut tables = Vec::new();
+    for Planned { name, title, paper, cases } in planned {
+        let mut rows = Vec::new();
+        for case in cases.iter().filter(|case| simulates || !case.simulate) {
+            cancel.check().map_err(|_| Failure::of_tune(&raddle_tune::TuneError::Cancelled))?;
+            rows.push(row(case)?);
+        }
+        if !rows.is_empty() {
+            tables.push(Table { name: name.clone(), title: title.clone(), paper: paper.clone(), rows });
+        }
+    }
+    Ok(tables)
+}
+
+/// Runs a command and takes its numbers.
+fn row(case: &Case) -> Result<Row, Failure> {
+    let not_started =
+        |cause: std::io::Error| Failure::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));
+    let own = std::env::current_exe().map_err(not_started)?;
+    let mut command = Command::new(&own);
+    command.args(case.command.split_whitespace()).args(["--json", "--progress", "never"]).stdin(Stdio::null());
+    let output = command.output().map_err(not_started)?;
+    let failed = |why: &str| Failure::new(Exit::Internal, &format!("raddle {}: {}", case.command, why.trim()));
+    if !output.status.success() {
+        return Err(failed(&String::from_utf8_lossy(&output.stderr)));
+    }
+    let answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error.to_string()))?;
+    case.row(&answer).map_err(|error| failed(&error.to_string()))
+}

@@ -1,0 +1,113 @@
+//! What a workload says of its paper: planned numbers, then a paragraph for each experiment.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use raddle_tune::measurement::Measurement;
+use raddle_tune::planned::{Row, Table};
+use raddle_tune::profile::Metric;
+use raddle_tune::summary::{Here, Line, Tally};
+use std::collections::BTreeSet;
+
+/// Tables and lines; nothing where the workload is not of a paper.
+pub fn text(done: &Measurement) -> String {
+    let mut text: String = done.planned.iter().map(|table| format!("\n{}", of_table(table))).collect();
+    if done.summary.iter().any(|line| line.place.is_some()) {
+        text.push_str("\nin short: the paper, and what came out here\n");
+        text.extend(done.planned.iter().map(short));
+        text.extend(done.summary.iter().map(line));
+    }
+    text
+}
+
+/// The places of a table in the paper, before the paper's words.
+fn place(table: &Table) -> &str {
+    table.paper.as_deref().and_then(|paper| paper.split_once(": ")).map_or("planned", |(place, _)| place)
+}
+
+fn short(table: &Table) -> String {
+    let mut verdicts: Vec<&str> = Vec::new();
+    for row in &table.rows {
+        if !verdicts.contains(&row.verdict.words()) {
+            verdicts.push(row.verdict.words());
+        }
+    }
+    format!("{}, {}: {}\n", escape::text(place(table)), escape::text(&table.name), verdicts.join(", "))
+}
+
+fn of_table(table: &Table) -> String {
+    let mut text = format!("{}: {}\n", escape::text(&table.name), escape::text(&table.title));
+    if let Some(paper) = &table.paper {
+        text.push_str(&format!("  paper: {}\n", escape::text(paper)));
+    }
+    let names: BTreeSet<&String> = table.rows.iter().flat_map(|row| row.here.keys()).collect();
+    let words: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+    let heads = std::iter::once(("", Align::Left)).chain(words.iter().map(|name| (name.as_str(), Align::Right)));
+    let mut columns = Columns::new(&heads.chain([("verdict", Align::Left)]).collect::<Vec<_>>());
+    for row in &table.rows {
+        let mut cells = vec![escape::text(&row.name).into_owned()];
+        cells.extend(names.iter().map(|name| number(row, name)));
+        cells.push(row.verdict.words().to_owned());
+        columns.row(&cells);
+    }
+    text + &columns.render()
+}
+
+/// A number, with the paper's where that is another.
+fn number(row: &Row, name: &str) -> String {
+    let Some(here) = row.here.get(name) else { return "-".to_owned() };
+    let shown = amount(name, *here);
+    match row.paper.get(name).map(|paper| amount(name, *paper)) {
+        Some(paper) if paper != shown => format!("{shown} (paper: {paper})"),
+        _ => shown,
+    }
+}
+
+/// A counted number, in the unit that its name says.
+pub fn amount(name: &str, value: f64) -> String {
+    if name.ends_with("_s") {
+        quantity::brief_seconds(value)
+    } else if name.ends_with("len_bytes") {
+        quantity::size(value as u64)
+    } else {
+        quantity::count(value.round() as u64)
+    }
+}
+
+fn line(line: &Line) -> String {
+    let name = escape::text(&line.experiment);
+    let head = line.place.as_ref().map_or(name.to_string(), |place| format!("{}, {name}", escape::text(place)));
+    let paper = line.paper.as_ref().map_or(String::new(), |paper| format!("  paper: {}\n", escape::text(paper)));
+    match &line.here {
+        Here::LeftOut { reason } => format!("{head}: left out\n{paper}  here:  {}\n", escape::text(reason)),
+        Here::NotReached => {
+            format!("{head}: not measured\n{paper}  here:  there was no time for it: give more --time\n")
+        }
+        Here::Measured { default_s, bytes_per_s, metric, setting, estimate, verdict, tally } => {
+            let clock = if *metric == Metric::CpuS { " of processor time" } else { "" };
+            let rate = bytes_per_s.map_or(String::new(), |rate| format!(", {}", quantity::rate(rate as u64, 1.0)));
+            let mut here = format!("default {}{clock}{rate}", quantity::brief_seconds(*default_s));
+            if let Some((setting, estimate)) = setting.as_ref().zip(*estimate) {
+                let ([low, high], setting) = (estimate.interval, escape::text(setting));
+                here.push_str(&format!("; {setting} {:.2} times that ({low:.2} to {high:.2})", estimate.ratio));
+            }
+            format!("{head}: {}\n{paper}  here:  {here}{}\n", verdict.words(), of_tally(tally))
+        }
+    }
+}
+
+/// How many settings have which verdict, where there are several.
+fn of_tally(tally: &Tally) -> String {
+    let counts = [
+        (tally.better, "better"),
+        (tally.worse, "worse"),
+        (tally.no_effect, "without effect"),
+        (tally.cannot_tell, "undecided"),
+        (tally.left_out, "left out"),
+    ];
+    let all: usize = counts.iter().map(|(count, _)| count).sum();
+    if all < 2 {
+        return String::new();
+    }
+    let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    format!("; of {}: {}", quantity::counted(all as u64, "setting"), parts.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,159 @@
+//! A line on each experiment: where the paper has it, what the paper found, and what came out here.
+//!
+//! Made of findings, not of runs. Invariant: a line has a value and a verdict, or the reason why it has none.
+
+use crate::findings::{Fault, Finding, Findings};
+use crate::measurement::MeasuredExperiment;
+use crate::profile::Metric;
+use crate::statistics::{Estimate, Verdict, median};
+use crate::worker::Outcome;
+use serde::Serialize;
+
+/// What came out of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Figures, tables or sections of the paper; absent where the experiment is not the paper's.
+    pub place: Option<String>,
+    /// What the paper found; absent where only the place is known.
+    pub paper: Option<String>,
+    /// What came out.
+    #[serde(flatten)]
+    pub here: Here,
+}
+
+/// What came out, or why nothing did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Here {
+    /// It was measured.
+    Measured {
+        /// Median seconds of the default, by [`Findings::metric`].
+        default_s: f64,
+        /// Bytes of values that the default handles per elapsed second; absent where it has none.
+        bytes_per_s: Option<f64>,
+        /// What `default_s` counts.
+        metric: Metric,
+        /// The setting that differs most from the default, among those that are better or worse if any is; absent where too little was run.
+        setting: Option<String>,
+        /// That setting against the default.
+        estimate: Option<Estimate>,
+        /// Its verdict.
+        verdict: Verdict,
+        /// Verdicts on all settings.
+        tally: Tally,
+    },
+    /// The library or the machine cannot run it.
+    LeftOut {
+        /// Why.
+        reason: String,
+    },
+    /// There was no time for it.
+    NotReached,
+}
+
+/// How many settings have which verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Faster than the default.
+    pub better: usize,
+    /// Slower than the default.
+    pub worse: usize,
+    /// As fast as the default.
+    pub no_effect: usize,
+    /// Undecided.
+    pub cannot_tell: usize,
+    /// Not run, or failed.
+    pub left_out: usize,
+}
+
+impl Tally {
+    fn of(findings: &Findings) -> Self {
+        let mut tally = Self::default();
+        for finding in &findings.arms {
+            match (&finding.arm.fault, finding.verdict) {
+                (Some(_), _) => tally.left_out += 1,
+                (None, Some(Verdict::Better)) => tally.better += 1,
+                (None, Some(Verdict::Worse)) => tally.worse += 1,
+                (None, Some(Verdict::NoEffect)) => tally.no_effect += 1,
+                (None, Some(Verdict::CannotTell)) => tally.cannot_tell += 1,
+                // A default is compared with nothing.
+                (None, None) => {}
+            }
+        }
+        tally
+    }
+}
+
+/// The place in a paper and the paper's words, which are separated by `: `.
+fn parts(paper: &str) -> (Option<String>, Option<String>) {
+    const PLACES: [&str; 6] = ["figure", "table", "section", "appendix", "Figure", "Table"];
+    if !PLACES.iter().any(|place| paper.starts_with(place)) {
+        return (None, Some(paper.to_owned()));
+    }
+    match paper.split_once(": ") {
+        Some((place, words)) => (Some(place.to_owned()), Some(words.to_owned())),
+        None => (Some(paper.to_owned()), None),
+    }
+}
+
+impl Line {
+    /// The line of an experiment.
+    pub fn of(done: &MeasuredExperiment) -> Self {
+        let (place, paper) = done.paper.as_deref().map_or((None, None), parts);
+        Self { experiment: done.name.clone(), place, paper, here: Here::of(&done.search.sweep) }
+    }
+}
+
+impl Here {
+    fn of(findings: &Findings) -> Self {
+        let default = &findings.arms[0];
+        if let Some(Fault::NotApplicable(reason) | Fault::Failed(reason)) = &default.arm.fault {
+            return Self::LeftOut { reason: reason.clone() };
+        }
+        let seconds = |finding: &Finding| {
+            let medians = finding.medians?;
+            Some(if findings.metric == Metric::CpuS { medians.cpu_s } else { medians.wall_s })
+        };
+        let Some(default_s) = seconds(default) else { return Self::NotReached };
+        let farthest = standout(findings);
+        Self::Measured {
+            default_s,
+            bytes_per_s: rate(default),
+            metric: findings.metric,
+            setting: farthest.map(|finding| finding.arm.candidate.name.clone()),
+            estimate: farthest.and_then(|finding| finding.estimate),
+            verdict: farthest.and_then(|finding| finding.verdict).unwrap_or(Verdict::CannotTell),
+            tally: Tally::of(findings),
+        }
+    }
+}
+
+/// Bytes of values per elapsed second, the median of all runs.
+fn rate(finding: &Finding) -> Option<f64> {
+    let of = |run: &Outcome| (run.len_bytes > 0 && run.wall_s() > 0.0).then(|| run.len_bytes as f64 / run.wall_s());
+    let mut rates: Vec<f64> = finding.arm.runs.iter().flatten().filter_map(of).collect();
+    (!rates.is_empty()).then(|| median(&mut rates))
+}
+
+/// The setting farthest from the default: one that is better or worse, if there is any.
+fn standout(findings: &Findings) -> Option<&Finding> {
+    let measured = findings.arms.iter().filter(|finding| finding.arm.fault.is_none() && finding.estimate.is_some());
+    let distance = |finding: &Finding| finding.estimate.map_or(0.0, |estimate| estimate.ratio.ln().abs());
+    let is_told = |finding: &Finding| matches!(finding.verdict, Some(Verdict::Better | Verdict::Worse));
+    measured.max_by(|a, b| is_told(a).cmp(&is_told(b)).then(distance(a).total_cmp(&distance(b))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_words_are_separated() {
+        let words = |text: &str| Some(text.to_owned());
+        assert_eq!(parts("figure 2a, 2c: 1 MB is best"), (words("figure 2a, 2c"), words("1 MB is best")));
+        assert_eq!(parts("figures 7a, 7d"), (words("figures 7a, 7d"), None));
+        assert_eq!(parts("not in the paper: it is new"), (None, words("not in the paper: it is new")));
+    }
+}
