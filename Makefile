@@ -21,6 +21,8 @@
 #   make bench-layouts  measure every layout of events, for docs/reference/event-layouts.md
 #   make bench-idx  measure the loops that fill IDX blocks against memcpy, and writing against raw files and OpenVisus
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
+#   make bench-papers  measure a paper, as a table (BENCH_PAPERS='pidx-sc12 --scale small --keep FOLDER')
+#   make bench-pidx  measure writing boxes by ranks against PnetCDF, MPI-IO and raw files (BENCH_PIDX='--rounds 7 --out FOLDER')
 #   make bench-conventions  measure merges of netCDF against ncrcat and CDO, and of AnnData against anndata.concat
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
 #   make bench-prediction  compare what plan predicts with what merges take (BENCH_PREDICTION='--corpora csr texts --rounds 5')
@@ -38,6 +40,8 @@ BENCH_PYTHON ?=
 BENCH_EVENTS ?=
 BENCH_GPU ?=
 BENCH_IDX ?=
+BENCH_PAPERS ?=
+BENCH_PIDX ?=
 BENCH_CONVENTIONS ?=
 CONVENTIONS_FOLDER ?= target/conventions
 BENCH_PREDICTION ?=
@@ -55,7 +59,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-conventions bench-prediction docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-conventions bench-prediction docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -72,6 +76,7 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/meaning
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/events
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
 	$(MAKE) test-python
 	$(MAKE) test-capi
 	$(MAKE) test-mpi
@@ -181,6 +186,10 @@ bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/idx.py $(BENCH_IDX)
+
+bench-pidx: setup-tests
+	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(BIN)/python benches/pidx.py $(BENCH_PIDX)
 
 docs: setup-tests
 	$(BIN)/mkdocs serve
