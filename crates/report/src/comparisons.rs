@@ -3,6 +3,7 @@
 
 use crate::measured::{Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
+use crate::scaling::scaling;
 use crate::stage_times as stages;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
@@ -41,7 +42,8 @@ pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
         [] => vec![boxes(experiment, None)],
         halves => halves.iter().map(|half| boxes(experiment, Some(half))).collect(),
     };
-    let times = [distribution(experiment), stages::by_setting(experiment), stages::by_rank(experiment)];
+    let times =
+        [scaling(experiment), distribution(experiment), stages::by_setting(experiment), stages::by_rank(experiment)];
     all.chain(rates)
         .chain(times)
         .flatten()

@@ -4,6 +4,7 @@
 
 use crate::error::{ReportError, Result};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A workload that was measured.
@@ -30,6 +31,64 @@ pub struct Measurement {
     pub elapsed_s: Option<f64>,
     /// Experiments.
     pub experiments: Vec<Experiment>,
+    /// A line on each of them, next to the paper's.
+    pub summary: Vec<Line>,
+    /// Numbers that were planned, next to the paper's.
+    pub planned: Vec<Planned>,
+}
+
+/// What came out of an experiment, next to what a paper found.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Line {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Where the paper has it.
+    pub place: Option<String>,
+    /// What the paper found.
+    pub paper: Option<String>,
+    /// Median seconds of the default; absent where it was not measured.
+    pub default_s: Option<f64>,
+    /// Its bytes per second.
+    pub bytes_per_s: Option<f64>,
+    /// The setting that differs most from its default.
+    pub setting: Option<String>,
+    /// By how much.
+    pub estimate: Option<Estimate>,
+    /// Its verdict.
+    pub verdict: Option<String>,
+    /// Why it was left out.
+    pub reason: Option<String>,
+}
+
+/// A table of planned numbers.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Planned {
+    /// Name.
+    pub name: String,
+    /// One line on it.
+    pub title: String,
+    /// What the paper found.
+    pub paper: Option<String>,
+    /// Rows.
+    pub rows: Vec<PlannedRow>,
+}
+
+/// A row of planned numbers.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PlannedRow {
+    /// Name.
+    pub name: String,
+    /// The command that gave them.
+    pub command: String,
+    /// Numbers by name.
+    pub here: BTreeMap<String, f64>,
+    /// Those of the paper.
+    pub paper: BTreeMap<String, f64>,
+    /// `equal`, `differs` or `predicted`.
+    pub verdict: String,
 }
 
 /// A machine.
@@ -168,6 +227,10 @@ pub enum Fault {
 pub struct Candidate {
     /// What differs from the default.
     pub name: String,
+    /// The case whose default it is compared with.
+    pub case: Option<String>,
+    /// Ranks that share a run.
+    pub ranks: Option<u32>,
 }
 
 /// A ratio to the default.

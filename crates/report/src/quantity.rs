@@ -1,5 +1,21 @@
 //! Numbers as people read them: sizes with binary units, counts with separators, times, rates, ratios.
 
+/// A counted number, in the unit that its name says: seconds if it ends with `_s`, bytes if with `len_bytes`.
+pub fn named(name: &str, value: f64) -> String {
+    if name.ends_with("_s") {
+        brief_seconds(value)
+    } else if name.ends_with("len_bytes") {
+        size(value as u64)
+    } else {
+        count(value.round() as u64)
+    }
+}
+
+/// What a number of this name counts, in words.
+pub fn of_name(name: &str) -> String {
+    name.trim_end_matches("_s").trim_end_matches("_len_bytes").replace('_', " ")
+}
+
 /// `len_bytes` with three significant digits and a binary unit: `512 B`, `1.50 KiB`, `225 MiB`.
 pub fn size(len_bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -4,6 +4,7 @@ use crate::comparisons::{self, words};
 use crate::figures::element;
 use crate::measured::{Estimate, Experiment, Fault, Finding, Findings, Measurement, Phase};
 use crate::page::{facts, part, table};
+use crate::papers;
 use crate::quantity;
 use crate::svg::html;
 
@@ -19,12 +20,13 @@ pub(crate) fn section(done: &Measurement) -> String {
                 format!("{} at {}", done.workload, done.scale)
             }),
         ),
-        ("HDF5", Some(format!("{} ({})", done.hdf5.version, done.hdf5.library))),
+        ("HDF5", (done.hdf5.library != "none").then(|| format!("{} ({})", done.hdf5.version, done.hdf5.library))),
         ("time", done.elapsed_s.map(quantity::seconds)),
         ("file system", Some(done.file_system.kind.clone())),
         ("processor", Some(format!("{}, {}", done.machine.processor, quantity::counted(done.machine.cores, "core")))),
         ("system", Some(done.machine.system.clone())),
     ]));
+    text.push_str(&papers::section(done));
     text.extend(comparisons::speed_ups(done).as_ref().map(element));
     for (place, experiment) in done.experiments.iter().enumerate() {
         text.push_str(&format!("<h2>{}</h2>\n<p>{}</p>\n", html(&experiment.name), html(&experiment.title)));

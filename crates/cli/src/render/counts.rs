@@ -1,6 +1,5 @@
 //! What was counted in runs of raddle's own writers: rates, shares of steps, messages, files.
 
-use super::summary::amount;
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_tune::findings::{Finding, Findings};
@@ -66,8 +65,9 @@ pub fn text(findings: &Findings) -> String {
         };
         let cells = steps.iter().map(|(name, _)| share(name).unwrap_or_else(none));
         shares.row(&[name.clone(), rate.clone()].into_iter().chain(cells).collect::<Vec<_>>());
-        let cells =
-            counts.iter().map(|(name, _)| median_count(finding, name).map_or_else(none, |value| amount(name, value)));
+        let cells = counts
+            .iter()
+            .map(|(name, _)| median_count(finding, name).map_or_else(none, |value| quantity::named(name, value)));
         numbers.row(&[name, rate].into_iter().chain(cells).collect::<Vec<_>>());
     }
     let shares = match steps.is_empty() {

@@ -5,6 +5,7 @@ use super::{escape, quantity};
 use raddle_tune::measurement::Measurement;
 use raddle_tune::planned::{Row, Table};
 use raddle_tune::profile::Metric;
+use raddle_tune::statistics::Verdict;
 use raddle_tune::summary::{Here, Line, Tally};
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ fn of_table(table: &Table) -> String {
         text.push_str(&format!("  paper: {}\n", escape::text(paper)));
     }
     let names: BTreeSet<&String> = table.rows.iter().flat_map(|row| row.here.keys()).collect();
-    let words: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+    let words: Vec<String> = names.iter().map(|name| quantity::of_name(name)).collect();
     let heads = std::iter::once(("", Align::Left)).chain(words.iter().map(|name| (name.as_str(), Align::Right)));
     let mut columns = Columns::new(&heads.chain([("verdict", Align::Left)]).collect::<Vec<_>>());
     for row in &table.rows {
@@ -55,21 +56,10 @@ fn of_table(table: &Table) -> String {
 /// A number, with the paper's where that is another.
 fn number(row: &Row, name: &str) -> String {
     let Some(here) = row.here.get(name) else { return "-".to_owned() };
-    let shown = amount(name, *here);
-    match row.paper.get(name).map(|paper| amount(name, *paper)) {
+    let shown = quantity::named(name, *here);
+    match row.paper.get(name).map(|paper| quantity::named(name, *paper)) {
         Some(paper) if paper != shown => format!("{shown} (paper: {paper})"),
         _ => shown,
-    }
-}
-
-/// A counted number, in the unit that its name says.
-pub fn amount(name: &str, value: f64) -> String {
-    if name.ends_with("_s") {
-        quantity::brief_seconds(value)
-    } else if name.ends_with("len_bytes") {
-        quantity::size(value as u64)
-    } else {
-        quantity::count(value.round() as u64)
     }
 }
 
@@ -88,9 +78,15 @@ fn line(line: &Line) -> String {
             let mut here = format!("default {}{clock}{rate}", quantity::brief_seconds(*default_s));
             if let Some((setting, estimate)) = setting.as_ref().zip(*estimate) {
                 let ([low, high], setting) = (estimate.interval, escape::text(setting));
-                here.push_str(&format!("; {setting} {:.2} times that ({low:.2} to {high:.2})", estimate.ratio));
+                let ratio = estimate.ratio;
+                here.push_str(&format!("; {setting} takes {ratio:.2} times its default ({low:.2} to {high:.2})"));
             }
-            format!("{head}: {}\n{paper}  here:  {here}{}\n", verdict.words(), of_tally(tally))
+            let told = matches!(verdict, Verdict::Better | Verdict::Worse);
+            let who = setting
+                .as_ref()
+                .filter(|_| told)
+                .map_or(String::new(), |setting| format!("{} is ", escape::text(setting)));
+            format!("{head}: {who}{}\n{paper}  here:  {here}{}\n", verdict.words(), of_tally(tally))
         }
     }
 }
