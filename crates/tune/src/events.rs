@@ -42,8 +42,9 @@ fn one() -> u64 {
     1
 }
 
+/// More bytes than compressors look back for.
 fn kept() -> u64 {
-    200
+    4000
 }
 
 /// As in the paper.

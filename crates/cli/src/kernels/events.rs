@@ -113,7 +113,7 @@ impl Work for EventsWork {
         let mut written =
             Written { len_bytes: self.source.unit_len_bytes(0..self.source.len_entries()), ..Written::default() };
         let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = converted;
-        // Of the first process, where there are several.
+        // Sums over the threads of all processes.
         let steps = [("read_s", read_s), ("prepare_s", prepare_s), ("encode_s", encode_s), ("write_s", commit_s)];
         steps.into_iter().chain([("metadata_s", metadata_s)]).for_each(|(name, seconds)| written.count(name, seconds));
         Ok(written)

@@ -61,7 +61,8 @@ pub fn text(findings: &Findings) -> String {
         let rate = quantity::rate(len_bytes, medians.wall_s);
         let share = |name: &str| {
             let seconds = median_count(finding, name)?;
-            Some(format!("{:.0} %", 100.0 * seconds / (medians.wall_s * threads(&finding.arm.candidate.kernel))))
+            let workers = workers(&finding.arm.candidate.kernel, name);
+            Some(format!("{:.0} %", 100.0 * seconds / (medians.wall_s * workers)))
         };
         let cells = steps.iter().map(|(name, _)| share(name).unwrap_or_else(none));
         shares.row(&[name.clone(), rate.clone()].into_iter().chain(cells).collect::<Vec<_>>());
@@ -81,9 +82,12 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// Threads whose time steps are summed over.
-fn threads(kernel: &Kernel) -> f64 {
-    if let Kernel::Events(events) = kernel { events.threads as f64 } else { 1.0 }
+/// How many workers the seconds of a step are a sum over: threads of all processes for events, but for messages.
+fn workers(kernel: &Kernel, step: &str) -> f64 {
+    match kernel {
+        Kernel::Events(events) if step != "messages_s" => (events.threads * events.processes) as f64,
+        _ => 1.0,
+    }
 }
 
 fn median_count(finding: &Finding, name: &str) -> Option<f64> {
