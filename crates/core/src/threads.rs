@@ -1,4 +1,4 @@
-//! Ranks as threads of one process: the test double of [`Communicator`].
+//! Ranks as threads of one process: the test double of [`Communicator`], and the processes of measured runs without MPI.
 //!
 //! Not for production: every message goes through one lock. Invariant: a rank that returns or panics while others wait
 //! in a collective makes them fail with [`CoreError::RankLeft`]; nobody waits for ever.
