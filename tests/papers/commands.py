@@ -175,6 +175,50 @@ def rechunk(folder):
     assert equal(columns(output), columns(source))
 
 
+@check("raddle merge FILES -o OUTPUT --contiguous")
+def contiguous(folder):
+    import h5py
+
+    output = folder / "contiguous.h5"
+    raddle("merge", *inputs(folder), "-o", output, "--contiguous", "-q")
+    assert equal(columns(output), concatenated(inputs(folder)))
+    with h5py.File(output) as file:
+        assert all(file[name].chunks is None for name in columns(output))
+
+
+@check("raddle rechunk FILE -o OUTPUT --rank-1")
+def rank_1(folder):
+    output, source = folder / "rank1.h5", inputs(folder)[0]
+    raddle("rechunk", source, "-o", output, "--rank-1", "-q")
+    before = {name: values[:, 0] if values.shape[1:] == (1,) else values for name, values in columns(source).items()}
+    assert equal(columns(output), before)
+    assert any(values.ndim == 1 for values in before.values())
+
+
+@check("raddle merge FILES -o OUTPUT --link external-objects")
+def links(folder):
+    import h5py
+
+    paths = [folder / "left.h5", folder / "right.h5"]
+    for path, name in zip(paths, "ab", strict=True):
+        with h5py.File(path, "w") as file:
+            file[f"{name}/values"] = range(10)
+    raddle("merge", *paths, "-o", folder / "links.h5", "--link", "external-objects", "-q")
+    with h5py.File(folder / "links.h5") as file:
+        found = {name: file.get(name, getlink=True) for name in "ab"}
+        assert {name: (link.filename, link.path) for name, link in found.items()} == {"a": ("left.h5", "/a"), "b": ("right.h5", "/b")}
+        assert list(file["b/values"]) == list(range(10))
+
+
+@check("raddle plan --stat NOvA-ND --simulate ranks=40 files=160 per-machine=10 opens=20")
+def reading(folder):
+    words = ["plan", "--stat", "NOvA-ND", "--simulate", "ranks=40", "files=160", "per-machine=10", "opens=20"]
+    by_tiles, by_machine, by_all = answer(*words)["readings"]
+    assert [way["ranks_per_group"] for way in (by_tiles, by_machine, by_all)] == [1, 10, 40]
+    assert by_all["opens"] == 160 < by_machine["opens"] <= 640 < 4000 < by_tiles["opens"]
+    assert not by_tiles["is_chosen"] and by_all["execute_s"] < by_tiles["execute_s"]
+
+
 @check("raddle keys partition OUTPUT -n 7 --json")
 def shares(folder):
     import numpy as np

@@ -4,10 +4,6 @@ from dataclasses import dataclass
 
 # Items that are being worked on. When one is done, give its row below what shows it and remove it here.
 PENDING = {
-    "contiguous layout": "contiguous datasets above 4 KiB, and a choice of layout for empty datasets",
-    "rank 1 and scalars": "rechunking into datasets of rank 1, and empty datasets into scalars",
-    "links per group": "one link per group at the root",
-    "reading by files": "a strategy that gives each rank files of its own",
     "settings at run time": "`apply` chooses settings from what a program does while it runs",
 }
 
@@ -59,17 +55,19 @@ PAPERS = {
         works("options of the paper's program: memory, level, order of files", test("tests/interop/test_merge.py", "test_little_memory_gives_the_same_values", "test_values_whatever_the_compression", "test_natural_order_and_lists")),
         works("append to a merged file", run("append"), test("tests/interop/test_append.py", "test_values_are_those_of_one_merge", "test_merges_of_plain_files_are_extendible_where_that_is_cheap")),
         works("append to a file with keys", run("append_with_keys"), test("tests/interop/test_append_keys.py", "test_keys_go_on")),
-        missing("contiguous output", "contiguous layout"),
+        works("contiguous output, for all datasets or small ones", run("contiguous"), test("tests/interop/test_storage.py", "test_all_datasets_can_be_contiguous", "test_a_size_decides_which_are_contiguous")),
+        works("contiguous, compact and chunked empty datasets", test("tests/interop/test_storage.py", "test_empty_datasets_are_stored_as_asked")),
         works("partition keys while merging", run("keys"), test("tests/interop/test_keys.py", "test_keys_are_what_numpy_finds")),
         works("partition keys afterwards, in some groups, replaced", test("tests/interop/test_keys.py", "test_keys_added_later_are_the_same", "test_keys_of_groups_that_are_skipped_stay")),
         works("ids of several numbers in a row (MicroBooNE)", test("tests/interop/test_keys.py", "test_ids_of_several_numbers_in_a_row")),
         works("checking and sorting by event", run("checked_keys"), test("tests/interop/test_merge.py", "test_inputs_are_sorted_by_first_values")),
         works("files with distinct datasets into one", run("union"), test("tests/interop/test_links.py", "test_a_union_moves_chunks_as_they_are_stored")),
         works("a file of links to the inputs", test("tests/interop/test_links.py", "test_external_links_lead_to_the_inputs", "test_a_virtual_merge_reads_as_the_merge")),
-        missing("a link per group", "links per group"),
+        works("a link per group", run("links")),
         works("sizes of events", run("events"), test("tests/interop/test_keys.py", "test_sizes_of_events_are_what_numpy_finds")),
         works("rechunking: chunks, level", run("rechunk"), test("tests/interop/test_merge.py", "test_rechunk_keeps_the_values")),
-        missing("rechunking: rank 1, empty datasets as scalars", "rank 1 and scalars"),
+        works("rechunking: rank 1", run("rank_1"), test("tests/interop/test_storage.py", "test_columns_of_rank_2_get_rank_1")),
+        works("rechunking: empty datasets without dimensions, as null datasets", test("tests/interop/test_storage.py", "test_empty_datasets_can_become_null")),
         works("the share of each reader", run("shares"), test("tests/python/test_partition.py", "test_shares_hold_every_row_once_and_events_whole")),
         works("chunks that several readers decode", run("shared_chunks"), test("tests/interop/test_keys.py", "test_chunks_that_several_readers_read")),
         not_shown("the paper's reading program on our files", "it is not in Debian; readers through libhdf5 and h5py see the same values (tests/interop)"),
@@ -80,7 +78,7 @@ PAPERS = {
         works("tables 8, 9: levels of gzip", bench("nova-2021", "levels-1d", "levels-2d")),
         works("tables 10, 11: metadata cache", bench("nova-2021", "metadata-cache-1d", "metadata-cache-2d")),
         works("figure 3: reading by files or by datasets, measured with HDF5", bench("nova-2021", "ranks-partition-1d", "ranks-partition-2d")),
-        missing("figure 3: the same choice in raddle's merge", "reading by files"),
+        works("figure 3: the same choice in raddle's merge", run("reading"), test("tests/mpi/test_reading.py", "test_by_files_the_bytes_are_those_of_one_process", "test_auto_reads_by_files_where_opening_is_slow")),
         works("figures 4, 5, table 13: scaling over ranks", bench("nova-2021", "ranks-scaling-1d", "ranks-scaling-2d")),
         works("the same at 165 ranks, predicted", run("predicted_nova")),
         works("table 12: rounds by memory", run("rounds")),
