@@ -9,7 +9,20 @@ fn main() {
     println!("cargo:rerun-if-changed=plugin");
     println!("cargo:rerun-if-changed=measure");
     let is_linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
-    let shim = ["caller", "dataset_lists", "file_lists", "log", "outcome", "settings", "wrappers"];
+    let shim = [
+        "adapt",
+        "adapt_files",
+        "caller",
+        "dataset_lists",
+        "evidence",
+        "file_lists",
+        "log",
+        "outcome",
+        "records",
+        "settings",
+        "transfers",
+        "wrappers",
+    ];
     let shim: Vec<PathBuf> = shim.iter().map(|name| format!("shim/{name}.c").into()).collect();
     let driver: Vec<PathBuf> = ["plugin/driver.c", "shim/log.c", "shim/settings.c"].iter().map(PathBuf::from).collect();
     let measure = vec![PathBuf::from("measure/measure.c")];

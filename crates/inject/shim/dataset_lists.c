@@ -10,7 +10,7 @@ dataset_counts counted;
 #define SLOTS_PER_CHUNK 100
 #define MOST_SLOTS 200003
 
-static int filter_at(const hdf5 *library, hid_t list, int wanted) {
+int filter_at(const hdf5 *library, hid_t list, int wanted) {
     int count = library->H5Pget_nfilters(list);
     for (int at = 0; at < count; at++) {
         unsigned flags, values[8], configuration;
@@ -103,7 +103,7 @@ hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t sp
  * A program that writes row by row touches every chunk of a row again and again until it is full; with a cache of less than
  * those, each is written and read once per row. Which axis it is cannot be known before the first access, and a cache is a
  * bound, not memory taken: so the axis with the most chunks that fit. */
-static hsize_t sweep_chunks(const hsize_t *extent, const hsize_t *chunk, int rank, hsize_t chunk_bytes, hsize_t most_bytes) {
+hsize_t sweep_chunks(const hsize_t *extent, const hsize_t *chunk, int rank, hsize_t chunk_bytes, hsize_t most_bytes) {
     hsize_t most = most_bytes / chunk_bytes, best = 1;
     for (int along = 0; along < rank; along++) {
         hsize_t chunks = 1;
@@ -139,12 +139,9 @@ static size_t cache_of_file(const hdf5 *library, hid_t within) {
     return bytes;
 }
 
-/* What every HDF5 gives by default at least; asking the file takes longer than most of the rest. */
-#define LEAST_DEFAULT_BYTES (1u << 20)
-
 /* Whether all of a dataset fits into what HDF5 gives anyway, told without its creation list, which takes longer to ask: programs
  * that make thousands of datasets make small ones. Of a fixed extent no chunk is longer than the whole. */
-static bool is_small(const hdf5 *library, hid_t type, hid_t space) {
+bool is_small_dataset(const hdf5 *library, hid_t type, hid_t space) {
     hsize_t extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS], bytes = library->H5Tget_size(type);
     int rank = library->H5Sget_simple_extent_dims(space, extent, most);
     if (rank < 0 || !bytes || bytes > LEAST_DEFAULT_BYTES) return false;
@@ -155,10 +152,33 @@ static bool is_small(const hdf5 *library, hid_t type, hid_t space) {
     return true;
 }
 
+size_t slots_for(hsize_t chunks) {
+    return chunks > MOST_SLOTS / SLOTS_PER_CHUNK ? MOST_SLOTS : prime_from((size_t)chunks * SLOTS_PER_CHUNK);
+}
+
+hid_t list_with_cache(const hdf5 *library, hid_t own, size_t wanted_slots, size_t wanted) {
+    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_access)) : library->H5Pcopy(own);
+    if (list < 0) return own;
+    /* A new list answers (size_t)-1: as the file's. */
+    hid_t fresh = library->H5Pcreate(class_id(library->dataset_access));
+    size_t slots, bytes, usual_slots, usual_bytes;
+    double preemption, usual_preemption;
+    library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);
+    library->H5Pget_chunk_cache(fresh, &usual_slots, &usual_bytes, &usual_preemption);
+    library->H5Pclose(fresh);
+    bool is_own = bytes != usual_bytes || slots != usual_slots;
+    if ((is_own && !is_forced("auto_chunk_cache")) ||
+        library->H5Pset_chunk_cache(list, wanted_slots, wanted, preemption) < 0) {
+        library->H5Pclose(list);
+        return own;
+    }
+    return list;
+}
+
 hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within) {
     unsigned long long most_bytes = for_datasets.auto_chunk_cache;
     hsize_t chunk[MOST_DIMENSIONS], extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS];
-    if (!most_bytes || creation == H5P_DEFAULT || is_small(library, type, space)) return own;
+    if (!most_bytes || creation == H5P_DEFAULT || is_small_dataset(library, type, space)) return own;
     if (library->H5Pget_layout(creation) != H5D_CHUNKED) return own;
     int rank = library->H5Pget_chunk(creation, MOST_DIMENSIONS, chunk);
     if (rank < 1 || rank > MOST_DIMENSIONS || library->H5Sget_simple_extent_dims(space, NULL, NULL) != rank) return own;
@@ -171,22 +191,8 @@ hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t 
     hsize_t chunks = sweep_chunks(extent, chunk, rank, chunk_bytes, most_bytes);
     size_t wanted = (size_t)(chunks * chunk_bytes);
     if (wanted <= LEAST_DEFAULT_BYTES || wanted <= cache_of_file(library, within)) return own;
-    hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_access)) : library->H5Pcopy(own);
-    if (list < 0) return own;
-    /* A new list answers (size_t)-1: as the file's. */
-    hid_t fresh = library->H5Pcreate(class_id(library->dataset_access));
-    size_t slots, bytes, usual_slots, usual_bytes;
-    double preemption, usual_preemption;
-    library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);
-    library->H5Pget_chunk_cache(fresh, &usual_slots, &usual_bytes, &usual_preemption);
-    library->H5Pclose(fresh);
-    bool is_own = bytes != usual_bytes || slots != usual_slots;
-    size_t slot_count = chunks > MOST_SLOTS / SLOTS_PER_CHUNK ? MOST_SLOTS : prime_from((size_t)chunks * SLOTS_PER_CHUNK);
-    if ((is_own && !is_forced("auto_chunk_cache")) ||
-        library->H5Pset_chunk_cache(list, slot_count, wanted, preemption) < 0) {
-        library->H5Pclose(list);
-        return own;
-    }
+    hid_t list = list_with_cache(library, own, slots_for(chunks), wanted);
+    if (list == own) return own;
     __atomic_fetch_add(&counted.caches, 1, __ATOMIC_RELAXED);
     if (counted.largest_cache_bytes < wanted) counted.largest_cache_bytes = wanted;
     return list;

@@ -15,6 +15,9 @@ typedef unsigned long long hsize_t;
 
 #define H5P_DEFAULT ((hid_t)0)
 #define H5E_DEFAULT ((hid_t)0)
+#define H5S_ALL ((hid_t)0)
+#define H5S_UNLIMITED ((hsize_t)-1)
+#define H5F_ACC_RDWR 0x0001u
 #define H5F_ACC_EXCL 0x0004u
 #define H5F_ACC_SWMR 0x0060u /* H5F_ACC_SWMR_WRITE | H5F_ACC_SWMR_READ */
 #define H5I_DATASET 5
@@ -26,7 +29,10 @@ typedef unsigned long long hsize_t;
 #define H5D_FILL_TIME_NEVER 1
 #define H5D_FILL_TIME_IFSET 2
 #define H5Z_FILTER_DEFLATE 1
+#define H5Z_FILTER_SHUFFLE 2
 #define H5Z_FILTER_FLETCHER32 3
+#define H5Z_FILTER_SZIP 4
+#define H5Z_FILTER_RESERVED 256 /* numbers from here on are those of plugins */
 #define MOST_DIMENSIONS 32
 
 /* H5AC_cache_config_t, version 1: unchanged from 1.8 to 2.x. */
@@ -108,7 +114,15 @@ typedef struct {
     F(hid_t, H5Iget_file_id, (hid_t))                                                                         \
     F(herr_t, H5Fclose, (hid_t))                                                                              \
     F(hid_t, H5Fget_access_plist, (hid_t))                                                                    \
+    F(ptrdiff_t, H5Fget_name, (hid_t, char *, size_t))                                                        \
     F(herr_t, H5Dclose, (hid_t))                                                                              \
+    F(herr_t, H5Dread, (hid_t, hid_t, hid_t, hid_t, hid_t, void *))                                           \
+    F(herr_t, H5Dwrite, (hid_t, hid_t, hid_t, hid_t, hid_t, const void *))                                    \
+    F(hid_t, H5Dget_access_plist, (hid_t))                                                                    \
+    F(int, H5Iis_valid, (hid_t))                                                                              \
+    F(int, H5Iget_ref, (hid_t))                                                                               \
+    F(long long, H5Sget_select_npoints, (hid_t))                                                              \
+    F(herr_t, H5Sget_select_bounds, (hid_t, hsize_t *, hsize_t *))                                            \
     F(hid_t, H5Dget_create_plist, (hid_t))                                                                    \
     F(hid_t, H5Dget_type, (hid_t))                                                                            \
     F(hid_t, H5Dget_space, (hid_t))                                                                           \
@@ -121,6 +135,7 @@ typedef struct {
     F(hid_t, H5Dopen1, (hid_t, const char *))                                                                 \
     F(hid_t, H5Fcreate_async, (const char *, const char *, unsigned, const char *, unsigned, hid_t, hid_t, hid_t)) \
     F(hid_t, H5Fopen_async, (const char *, const char *, unsigned, const char *, unsigned, hid_t, hid_t))     \
+    F(herr_t, H5Drefresh, (hid_t))                                                                            \
     F(hid_t, H5FD_mpio_init, (void))                                                                          \
     F(herr_t, H5Pset_all_coll_metadata_ops, (hid_t, bool))                                                    \
     F(herr_t, H5Pset_coll_metadata_write, (hid_t, bool))                                                      \

@@ -19,6 +19,20 @@ hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t sp
  * where the cache is large enough or the program's choice. `within` is any object of the file. */
 hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within);
 
+/* The parts of that which adapting shares. */
+
+/* What every HDF5 gives by default at least; asking the file takes longer than most of the rest. */
+#define LEAST_DEFAULT_BYTES (1u << 20)
+
+bool is_small_dataset(const hdf5 *library, hid_t type, hid_t space);
+hsize_t sweep_chunks(const hsize_t *extent, const hsize_t *chunk, int rank, hsize_t chunk_bytes, hsize_t most_bytes);
+/* Where a creation list has the filter `wanted`; -1 if it has not. */
+int filter_at(const hdf5 *library, hid_t list, int wanted);
+/* Slots of a cache for this number of chunks. */
+size_t slots_for(hsize_t chunks);
+/* A copy of `own` with this cache; `own` if the program has chosen a cache, or HDF5 refuses. */
+hid_t list_with_cache(const hdf5 *library, hid_t own, size_t slots, size_t bytes);
+
 /* Counts of this process, for its last line. */
 typedef struct {
     unsigned long long caches, largest_cache_bytes, layouts;

@@ -36,6 +36,8 @@ __attribute__((constructor)) static void read_environment(void) {
     }
     for_datasets.layout = is_any_set((const char *const[]){"chunk", "compact", "gzip", "fletcher32", "no_fill", NULL});
     for_datasets.auto_chunk_cache = setting_number("auto_chunk_cache", 0);
+    for_datasets.adapt = setting_number("adapt", 0) != 0;
+    for_datasets.block = setting_number("adapt_block", 0);
 }
 
 static size_t place_of(const char *name) {

@@ -8,10 +8,12 @@
 
 #define SETTINGS_VARIABLE "RADDLE_APPLY"
 
-/* What is asked for every dataset. */
+/* What is asked for every dataset, read once. */
 typedef struct {
     bool layout;                         /* anything that changes what it holds */
     unsigned long long auto_chunk_cache; /* most bytes of a cache sized to it; 0 for none */
+    bool adapt;                          /* caches and alignment by what the program does */
+    unsigned long long block;            /* bytes that the file system hands out at once, for alignment; 0 if unknown */
 } dataset_settings;
 extern dataset_settings for_datasets;
 

@@ -3,24 +3,18 @@
  *
  * Invariants: a call with other lists fails only if the same call with the program's own lists fails; after a failure the
  * program finds HDF5's error stack as its own call left it, for nothing is called afterwards. */
-#include "hdf5.h"
+#include "adapt.h"
+#include "enter.h"
 #include "lists.h"
 #include "log.h"
 #include "settings.h"
 
 #include <stdlib.h>
 
-#define EXPORTED __attribute__((visibility("default")))
-#define CALLER __builtin_return_address(0)
-#define NO_ID ((hid_t)-1)
+__thread bool inside;
 
-/* Whether this thread is in a call already: libhdf5 may call itself through these names. */
-static __thread bool inside;
-
-/* The libhdf5 that is meant; `is_ours` is whether its lists are to be touched. */
-static const hdf5 *enter(const void *caller, bool *is_ours) {
+const hdf5 *library_of(const void *caller) {
     const hdf5 *library = hdf5_of_caller(caller);
-    *is_ours = library && library->is_known && !inside && has_settings() && library->H5open() >= 0;
     if (!library) {
         line out;
         line_begin(&out);
@@ -30,21 +24,11 @@ static const hdf5 *enter(const void *caller, bool *is_ours) {
     return library;
 }
 
-/* Keeps HDF5 from printing the errors of a try. */
-typedef struct {
-    void *function, *data;
-    bool is_off;
-} silence;
-
-static silence be_silent(const hdf5 *library) {
-    silence was = {0};
-    was.is_off = library->H5Eget_auto2(H5E_DEFAULT, &was.function, &was.data) >= 0 &&
-                 library->H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0;
-    return was;
-}
-
-static void speak(const hdf5 *library, silence was) {
-    if (was.is_off) library->H5Eset_auto2(H5E_DEFAULT, was.function, was.data);
+/* The libhdf5 that is meant; `is_ours` is whether its lists are to be touched. */
+static const hdf5 *enter(const void *caller, bool *is_ours) {
+    const hdf5 *library = library_of(caller);
+    *is_ours = library && library->is_known && !inside && has_settings() && library->H5open() >= 0;
+    return library;
 }
 
 static void tell(const hdf5 *library, const char *function, const char *name, const outcome *what) {
@@ -74,6 +58,8 @@ typedef hid_t (*file_action)(const hdf5 *, const void *, hid_t creation, hid_t a
 
 static hid_t with_settings(const hdf5 *library, const file_call *call, file_action act, const void *arguments) {
     outcome what = {0};
+    file_record record;
+    record.library = NULL;
     if (call->flags & H5F_ACC_SWMR) {
         outcome kept = {.kept = "all (single writer, multiple readers)"};
         tell(library, call->function, call->name, &kept);
@@ -86,6 +72,8 @@ static hid_t with_settings(const hdf5 *library, const file_call *call, file_acti
         what = (outcome){0};
         hid_t access = file_access_list(library, call->access, call->flags, with_page_buffer, &what);
         hid_t creation = call->creates ? file_creation_list(library, call->creation, access, &what) : call->creation;
+        if (for_datasets.adapt && access != call->access)
+            adapt_file(library, access, call->name, call->flags, call->creates, &what, &record);
         if (access != call->access) id = act(library, arguments, creation, access);
         if (access != call->access) library->H5Pclose(access);
         if (creation != call->creation) library->H5Pclose(creation);
@@ -93,11 +81,15 @@ static hid_t with_settings(const hdf5 *library, const file_call *call, file_acti
     speak(library, was);
     inside = false;
     if (id >= 0) {
-        tell(library, call->function, call->name, &what);
+        adapt_file_opened(&record, NULL);
+        /* What is adapted is told at the end. */
+        bool is_set = *what.set || *what.kept || *what.refused;
+        if (is_set || !for_datasets.adapt) tell(library, call->function, call->name, &what);
         return id;
     }
     id = act(library, arguments, call->creation, call->access);
     if (id >= 0) {
+        adapt_file_opened(&record, "HDF5 does not open it with other lists");
         outcome refused = {.refused = "all (HDF5 does not open the file with them)"};
         tell(library, call->function, call->name, &refused);
     }
@@ -171,6 +163,14 @@ static hid_t create_dataset(const hdf5 *library, hid_t within, const char *name,
                 : library->H5Dcreate_anon(within, type, space, creation, access);
 }
 
+/* The access list of a dataset, by what its program does or by its shape alone. */
+static hid_t cache_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within, const char *name,
+                        dataset_choice *choice) {
+    choice->library = NULL;
+    return for_datasets.adapt ? adapt_access_list(library, own, creation, type, space, within, name, choice)
+                              : dataset_access_list(library, own, creation, type, space, within);
+}
+
 static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid_t type, hid_t space, hid_t links,
                          hid_t creation, hid_t access) {
     bool is_ours;
@@ -179,7 +179,8 @@ static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid
     if (is_ours) {
         inside = true;
         hid_t creation_list = dataset_creation_list(library, creation, type, space);
-        hid_t access_list = dataset_access_list(library, access, creation_list, type, space, within), id = NO_ID;
+        dataset_choice choice;
+        hid_t access_list = cache_list(library, access, creation_list, type, space, within, name ? name : "", &choice), id = NO_ID;
         if (creation_list != creation || access_list != access) {
             silence was = be_silent(library);
             id = create_dataset(library, within, name, type, space, links, creation_list, access_list);
@@ -187,6 +188,16 @@ static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid
         }
         if (creation_list != creation) library->H5Pclose(creation_list);
         if (access_list != access) library->H5Pclose(access_list);
+        if (id < 0 && creation_list == creation && access_list == access) {
+            inside = false;
+            id = create_dataset(library, within, name, type, space, links, creation, access);
+            inside = true;
+            if (id < 0) {
+                inside = false;
+                return id;
+            }
+        }
+        if (id >= 0) adapt_dataset_opened(id, &choice);
         inside = false;
         if (id >= 0) return id;
     }
@@ -207,28 +218,37 @@ EXPORTED hid_t H5Dcreate_anon(hid_t within, hid_t type, hid_t space, hid_t creat
 }
 
 /* The list with which the open dataset `id` should have been opened; `own` if that is as good. */
-static hid_t better_access_list(const hdf5 *library, hid_t id, hid_t own) {
-    hid_t creation = library->H5Dget_create_plist(id), list = own;
-    if (creation < 0) return own;
-    if (library->H5Pget_layout(creation) == H5D_CHUNKED) {
-        hid_t type = library->H5Dget_type(id), space = library->H5Dget_space(id);
-        if (type >= 0 && space >= 0) list = dataset_access_list(library, own, creation, type, space, id);
-        if (type >= 0) library->H5Tclose(type);
-        if (space >= 0) library->H5Sclose(space);
+static hid_t better_access_list(const hdf5 *library, hid_t id, hid_t own, dataset_choice *choice) {
+    hid_t type = library->H5Dget_type(id), space = library->H5Dget_space(id), list = own;
+    choice->library = NULL;
+    /* Asked before the creation list, which takes longer to copy. */
+    if (type >= 0 && space >= 0 && !is_small_dataset(library, type, space)) {
+        hid_t creation = library->H5Dget_create_plist(id);
+        if (creation >= 0 && library->H5Pget_layout(creation) == H5D_CHUNKED) {
+            char name[NAME_BYTES] = "";
+            if (for_datasets.adapt) library->H5Iget_name(id, name, sizeof name);
+            list = cache_list(library, own, creation, type, space, id, name, choice);
+        }
+        if (creation >= 0) library->H5Pclose(creation);
     }
-    library->H5Pclose(creation);
+    if (type >= 0) library->H5Tclose(type);
+    if (space >= 0) library->H5Sclose(space);
     return list;
 }
 
 /* The dataset `id`, or one opened in its place by `name` within `within` with a larger cache: a dataset's cache is made when
  * it is opened first, so the first handle is closed before. */
 static hid_t with_cache(const hdf5 *library, hid_t id, hid_t own, hid_t within, const char *name) {
-    hid_t list = better_access_list(library, id, own);
-    if (list == own) return id;
-    library->H5Dclose(id);
-    hid_t again = library->H5Dopen2(within, name, list);
-    library->H5Pclose(list);
-    return again >= 0 ? again : library->H5Dopen2(within, name, own);
+    dataset_choice choice;
+    hid_t list = better_access_list(library, id, own, &choice);
+    if (list != own) {
+        library->H5Dclose(id);
+        hid_t again = library->H5Dopen2(within, name, list);
+        library->H5Pclose(list);
+        id = again >= 0 ? again : library->H5Dopen2(within, name, own);
+    }
+    if (id >= 0) adapt_dataset_opened(id, &choice);
+    return id;
 }
 
 static hid_t open_dataset(const void *caller, hid_t within, const char *name, hid_t access) {

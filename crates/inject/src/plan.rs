@@ -35,8 +35,20 @@ pub struct Wishes {
     pub allow_collective_metadata: bool,
     /// Each dataset's chunk cache holds one sweep, up to this many bytes; 0 for not.
     pub auto_chunk_cache_bytes: u64,
+    /// Caches and alignment are chosen by what the program does, up to `auto_chunk_cache_bytes` of cache; by shapes alone if
+    /// absent.
+    pub adapt: Option<Adapt>,
     /// Where a line per file goes: a file, `-` for standard error; nowhere if absent.
     pub log: Option<PathBuf>,
+}
+
+/// How a program is adapted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adapt {
+    /// Bytes of a stripe or block of the file system, to which large objects of new files are aligned; 0 for none.
+    pub block_bytes: u64,
+    /// The block holds on all file systems, not only on that of the folder in which the program starts.
+    pub is_block_everywhere: bool,
 }
 
 impl Default for Wishes {
@@ -47,6 +59,7 @@ impl Default for Wishes {
             allow_layout: false,
             allow_collective_metadata: false,
             auto_chunk_cache_bytes: AUTO_CHUNK_CACHE_BYTES,
+            adapt: None,
             log: Some("-".into()),
         }
     }
@@ -93,6 +106,8 @@ pub struct ApplyPlan {
     pub stripes: Settings,
     /// The others.
     pub left_out: Vec<LeftOut>,
+    /// Why the program is not adapted to, if that was asked for.
+    pub not_adapted: Option<&'static str>,
     /// Variables that the program's environment gets.
     pub environment: Vec<(&'static str, OsString)>,
 }
@@ -110,6 +125,11 @@ impl ApplyPlan {
             hints: String::new(),
             stripes: Settings::default(),
             left_out: Vec::new(),
+            not_adapted: wishes.adapt.and_then(|_| match program.route {
+                Route::Preload { .. } => None,
+                Route::Driver { .. } => Some("HDF5 is inside of the program, whose accesses cannot be observed"),
+                Route::None { .. } => Some("the program cannot be reached"),
+            }),
             environment: Vec::new(),
         };
         for (&knob, value) in &wishes.settings.0 {
@@ -141,8 +161,17 @@ impl ApplyPlan {
             _ => 0,
         };
         let mut text = encode(&self.applied, &wishes.forced);
+        let mut add = |name: &str, value: u64| {
+            text.push_str(&format!("{}{name}={value}", if text.is_empty() { "" } else { ";" }));
+        };
         if auto > 0 {
-            text.push_str(&format!("{}auto_chunk_cache={auto}", if text.is_empty() { "" } else { ";" }));
+            add("auto_chunk_cache", auto);
+        }
+        if let Some(adapt) = wishes.adapt.filter(|_| self.not_adapted.is_none()) {
+            add("adapt", 1);
+            if adapt.block_bytes > 0 {
+                add(if adapt.is_block_everywhere { "!adapt_block" } else { "adapt_block" }, adapt.block_bytes);
+            }
         }
         match program.route {
             _ if text.is_empty() => {}
@@ -287,6 +316,19 @@ mod tests {
         assert_eq!(variable(&plan, "HDF5_DRIVER"), Some("raddle_apply"));
         assert!(variable(&plan, "HDF5_PLUGIN_PATH").unwrap().ends_with("/drivers:/usr/local/hdf5/lib/plugin"));
         assert_eq!(plan.hints, "");
+    }
+
+    #[test]
+    fn a_program_is_adapted_to_where_its_accesses_pass_by() {
+        let objects = Objects::within(Path::new("/objects")).unwrap();
+        let adapt = Adapt { block_bytes: 1 << 20, is_block_everywhere: true };
+        let wishes = Wishes { adapt: Some(adapt), ..Wishes::default() };
+        let plan = ApplyPlan::new(&wishes, &program(preload(), false), &objects, |_| None);
+        let told = "auto_chunk_cache=268435456;adapt=1;!adapt_block=1048576";
+        assert_eq!((variable(&plan, "RADDLE_APPLY"), plan.not_adapted), (Some(told), None));
+        let plan = ApplyPlan::new(&wishes, &program(Route::Driver { version: None }, false), &objects, |_| None);
+        assert_eq!(variable(&plan, "RADDLE_APPLY"), None);
+        assert!(plan.not_adapted.unwrap().contains("observed"));
     }
 
     #[test]

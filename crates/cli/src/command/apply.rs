@@ -7,9 +7,10 @@ use crate::options::profile::newest;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::apply;
+use raddle_core::stripes::{self, StripeSource, Stripes};
 use raddle_inject::emit::{Language, source};
 use raddle_inject::install::{Objects, default_folder};
-use raddle_inject::plan::{ApplyPlan, Wishes};
+use raddle_inject::plan::{Adapt, ApplyPlan, Wishes};
 use raddle_inject::program::{Program, Route, find};
 use raddle_inject::{InjectError, patch};
 use raddle_mpi::launcher;
@@ -41,6 +42,14 @@ pub struct ApplyArgs {
     /// Size each dataset's chunk cache to one sweep through it, up to SIZE; 0 leaves caches alone [default: what the profile says, else 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
     auto_cache: Option<u64>,
+
+    /// Choose chunk caches and alignment by what the program reads and writes, up to --auto-cache; no profile is looked for
+    #[arg(long)]
+    adapt: bool,
+
+    /// With --adapt: align large objects of new files to SIZE [default: the stripes of Lustre or GPFS; elsewhere none are aligned]
+    #[arg(long, value_name = "SIZE", requires = "adapt")]
+    block: Option<Size>,
 
     /// Apply also what changes the contents of files: chunks, filters, format, pages
     #[arg(long)]
@@ -78,6 +87,7 @@ pub struct ApplyArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle apply -- python3 analysis.py                     chunk caches sized to each dataset, nothing else
+  raddle apply --adapt -- ./simulation input.nml          caches and alignment by what the program does
   raddle apply mine.toml -- ./simulation input.nml        what `raddle tune` found
   mpirun -n 4 raddle apply mine.toml -- ./simulation      every rank; on any number of hosts
   raddle apply --set alignment=1MiB --dry-run -- h5repack in.h5 out.h5
@@ -111,13 +121,21 @@ fn size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0).map_err(|error| error.to_string()) }
 }
 
+/// The stripes of the folder that the program starts in, on Lustre and GPFS; 0 elsewhere, where aligning has gained nothing.
+fn block_of_folder() -> u64 {
+    match stripes::of_folder(Path::new(".")) {
+        Ok(Stripes { source: StripeSource::Block, .. }) | Err(_) => 0,
+        Ok(stripes) => stripes.len_bytes,
+    }
+}
+
 impl ApplyArgs {
     /// What the user wants, and the file that the profile is from, if there is one.
     fn wishes(&self) -> Result<(Wishes, Option<PathBuf>), Failure> {
         let (path, profile) = match &self.profile {
             Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
             // Settings by hand are all that is wanted.
-            None if !self.set.is_empty() => (None, None),
+            None if !self.set.is_empty() || self.adapt => (None, None),
             None => newest(Path::new(".")).map_err(|error| Failure::of_tune(&error))?.unzip(),
         };
         let mut wishes = Wishes {
@@ -133,6 +151,10 @@ impl ApplyArgs {
         wishes.take_auto();
         wishes.auto_chunk_cache_bytes = self.auto_cache.unwrap_or(wishes.auto_chunk_cache_bytes);
         wishes.forced.extend(&self.forced);
+        wishes.adapt = self.adapt.then(|| Adapt {
+            block_bytes: self.block.map_or_else(block_of_folder, |size| size.0),
+            is_block_everywhere: self.block.is_some(),
+        });
         if let Some(log) = wishes.log.as_mut().filter(|log| *log != Path::new("-")) {
             // The program may change its folder.
             *log = std::path::absolute(&*log).map_err(|cause| Failure::writing(&self.log, &cause))?;
@@ -161,7 +183,7 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
     let objects = arguments.objects()?;
     let plan = ApplyPlan::new(&wishes, &program, &objects, |name| std::env::var_os(name));
     if arguments.dry_run {
-        print(&apply::text(&program, &plan, profile.as_deref(), wishes.auto_chunk_cache_bytes))?;
+        print(&apply::text(&program, &plan, profile.as_deref(), &wishes))?;
         return Ok(Exit::Done);
     }
     install(&objects, &plan)?;

@@ -1,12 +1,12 @@
 //! What `raddle apply` would do, or does, for a program.
 
 use super::{escape, quantity};
-use raddle_inject::plan::ApplyPlan;
+use raddle_inject::plan::{ApplyPlan, Wishes};
 use raddle_inject::program::{Program, Route};
 use std::path::Path;
 
 /// The whole of it, for `--dry-run`.
-pub fn text(program: &Program, plan: &ApplyPlan, profile: Option<&Path>, auto_cache_bytes: u64) -> String {
+pub fn text(program: &Program, plan: &ApplyPlan, profile: Option<&Path>, wishes: &Wishes) -> String {
     let mut lines = Vec::new();
     let mut add = |title: &str, text: String| lines.push(format!("{title:<12} {text}\n"));
     add("program", escape::path(&program.path));
@@ -22,8 +22,18 @@ pub fn text(program: &Program, plan: &ApplyPlan, profile: Option<&Path>, auto_ca
     add("MPI", if program.has_mpi { "yes" } else { "no" }.to_owned());
     add("profile", profile.map_or_else(|| "none".to_owned(), escape::path));
     add("set", if plan.applied.0.is_empty() { "nothing".to_owned() } else { plan.applied.to_string() });
-    if auto_cache_bytes > 0 && matches!(program.route, Route::Preload { .. }) {
-        add("chunk cache", format!("one sweep of each dataset, at most {}", quantity::size(auto_cache_bytes)));
+    let most = quantity::size(wishes.auto_chunk_cache_bytes);
+    match (wishes.adapt, plan.not_adapted) {
+        (_, Some(reason)) => add("adapt", format!("no: {reason}")),
+        (Some(adapt), None) => {
+            add("chunk cache", format!("what accesses need, at most {most} each"));
+            let alignment = format!("large objects of new files, to {}", quantity::size(adapt.block_bytes));
+            add("alignment", if adapt.block_bytes > 0 { alignment } else { "none".to_owned() });
+        }
+        _ if wishes.auto_chunk_cache_bytes > 0 && matches!(program.route, Route::Preload { .. }) => {
+            add("chunk cache", format!("one sweep of each dataset, at most {most}"));
+        }
+        _ => {}
     }
     if !plan.hints.is_empty() {
         add("MPI-IO hints", plan.hints.trim_end().replace('\n', ", "));
@@ -60,6 +70,7 @@ pub fn notes(program: &Program, plan: &ApplyPlan) -> Vec<String> {
         notes.push(format!("{} is started as it is: {reason}", escape::path(&program.path)));
         return notes;
     }
+    notes.extend(plan.not_adapted.map(|reason| format!("the program is not adapted to: {reason}")));
     notes.extend(plan.left_out.iter().map(|left| format!("left out {}={}: {}", left.knob, left.value, left.reason)));
     notes
 }

@@ -1,0 +1,93 @@
+/* Files that are adapted to: their records, and their alignment. */
+#include "adapt.h"
+#include "outcome.h"
+#include "settings.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+/* Objects of fewer blocks are not aligned: each that is adds less than one block. */
+#define LEAST_BLOCKS 100
+
+/* A refreshed dataset gets this part of the limit, whatever it needs: its file has one default, which is set when it is opened. */
+#define PARTS_OF_REFRESHED 4
+
+/* The file system whose block the command has asked for: that of the folder in which the program began. */
+static dev_t asked_system;
+static bool is_asked;
+
+__attribute__((constructor)) static void look_around(void) {
+    struct stat folder;
+    is_asked = stat(".", &folder) == 0;
+    asked_system = folder.st_dev;
+}
+
+static bool is_on_asked_system(const char *path) {
+    char folder[1024];
+    struct stat found;
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+    if (length >= sizeof folder) return false;
+    memcpy(folder, path, length);
+    folder[length] = 0;
+    return is_asked && stat(length ? folder : ".", &found) == 0 && found.st_dev == asked_system;
+}
+
+/* Alignment for a new file, so that it cannot grow by more than 1 %, whatever is written. What earlier files held says too
+ * little: between objects lies metadata, and after each block of it an aligned object leaves a gap. */
+static void choose_alignment(const hdf5 *library, hid_t list, hid_t fresh, outcome *what, file_record *record) {
+    hsize_t block = for_datasets.block, ignored, now, usual;
+    if (!block || setting("alignment")) return;
+    /* A block that the user has named holds everywhere. */
+    if (!is_forced("adapt_block") && !is_on_asked_system(record->name)) return;
+    library->H5Pget_alignment(list, &ignored, &now);
+    library->H5Pget_alignment(fresh, &ignored, &usual);
+    if (now != usual) {
+        say_kept(what, "alignment=%llu", now);
+    } else if (library->H5Pset_alignment(list, block * LEAST_BLOCKS, block) >= 0) {
+        record->alignment = block;
+        record->threshold = block * LEAST_BLOCKS;
+        say_set(what, "alignment=%llu,alignment_threshold=%llu", record->alignment, record->threshold);
+    }
+}
+
+void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flags, bool creates, outcome *what, file_record *record) {
+    memset(record, 0, sizeof *record);
+    size_t length = name ? strlen(name) : 0;
+    if (!length || length >= sizeof record->name) return;
+    hid_t fresh = library->H5Pcreate(class_id(library->file_access));
+    if (fresh < 0) return;
+    memcpy(record->name, name, length + 1);
+    record->library = library;
+    record->is_read_only = !creates && !(flags & H5F_ACC_RDWR);
+    int nothing;
+    size_t slots, bytes, refreshed = for_datasets.auto_chunk_cache / PARTS_OF_REFRESHED;
+    double preemption, usual_preemption;
+    library->H5Pget_cache(list, &nothing, &record->usual_slots, &record->usual_bytes, &preemption);
+    library->H5Pget_cache(fresh, &nothing, &slots, &bytes, &usual_preemption);
+    record->has_own_cache = slots != record->usual_slots || bytes != record->usual_bytes || preemption != usual_preemption;
+    /* Ranks must agree, and none knows what the others do. */
+    if (library->H5FD_mpio_init && library->H5Pget_driver(list) == library->H5FD_mpio_init())
+        record->left = "ranks share it by MPI-IO, and none sees what the others do";
+    else if (library->H5Pget_driver(list) != library->H5Pget_driver(fresh))
+        record->left = "it is not opened by HDF5's usual driver";
+    else if (creates)
+        choose_alignment(library, list, fresh, what, record);
+    else if (record->is_read_only && !record->has_own_cache && library->H5Drefresh && refreshed > record->usual_bytes &&
+             library->H5Pset_cache(list, 0, record->usual_slots, refreshed, preemption) >= 0)
+        /* The default of its datasets, each of which is opened with the usual cache instead until it is refreshed. */
+        record->refreshed_bytes = refreshed;
+    library->H5Pclose(fresh);
+}
+
+void adapt_file_opened(file_record *record, const char *left) {
+    if (!record->library) return;
+    if (left) {
+        record->left = left;
+        record->refreshed_bytes = 0;
+        record->alignment = record->threshold = 0;
+    }
+    records_lock();
+    file_add(record);
+    records_unlock();
+}
