@@ -6,9 +6,14 @@ without take turns, each first in every other pair, and the files of both must h
 ratio is the median of the pairs' with its 95 % interval, above 1 where adapting is faster.
 
     python benches/adapt.py [--rounds 9] [--only NAME ...] [--raddle target/release/raddle]
+    python benches/adapt.py --instructions
+
+With `--instructions`, valgrind counts what a dataset, row or write of the programs that cannot gain takes with and without: clocks on
+a machine that does other things do not show less than a few percent.
 """
 
 import argparse
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -19,7 +24,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from apply import HERE, SERIAL, interval
+from apply import HERE, SERIAL, instructions, interval
 from run import RADDLE, timed
 
 HEAD = "import sys, h5py, numpy as np\nfrom numpy.random import default_rng\n"
@@ -100,6 +105,40 @@ with h5py.File(sys.argv[1], "r") as file: print(sum(float(file["table"][row].sum
 }
 
 
+# What each of a loop takes is the difference of two lengths of it.
+COUNTED = {
+    "small": ("range(4000)", 100, 300),
+    "contiguous": ("range(1000)", 50, 150),
+    "append": ("range(4000)", 100, 300),
+    "many pieces": ("range(30000)", 500, 1500),
+    "whole chunks": ("range(4)", 1, 2),
+    "open for each": ("range(4000)", 100, 300),
+}
+
+
+def count(raddle, folder, only):
+    """Prints what one turn of each loop takes in instructions, and what adapting adds."""
+    told = subprocess.check_output(shlex.split(f"{raddle} apply --folder {folder}/objects --log none --adapt --emit env"), text=True)
+    given = dict(word.split("=", 1) for word in shlex.split(told) if "=" in word)
+    print("| program | instructions, untouched | added by adapting | ratio |\n|---|---|---|---|")
+    for name, (loop, *lengths) in COUNTED.items():
+        if only and name not in only:
+            continue
+        title, *_, code = {**PROGRAMS, **READERS}[name]
+        path = folder / f"{'input' if name in READERS else 'output'}.h5"
+        if name in READERS:
+            subprocess.run([sys.executable, "-c", HEAD + PROGRAMS[READERS[name][1]][1], path], check=True)
+        counted = {}
+        for length in lengths:
+            script = folder / f"{length}.py"
+            script.write_text(HEAD + code.replace(loop, f"range({length})"))
+            for side, variables in (("plain", {}), ("adapted", given)):
+                counted[side, length] = instructions(f"{sys.executable} {script} {path}", variables, folder)
+        each = {side: (counted[side, lengths[1]] - counted[side, lengths[0]]) / (lengths[1] - lengths[0]) for side in ("plain", "adapted")}
+        added = each["adapted"] - each["plain"]
+        print(f"| {title} | {each['plain']:,.0f} | {added:,.0f} | {each['adapted'] / each['plain']:.4f} |", flush=True)
+
+
 def assert_same(left, right):
     with h5py.File(left) as plain, h5py.File(right) as adapted:
         if sorted(plain) != sorted(adapted) or not all(np.array_equal(plain[name][()], adapted[name][()]) for name in plain):
@@ -128,8 +167,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--raddle", type=Path, default=RADDLE)
     arguments = parser.parse_args()
+    if arguments.instructions:
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            return count(arguments.raddle, Path(folder).resolve(), arguments.only)
     print("| program | wall (s) | adapted | ratio | CPU (s) | adapted | ratio |\n|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=".") as folder:
         folder = Path(folder).resolve()

@@ -226,6 +226,32 @@ def test_files_that_ranks_share_are_left_alone(apply, mpi, parallel, tmp_path):
         assert np.array_equal(file["rows"][1], 1e6 + np.arange(100000))
 
 
+def test_what_others_may_see_is_left_alone(apply, tmp_path):
+    """Files with SWMR, also if they were opened before without; and a file that is open for writing as well."""
+    code = HEAD + """
+with h5py.File(sys.argv[1], "w", libver="latest") as file:
+    plane = file.create_dataset("plane", (200, 6400), "f8", chunks=(200, 50))
+    plane[...] = values
+with h5py.File(sys.argv[1], "r", swmr=True) as file:
+    plane = file["plane"]
+    total = sum(plane[row].sum() for row in range(20))
+    print(cache(plane), moved())
+os.environ["HDF5_USE_FILE_LOCKING"] = "FALSE"
+with h5py.File(sys.argv[1], "a") as writable:
+    kept = writable["plane"]
+    with h5py.File(sys.argv[1], "r") as file:
+        plane = file["plane"]
+        total += sum(plane[row].sum() for row in range(20))
+        print(cache(plane), moved())
+print(total)
+"""
+    untouched, done = both(apply, tmp_path, code)
+    assert untouched.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+    assert columns(untouched.stdout)[0] == columns(done.stdout)[0]
+    assert "adapted.h5: left as it is: one process writes it while others read" in done.log
+    assert "left: the dataset is open already" in done.log and "while it was open" not in done.log
+
+
 def test_forks_and_threads(apply, tmp_path):
     code = HEAD + """
 import threading

@@ -80,22 +80,24 @@ static void full_name(const hdf5 *library, hid_t within, const char *name, char 
 /* Whether `bytes` more of cache may be given, beside those of the datasets that are still open. */
 static bool has_room(hsize_t bytes) {
     hsize_t all = 0;
+    bool has_place = false;
     for (int at = 0; at < GIVEN; at++) {
         records_lock();
         const hdf5 *library = given[at].library;
         hid_t id = given[at].id;
         hsize_t taken = given[at].bytes;
         records_unlock();
-        if (!library) continue;
-        if (library->H5Iis_valid(id) > 0) {
+        if (library && library->H5Iis_valid(id) > 0) {
             all += taken;
             continue;
         }
+        has_place = true;
+        if (!library) continue;
         records_lock();
         if (given[at].library == library && given[at].id == id) given[at].library = NULL;
         records_unlock();
     }
-    return all + bytes <= LIMITS_TOGETHER * for_datasets.auto_chunk_cache;
+    return has_place && all + bytes <= LIMITS_TOGETHER * for_datasets.auto_chunk_cache;
 }
 
 static void note_given(const hdf5 *library, hid_t id, hsize_t bytes) {
@@ -104,6 +106,17 @@ static void note_given(const hdf5 *library, hid_t id, hsize_t bytes) {
             given[at].library = library, given[at].id = id, given[at].bytes = bytes;
             return;
         }
+}
+
+/* Whether the open dataset has the cache that it was to get: it has not if it was open before. */
+static bool has_cache(const hdf5 *library, hid_t id, hsize_t wanted) {
+    size_t slots, bytes = 0;
+    double preemption;
+    hid_t list = library->H5Dget_access_plist(id);
+    if (list < 0) return false;
+    library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);
+    library->H5Pclose(list);
+    return bytes >= wanted;
 }
 
 /* Decides by evidence, or by the shape where there is none. `chunks` is how many a cache is to hold. */
@@ -219,17 +232,6 @@ hid_t adapt_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t ty
     return list;
 }
 
-/* Whether the open dataset has the cache that it was to get: it has not if it was open before. */
-static bool has_cache(const hdf5 *library, hid_t id, hsize_t wanted) {
-    size_t slots, bytes = 0;
-    double preemption;
-    hid_t list = library->H5Dget_access_plist(id);
-    if (list < 0) return false;
-    library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);
-    library->H5Pclose(list);
-    return bytes >= wanted;
-}
-
 void adapt_dataset_opened(hid_t id, dataset_choice *choice) {
     if (!choice->library) return;
     if (choice->made.choice >= GIVEN_BY_SHAPE && !has_cache(choice->library, id, choice->made.cache_bytes)) {
@@ -298,7 +300,8 @@ static void refresh(const hdf5 *library, hid_t dataset, const evidence *seen, co
     /* With more references the number would not be free to be used again. */
     else if (library->H5Iget_ref(dataset) != 1) choice = LEFT_OPEN;
     silence was = be_silent(library);
-    if (choice == GIVEN_WHILE_OPEN && library->H5Drefresh(dataset) < 0) choice = LEFT_OPEN;
+    /* It does nothing where the program has opened the same file for writing as well. */
+    if (choice == GIVEN_WHILE_OPEN && (library->H5Drefresh(dataset) < 0 || !has_cache(library, dataset, bytes))) choice = LEFT_OPEN;
     speak(library, was);
     records_lock();
     if (choice == GIVEN_WHILE_OPEN) note_given(library, dataset, bytes);

@@ -11,6 +11,9 @@ void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flag
 /* After it was; `left` is why the file is left as it is, NULL if it is not. */
 void adapt_file_opened(file_record *record, const char *left);
 
+/* After a file was opened that is not to be looked at, which may have been earlier. */
+void adapt_file_left(const hdf5 *library, const char *name, const char *reason);
+
 /* A dataset about to be opened. */
 typedef struct {
     const hdf5 *library; /* NULL if it is not looked at */

@@ -91,3 +91,10 @@ void adapt_file_opened(file_record *record, const char *left) {
     file_add(record);
     records_unlock();
 }
+
+void adapt_file_left(const hdf5 *library, const char *name, const char *reason) {
+    file_record record = {.library = library};
+    if (!name || strlen(name) >= sizeof record.name) return;
+    strcpy(record.name, name);
+    adapt_file_opened(&record, reason);
+}

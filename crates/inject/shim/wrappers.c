@@ -63,7 +63,9 @@ static hid_t with_settings(const hdf5 *library, const file_call *call, file_acti
     if (call->flags & H5F_ACC_SWMR) {
         outcome kept = {.kept = "all (single writer, multiple readers)"};
         tell(library, call->function, call->name, &kept);
-        return act(library, arguments, call->creation, call->access);
+        hid_t id = act(library, arguments, call->creation, call->access);
+        if (id >= 0 && for_datasets.adapt) adapt_file_left(library, call->name, "one process writes it while others read");
+        return id;
     }
     inside = true;
     silence was = be_silent(library);
