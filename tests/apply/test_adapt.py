@@ -2,7 +2,6 @@
 
 What is saved is counted, not timed: the bytes that a program has asked the system to read and write (`/proc/self/io`)."""
 
-import os
 import subprocess
 import sys
 
@@ -101,18 +100,26 @@ def test_readers_get_it_while_the_dataset_is_open(apply, tmp_path):
 
 
 def test_debian_s_library(apply, serial, tmp_path):
-    """HDF5 1.10, with a cache of 1 MiB: 32 chunks of 20,000 bytes fit, but for two of them."""
+    """HDF5 1.10, with a cache of 1 MiB: of 1,600 columns the 32 chunks of a row fit, of 6,400 the 128 do not."""
     program = serial("rows")
-    subprocess.run([program, tmp_path / "plain.h5", "write"], check=True, capture_output=True)
-    limit = ["--adapt", "--auto-cache", "64MiB", "--set", "chunk_cache=512KiB"]
-    done = apply(["--adapt"], [program, tmp_path / "adapted.h5", "write"])
-    assert_same(tmp_path / "plain.h5", tmp_path / "adapted.h5")
-    # What is returned to fits: nothing is changed.
-    assert done.stdout.split()[1:8:2] == [str(MIB)] * 4
+
+    def caches(text):
+        return [int(words[1]) for words in map(str.split, text.splitlines()) if words[0] in ("before", "after")]
+
+    done = apply(["--adapt"], [program, tmp_path / "narrow.h5", "write", 1600])
+    assert caches(done.stdout) == [MIB] * 4
     assert "left: the usual cache holds what is returned to" in done.log
     # A cache that was set by hand is kept.
-    done = apply(limit, [program, tmp_path / "adapted.h5", "write"])
-    assert done.stdout.split()[1:8:2] == [str(512 * KIB)] * 4 and "kept: it was set already" in done.log
+    done = apply(["--adapt", "--set", "chunk_cache=512KiB"], [program, tmp_path / "narrow.h5", "write", 1600])
+    assert caches(done.stdout) == [512 * KIB] * 4 and "kept: it was set already" in done.log
+    plain, adapted = tmp_path / "plain.h5", tmp_path / "adapted.h5"
+    untouched = subprocess.run([program, plain, "write", "6400"], check=True, capture_output=True, text=True)
+    done = apply(["--adapt"], [program, adapted, "write", 6400])
+    assert_same(plain, adapted)
+    assert caches(untouched.stdout) == [MIB] * 4 and caches(done.stdout) == [MIB, MIB, 128 * 20000, 128 * 20000]
+    done = apply(["--adapt"], [program, plain, "read", 6400])
+    assert caches(done.stdout) == [MIB, 64 * MIB, 128 * 20000, 128 * 20000]
+    assert done.stdout.splitlines()[-1] == untouched.stdout.splitlines()[-1]
 
 
 WRITE_CHUNKS = HEAD + """
@@ -231,7 +238,7 @@ def test_what_others_may_see_is_left_alone(apply, tmp_path):
     code = HEAD + """
 with h5py.File(sys.argv[1], "w", libver="latest") as file:
     plane = file.create_dataset("plane", (200, 6400), "f8", chunks=(200, 50))
-    plane[...] = values
+    plane[...] = np.zeros((200, 6400)) + values
 with h5py.File(sys.argv[1], "r", swmr=True) as file:
     plane = file["plane"]
     total = sum(plane[row].sum() for row in range(20))

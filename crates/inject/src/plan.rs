@@ -125,11 +125,7 @@ impl ApplyPlan {
             hints: String::new(),
             stripes: Settings::default(),
             left_out: Vec::new(),
-            not_adapted: wishes.adapt.and_then(|_| match program.route {
-                Route::Preload { .. } => None,
-                Route::Driver { .. } => Some("HDF5 is inside of the program, whose accesses cannot be observed"),
-                Route::None { .. } => Some("the program cannot be reached"),
-            }),
+            not_adapted: if wishes.adapt.is_some() { reason_against_adapting(&program.route) } else { None },
             environment: Vec::new(),
         };
         for (&knob, value) in &wishes.settings.0 {
@@ -237,6 +233,15 @@ fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'st
         Route::Preload { .. } => None,
         Route::Driver { .. } if is_placement => None,
         Route::Driver { .. } => Some("HDF5 is inside of the program, where only placement can be set"),
+        Route::None { .. } => Some("the program cannot be reached"),
+    }
+}
+
+/// Why a program that is reached this way is not adapted to, if it is not.
+fn reason_against_adapting(route: &Route) -> Option<&'static str> {
+    match route {
+        Route::Preload { .. } => None,
+        Route::Driver { .. } => Some("HDF5 is inside of the program, whose accesses cannot be observed"),
         Route::None { .. } => Some("the program cannot be reached"),
     }
 }

@@ -1,6 +1,7 @@
-/* Reads or writes a field of 400x1600 numbers row by row; prints the cache of the dataset before and after, and a sum. */
+/* Reads or writes two fields of 400 rows row by row, in chunks of 50x50; prints the cache of each before and after, and a sum. */
 #include <hdf5.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void tell_cache(const char *when, hid_t dataset) {
@@ -13,10 +14,11 @@ static void tell_cache(const char *when, hid_t dataset) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 3) return 2;
+    if (count != 4) return 2;
     int writes = !strcmp(arguments[2], "write");
-    hsize_t extent[2] = {400, 1600}, chunk[2] = {50, 50}, line[2] = {1, 1600};
-    static double row[1600];
+    hsize_t columns = strtoull(arguments[3], NULL, 10);
+    hsize_t extent[2] = {400, columns}, chunk[2] = {50, 50}, line[2] = {1, columns};
+    double *row = calloc(columns, sizeof *row);
     double sum = 0;
     hid_t file = writes ? H5Fcreate(arguments[1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)
                         : H5Fopen(arguments[1], H5F_ACC_RDONLY, H5P_DEFAULT);
@@ -32,11 +34,11 @@ int main(int count, char **arguments) {
         for (hsize_t y = 0; y < extent[0]; y++) {
             hsize_t start[2] = {y, 0};
             H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, line, NULL);
-            for (int x = 0; writes && x < 1600; x++) row[x] = step + y * 0.5 + x;
+            for (hsize_t x = 0; writes && x < columns; x++) row[x] = step + y * 0.5 + x;
             herr_t done = writes ? H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, row)
                                  : H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, row);
             if (done < 0) return 3;
-            for (int x = 0; x < 1600; x++) sum += row[x];
+            for (hsize_t x = 0; x < columns; x++) sum += row[x];
         }
         tell_cache("after", dataset);
         H5Dclose(dataset);
