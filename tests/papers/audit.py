@@ -6,7 +6,7 @@
 
 An item works (W), is missing (M) or cannot be shown (N). One that works is shown by experiments of `raddle bench`, by tests that
 compare with another program, or by a command whose answer is checked (commands.py). One that cannot be shown, or is missing, has a
-reason. The items are in rows.py, those that are being worked on at its top.
+reason. The items are in rows.py.
 """
 
 import argparse

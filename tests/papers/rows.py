@@ -2,12 +2,6 @@
 
 from dataclasses import dataclass
 
-# Items that are being worked on. When one is done, give its row below what shows it and remove it here.
-PENDING = {
-    "settings at run time": "`apply` chooses settings from what a program does while it runs",
-}
-
-
 @dataclass(frozen=True)
 class Row:
     """An item of a paper."""
@@ -43,8 +37,8 @@ def not_shown(item, reason):
     return Row(item, "N", (), reason)
 
 
-def missing(item, pending):
-    return Row(item, "M", (), PENDING[pending])
+def missing(item, reason):
+    return Row(item, "M", (), reason)
 
 
 PAPERS = {
@@ -133,6 +127,7 @@ PAPERS = {
         works("branches of packed numbers, arrays, references", test("tests/events/test_branches.py", "test_leaves_of_packed_numbers", "test_arrays_behind_pointers", "test_references")),
         works("section 2: the framework's layouts by product, event and batch", test("tests/events/test_layouts.py", "test_the_framework_s_product_layout", "test_the_framework_s_event_and_batch_layouts")),
         works("packed data streams through every layout and back", run("streams"), test("tests/events/test_layouts.py", "test_a_stream_comes_back_through_every_layout")),
+        missing("products of the framework from split branches of ROOT", "split branches are read as columns of their own; they are not put together to serialised products"),
         works("sources that wait, and for as long as a file says", test("tests/events/test_bench.py", "test_events_wait_as_long_as_a_file_says")),
         works("values of events as text", test("tests/events/test_dump.py", "test_json_has_the_values_of_uproot")),
         works("figure 2: rates of formats by threads", bench("hep-cce-2023", "formats", "threads")),
@@ -156,7 +151,8 @@ PAPERS = {
         works("the tuned library, for programs as they are", test("tests/apply/test_apply.py", "test_a_program_linked_with_debian_s_library", "test_ranks")),
         works("the tuned library, as a patch of HDF5", test("tests/apply/test_apply.py", "test_the_patch_applies_to_hdf5_s_source")),
         works("settings found for a program", test("tests/apply/test_tune.py", "test_a_program_that_writes_row_by_row")),
-        missing("future work: settings chosen at run time", "settings at run time"),
+        works("future work: chunk caches chosen at run time", test("tests/apply/test_adapt.py", "test_rows_of_later_datasets_get_the_cache_that_the_first_lacked", "test_readers_get_it_while_the_dataset_is_open", "test_any_accesses_read_and_write_the_same")),
+        not_shown("future work: alignment chosen at run time", "no gain was found on ext4, and Lustre and GPFS are not at hand; `apply --adapt` aligns to their stripes"),
         not_shown("the cost of the superblock", "the paper took it from Darshan; raddle times calls of HDF5"),
         not_shown("Summit and Cori", "parallel file systems and hundreds of nodes are not at hand"),
     ],
