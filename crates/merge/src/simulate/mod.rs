@@ -13,7 +13,7 @@ pub use rates::Rates;
 pub use statistic::Statistic;
 
 use crate::alignment::{self, Alignment};
-use crate::error::Result;
+use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, FoundInputs, MergePlan, Route, plan_found};
 use crate::reading::{self, FileReading, MEMORY_BYTES_PER_S, ReadBy, ReadingGroups, Strategy, choose_with};
@@ -21,6 +21,7 @@ use crate::scan::{self, ScannedInput};
 use crate::schema::ColumnFact;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
+use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::engine::{EngineOptions, Rehearsal, costs, rehearse};
@@ -315,8 +316,15 @@ pub fn simulate(
         ways.extend(reading::ways(&plan, strategy, &machines).into_iter().map(Some));
     }
     let chosen = choose_with(&plan, strategy, &machines, machine.rates.network_bytes_per_s).groups;
-    let played =
-        ways.into_iter().map(|groups| Played::new(&plan, &pool, groups, &machine)).collect::<Result<Vec<_>>>()?;
+    let mut played = Vec::new();
+    for groups in ways {
+        // Ranks that have no room to read for others read for themselves, unless they are asked to.
+        let is_asked = groups.is_none() || matches!(strategy, Strategy::Files(_));
+        match Played::new(&plan, &pool, groups, &machine) {
+            Err(MergeError::Core(CoreError::Memory { .. })) if !is_asked => {}
+            way => played.push(way?),
+        }
+    }
     let at = played.iter().position(|way| way.groups == chosen).unwrap_or(0);
     let Played { rehearsal, traffic, dealt, deal_s, fixed_len_bytes, .. } = &played[at];
     let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s: *deal_s, peak_rss_bytes: peak_rss_bytes() };

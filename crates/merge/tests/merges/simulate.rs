@@ -120,6 +120,18 @@ fn reading_by_files_opens_fewer_and_sends_what_others_need() {
     assert!(inflated > 0.0 && total(done.ranks.raw_len_bytes, 40) == done.raw_len_bytes);
 }
 
+#[test]
+fn ranks_without_room_to_read_for_others_are_simulated_reading_for_themselves() {
+    let small = SimulatedMachine { memory_limit_bytes: 128 << 20, ..machine(16) };
+    let run = |strategy| {
+        let inputs = SimulatedInputs::Stated(Statistic::NOVA_ND);
+        watched(|watch| simulate(inputs, Some(16), small, strategy, &MergeOptions::new(""), watch))
+    };
+    let ways: Vec<ReadBy> = run(Strategy::Auto).unwrap().readings.iter().map(|way| way.by).collect();
+    assert_eq!(ways, [ReadBy::Tiles]);
+    assert!(run(Strategy::Files(None)).unwrap_err().to_string().contains("memory"));
+}
+
 /// The size that was published: some 83 million pairs of input and dataset.
 #[test]
 #[ignore = "make soak"]
