@@ -8,10 +8,11 @@ use raddle_core::progress::{Event, Silent};
 use raddle_core::threads::Threads;
 use raddle_merge::options::Contiguous;
 use raddle_merge::{
-    Compress, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy, Through, Watch,
+    Compress, Join, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy, Through, Watch,
     merge_through, plan_among,
 };
-use raddle_testing::plain;
+use raddle_testing::plain::{self, numbers as spec_numbers};
+use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -129,6 +130,45 @@ fn a_round_may_take_several_exchanges() {
     assert_eq!(several.digest, one.digest);
     let reading = several.reading.unwrap();
     assert!(reading.sent_len_bytes > 30_000_000 && reading.messages > 2, "{reading:?}");
+}
+
+#[test]
+fn inputs_that_lack_a_dataset_are_filled_and_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let column = |path: &str, first: u32| {
+        let values = (first..first + 3000).flat_map(u32::to_le_bytes).collect();
+        DatasetSpec::plain(spec_numbers::u32(), &[3000, 1], values)
+            .chunked(&[700, 1], &[FilterSpec::Deflate(1)])
+            .at(path)
+    };
+    let file = |number: u32| {
+        let mut objects = vec![ObjectSpec::group("/t"), column("/t/a", number)];
+        if number % 3 > 0 {
+            objects.push(column("/t/b", 7 * number));
+        }
+        FileSpec { objects, ..FileSpec::default() }
+    };
+    let specs: Vec<FileSpec> = (0..7).map(file).collect();
+    let inputs = plain::make_all(folder.path(), &specs).unwrap();
+    let mut options = MergeOptions { force: true, ..MergeOptions::new(folder.path().join("merged.h5")) };
+    options.join.join = Join::Outer;
+    let one = report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    for chunk in [None, Some(vec![5000]), Some(vec![100_000])] {
+        let options = MergeOptions { chunk, ..options.clone() };
+        let expected = match &options.chunk {
+            None => bytes.clone(),
+            Some(_) => {
+                report(run(1, &inputs, &options));
+                std::fs::read(&options.output).unwrap()
+            }
+        };
+        for size in [2, 3] {
+            let several = report(read_by(&vec![0; size], files_by(size), None, &inputs, &options));
+            assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes by {size} ranks");
+            assert_eq!((several.digest, several.reading.unwrap().by), (one.digest.clone(), ReadBy::Files));
+        }
+    }
 }
 
 #[test]
