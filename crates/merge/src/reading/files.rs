@@ -200,19 +200,20 @@ impl<'p> FileReading<'p> {
         }
     }
 
-    /// Puts what other ranks read of a tile into it. `missing` elements are to come from them.
-    pub(crate) fn place(&self, array: &ArrayPlan, tile: Tile, mut missing: u64, raw: &mut [u8]) -> Result<()> {
+    /// Puts what other ranks read of a tile into it: `expected` elements.
+    pub(crate) fn place(&self, array: &ArrayPlan, tile: Tile, expected: u64, raw: &mut [u8]) -> Result<()> {
+        let mut placed = 0;
         for inbox in self.brought.inboxes(tile) {
             for piece in inbox.pieces(tile) {
                 let origin = Coordinates::from_elem(0, piece.count.len());
                 let from = BoxSource { bytes: piece.bytes, shape: &piece.count, origin: &origin };
                 let target = BoxTarget { bytes: &mut *raw, shape: &array.tile_shape, origin: &piece.target };
                 copy_box(from, target, &piece.count, array.element_len_bytes as usize)?;
-                missing = missing.saturating_sub(piece.count.iter().product());
+                placed += piece.count.iter().product::<u64>();
             }
         }
         // A rank that failed makes the engine stop before this tile is written.
-        if missing == 0 || self.is_cut_short.load(Ordering::Relaxed) {
+        if placed == expected || self.is_cut_short.load(Ordering::Relaxed) {
             return Ok(());
         }
         Err(CoreError::MessageContent { operation: "read for other ranks", rank: self.rank }.into())

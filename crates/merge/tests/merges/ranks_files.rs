@@ -14,6 +14,7 @@ use raddle_merge::{
 use raddle_testing::plain::{self, numbers as spec_numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 use raddle_testing::strategy::{SchemaOptions, files};
+use std::io::{Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -176,38 +177,54 @@ fn too_little_memory_to_read_for_others_is_an_error_or_a_reason_against_it() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = numbers(folder.path(), 3, 40);
     let options = MergeOptions { jobs: 1, memory_limit_bytes: 40 << 20, force: true, ..options };
-    let refused = read_by(&[0, 0], files_by(2), None, &inputs, &options);
+    let refused = read_by(&[0; 4], files_by(4), None, &inputs, &options);
     let told = refused[0].as_ref().unwrap_err().to_string();
     assert!(told.contains("reading inputs for other ranks"), "{told}");
     assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
-    let chosen = report(read_by(&[0, 0], Strategy::Auto, Some(10.0), &inputs, &options)).reading.unwrap();
-    assert_eq!((chosen.by, chosen.compared.len()), (ReadBy::Tiles, 2));
+    let chosen = |memory_limit_bytes| {
+        let options = MergeOptions { memory_limit_bytes, ..options.clone() };
+        report(read_by(&[0; 4], Strategy::Auto, Some(10.0), &inputs, &options)).reading.unwrap()
+    };
+    assert_eq!((chosen(40 << 20).by, chosen(40 << 20).compared.len()), (ReadBy::Tiles, 2));
+    assert_eq!(chosen(1 << 30).by, ReadBy::Files);
 }
 
 #[test]
 fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
     let folder = tempfile::tempdir().unwrap();
-    let (inputs, options) = numbers(folder.path(), 6, 8);
-    let gone = folder.path().join("gone.h5");
+    let file = |number: u32| {
+        let values = (0..20_000).flat_map(|row: u32| (row.wrapping_mul(number + 77) >> 3).to_le_bytes()).collect();
+        let filters = [FilterSpec::Deflate(1), FilterSpec::Fletcher32];
+        let column = DatasetSpec::plain(spec_numbers::u32(), &[20_000, 1], values).chunked(&[5000, 1], &filters);
+        FileSpec { objects: vec![column.at("/a")], ..FileSpec::default() }
+    };
+    let specs: Vec<FileSpec> = (0..6).map(file).collect();
+    let inputs = plain::make_all(folder.path(), &specs).unwrap();
+    let options = MergeOptions { chunk: Some(vec![3000]), ..MergeOptions::new(folder.path().join("merged.h5")) };
     for input in &inputs {
+        let whole = std::fs::read(input).unwrap();
         let outcomes = Threads::run(3, |ranks| {
             let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
             let plan = plan_among(&inputs, &options, &watch, ranks).unwrap();
             ranks.barrier().unwrap();
             if ranks.rank() == 2 {
-                // Cut within its values: it opens, and its metadata are what they were.
-                std::fs::copy(input, &gone).unwrap();
-                let file = std::fs::OpenOptions::new().write(true).open(input).unwrap();
-                file.set_len(std::fs::metadata(input).unwrap().len() / 2).unwrap();
+                // Damaged within its values; to all appearances it is the file that was scanned.
+                let modified = std::fs::metadata(input).unwrap().modified().unwrap();
+                let mut file = std::fs::OpenOptions::new().write(true).open(input).unwrap();
+                file.seek(SeekFrom::Start(whole.len() as u64 / 2)).unwrap();
+                file.write_all(&[0xA5; 4096]).unwrap();
+                file.set_modified(modified).unwrap();
             }
             ranks.barrier().unwrap();
             let through = Through { reading: Reading { strategy: files_by(3), machines: &[] }, ..Through::default() };
-            merge_through(&plan, &watch, ranks, through).unwrap_err().to_string()
+            merge_through(&plan, &watch, ranks, through).unwrap_err()
         });
         let name = input.file_name().unwrap().to_str().unwrap();
-        assert!(outcomes.iter().all(|told| told.contains(name)), "{outcomes:?}");
+        assert!(outcomes.iter().all(|error| error.to_string().contains(name)), "{outcomes:?}");
+        // One rank reads the file; the others repeat what it says.
+        assert_eq!(outcomes.iter().filter(|error| !error.is_echo()).count(), 1, "{outcomes:?}");
         assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
-        std::fs::rename(&gone, input).unwrap();
+        std::fs::write(input, &whole).unwrap();
     }
     report(read_by(&[0, 0, 0], files_by(3), None, &inputs, &options));
 }
