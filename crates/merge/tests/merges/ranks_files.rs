@@ -144,7 +144,7 @@ fn inputs_that_lack_a_dataset_are_filled_and_not_read() {
     };
     let file = |number: u32| {
         let mut objects = vec![ObjectSpec::group("/t"), column("/t/a", number)];
-        if number % 3 > 0 {
+        if !number.is_multiple_of(3) {
             objects.push(column("/t/b", 7 * number));
         }
         FileSpec { objects, ..FileSpec::default() }
