@@ -7,32 +7,29 @@
 mod rates;
 mod statistic;
 mod traffic;
+mod way;
 
 pub use raddle_core::spread::Spread;
 pub use rates::Rates;
 pub use statistic::Statistic;
+pub use way::SimulatedReading;
 
 use crate::alignment::{self, Alignment};
 use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, FoundInputs, MergePlan, Route, plan_found};
-use crate::reading::{self, FileReading, MEMORY_BYTES_PER_S, ReadBy, ReadingGroups, Strategy, choose_with};
+use crate::reading::{self, Strategy, choose_with};
 use crate::scan::{self, ScannedInput};
 use crate::schema::ColumnFact;
-use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use raddle_core::CoreError;
-use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
-use raddle_core::engine::{EngineOptions, Rehearsal, costs, rehearse};
-use raddle_core::progress::Silent;
 use raddle_core::report::peak_rss_bytes;
-use raddle_hdf5::source::InputPool;
 use serde::Serialize;
 use statistic::StatedInputs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use traffic::{RankTraffic, Traffic, Way, dealt_costs, go_through};
+use way::Played;
 
 /// Collectives of an execution beside those of its rounds: three at the start, three at the end.
 const COLLECTIVES: u64 = 6;
@@ -104,29 +101,6 @@ pub struct RankSpreads {
     pub dealt_cost: Spread,
 }
 
-/// A way of reading the inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SimulatedReading {
-    /// For whom a rank reads.
-    pub by: ReadBy,
-    /// Ranks that share the inputs; 1 by tiles.
-    pub ranks_per_group: usize,
-    /// Whether it is the one whose times are predicted.
-    pub is_chosen: bool,
-    /// Inputs that a rank reads.
-    pub inputs: Spread,
-    /// Times that one is opened, by all ranks.
-    pub opens: u64,
-    /// Seconds for that, by the rate of the file system.
-    pub open_s: f64,
-    /// Uncompressed bytes that ranks send to one another.
-    pub sent_len_bytes: u64,
-    /// Messages that carry them: one per pair of ranks and round.
-    pub messages: u64,
-    /// Seconds of opening, decoding, sending, encoding and placing.
-    pub execute_s: f64,
-}
-
 /// Predicted times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PredictedTimes {
@@ -193,77 +167,6 @@ pub struct Simulation {
     pub planner: PlannerCost,
     /// Predicted times.
     pub predicted: PredictedTimes,
-}
-
-/// A simulated way of reading.
-struct Played {
-    groups: Option<ReadingGroups>,
-    rehearsal: Rehearsal,
-    traffic: Traffic,
-    dealt: Vec<f64>,
-    deal_s: f64,
-    /// Memory of a rank beside the buffers of its batches.
-    fixed_len_bytes: u64,
-    opens: u64,
-    open_s: f64,
-}
-
-impl Played {
-    fn new(
-        plan: &MergePlan,
-        pool: &InputPool,
-        groups: Option<ReadingGroups>,
-        machine: &SimulatedMachine,
-    ) -> Result<Self> {
-        let (cancel, started) = (CancelToken::new(), Instant::now());
-        let watch = Watch { observer: &Silent, cancel: &cancel };
-        let mut work = MergeWork::new(plan, pool);
-        let mut files_len_bytes = 0;
-        if let Some(groups) = &groups {
-            files_len_bytes = work.files_len_bytes(machine.threads);
-            work = work.by_files(FileReading::new(groups.clone(), 0, machine.threads, &watch));
-        }
-        let engine = EngineOptions {
-            jobs: machine.threads,
-            arenas: plan.alignment.map(|alignment| alignment.arenas),
-            ..EngineOptions::default()
-        };
-        let memory_limit_bytes = machine.memory_limit_bytes.saturating_sub(files_len_bytes);
-        let rehearsal = rehearse(&plan.tiles, &work, machine.ranks, &engine, memory_limit_bytes)?;
-        let deal_s = started.elapsed().as_secs_f64();
-        let is_within = groups.as_ref().is_some_and(|groups| groups.are_within(&machine.machines()));
-        let way = Way {
-            groups: groups.as_ref(),
-            receive_bytes_per_s: if is_within { MEMORY_BYTES_PER_S } else { machine.rates.network_bytes_per_s },
-            rates: &machine.rates,
-        };
-        let traffic = go_through(plan, &work, &rehearsal, machine.ranks, &way);
-        let costs = costs(&plan.tiles, &work, &rehearsal.schedule.batches);
-        let dealt = dealt_costs(&rehearsal.schedule, &costs, machine.ranks);
-        let opens = traffic.ranks.iter().map(RankTraffic::opens).sum();
-        let open_s = machine.rates.opens_per_s.map_or(0.0, |rate| opens as f64 / rate);
-        drop(work);
-        let fixed_len_bytes = rehearsal.fixed_len_bytes + files_len_bytes;
-        Ok(Self { groups, rehearsal, traffic, dealt, deal_s, fixed_len_bytes, opens, open_s })
-    }
-
-    fn execute_s(&self) -> f64 {
-        self.traffic.execute_s + self.open_s
-    }
-
-    fn reading(&self, is_chosen: bool) -> SimulatedReading {
-        SimulatedReading {
-            by: if self.groups.is_some() { ReadBy::Files } else { ReadBy::Tiles },
-            ranks_per_group: self.groups.as_ref().map_or(1, ReadingGroups::largest),
-            is_chosen,
-            inputs: Spread::of(self.traffic.ranks.iter().map(|rank| rank.inputs() as f64)),
-            opens: self.opens,
-            open_s: self.open_s,
-            sent_len_bytes: self.traffic.ranks.iter().map(|rank| rank.received_len_bytes).sum(),
-            messages: self.traffic.messages,
-            execute_s: self.execute_s(),
-        }
-    }
 }
 
 impl SimulatedMachine {
