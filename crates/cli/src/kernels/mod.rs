@@ -3,16 +3,15 @@
 //! Each in a process of its own, as all measured runs are ([`raddle_tune::worker`]). Processes that share a run are ranks of MPI,
 //! which a launcher started, or threads. Invariant: what was written is read back and compared before its figures are given.
 
-mod counted;
 mod events;
 mod samples;
 mod values;
 
 use crate::failure::Failure;
-use counted::Counted;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::{peak_rss_bytes, process_cpu_ns};
 use raddle_core::threads::Threads;
+use raddle_core::timed::TimedCommunicator;
 use raddle_mpi::{World, launcher};
 use raddle_tune::error::TuneError;
 use raddle_tune::kernel::Kernel;
@@ -119,15 +118,15 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     let together = |ranks: &dyn Communicator| ranks.barrier().map_err(|error| crate::team::of_ranks(&error));
     together(ranks)?;
     let (counter, started, cpu_ns) = (CallCounter::start(), Instant::now(), process_cpu_ns());
-    let counted = Counted::new(ranks);
-    let mut written = work.write(&counted)?;
+    let timed = TimedCommunicator::new(ranks);
+    let mut written = work.write(&timed)?;
     together(ranks)?;
     let (wall_s, cpu_s) = (started.elapsed().as_secs_f64(), (process_cpu_ns() - cpu_ns) as f64 * 1e-9);
     let calls = counter.stop().map(|counts| counts.calls);
     if ranks.size() > 1 {
         // That of the process which waited least: what others wait for it is not the cost of messages.
         let waited =
-            ranks.all_gather_u64(counted.seconds().to_bits()).map_err(|error| crate::team::of_ranks(&error))?;
+            ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(|error| crate::team::of_ranks(&error))?;
         let least_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
         written.count("messages_s", least_s);
     }
