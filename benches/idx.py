@@ -21,7 +21,7 @@ from pathlib import Path
 
 from python import package_with
 from run import HERE
-from session import arguments, begun, environment_with, keep
+from session import arguments, begun, environment_with, in_turns, keep
 
 # Side of a box, boxes along each axis, fields, type; all boxes are written.
 TASKS = {
@@ -77,14 +77,7 @@ def measure(task, rounds, package, folder):
             sys.exit(f"{task}: {writer} failed:\n{told.stderr}")
         return json.loads(told.stdout.splitlines()[-1])
 
-    for writer in writers:
-        run(writer, "verify")
-    runs = {writer: [] for writer in writers}
-    for turn in range(rounds):
-        at = turn % len(writers)
-        for writer in writers[at:] + writers[:at]:
-            runs[writer].append(run(writer, "time"))
-            print(f"{task}: {writer}: {runs[writer][-1]['elapsed_s']:.4f} s", flush=True)
+    runs = in_turns(task, writers, rounds, run)
     side, along, fields, dtype = TASKS[task]
     return {"len_bytes": (side * along) ** 3 * fields * int(dtype[-2:]) // 8, "runs": runs}
 

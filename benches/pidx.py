@@ -21,7 +21,7 @@ from pathlib import Path
 
 from python import package_with
 from run import HERE
-from session import arguments, begun, environment_with, keep
+from session import arguments, begun, environment_with, in_turns, keep
 
 COMPONENTS = (1, 1, 3, 11)
 # Side of a cube, ranks.
@@ -69,14 +69,7 @@ def measure(task, writers, rounds, package, folder):
             sys.exit(f"{task}: {writer} failed:\n{done.stdout}{done.stderr}")
         return json.loads(done.stdout.splitlines()[-1])
 
-    for writer in writers:
-        run(writer, "verify")
-    runs = {writer: [] for writer in writers}
-    for turn in range(rounds):
-        at = turn % len(writers)
-        for writer in writers[at:] + writers[:at]:
-            runs[writer].append(run(writer, "time"))
-            print(f"{task}: {writer}: {runs[writer][-1]['elapsed_s']:.4f} s", flush=True)
+    runs = in_turns(task, writers, rounds, run)
     side, ranks = TASKS[task]
     return {"len_bytes": side**3 * ranks * sum(COMPONENTS) * 8, "runs": runs}
 

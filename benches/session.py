@@ -53,3 +53,17 @@ def touch_memory(len_bytes):
     import numpy as np
 
     np.ones(len_bytes, np.uint8)
+
+
+def in_turns(task, writers, rounds, run):
+    """What `run(writer, "time")` gives in each round, by writer. Each is verified first; then they take turns, each round beginning
+    with another one."""
+    for writer in writers:
+        run(writer, "verify")
+    runs = {writer: [] for writer in writers}
+    for turn in range(rounds):
+        at = turn % len(writers)
+        for writer in writers[at:] + writers[:at]:
+            runs[writer].append(run(writer, "time"))
+            print(f"{task}: {writer}: {runs[writer][-1]['elapsed_s']:.4f} s", flush=True)
+    return runs
