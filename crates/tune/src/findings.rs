@@ -227,9 +227,9 @@ fn variation(arms: &[Arm], compared: Compared) -> f64 {
 /// By how much equal runs may differ, if `sentinel` differs from the default by more than chance explains.
 fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
     let is_far = sentinel.ratio.ln().abs() > (1.0 + SENTINEL_MARGIN).ln();
-    let is_told = matches!(rule.verdict(Some(sentinel), sentinel.p, 1.0), Verdict::Better | Verdict::Worse);
+    let is_effect = rule.verdict(Some(sentinel), sentinel.p, 1.0).is_effect();
     let [low, high] = sentinel.interval;
-    (is_far && is_told).then(|| high.max(1.0 / low))
+    (is_far && is_effect).then(|| high.max(1.0 / low))
 }
 
 /// Writing and reading apart: how each was compared, and what was found of each arm but the sentinel, the default first.

@@ -81,6 +81,11 @@ impl Verdict {
             Self::CannotTell => "cannot tell",
         }
     }
+
+    /// Whether there is an effect.
+    pub fn is_effect(self) -> bool {
+        matches!(self, Self::Better | Self::Worse)
+    }
 }
 
 /// Compares `candidate` with `default`, values of the same blocks in the same order, with this probability of error; `None`
@@ -280,7 +285,7 @@ mod tests {
     }
 
     fn is_called(verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::Better | Verdict::Worse)
+        verdict.is_effect()
     }
 
     #[test]

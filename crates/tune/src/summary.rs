@@ -141,8 +141,8 @@ fn rate(finding: &Finding) -> Option<f64> {
 fn standout(findings: &Findings) -> Option<&Finding> {
     let measured = findings.arms.iter().filter(|finding| finding.arm.fault.is_none() && finding.estimate.is_some());
     let distance = |finding: &Finding| finding.estimate.map_or(0.0, |estimate| estimate.ratio.ln().abs());
-    let is_told = |finding: &Finding| matches!(finding.verdict, Some(Verdict::Better | Verdict::Worse));
-    measured.max_by(|a, b| is_told(a).cmp(&is_told(b)).then(distance(a).total_cmp(&distance(b))))
+    let is_effect = |finding: &Finding| finding.verdict.is_some_and(Verdict::is_effect);
+    measured.max_by(|a, b| is_effect(a).cmp(&is_effect(b)).then(distance(a).total_cmp(&distance(b))))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use super::{escape, quantity};
 use raddle_tune::measurement::Measurement;
 use raddle_tune::planned::{Row, Table};
 use raddle_tune::profile::Metric;
-use raddle_tune::statistics::Verdict;
 use raddle_tune::summary::{Here, Line, Tally};
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use std::collections::BTreeSet;
 pub fn text(done: &Measurement) -> String {
     let mut text: String = done.planned.iter().map(|table| format!("\n{}", of_table(table))).collect();
     if done.summary.iter().any(|line| line.place.is_some()) {
-        text.push_str("\nin short: the paper, and what came out here\n");
+        text.push_str("\nsummary: the paper, then this machine\n");
         text.extend(done.planned.iter().map(short));
         text.extend(done.summary.iter().map(line));
     }
@@ -81,10 +80,9 @@ fn line(line: &Line) -> String {
                 let ratio = estimate.ratio;
                 here.push_str(&format!("; {setting} takes {ratio:.2} times its default ({low:.2} to {high:.2})"));
             }
-            let told = matches!(verdict, Verdict::Better | Verdict::Worse);
             let who = setting
                 .as_ref()
-                .filter(|_| told)
+                .filter(|_| verdict.is_effect())
                 .map_or(String::new(), |setting| format!("{} is ", escape::text(setting)));
             format!("{head}: {who}{}\n{paper}  here:  {here}{}\n", verdict.words(), of_tally(tally))
         }
