@@ -118,8 +118,8 @@ COUNTED = {
 
 def count(raddle, folder, only):
     """Prints what one turn of each loop takes in instructions, and what adapting adds."""
-    told = subprocess.check_output(shlex.split(f"{raddle} apply --folder {folder}/objects --log none --adapt --emit env"), text=True)
-    given = dict(word.split("=", 1) for word in shlex.split(told) if "=" in word)
+    variables = subprocess.check_output(shlex.split(f"{raddle} apply --folder {folder}/objects --log none --adapt --emit env"), text=True)
+    given = dict(word.split("=", 1) for word in shlex.split(variables) if "=" in word)
     print("| program | instructions, untouched | added by adapting | ratio |\n|---|---|---|---|")
     for name, (loop, *lengths) in COUNTED.items():
         if only and name not in only:
@@ -199,8 +199,8 @@ def main():
             if not arguments.only or name in arguments.only:
                 subprocess.run([*written(of, PROGRAMS[of][1]).split(), folder / "input.h5"], check=True)
                 command = written(name, code)
-                told = [subprocess.check_output(line.split()) for line in both(command, folder / "input.h5", folder / "input.h5")]
-                if told[0] != told[1]:
+                printed = [subprocess.check_output(line.split()) for line in both(command, folder / "input.h5", folder / "input.h5")]
+                if printed[0] != printed[1]:
                     sys.exit(f"{name}: what is read differs")
                 compare(name, title, both(command, folder / "input.h5", folder / "input.h5"), arguments.rounds, lambda: None)
         if (not arguments.only or "row by row" in arguments.only) and shutil.which("cc"):

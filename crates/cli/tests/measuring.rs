@@ -128,7 +128,7 @@ fn the_steps_of_a_concatenation_are_a_table() {
     let (found, told) = titles("collect");
     // Bytes of metadata are read, though no values.
     assert!(found == "metadata" && told.contains("  reads: "), "{told}");
-    // Of what was not measured there is none.
+    // What was not measured has no table.
     let (_, told, _) = outcome(folder.path(), &[&["bench", "nova-2021", "--only", "collect"][..], &few].concat());
     assert!(!told.contains("by stage"), "{told}");
 }

@@ -49,7 +49,7 @@ fn check(paper: &str, wanted: &[&str]) -> Value {
     for place in wanted {
         assert!(places.iter().any(|found| found.contains(place)), "{paper} has no {place}: {places:?}");
     }
-    assert!(told.contains("in short: the paper, and what came out here"), "{told}");
+    assert!(told.contains("summary: the paper, then this machine"), "{told}");
     if report["hdf5"]["library"] == "none" {
         assert!(told.contains("shares of the time:") && told.contains("  processes are "), "{told}");
         assert!(!told.contains("HDF5 ?"), "{told}");

@@ -28,7 +28,7 @@ static inline void speak(const hdf5 *library, silence was) {
 /* Whether this thread is in a call already: libhdf5 may call itself through these names. */
 extern __thread bool inside;
 
-/* The libhdf5 that is meant; NULL, which is told, if there is none. */
+/* The libhdf5 that the call belongs to; NULL, which is logged, if it is unknown. */
 const hdf5 *library_of(const void *caller);
 
 #endif

@@ -26,7 +26,7 @@ static bool is_watching, is_refreshing;
 void records_lock(void) { pthread_mutex_lock(&lock); }
 void records_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* A child has no thread that would unlock, and tells of what it does itself; kinds stay, for it is the same program. */
+/* A child process has no thread that would release the lock. It logs its own files; kinds stay, for it is the same program. */
 static void child_begins(void) {
     for (int at = 0; at < FILES; at++)
         for (int of = 0; of < files[at].decision_count; of++) {

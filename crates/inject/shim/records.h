@@ -85,7 +85,7 @@ void records_unlock(void);
 
 /* The record of a file, the newest of that name; NULL if there is none. */
 file_record *file_named(const hdf5 *library, const char *name);
-/* A record for `found`, in place of an earlier one that says the same, or of the oldest, which is told first. */
+/* A record for `found`. It replaces an earlier one that says the same, or the oldest, which is logged first. */
 file_record *file_add(const file_record *found);
 int file_place(const file_record *record);
 /* Whether any file's datasets may be refreshed; may be asked without the lock. */

@@ -84,7 +84,7 @@ static hid_t with_settings(const hdf5 *library, const file_call *call, file_acti
     inside = false;
     if (id >= 0) {
         adapt_file_opened(&record, NULL);
-        /* What is adapted is told at the end. */
+        /* What is adapted is logged at exit. */
         bool is_set = *what.set || *what.kept || *what.refused;
         if (is_set || !for_datasets.adapt) tell(library, call->function, call->name, &what);
         return id;

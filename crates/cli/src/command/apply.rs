@@ -43,7 +43,7 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
     auto_cache: Option<u64>,
 
-    /// Choose chunk caches and alignment by what the program reads and writes, up to --auto-cache; no profile is looked for
+    /// Choose chunk caches and alignment by what the program reads and writes, up to --auto-cache, without a profile
     #[arg(long)]
     adapt: bool,
 

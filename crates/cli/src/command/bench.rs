@@ -26,7 +26,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// Predict tables of numbers for as many processes as the paper had, too
+    /// Also predict tables of numbers for the process counts of the paper
     #[arg(long)]
     simulate: bool,
 

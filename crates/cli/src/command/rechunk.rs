@@ -28,7 +28,7 @@ pub struct RechunkArgs {
     layout: LayoutArgs,
     /// Give datasets of N x 1 elements one dimension, of N elements
     ///
-    /// Datasets with dimension scales or labels keep both dimensions. verify --against knows of it.
+    /// Datasets with dimension scales or labels keep both dimensions. verify --against follows it.
     #[arg(long, help_heading = "Layout")]
     rank_1: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Values that cannot be foretold, the same for the same keys.
+//! Unpredictable values that are the same for the same keys.
 
 use raddle_core::random::Random;
 

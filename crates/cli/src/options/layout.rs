@@ -86,7 +86,7 @@ impl LayoutArgs {
     /// Writes these options into those of a merge, whose output and stripes are there already.
     ///
     /// # Errors
-    /// If there is no such profile, or options contradict one another.
+    /// If the profile does not exist, or options contradict one another.
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
         self.check_unchunked(options)?;
         if let Some(profile) = &self.profile {

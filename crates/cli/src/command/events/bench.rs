@@ -204,7 +204,7 @@ pub(crate) struct SinkOptions {
 /// The sink of this name.
 ///
 /// # Errors
-/// If there is none.
+/// If the name is unknown.
 pub(crate) fn sink_of(name: &str, options: &SinkOptions) -> Result<SinkChoice, Failure> {
     let (bare, compat) = match name.strip_prefix("cce-") {
         Some(bare) => (bare, Some(EventForm::Cce)),
