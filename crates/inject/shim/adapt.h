@@ -1,5 +1,6 @@
 /* Chunk caches and alignment chosen by what the program does: its accesses are observed, and datasets and files that it opens
- * later get what would have helped. Nothing is changed of what is open, for HDF5 has no call for that. */
+ * later get what would have helped. What is open is left alone, for HDF5 has no call to change it, except datasets of files that are
+ * only read. */
 #ifndef RADDLE_ADAPT_H
 #define RADDLE_ADAPT_H
 
