@@ -1,11 +1,13 @@
-"""The five papers, item by item: what raddle does of each, and what shows it. Writes and checks the table in docs/reference/papers.md.
+"""The five papers, item by item: whether raddle implements each item, and the evidence.
 
-    python tests/papers/audit.py --check     the table in the documentation is this one, and what it names exists
-    python tests/papers/audit.py --write     put the table into the documentation
-    python tests/papers/audit.py --run       carry out the commands of all items; with --only WORDS some of them
+Writes and checks the table in docs/reference/papers.md:
 
-An item works (W), is missing (M) or cannot be shown (N). One that works is shown by experiments of `raddle bench`, by tests that
-compare with another program, or by a command whose answer is checked (commands.py). One that cannot be shown, or is missing, has a
+    python tests/papers/audit.py --check     check that the documentation has this table, and that the named evidence exists
+    python tests/papers/audit.py --write     write the table into the documentation
+    python tests/papers/audit.py --run       run the commands of all items, or with --only WORDS of some
+
+An item works (W), is missing (M) or cannot be shown (N). The evidence for an item that works is an experiment of `raddle bench`, a test
+that compares with another program, or a command whose output is checked (commands.py). An item that cannot be shown, or is missing, has a
 reason. The items are in rows.py.
 """
 
@@ -49,19 +51,19 @@ def table():
             lines.append(f"| {row.item} | {row.verdict} | {shown} |")
         lines.append("")
     counts = {verdict: sum(row.verdict == verdict for rows in PAPERS.values() for row in rows) for verdict in "WNM"}
-    lines.append(f"{counts['W']} items work, {counts['N']} cannot be shown here, {counts['M']} are missing.")
+    lines.append(f"Items that work: {counts['W']}; that cannot be shown here: {counts['N']}; that are missing: {counts['M']}.")
     return "\n".join(lines)
 
 
 def page_with(text):
-    """The page with this table between its marks."""
+    """Returns the page with `text` between its marks."""
     before, rest = PAGE.read_text().split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
 
 
 def faults():
-    """What is wrong with the table: rows without evidence, and evidence that does not exist."""
+    """Returns the errors of the table: rows without evidence, and evidence that does not exist."""
     found = []
     listed = experiments()
     for paper, rows in PAPERS.items():
@@ -89,7 +91,7 @@ def faults():
 
 @functools.cache
 def experiments():
-    """Names of experiments and planned tables, by workload."""
+    """Returns the names of experiments and planned tables, by workload."""
     found, workload = {}, None
     for line in raddle("bench", "--list").splitlines():
         if title := re.match(r"([\w-]+): ", line):
@@ -101,7 +103,7 @@ def experiments():
 
 
 def carry_out(only):
-    """Carries out all that shows items: commands of this file, experiments, tests."""
+    """Runs all evidence: commands, experiments, tests."""
     benches, tests, failed = {}, {}, []
     for paper, rows in PAPERS.items():
         for row in rows:
