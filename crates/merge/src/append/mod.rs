@@ -402,7 +402,7 @@ fn place(
     let edited = agree(ranks, APPENDING, (ranks.rank() == 0).then(run).transpose())?;
     let mut own = share(ranks, plan.inputs.len()).filter(|&input| input > 0);
     let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
-    agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
     Ok((engine, edited))
 }

@@ -1,6 +1,6 @@
-//! Datasets without elements that become null datasets, which have a type and attributes but no dimensions.
+//! Turns datasets without elements into null datasets, which have a type and attributes but no dimensions.
 //!
-//! Invariant: a dataset with elements stays a column, in its place among the others.
+//! Invariant: a dataset with elements remains a column, in its original order among the others.
 
 use crate::error::{MergeError, Result};
 use crate::join::Joined;
