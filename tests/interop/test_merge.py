@@ -242,7 +242,7 @@ def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_
             del file["gone"]
     output = tmp_path / "out.h5"
     told = raddle("merge", *inputs, "-o", output).stderr
-    assert "references to nothing" in told and "1 in attribute about, written as null" in told, told
+    assert "dangling references" in told and "1 in attribute about, written as null" in told, told
     with h5py.File(output) as file:
         about = file["kept"].attrs["about"]
         assert [file[reference].name if reference else None for reference in about] == ["/kept", None, None]
@@ -474,7 +474,7 @@ def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
             if "spill" in groups:
                 # A reference to what is left out is null, and that is told.
                 assert bool(file["spill"].attrs["about"]) == ("table1" in groups)
-                assert ("references to nothing" in told) == ("table1" not in groups), told
+                assert ("dangling references" in told) == ("table1" not in groups), told
         raddle("verify", output, "--against", *events, *options)
     # The output has more than was asked for: verify says so.
     raddle("merge", *events, "-o", output, "--force", "--exclude", "odd")

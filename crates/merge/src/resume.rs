@@ -259,9 +259,8 @@ impl<'a> Beginning<'a> {
             return Ok(None);
         }
         let Kept { tiles, stored_len_bytes } = kept;
-        let cut = |file: &File, path, len_bytes| {
-            file.set_len(len_bytes).map_err(failed(path, "truncate the file after the kept data"))
-        };
+        let cut =
+            |file: &File, path, len_bytes| file.set_len(len_bytes).map_err(failed(path, "truncate to the kept data"));
         cut(&data, record.data, record.start_address + stored_len_bytes)?;
         cut(&out, record.journal, journal_len_bytes)?;
         let earlier = reread(&out)?;
