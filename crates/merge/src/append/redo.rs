@@ -32,7 +32,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Content of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Log {
-    /// Device of the file; below, its inode.
+    /// Device and inode of the file.
     device: u64,
     inode: u64,
     /// Length of the file before the append.

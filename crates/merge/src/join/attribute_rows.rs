@@ -2,7 +2,6 @@
 //!
 //! Where the dataset is placed is decided elsewhere. Invariant: a row is the value of its input, in the type of the
 //! dataset; values that this type cannot hold are refused.
-//! hold is refused.
 
 use super::attributes::shown;
 use super::{Difference, DifferenceKind};
