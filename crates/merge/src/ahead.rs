@@ -30,8 +30,8 @@ impl<T: Send> Ahead<T> {
         Self { state: Mutex::new(state), changed: Condvar::new(), count, limit }
     }
 
-    /// Runs `work` on up to `threads` threads to take places and put results, and `take` on this thread to consume
-    /// them. An error of `take` stops the others.
+    /// Runs `work` on up to `threads` threads, where it takes places and puts results, and `take` on this thread, where
+    /// it consumes the results. An error of `take` stops the others.
     pub(crate) fn run<R>(&self, threads: usize, work: impl Fn() + Sync, take: impl FnOnce() -> Result<R>) -> Result<R> {
         let work = || {
             let _stop = StopOnPanic(self);
@@ -104,7 +104,7 @@ impl<T: Send> Ahead<T> {
     }
 }
 
-/// Stops the queue when a working thread panics, so that the consuming thread can report it.
+/// Guard that stops the queue when a working thread panics, so that the consuming thread can report it.
 struct StopOnPanic<'a, T: Send>(&'a Ahead<T>);
 
 impl<T: Send> Drop for StopOnPanic<'_, T> {

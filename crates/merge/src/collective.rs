@@ -119,7 +119,7 @@ pub fn write<'p>(
     Ok(Written { engine, led, shared })
 }
 
-/// Writes the datasets one after another.
+/// Writer of all datasets, one after another.
 struct Writer<'a, 'p> {
     plan: &'p MergePlan,
     work: &'a MergeWork<'p>,

@@ -26,7 +26,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Creates the objects of one output.
+/// Creator of the objects of one output.
 pub struct Committer<'p> {
     plan: &'p MergePlan,
     cancel: CancelToken,

@@ -70,15 +70,15 @@ pub enum MergeError {
     /// A path contains a line break, which a list with one path per line cannot hold.
     #[error("{}: a list cannot hold a path with a line break; rename the file", path.display())]
     Unlistable {
-        /// The path.
+        /// Path with the line break.
         path: PathBuf,
     },
     /// The same file was listed twice.
     #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep or drop", path.display(), other.display())]
     Duplicate {
-        /// Second path.
+        /// Path under which the file was listed again.
         path: PathBuf,
-        /// First path.
+        /// Path under which the file was listed first.
         other: PathBuf,
     },
     /// Some inputs cannot be read; lists all of them.
@@ -106,13 +106,13 @@ pub enum MergeError {
         object: String,
         /// Path of the input.
         input: PathBuf,
-        /// The value.
+        /// The value as text.
         value: String,
         /// The reason and what to do.
         reason: String,
     },
     /// Rows of some inputs are already in the file that is appended to.
-    #[error("{} of the inputs are in {} already; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]
+    #[error("{} of the inputs are already in {}; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]
     Repeated {
         /// The file that is appended to.
         file: PathBuf,
@@ -122,7 +122,7 @@ pub enum MergeError {
     /// An option contradicts what the file records about the merge that wrote it.
     #[error("{}: was merged with {known}, not with {given}; leave that option out, or merge all inputs again", path.display())]
     Contradiction {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Option of the recorded merge.
         known: String,
@@ -132,7 +132,7 @@ pub enum MergeError {
     /// The output path cannot be used.
     #[error("{}: {reason}", path.display())]
     Output {
-        /// Output path.
+        /// Path of the output.
         path: PathBuf,
         /// The reason and what to do.
         reason: String,
@@ -140,19 +140,19 @@ pub enum MergeError {
     /// Another process is writing this output.
     #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
     Locked {
-        /// Output path.
+        /// Path of the output.
         path: PathBuf,
-        /// Lock file.
+        /// Path of the lock file.
         lock: PathBuf,
     },
     /// A part next to the output belongs to a different merge.
     #[error("{}: part {part} is of a different merge: {subject} changed since ({})", output.display(), path.display())]
     PartDiffers {
-        /// Output path.
+        /// Path of the output.
         output: PathBuf,
         /// Number of the part.
         part: u32,
-        /// Its file.
+        /// Path of the part's file.
         path: PathBuf,
         /// What has changed since the part was written.
         subject: String,
@@ -160,13 +160,13 @@ pub enum MergeError {
     /// The file is open in other programs.
     #[error("{}: is open in another program; nothing was changed", path.display())]
     InUse {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The operating system reported an error while writing.
     #[error("{}: {operation} failed: {source}", path.display())]
     Write {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// The operation that failed.
         operation: &'static str,
@@ -232,13 +232,13 @@ pub enum MergeError {
     /// The file holds no digests, or only digests of a version that used another kind.
     #[error("{}: holds no digests that this version can check (merged with --no-provenance, by an older raddle, or not by raddle); compare it with its inputs: --against", path.display())]
     NoDigests {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The digests have a newer format than this version knows.
     #[error("{}: its digests have format {found}, this version knows up to {known}; use a newer raddle", path.display())]
     DigestsNewer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Format version found in the file.
         found: u64,
@@ -248,7 +248,7 @@ pub enum MergeError {
     /// The digests are inconsistent.
     #[error("{}: its digests are damaged: {what}", path.display())]
     DigestsDamaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is inconsistent.
         what: String,
@@ -283,7 +283,7 @@ pub enum MergeError {
     /// The output was published, but its companion file was not.
     #[error("{} is complete, but the file that accompanies it could not be published: {source}", output.display())]
     Unaccompanied {
-        /// Output path.
+        /// Path of the output.
         output: PathBuf,
         /// Cause; it names the file and object.
         source: CompanionError,

@@ -17,7 +17,7 @@ pub struct Facts {
 
 #[derive(Debug, Clone)]
 enum Kept {
-    /// This number of equal facts.
+    /// A fact, and how often it is repeated.
     Same(ColumnFact, usize),
     Each(Vec<ColumnFact>),
 }

@@ -1,4 +1,4 @@
-//! Memory needed to read the chunks of the inputs, whose sizes the inputs determine.
+//! Memory needed to read the chunks of the inputs, which may be of any size.
 //!
 //! A megabyte of a file may expand to chunks of a gigabyte each. Invariant: a [`ColumnReader`] never holds more than
 //! [`ReaderMemory`] predicts, so that the memory can be taken from the budget, or refused, before anything is read.

@@ -177,8 +177,8 @@ pub struct MergeOptions {
     pub skip_bad: bool,
     /// Whether the output is byte-identical for any number of threads; otherwise tiles are placed as they become ready.
     pub ordered: bool,
-    /// Aligns chunks so that no two ranks share a stripe of the file system. No checkpoint is recorded then: an
-    /// interrupted run starts over.
+    /// Alignment of chunks, so that no two ranks share a stripe of the file system. With alignment no checkpoint is
+    /// recorded: an interrupted run starts over.
     pub align: Option<Align>,
     /// Whether to resume an interrupted run of the same merge.
     pub resume: bool,

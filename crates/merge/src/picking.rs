@@ -69,13 +69,13 @@ fn beyond(plan: &MergePlan, column: ColumnIndex, input: u32, number: i64) -> Mer
     }
 }
 
-/// Reads the numbers of elements block by block; belongs to a reader of values.
+/// Block-wise reader of the numbers of elements; belongs to a reader of values.
 pub(crate) struct Picker<'p> {
     plan: &'p MergePlan,
     reader: ColumnReader<'p>,
     bytes: Vec<u8>,
     scratch: Vec<i64>,
-    /// The block that was read last; below, whether each of its elements is selected.
+    /// Block that was read last: path of the numbers, input and number of the block.
     block: Option<(Vec<u8>, u32, u64)>,
     is_taken: Vec<bool>,
 }

@@ -151,7 +151,7 @@ pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<
     }
     let Ok(metadata) = std::fs::metadata(output) else {
         return match std::fs::symlink_metadata(output) {
-            Ok(_) => refuse("is a link that leads nowhere; remove it or name another output".to_owned()),
+            Ok(_) => refuse("is a broken symbolic link; remove it or name another output".to_owned()),
             Err(_) => Ok(()),
         };
     };

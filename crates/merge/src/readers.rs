@@ -16,7 +16,7 @@ use std::path::Path;
 /// Minimum memory for the chunks of a value that is stored once, however many threads share the budget.
 const LEAST_VALUE_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Reads metadata of inputs, and values that only libhdf5 can find.
+/// Reader of the inputs' metadata, and of values that only libhdf5 can find.
 #[derive(Debug)]
 pub struct InputReader {
     native: NativeReader,

@@ -122,7 +122,7 @@ pub struct Beginning<'a> {
     pub resume: bool,
     /// Origin of existing tiles.
     pub source: Source,
-    /// Receives events and cancellation.
+    /// Observer of the run, and its cancellation.
     pub watch: Watch<'a>,
 }
 

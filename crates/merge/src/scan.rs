@@ -178,7 +178,7 @@ pub fn scan(
     Err(MergeError::BadInputs { bad })
 }
 
-/// Scans inputs one after another on one thread.
+/// Scanner of inputs, one after another, on one thread.
 struct InputScanner<'a> {
     reader: InputReader,
     options: &'a MergeOptions,

@@ -87,7 +87,7 @@ enum Outcome {
     Failed(String),
 }
 
-/// Encodes the inputs scanned by this rank.
+/// Encoder of the inputs scanned by this rank.
 #[derive(Default)]
 struct Sender {
     shapes: HashMap<Vec<u8>, u32>,
@@ -171,7 +171,7 @@ fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap_or_default()
 }
 
-/// Decodes the inputs of all ranks.
+/// Decoder of the inputs of all ranks.
 struct Receiver {
     /// Shapes by their encoded bytes, shared by the inputs of all ranks.
     shapes: HashMap<Vec<u8>, Arc<Shape>>,

@@ -30,7 +30,7 @@ pub struct Schema {
     pub columns: Vec<Column>,
 }
 
-/// A path of the output.
+/// An entry of the schema: a path of the output and the object or link there.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Absolute path, components separated by `/`; the root is `/`.

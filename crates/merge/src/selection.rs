@@ -176,7 +176,7 @@ fn set(patterns: &[String]) -> Result<GlobSet> {
     set.build().map_err(|source| MergeError::Pattern { pattern: patterns.join(", "), source })
 }
 
-/// Walks a tree in link order and decides on each object at the first path that leads to it, as the scan does.
+/// Walk over a tree in link order that decides on each object at its first path, as the scan does.
 struct Pruning<'a> {
     selection: &'a Selection,
     all: &'a [Object],

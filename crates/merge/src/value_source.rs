@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Number of bytes of values read at once, unless the rows of a chunk are more.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
-/// Reads values of one file's datasets.
+/// Reader of values of one file's datasets.
 pub struct ValueSource<'a> {
     file: &'a InputFile,
     encoding: Encoding,

@@ -67,7 +67,7 @@ fn descriptor_limit() -> usize {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.map_or(1 << 20, |limit| limit as usize)
 }
 
-/// Reads pieces of a plan's columns; one per thread.
+/// Reader of pieces of a plan's columns; one per thread.
 pub struct ColumnReader<'p> {
     plan: &'p MergePlan,
     pool: &'p InputPool,
@@ -82,7 +82,7 @@ pub struct ColumnReader<'p> {
     stored: Vec<u8>,
     converted: Vec<u8>,
     convert_buffers: ConvertBuffers,
-    /// Reads the numbers of elements that are picked by number.
+    /// Reader of the numbers of elements that are picked by number.
     picker: Option<Box<Picker<'p>>>,
 }
 

@@ -15,7 +15,7 @@ use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
 use raddle_core::extent::{Coordinates, Extent};
 use raddle_core::plan::ArrayPlan;
 
-/// How the first input of a plan grows, to which the others are appended.
+/// Growth of the first input of a plan, to which the other inputs are appended.
 #[derive(Debug)]
 pub struct Growth {
     /// Digests stored in the file; without them, the new rows get no digests either.

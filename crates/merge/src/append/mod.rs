@@ -422,7 +422,7 @@ fn wait_for_readers(held: &Held, watch: &Watch<'_>) -> Result<()> {
     }
 }
 
-/// Edits the metadata of the file.
+/// Editor of the file's metadata.
 struct Edit<'a, 'p> {
     plan: &'p MergePlan,
     growth: &'a Growth,

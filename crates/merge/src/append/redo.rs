@@ -196,9 +196,9 @@ impl Redo {
 pub enum Settled {
     /// No log, or an append in progress that has not changed the file yet.
     Nothing,
-    /// An append was interrupted before its commit: the file is restored to its state before.
+    /// An append was interrupted before its commit: the file has been restored to its earlier state.
     Discarded,
-    /// An append was interrupted after its commit: the file is completed.
+    /// An append was interrupted after its commit: the append has been completed.
     Completed,
 }
 

@@ -32,7 +32,7 @@ pub enum DifferenceKind {
     Repeated,
     /// Attributes differ.
     Attributes,
-    /// References refer to objects missing from their file.
+    /// References point to objects that their file does not have.
     Dangling,
     /// A fill value cannot be kept.
     FillValue,
@@ -46,7 +46,7 @@ pub enum DifferenceKind {
     Convention,
     /// An index refers to the rows of its own file; it is left out.
     Index,
-    /// Under the convention of the inputs, the output lacks the object.
+    /// The convention of the inputs leaves the object out of the output.
     LeftOut,
     /// Names that should be unique are repeated.
     Repetition,
@@ -105,7 +105,7 @@ impl DifferenceKind {
             Self::Index => "an index of rows",
             Self::LeftOut => "left out",
             Self::Repetition => "repeated names",
-            Self::AttributeColumn => "no dataset of attributes",
+            Self::AttributeColumn => "attribute cannot be a dataset",
         }
     }
 }
@@ -117,9 +117,9 @@ pub struct Difference {
     pub path: String,
     /// Kind of the difference.
     pub kind: DifferenceKind,
-    /// Description of what the model has.
+    /// Description of the object in the model.
     pub expected: String,
-    /// Description of what the inputs below have.
+    /// Description of the object in the inputs listed below.
     pub found: String,
     /// Numbers of the inputs, ascending: for [`DifferenceKind::Missing`] those that lack the object, for
     /// [`DifferenceKind::Extra`] those that have it.

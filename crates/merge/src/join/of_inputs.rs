@@ -271,11 +271,12 @@ impl Joiner {
             return difference(DifferenceKind::AttributeColumn, "the name of a dataset".to_owned(), found, all());
         }
         if self.grows && grown.is_none() {
-            let found = format!("{what} differs, and the file has one value; merge all inputs again");
+            let found = format!("{what} differs, but the file has a single value; merge all inputs again");
             return difference(DifferenceKind::AttributeColumn, "a dataset of the file".to_owned(), found, all());
         }
         let holders = |joined: &JoinedEntry| {
-            let found = format!("{}, where values of {what} would be ({})", joined.entry.role.word(), source.option);
+            let found =
+                format!("{}, at the path for the values of {what} ({})", joined.entry.role.word(), source.option);
             let holders = joined.present.iter().cloned().flatten().collect();
             difference(DifferenceKind::AttributeColumn, "nothing".to_owned(), found, holders)
         };
@@ -453,7 +454,7 @@ fn unclear(path: &[u8], lengths: &BTreeMap<Vec<u64>, Vec<u8>>, inputs: u32) -> O
         path: display_path(path),
         kind: DifferenceKind::AttributeColumn,
         expected: words(left),
-        found: format!("{}; --add-column is for a group whose datasets have one length", words(right)),
+        found: format!("{}; --add-column needs a group whose datasets have equal numbers of rows", words(right)),
         inputs: vec![input as u32],
     })
 }

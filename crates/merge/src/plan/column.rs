@@ -24,7 +24,7 @@ const DIRECT_LIMIT_BYTES: u64 = 4096;
 /// Largest compact dataset: HDF5 limits object header messages to 64 KiB, some of it for the message itself.
 const COMPACT_LIMIT_BYTES: u64 = 64_000;
 
-/// Plans columns one by one, together with the engine's arrays.
+/// Planner of columns, one by one, together with the engine's arrays.
 pub(crate) struct Planner<'o> {
     pub options: &'o MergeOptions,
     pub tiles: Vec<ArrayPlan>,

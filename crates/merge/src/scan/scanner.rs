@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Maximum size of a scalar dataset or attribute that is kept in memory while planning.
 const CONSTANT_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Reads the entries of one file.
+/// Reader of the entries of one file.
 pub(super) struct Scanner<'a, 'f> {
     pub view: &'a mut MetadataView<'f>,
     pub resolver: Resolver<'a>,

@@ -28,7 +28,7 @@ pub(super) enum Visited<'t> {
     Link(&'t LinkTarget),
 }
 
-/// Marks an object for which no path has been found yet.
+/// Marker for an object for which no path has been found yet.
 pub(super) const UNSEEN: usize = usize::MAX;
 
 /// Returns the maximum number of bytes of all paths in a file of `objects`. Every object has a path in memory and one

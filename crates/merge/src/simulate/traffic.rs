@@ -191,12 +191,12 @@ impl Traffic {
     }
 }
 
-/// Computes when ranks that work in rounds finish. A rank begins round n + 1 once it has encoded round n and all ranks
+/// Clock that computes when ranks that work in rounds finish. A rank begins round n + 1 once it has encoded round n and all ranks
 /// have agreed on round n - 1 (on round n, if the two rounds do not fit into memory together).
 struct Clock {
     /// Time at which each rank has encoded its last round.
     encoded_s: Vec<f64>,
-    /// Time at which all ranks agreed on the previous round; below, on the one before it.
+    /// Time at which all ranks agreed on the previous round.
     agreed_s: f64,
     agreed_before_s: f64,
 }
