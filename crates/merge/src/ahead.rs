@@ -1,4 +1,4 @@
-//! Hands work to threads that work ahead, and their results in order to the thread that consumes them.
+//! Hand-over of results, in order, from threads that work ahead to the thread that consumes them.
 //!
 //! Invariant: the number of places handed out and not yet consumed is bounded, and no thread waits for one that has
 //! stopped or panicked.

@@ -1,4 +1,4 @@
-//! Writes values through collective calls of a parallel libhdf5, for comparison with the engine.
+//! Writing of values through collective calls of a parallel libhdf5, for comparison with the engine.
 //!
 //! The first rank creates the objects as usual, but without chunks. Then all ranks process the datasets together: each
 //! reads its share of the inputs, which are consecutive, and all write their rows collectively; the library filters

@@ -1,4 +1,4 @@
-//! Creates the objects of the output in schema order on one thread, while the engine writes tiles.
+//! Creation of the output's objects in schema order on one thread, while the engine writes tiles.
 //!
 //! The dataset of an array is created when its tiles have been placed, gets its claims, and is closed. Values that hold
 //! addresses within their file (variable-length data, references) are written once every object exists, and so are

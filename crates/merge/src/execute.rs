@@ -1,4 +1,5 @@
-//! Executes a plan: the engine writes the tiles, this thread creates the objects, and at the end the file is published.
+//! Execution of a plan: the engine writes the tiles, this thread creates the objects, and at the end the file is
+//! published.
 //!
 //! Invariant: nothing appears under the output's name unless every tile was placed, every object was created, and no
 //! input changed in the meantime.

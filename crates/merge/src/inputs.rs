@@ -1,4 +1,4 @@
-//! Expands paths, folders, globs and lists to one ordered list of input files.
+//! Expansion of paths, folders, globs and lists to one ordered list of input files.
 //!
 //! Only names and file metadata are looked at. Named files that do not exist or cannot be read are still listed, so
 //! that the scan can report all bad inputs together. Invariant: the list names every file once, unless duplicates were

@@ -1,4 +1,4 @@
-//! Chooses chunk shapes of the output's datasets from the way they will be read.
+//! Choice of chunk shapes for the output's datasets from the way they will be read.
 //!
 //! Pure functions of row counts and sizes; the constants explain the choices. Invariant: a chunk shape has no zero,
 //! fits HDF5's limit of 4 GiB, and never exceeds fixed maximum dimensions.

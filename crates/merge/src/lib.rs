@@ -1,4 +1,4 @@
-//! Merges many HDF5 files into one: scan, join schemas, plan, execute, commit, verify.
+//! Merging of many HDF5 files into one: scan, join schemas, plan, execute, commit, verify.
 //!
 //! [`plan`](plan::plan) reads the metadata of the inputs and describes the output; [`merge`](execute::merge) writes it;
 //! [`verify`](verify::verify) checks that it holds exactly the values of the inputs. Rechunking is a merge of one file.

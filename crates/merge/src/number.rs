@@ -1,4 +1,4 @@
-//! Decodes HDF5 numbers: integers of up to 64 bits and floating-point numbers of any format.
+//! Decoding of HDF5 numbers: integers of up to 64 bits and floating-point numbers of any format.
 //!
 //! HDF5 describes a number bit by bit: position of the sign, exponent and mantissa, bias, byte order. Numbers are not
 //! encoded here. Invariant: a number that the result cannot hold is `None` or marked as rounded, never silently

@@ -1,4 +1,4 @@
-//! Sorts files by the first values of some of their datasets, usually run and subrun.
+//! Sorting of files by the first values of some of their datasets, usually run and subrun.
 //!
 //! Only metadata and one element of each dataset are read. Invariant: files with equal values keep their order.
 

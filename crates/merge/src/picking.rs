@@ -1,4 +1,4 @@
-//! Picks elements of inputs by number: counts them for a plan, and reads the selected ones.
+//! Selection of elements of inputs by number: counting them for a plan, and reading the selected ones.
 //!
 //! Which elements are selected is defined by [`crate::rules::Pick`]. Invariant: the elements read are those that were
 //! counted.

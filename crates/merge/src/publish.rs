@@ -1,4 +1,4 @@
-//! Publishes an output with a lock, a temporary file in the target folder, fsync and rename.
+//! Publication of an output with a lock, a temporary file in the target folder, fsync and rename.
 //!
 //! The journal for resuming lies next to the temporary file; both are removed with the run unless they are kept.
 //! Invariant: the final name refers to the previous file or to the whole new file, never to a partial one.

@@ -244,7 +244,8 @@ impl Remembered {
         Self { options: other.options.clone().after(&self.options), ..self }
     }
 
-    /// Returns the part that also holds for a merge of this input with others: convention, dimension, rules and `--keep`.
+    /// Returns the part that also holds for a merge of this input with others: convention, dimension, rules and
+    /// `--keep`.
     pub(crate) fn of_parts(self) -> Self {
         let options =
             Decisions { keep: self.options.keep.clone(), conventions: self.options.guides(), ..Decisions::default() };
@@ -274,8 +275,8 @@ impl Decisions {
         ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
     }
 
-    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced by the
-    /// earlier values.
+    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced
+    /// by the earlier values.
     fn after(self, earlier: &Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, known) in earlier.fields() {

@@ -1,4 +1,4 @@
-//! Resumes an interrupted run: decides whether this run may continue from it, and records this run for the next one.
+//! Resumption of interrupted runs: decides whether a run may continue an earlier one, and records it for the next one.
 //!
 //! Nothing is trusted: the journal must belong to the same inputs, options, plan and version, and every recorded batch
 //! is read back from the device and compared with its checksum. Batches that do not match are written again. With

@@ -1,4 +1,4 @@
-//! Finds datasets of a file that are stored once because they describe axes along which nothing is concatenated.
+//! Search for datasets of a file that are stored once because they describe axes along which nothing is concatenated.
 //!
 //! A dimension scale lists where it is attached (datasets and axes), and a dataset lists its scales. A scale of
 //! trailing axes is stored once: concatenated, it would be longer than the axes it describes. The same holds for

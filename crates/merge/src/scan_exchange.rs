@@ -1,4 +1,4 @@
-//! Exchanges scanned inputs between ranks, so that each file is read by one rank and known to all.
+//! Exchange of scanned inputs between ranks, so that each file is read by one rank and known to all.
 //!
 //! Objects of one kind differ only in their rows and addresses. A rank sends the common part, called a shape, once, and
 //! afterwards only the number of the shape; it sends the paths of an input only if they differ from those of the

@@ -1,4 +1,4 @@
-//! Selects objects of the inputs: `--include` and `--exclude`, and `--keep` for datasets that are stored once.
+//! Selection of objects of the inputs: `--include` and `--exclude`, and `--keep` for datasets that are stored once.
 //!
 //! A selection prunes the tree of an input before anything else uses it, so that excluded objects are neither scanned
 //! nor found through references. It records which patterns matched, so that misspelt ones can be reported. Invariant: a

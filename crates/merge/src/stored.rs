@@ -1,4 +1,4 @@
-//! Measures how much of a dataset is stored, and checks that all of it lies in the file and that no two chunks overlap.
+//! Stored size of datasets, with a check that all of their data lies in the file and that no two chunks overlap.
 //!
 //! Datasets of known forms are checked together, in the order of their chunk indexes in the file, and queried later by
 //! object number.

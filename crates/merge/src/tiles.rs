@@ -1,5 +1,4 @@
-//! Assembles the tiles of a merge for the engine: pieces are read from the inputs, digested, then encoded or moved as
-//! stored.
+//! The tiles of a merge for the engine: pieces are read from the inputs, digested, then encoded or moved as stored.
 //!
 //! Digests are computed when a value first appears in its output tile, from the bytes that are then encoded, and
 //! combined by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are

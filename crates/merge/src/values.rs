@@ -1,4 +1,4 @@
-//! Reads values of the inputs' datasets: with raddle's own decoder, or with libhdf5 in a child process for layouts that
+//! Values of the inputs' datasets, read with raddle's own decoder, or with libhdf5 in a child process for layouts that
 //! refer to other files.
 //!
 //! There is one [`ColumnReader`] per thread; it keeps the last dataset it read, so that consecutive tiles find it

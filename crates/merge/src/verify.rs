@@ -1,5 +1,5 @@
-//! Verifies an output against its inputs: compares all objects, reads all values from both sides and compares them byte
-//! by byte.
+//! Verification of an output against its inputs: compares all objects, reads all values from both sides and compares
+//! them byte by byte.
 //!
 //! Both sides use the same reader, but with different layouts; the interoperability tests compare with other readers.
 //! Invariant: equality is only reported if every row of every dataset of every input was compared.

@@ -1,4 +1,4 @@
-//! Plans a column of a file that is appended to, which keeps its chunk shape and filters.
+//! Planning of a column of a file that is appended to, which keeps its chunk shape and filters.
 //!
 //! Columns of new files are planned by [`crate::plan`]. Invariant: chunking, filters and index of existing storage are
 //! not changed; a dataset that cannot grow without that is refused.

@@ -1,8 +1,8 @@
 //! How the datasets of a file grow, and how the digests stored in the file are continued.
 //!
 //! Digests of existing rows are not recomputed: they are carried over, so that earlier damage is still detected. Only
-//! the block in which the old rows end is computed from both. Invariant: a file that has grown has the same digests as
-//! a file written with all rows at once and the same number of rows per block.
+//! the block in which the old rows end is computed from old and new rows. Invariant: a file that has grown has the same
+//! digests as a file written with all rows at once and the same number of rows per block.
 
 use crate::digests::blocks::{Gathering, block_rows};
 use crate::digests::stored::{StoredColumn, StoredDigests};

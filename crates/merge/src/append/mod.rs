@@ -1,4 +1,4 @@
-//! Appends inputs to an existing file, in place and atomically.
+//! Appending of inputs to an existing file, in place and atomically.
 //!
 //! The file is the first input of a merge, and its rows stay in place. New chunks are written after the old end of the
 //! file; then libhdf5 changes the metadata in memory, without touching the file; finally the changes are written to a
@@ -296,8 +296,8 @@ pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<Append
     report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
 }
 
-/// Collective. Like [`append`], by the `ranks` that made the plan: each encodes and writes its own tiles; the first updates the
-/// metadata and returns the report.
+/// Collective. Like [`append`], by the `ranks` that made the plan: each rank encodes and writes its own tiles; the first
+/// one updates the metadata and returns the report.
 ///
 /// # Errors
 /// As [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.

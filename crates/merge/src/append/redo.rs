@@ -3,11 +3,11 @@
 //! The log is the file `.NAME.raddle-redo` in the same folder. While new data is written after the old end of the file,
 //! it only records where that end was; if the append is interrupted, the next run truncates the file there. When all
 //! data is written, the log is replaced, by a rename, with a list of all bytes to be changed below the old end: the
-//! commit. If interrupted after that, the next run writes these bytes, repeatedly if necessary, since they are the same
-//! each time.
+//! commit. If the append is interrupted later, the next run writes these bytes, repeatedly if necessary, as they are
+//! the same each time.
 //!
 //! Invariant: before the commit no byte below the old end changes, so that readers see the old file; after the commit,
-//! the next run of raddle that opens the file completes it. Between the commit and the last of the changes, other
+//! the next raddle that opens the file completes the append. Between the commit and the last of the changes, other
 //! readers may see a mix of both.
 
 use crate::error::{MergeError, Result};

@@ -1,4 +1,4 @@
-//! Converts the values of one attribute of all inputs to rows of a dataset, all of one type.
+//! Conversion of the values of one attribute of all inputs to rows of a dataset, all of one type.
 //!
 //! Where the dataset is placed is decided elsewhere. Invariant: a row is the value of its input, in the type of the
 //! dataset; values that this type cannot hold are refused.
@@ -106,7 +106,7 @@ fn common_text<'a>(classes: impl Iterator<Item = &'a TypeClass>) -> Option<TypeC
                 Some(TypeClass::FixedString { len_bytes: a, padding, charset: known }),
                 TypeClass::FixedString { len_bytes: b, padding: other, charset: own },
             ) => {
-                // A zero-terminated text needs one more byte if the longest of the others is not zero-terminated.
+                // A zero-terminated type needs one more byte, because the other type may use its whole length for text.
                 let len_bytes = a.max(*b) + u32::from(padding != *other && (padding == 0 || *other == 0));
                 TypeClass::FixedString { len_bytes, padding, charset: known.max(*own) }
             }

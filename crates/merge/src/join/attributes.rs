@@ -1,4 +1,4 @@
-//! Compares attributes of an object that several inputs have, or in a union combines them.
+//! Comparison, or union, of the attributes of an object that several inputs have.
 //!
 //! Values of datasets are compared elsewhere. Invariant: the order in which an object lists its attributes makes no
 //! difference.

@@ -1,4 +1,4 @@
-//! Limits the number of reported differences: an attribute may have a different value in each of 100,000 inputs.
+//! Limit on the number of reported differences: an attribute may have a different value in each of 100,000 inputs.
 //!
 //! Invariant: every input stays in the list of the difference that it belongs to, whether its value is shown or not.
 

@@ -1,4 +1,4 @@
-//! Compares an object of an input with the first object of the same path.
+//! Comparison of an object of an input with the first object of the same path.
 //!
 //! Attributes are compared elsewhere, because they may differ in several ways at once. Invariant: at most one
 //! difference is found, the one that makes the others meaningless: datatype before rank, rank before dimensions.

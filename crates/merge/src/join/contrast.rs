@@ -1,4 +1,5 @@
-//! Describes two values that differ with texts that differ: if both begin alike, the differing part is shown instead.
+//! Descriptions of two differing values that differ too: if both values begin alike, the differing part is shown
+//! instead.
 //!
 //! Invariant: the two texts are only equal if the values are equal.
 

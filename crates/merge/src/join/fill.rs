@@ -1,4 +1,4 @@
-//! Adds rows of fill values to columns that some inputs lack, so that the columns of a table stay aligned.
+//! Rows of fill values for columns that some inputs lack, so that the columns of a table stay aligned.
 //!
 //! A group may hold several tables, and datasets that belong to none, such as bins of histograms. Tables are recognised
 //! by length: datasets of a group belong to one table if they have equal numbers of rows in every input that has both,

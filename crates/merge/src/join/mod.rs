@@ -1,4 +1,4 @@
-//! Joins the structures of the inputs by path: finds common objects and differences, and determines the objects of the
+//! Joining of the inputs' structures by path: finds common objects and differences, and determines the objects of the
 //! output.
 //!
 //! The first input that has a path is its model. Other inputs are compared with the model: differences that
@@ -207,7 +207,7 @@ impl Joiner {
             self.entries.reserve(scanned.len());
             self.by_path.reserve(scanned.len());
         }
-        // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
+        // Inputs of one kind list their objects in the same order: the entry after the last match nearly always follows.
         let mut expected = 0;
         let mut left_out: Option<&[u8]> = None;
         for (at, (path, entry)) in paths.iter().zip(scanned).enumerate() {

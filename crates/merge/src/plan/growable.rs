@@ -1,9 +1,9 @@
-//! Decides which datasets of a new file are extendible along axis 0, in addition to those that are extendible in an
-//! input.
+//! Choice of the datasets of a new file that are extendible along axis 0, in addition to those that are extendible in
+//! an input.
 //!
-//! Merged files are often appended to, and one fixed-size dataset is enough to prevent that. An extendible dataset must be chunked:
-//! this costs a chunk index for small datasets that would be stored contiguously, and nothing for others. Invariant: by default a
-//! merge adds at most [`MOST_ADDED`] of the bytes stored by its inputs.
+//! Merged files are often appended to, and one fixed-size dataset is enough to prevent that. An extendible dataset must
+//! be chunked: this costs a chunk index for small datasets that would be stored contiguously, and nothing for others.
+//! Invariant: by default a merge adds at most [`MOST_ADDED`] of the bytes stored by its inputs.
 
 use super::column::is_stored_whole;
 use crate::options::Extendible;
@@ -11,7 +11,8 @@ use crate::schema::{ABSENT, Column, Schema};
 
 /// Largest share of the inputs' stored bytes that chunk indexes may add.
 const MOST_ADDED: f64 = 0.01;
-/// Upper bound for the index of a single chunk, a B-tree node in the HDF5 1.8 format. Measured: 1,862 bytes per dataset.
+/// Upper bound for the index of a single chunk, a B-tree node in the HDF5 1.8 format. Measured: 1,862 bytes per
+/// dataset.
 const INDEX_LEN_BYTES: u64 = 2048;
 
 /// Which datasets are made extendible.

@@ -1,7 +1,7 @@
 //! Checks that HDF5 can count the rows of each dataset and the bytes of all datasets.
 //!
-//! libhdf5 counts elements and bytes in signed 64-bit integers, although dimensions are unsigned. Invariant: after [`check`],
-//! neither the rows of a column nor the bytes of all columns exceed [`MOST`].
+//! libhdf5 counts elements and bytes in signed 64-bit integers, although dimensions are unsigned. Invariant: after
+//! [`check`], neither the rows of a column nor the bytes of all columns exceed [`MOST`].
 
 use super::{MergePlan, PlannedInput};
 use crate::error::{MergeError, Result};

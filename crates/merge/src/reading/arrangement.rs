@@ -1,4 +1,4 @@
-//! Puts the chosen way of reading into practice: reserves its memory and reports on it.
+//! Setup of the chosen way of reading: reserves its memory and reports on it.
 //!
 //! Invariant: all ranks read in the same way.
 

@@ -1,4 +1,4 @@
-//! Chooses how inputs are read, from the time it took to open them in the scan and the predicted time to send their
+//! Choice of how inputs are read, from the time it took to open them in the scan and the predicted time to send their
 //! values.
 //!
 //! Invariant: a pure function of the plan and of the ranks' nodes, the same on every rank.

@@ -1,4 +1,4 @@
-//! Reduces the objects of one file to what a merge needs.
+//! Reduction of the objects of one file to what a merge needs.
 //!
 //! Invariant: the results do not depend on the file: references are paths, fill values are canonical.
 

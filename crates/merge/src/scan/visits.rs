@@ -1,4 +1,4 @@
-//! Lists all objects and links of a file by path.
+//! List of all objects and links of a file by path.
 //!
 //! Invariant: parents come before children, and each object is visited only at its first path.
 

@@ -1,4 +1,4 @@
-//! Simulates a merge by many ranks in one process: what each rank would do, hold in memory and wait for.
+//! Simulation of a merge by many ranks in one process: what each rank would do, hold in memory and wait for.
 //!
 //! Inputs are real files, repeated to the requested number, or generated from a [`Statistic`]. They go through the same
 //! join, the same planning and the same distribution over ranks as in a merge; only the time of the later steps is

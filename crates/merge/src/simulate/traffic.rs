@@ -1,4 +1,4 @@
-//! Computes what each rank of a schedule reads, encodes, writes and sends, and when it finishes.
+//! Work and traffic of each rank of a schedule: what it reads, encodes, writes and sends, and when it finishes.
 //!
 //! Every piece of every tile is visited. Invariant: sums over ranks equal those of the plan.
 
@@ -191,8 +191,8 @@ impl Traffic {
     }
 }
 
-/// Clock that computes when ranks that work in rounds finish. A rank begins round n + 1 once it has encoded round n and all ranks
-/// have agreed on round n - 1 (on round n, if the two rounds do not fit into memory together).
+/// Clock that computes when ranks that work in rounds finish. A rank begins round n + 1 once it has encoded round n and
+/// all ranks have agreed on round n - 1 (on round n, if the two rounds do not fit into memory together).
 struct Clock {
     /// Time at which each rank has encoded its last round.
     encoded_s: Vec<f64>,

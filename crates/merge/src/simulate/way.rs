@@ -1,4 +1,4 @@
-//! Simulates a merge with one way of reading the inputs: which rank reads what, and how often inputs are opened.
+//! Simulation of a merge with one way of reading the inputs: which rank reads what, and how often inputs are opened.
 //!
 //! Invariant: a pure function of the plan, the groups and the machine.
 

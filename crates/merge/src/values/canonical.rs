@@ -1,4 +1,4 @@
-//! Reads values of types that hold addresses within their file, in canonical bytes: texts, sequences, references.
+//! Values of types that hold addresses within their file, in canonical bytes: texts, sequences, references.
 //!
 //! Invariant: returned values have the same meaning in any file.
 

@@ -1,4 +1,4 @@
-//! Reads rows of a whole column, from all inputs that hold them.
+//! Rows of a whole column, read from all inputs that hold them.
 //!
 //! Invariant: rows are those of the output, in its order.
 
