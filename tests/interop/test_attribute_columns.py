@@ -227,7 +227,7 @@ def test_stacked_scalars_grow_as_the_file_remembers(raddle, tmp_path):
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"], file["run"], file["title"], file["same"] = np.arange(2), np.int16(7), "late", 2.5
     refused = raddle("append", output, tmp_path / "other.h5", expect=3).stderr
-    assert "/same" in refused and "the value of all inputs before" in refused, refused
+    assert "/same" in refused and "the value of all previous inputs" in refused, refused
 
 
 def test_a_selection_is_remembered(raddle, tmp_path, inputs):

@@ -1,6 +1,6 @@
-//! The hand-over between threads that work ahead and the one that takes what they made: places out, results in order.
+//! Hand-over of results, in order, from threads that work ahead to the thread that consumes them.
 //!
-//! Invariant: at most a stated number of places are handed out and not yet taken, and nobody waits for a thread that has
+//! Invariant: the number of places handed out and not yet consumed is bounded, and no thread waits for one that has
 //! stopped or panicked.
 
 use crate::error::Result;
@@ -8,7 +8,7 @@ use raddle_core::CoreError;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Results that were made and not yet taken, a bounded number of them.
+/// Bounded queue of results that are not consumed yet.
 pub(crate) struct Ahead<T> {
     state: Mutex<AheadState<T>>,
     changed: Condvar,
@@ -24,14 +24,14 @@ struct AheadState<T> {
 }
 
 impl<T: Send> Ahead<T> {
-    /// For `count` places, of which `limit` may be made and not taken.
+    /// Creates a queue for `count` places, of which at most `limit` may be produced and not consumed.
     pub(crate) fn new(count: usize, limit: usize) -> Self {
         let state = AheadState { made: BTreeMap::new(), next: 0, taken: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), count, limit }
     }
 
-    /// Lets `work` hand out places and put results on up to `threads` threads while `take` takes them on this one. An
-    /// error of `take` stops the others.
+    /// Runs `work` on up to `threads` threads, where it takes places and puts results, and `take` on this thread, where
+    /// it consumes the results. An error of `take` stops the others.
     pub(crate) fn run<R>(&self, threads: usize, work: impl Fn() + Sync, take: impl FnOnce() -> Result<R>) -> Result<R> {
         let work = || {
             let _stop = StopOnPanic(self);
@@ -41,7 +41,7 @@ impl<T: Send> Ahead<T> {
         let taken = std::thread::scope(|scope| {
             for number in 0..threads.min(self.count) {
                 if let Err(source) = std::thread::Builder::new().spawn_scoped(scope, work) {
-                    // Where no more threads can be had, those that there are do it.
+                    // If no more threads can be started, the existing ones do all the work.
                     if number == 0 {
                         no_thread = Some(source);
                         self.stop();
@@ -62,7 +62,7 @@ impl<T: Send> Ahead<T> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next place to work on, as soon as what is taken is near enough; `None` at the end.
+    /// Returns the next place to work on, waiting until consumption has caught up; `None` at the end.
     pub(crate) fn next(&self) -> Option<usize> {
         let mut state = self.state();
         while !state.stopped && state.next < self.count && state.next >= state.taken + self.limit {
@@ -75,13 +75,13 @@ impl<T: Send> Ahead<T> {
         Some(state.next - 1)
     }
 
-    /// Puts the result of a place.
+    /// Adds the result of a place.
     pub(crate) fn put(&self, place: usize, made: T) {
         self.state().made.insert(place, made);
         self.changed.notify_all();
     }
 
-    /// The result of a place, when it is there; `None` once stopped.
+    /// Waits for the result of a place and returns it; `None` once stopped.
     pub(crate) fn take(&self, place: usize) -> Option<T> {
         let mut state = self.state();
         loop {
@@ -97,14 +97,14 @@ impl<T: Send> Ahead<T> {
         }
     }
 
-    /// Hands out no further place, and lets nobody wait.
+    /// Stops handing out places and wakes all waiting threads.
     pub(crate) fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();
     }
 }
 
-/// Lets the taking thread go on to report a panic of a working one.
+/// Guard that stops the queue when a working thread panics, so that the consuming thread can report it.
 struct StopOnPanic<'a, T: Send>(&'a Ahead<T>);
 
 impl<T: Send> Drop for StopOnPanic<'_, T> {
@@ -127,7 +127,7 @@ mod tests {
         let (ahead, taken) = (Ahead::new(count, limit), AtomicUsize::new(0));
         let work = || {
             while let Some(place) = ahead.next() {
-                // `taken` may lag behind by the one that is being looked at.
+                // `taken` may lag behind by the result that is being checked.
                 assert!(place < taken.load(Ordering::SeqCst) + 1 + limit);
                 ahead.put(place, place.to_string());
             }

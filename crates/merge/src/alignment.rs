@@ -1,7 +1,7 @@
-//! Where chunks lie on a file system that cuts files into stripes: the arenas of a plan.
+//! Arenas of a plan, which align chunks on file systems that divide files into stripes.
 //!
-//! Not for placing them, which the engine does. Invariant: every rank has the same arenas, and they follow from the plan
-//! and the length of a stripe alone.
+//! The engine places the chunks. Invariant: every rank has the same arenas, and they depend only on the plan and the
+//! length of a stripe.
 
 use crate::error::{MergeError, Result};
 use crate::options::Compress;
@@ -17,24 +17,25 @@ use std::path::Path;
 /// What chunks are aligned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Align {
-    /// The stripes that the file system says new files in the output's folder have.
+    /// The stripes that the file system reports for new files in the output's folder.
     Auto,
     /// Stripes of this length.
     Stripes(u64),
 }
 
-/// What was decided.
+/// Alignment of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alignment {
     /// Stripes of the output file.
     pub stripes: Stripes,
-    /// How they are divided.
+    /// Arenas into which the stripes are divided.
     pub arenas: Arenas,
 }
 
-/// Collective. The arenas for the output of `plan`, if they are asked for. The first rank asks the file system.
+/// Collective. Returns the arenas for the output of `plan`, if they are requested. The first rank queries the file
+/// system.
 pub(crate) fn decide(plan: &MergePlan, ranks: &dyn Communicator) -> Result<Option<Alignment>> {
-    const OPERATION: &str = "look at the stripes of the file system";
+    const OPERATION: &str = "read the stripes of the file system";
     let stripes = match plan.options.align {
         None => return Ok(None),
         Some(Align::Stripes(len_bytes)) => Stripes { len_bytes, count: None, source: StripeSource::Asked },
@@ -52,11 +53,11 @@ pub(crate) fn decide(plan: &MergePlan, ranks: &dyn Communicator) -> Result<Optio
 
 fn of_folder_of(output: &Path) -> Result<Stripes> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |source| MergeError::Write { path: folder.to_path_buf(), operation: "ask for its stripes", source };
+    let failed = |source| MergeError::Write { path: folder.to_path_buf(), operation: "read its stripes", source };
     stripes::of_folder(folder).map_err(failed)
 }
 
-/// About what the chunks of the output take: as much as in the inputs, or all that they hold where they are not compressed.
+/// Estimates the size of the output's chunks: as stored in the inputs, or uncompressed if the output is.
 fn expected_len_bytes(plan: &MergePlan) -> u64 {
     let raw_len_bytes = plan.tiles.raw_len_bytes();
     if plan.options.compress == Compress::None {

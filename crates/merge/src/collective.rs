@@ -1,10 +1,10 @@
-//! Writing through collective calls of a parallel libhdf5: what the engine is compared with.
+//! Writing of values through collective calls of a parallel libhdf5, for comparison with the engine.
 //!
-//! The objects are made as always, by the first rank and without chunks. Then all ranks go through the datasets: each reads
-//! its share of the inputs, consecutive ones as they come, and all write their rows together; the library filters them and
-//! finds places for chunks. The digests are those of the engine, so that what verifies the one verifies the other.
-//! Invariant: all ranks make the same calls in the same order, whatever fails; they agree before each, and what is shared says
-//! of its own calls to all whether they failed.
+//! The first rank creates the objects as usual, but without chunks. Then all ranks process the datasets together: each
+//! reads its share of the inputs, which are consecutive, and all write their rows collectively; the library filters
+//! them and places the chunks. Digests are the same as those of the engine, so that outputs of both can be verified in
+//! the same way. Invariant: all ranks make the same calls in the same order, even if something fails; they agree before
+//! each call, and collective calls report their own failures to all ranks.
 
 use crate::commit::{Bare, Committer, write_provenance};
 use crate::digests::Digests;
@@ -28,20 +28,24 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Share of the budget for the values of a step: the library takes several times as much to exchange and filter them.
+/// Divisor of the memory budget for the values of a step: the library needs several times as much to exchange and
+/// filter them.
 const SHARE_OF_BUDGET: u64 = 8;
 
-/// Refuses what cannot be written so.
+/// Refuses plans that cannot be written with collective calls.
 ///
 /// # Errors
-/// If a dataset's chunks are moved as stored: the library takes values. And it moves them, so that nothing sees them pass.
+/// If chunks of a dataset are moved as stored, because the library only takes values; if a dataset is concatenated
+/// along another axis than the first; or if there is a companion, because the library moves the values and nothing else
+/// sees them.
 pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
     if is_accompanied {
-        let reason = "nothing can be made beside it of values that HDF5 moves; write it another way (--io)".to_owned();
+        let reason = "cannot have a companion file, because HDF5 itself moves the values; write it another way (--io)"
+            .to_owned();
         return Err(MergeError::Output { path: plan.options.output.clone(), reason });
     }
     if let Some(column) = (0..plan.columns.len() as u32).find(|&column| plan.schema.columns[column as usize].axis > 0) {
-        let reason = "is put together along another axis than the first; write it another way (--io)".to_owned();
+        let reason = "is concatenated along another axis than the first; write it another way (--io)".to_owned();
         return Err(MergeError::Object { object: display_path(plan.schema.column_path(column)), reason });
     }
     let moved = (0..).zip(&plan.columns).find(|(_, planned)| matches!(planned.route, Route::Verbatim { .. }));
@@ -49,13 +53,14 @@ pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
         None => Ok(()),
         Some((column, _)) => Err(MergeError::Object {
             object: display_path(plan.schema.column_path(column)),
-            reason: "its chunks are moved as stored, which collective writes cannot do; write it another way (--io)"
-                .to_owned(),
+            reason:
+                "its chunks are moved as stored, which collective writes do not support; write it another way (--io)"
+                    .to_owned(),
         }),
     }
 }
 
-/// Collective. Makes the objects on the rank that leads, and writes the values by all.
+/// Collective. Creates the objects on the leading rank and writes the values from all ranks.
 pub fn write<'p>(
     plan: &'p MergePlan,
     work: &MergeWork<'p>,
@@ -85,12 +90,12 @@ pub fn write<'p>(
     watch.observer.event(&Event::StageFinished { stage: Stage::Place, elapsed_s: started.elapsed().as_secs_f64() });
     work.bring_digests(ranks)?;
     let timer = StageTimer::start();
-    // Each rank makes durable what its machine has written.
+    // Each rank syncs the data written on its own node.
     let own = File::open(path).and_then(|file| file.sync_data()).map_err(write_failed(path, "fsync"));
     agree(ranks, "complete the output", own)?;
     let elapsed_s = started.elapsed().as_secs_f64();
     let complete = |(mut made, data): (Bare, &File)| {
-        let chunks_end = data.metadata().map_err(write_failed(path, "look at"))?.len();
+        let chunks_end = data.metadata().map_err(write_failed(path, "stat"))?.len();
         let mut digests = work.finish()?;
         made.add_to(plan, &mut digests);
         let file_len_bytes = match plan.options.provenance {
@@ -114,7 +119,7 @@ pub fn write<'p>(
     Ok(Written { engine, led, shared })
 }
 
-/// Goes through the datasets.
+/// Writer of all datasets, one after another.
 struct Writer<'a, 'p> {
     plan: &'p MergePlan,
     work: &'a MergeWork<'p>,
@@ -125,17 +130,17 @@ struct Writer<'a, 'p> {
 }
 
 impl Writer<'_, '_> {
-    /// Collective. Writes all values that come from the inputs row by row; tells what this rank did.
+    /// Collective. Writes all values that are read from the inputs row by row; returns the stages of this rank.
     fn write_all(&self, budget: &MemoryBudget) -> Result<StageTable> {
         let mut reader = self.work.column_reader();
         let mut stages = StageTable::default();
         let longest = (0..).zip(&self.plan.columns).filter(|(_, planned)| is_written(&planned.route));
         let longest = longest.map(|(column, _)| self.plan.row_len_bytes(column)).max().unwrap_or(0);
         let own = (budget.available_bytes() / SHARE_OF_BUDGET).max(longest);
-        // All take as many steps as the one with the least memory.
+        // All ranks take as many steps as the one with the least memory.
         let step_len_bytes = self.ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(own);
         let permit = budget.try_acquire(step_len_bytes, "the rows of a collective write");
-        let _permit = agree(self.ranks, "take memory", permit.map_err(MergeError::from))?;
+        let _permit = agree(self.ranks, "reserve memory", permit.map_err(MergeError::from))?;
         let mut values = Vec::new();
         for (column, planned) in (0..).zip(&self.plan.columns).filter(|(_, planned)| is_written(&planned.route)) {
             let row_len_bytes = self.plan.row_len_bytes(column);
@@ -160,7 +165,7 @@ impl Writer<'_, '_> {
         Ok(stages)
     }
 
-    /// Collective. One write by all.
+    /// Collective. Writes the rows of all ranks in one call.
     fn write_rows(&self, column: u32, rows: &Range<u64>, bytes: &[u8]) -> Result<StageTotals> {
         let path = self.plan.schema.column_path(column);
         let (timer, count) = (StageTimer::start(), rows.end - rows.start);
@@ -170,7 +175,7 @@ impl Writer<'_, '_> {
         Ok(timer.totals(bytes.len() as u64, 1))
     }
 
-    /// The rows of a column that a rank has: those of consecutive inputs.
+    /// Returns the rows of a column that a rank writes: those of consecutive inputs.
     fn share(&self, column: u32, rank: usize) -> Range<u64> {
         let facts = &self.plan.schema.columns[column as usize].facts;
         let rows_before = |rank: usize| {
@@ -185,7 +190,7 @@ fn is_written(route: &Route) -> bool {
     matches!(route, Route::Encoded { .. } | Route::Raw { .. })
 }
 
-/// Adds what tells where rows come from, which has the digests that are known only now.
+/// Adds the provenance group, whose digests are only known after all values have been written.
 fn add_provenance(
     plan: &MergePlan,
     data: &File,

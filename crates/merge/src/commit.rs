@@ -1,9 +1,10 @@
-//! Making the output's objects: in the order of the schema, while the engine makes tiles, all on one thread.
+//! Creation of the output's objects in schema order on one thread, while the engine writes tiles.
 //!
-//! An array's dataset is created when its tiles are placed, given its claims, and closed. Values that hold addresses of
-//! their file (variable-length data, references) wait until every object exists, and so do attributes that hold
-//! references. When the metadata region runs full, creation pauses until the raw region is complete and goes on behind
-//! it. Invariant: objects are created in schema order, so creation order and bytes do not depend on the threads.
+//! The dataset of an array is created when its tiles have been placed, gets its claims, and is closed. Values that hold
+//! addresses within their file (variable-length data, references) are written once every object exists, and so are
+//! attributes that hold references. When the metadata region is full, creation pauses until the raw region is complete
+//! and resumes after it. Invariant: objects are created in schema order, so creation order and bytes do not depend on
+//! the threads.
 
 use crate::digests::blocks::{ColumnDigests, Digests, Form, InOrder, block_rows, carried};
 use crate::error::{MergeError, Result};
@@ -25,19 +26,19 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Creates the objects of one output.
+/// Creator of the objects of one output.
 pub struct Committer<'p> {
     plan: &'p MergePlan,
     cancel: CancelToken,
     output: OutputFile,
     reader: ColumnReader<'p>,
     at: Cursor,
-    /// Claims of arrays whose datasets are not complete, in array order. Nearly always empty: only when the metadata
-    /// region is full do arrays queue up here.
+    /// Claims of arrays whose datasets are not complete, in array order. Arrays only queue up here once the metadata
+    /// region is full, so it is nearly always empty.
     waiting: Vec<(u32, Vec<Claim>)>,
-    /// Committed datatypes that do not exist yet, by path.
+    /// Committed datatypes that have not been created yet, by path.
     missing_types: HashMap<&'p [u8], EntryIndex>,
-    /// Hard links to objects that come after them in the order of creation.
+    /// Hard links to objects that are created after them.
     late_links: HashSet<EntryIndex>,
     /// Entries whose values are written at the end.
     late_values: Vec<EntryIndex>,
@@ -47,21 +48,21 @@ pub struct Committer<'p> {
     digests: Vec<(u32, ColumnDigests)>,
 }
 
-/// How far creation has come. Each step either happens or, when the metadata region is full, changes nothing.
+/// Progress of creation. Each step either succeeds or, if the metadata region is full, changes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cursor {
-    /// The entry being made.
+    /// The entry being created.
     entry: EntryIndex,
-    /// It exists.
+    /// Whether the object of this entry exists.
     created: bool,
-    /// Chunks that it has been given.
+    /// Number of chunks inserted into it.
     inserted: usize,
-    /// Attributes that it has been given.
+    /// Number of attributes written to it.
     attributes: usize,
 }
 
 impl<'p> Committer<'p> {
-    /// Creates the output in `file`, open under `path`, with the `options` of [`output_options`].
+    /// Creates the output in `file`, which is open under `path`, with the `options` of [`output_options`].
     pub fn create(
         plan: &'p MergePlan,
         file: File,
@@ -89,12 +90,12 @@ impl<'p> Committer<'p> {
         })
     }
 
-    /// First address for tiles.
+    /// Returns the first address for tiles.
     pub fn raw_start(&self) -> u64 {
         self.output.raw_start()
     }
 
-    /// Creates what comes before the dataset of `array`, then the dataset with its claims.
+    /// Creates the objects before the dataset of `array`, then the dataset with its claims.
     pub fn commit(&mut self, array: u32, claims: &[Claim]) -> Result<()> {
         if !self.waiting.is_empty() {
             self.waiting.push((array, claims.to_vec()));
@@ -109,8 +110,8 @@ impl<'p> Committer<'p> {
         }
     }
 
-    /// Creates everything that is left and closes the file. `raw_end` is the first address behind the tiles; `digests`
-    /// are those of values that came in tiles and get those of all others; `samples` are those of the inputs.
+    /// Creates all remaining objects and closes the file. `raw_end` is the first address after the tiles; `digests`
+    /// covers values that came in tiles and receives the digests of all others; `samples` are those of the inputs.
     pub fn finish(mut self, raw_end: u64, digests: &mut Digests, samples: &[u64]) -> Result<WrittenFile> {
         self.create_rest(raw_end)?;
         add_untiled(self.plan, std::mem::take(&mut self.digests), digests);
@@ -120,8 +121,8 @@ impl<'p> Committer<'p> {
         Ok(self.output.finish()?)
     }
 
-    /// The same for an output whose tiles others bring, when it is closed: it has none, and what tells of its rows is to
-    /// be added when all are there.
+    /// Creates all objects of an output without tiles and closes the file. Parts contribute the tiles; provenance is
+    /// added once all of them are available.
     pub fn finish_without_tiles(mut self) -> Result<Bare> {
         self.create_rest(self.raw_start())?;
         Ok(Bare { digests: std::mem::take(&mut self.digests), file: self.output.finish()? })
@@ -158,7 +159,7 @@ impl<'p> Committer<'p> {
         self.create_until(entry + 1, claims)
     }
 
-    /// Creates the entries before `end`. `claims` are those of the last of them; the others have no tiles.
+    /// Creates the entries before `end`. `claims` belong to the last of them; the others have no tiles.
     fn create_until(&mut self, end: EntryIndex, claims: &[Claim]) -> Result<()> {
         while self.at.entry < end {
             self.cancel.check()?;
@@ -172,7 +173,7 @@ impl<'p> Committer<'p> {
         Ok(())
     }
 
-    /// Makes the committed datatypes that `entry` refers to and that come after it in the order of creation.
+    /// Creates the committed datatypes that `entry` refers to and that come after it in creation order.
     fn make_types_of(&mut self, entry: &'p Entry) -> Result<()> {
         let plan: &'p MergePlan = self.plan;
         let of_object = match &entry.role {
@@ -264,7 +265,7 @@ impl<'p> Committer<'p> {
                 }
             }
             Route::Raw { array } if self.at.inserted == 0 => {
-                // There are none where a parallel libhdf5 writes the values into the finished object.
+                // There are no claims if a parallel libhdf5 writes the values into the finished object.
                 if let Some(first) = claims.first() {
                     check_run(claims, plan.tiles.arrays[*array as usize].len_bytes())
                         .map_err(|reason| MergeError::Object { object: display_path(&entry.path), reason })?;
@@ -328,28 +329,28 @@ impl<'p> Committer<'p> {
     }
 }
 
-/// Checks that the tiles with `claims` lie one behind the other and have `len_bytes` together.
+/// Checks that the tiles with `claims` are adjacent and have `len_bytes` in total.
 fn check_run(claims: &[Claim], len_bytes: u64) -> std::result::Result<(), String> {
     let is_run = claims.windows(2).all(|pair| pair[0].address + pair[0].len_bytes == pair[1].address);
     let found_len_bytes: u64 = claims.iter().map(|claim| claim.len_bytes).sum();
     match is_run && found_len_bytes == len_bytes {
         true => Ok(()),
         false => {
-            Err("cannot be contiguous: its values were not placed in order; place them so, without alignment"
+            Err("cannot be contiguous: its values were not placed in order; place them in order, without alignment"
                 .to_owned())
         }
     }
 }
 
-/// An output without tiles.
+/// An output file without tiles.
 pub struct Bare {
-    /// The file.
+    /// The written file.
     pub file: WrittenFile,
     digests: Vec<(u32, ColumnDigests)>,
 }
 
 impl Bare {
-    /// Completes the `digests` of what came in tiles by those of all others.
+    /// Adds the digests of all columns without tiles to `digests`.
     pub fn add_to(&mut self, plan: &MergePlan, digests: &mut Digests) {
         add_untiled(plan, std::mem::take(&mut self.digests), digests);
     }
@@ -372,7 +373,7 @@ fn add_untiled(plan: &MergePlan, own: Vec<(u32, ColumnDigests)>, digests: &mut D
     }
 }
 
-/// Creates `/_raddle` and all that is in it.
+/// Creates `/_raddle` with all its members.
 pub fn write_provenance(output: &mut OutputFile, provenance: &Provenance) -> Result<()> {
     for group in &provenance.groups {
         output.create_group(group, CreationOrder::default(), CreationOrder::default())?;
@@ -405,9 +406,9 @@ pub fn write_provenance(output: &mut OutputFile, provenance: &Provenance) -> Res
     Ok(())
 }
 
-/// The hard links that lead to an object that is made after them. Inputs that hold different objects can have them in such
-/// an order: the object comes with a group that another input had not. Hard links never lead to one another: what is a
-/// link in one input and the object in another is a difference.
+/// Returns the hard links to objects that are created after them. This order occurs if inputs hold different objects:
+/// the object comes with a group that another input lacks. Hard links never refer to one another: a path that is a link
+/// in one input and the object in another is a difference.
 fn late_links(entries: &[Entry]) -> HashSet<EntryIndex> {
     let target = |entry: &'_ Entry| match &entry.role {
         Role::HardLink { target } => Some(target.clone()),

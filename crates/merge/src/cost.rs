@@ -1,8 +1,8 @@
-//! What the tiles of each array cost to make, in picoseconds of one core, so that work can be dealt before it is begun.
+//! Estimated cost of the tiles of each array, in picoseconds of one core, to load-balance work before it begins.
 //!
-//! Not a prediction of time (see [`crate::prediction`]): only relations between arrays count. The time goes with the bytes
-//! that codecs have to look at closely. Maps of detectors are zeros for the most part, and runs of them cost little more
-//! than a copy; what an input stores of a column tells how much there is beside them.
+//! This is not a prediction of time (see [`crate::prediction`]): only ratios between arrays matter. The time is
+//! proportional to the bytes that codecs must examine closely. Detector maps consist mostly of zeros, and runs of zeros
+//! cost little more than a copy; the stored size of a column in an input indicates how many other bytes there are.
 //! Invariant: a pure function of the plan, the same on every rank and in every part.
 
 use crate::options::Compress;
@@ -10,15 +10,15 @@ use crate::plan::{MergePlan, Route};
 use raddle_codec::{Compression, Effort};
 use raddle_core::plan::{ArrayPlan, Tile};
 
-/// Copying, digesting and skipping zeros, per raw byte: about 10 GB/s.
+/// Copying, digesting and skipping zeros, per uncompressed byte: about 10 GB/s.
 const PASSING_PS_PER_BYTE: u64 = 100;
 /// Inflating, per busy byte: 420 to 590 MB/s of columns.
 const INFLATING_PS_PER_BYTE: u64 = 2_000;
-/// A stored byte stands for at most so many bytes that are not runs of zeros: columns compress 2 to 12 times, maps some
-/// hundreds.
+/// Maximum number of bytes outside runs of zeros per stored byte: columns compress 2 to 12 times, some maps several
+/// hundred times.
 const BUSY_BYTES_PER_STORED_BYTE: u64 = 12;
 
-/// Compressing, per busy byte.
+/// Returns the cost of compressing, per busy byte.
 fn compressing_ps_per_byte(compress: Compress) -> u64 {
     match compress.compression() {
         None => 0,
@@ -30,15 +30,15 @@ fn compressing_ps_per_byte(compress: Compress) -> u64 {
     }
 }
 
-/// Costs of tiles.
+/// Costs of the tiles of a plan.
 #[derive(Debug)]
 pub(crate) struct TileCosts {
-    /// Cost of a KiB of each array.
+    /// Cost per KiB of each array.
     per_kib: Vec<u64>,
 }
 
 impl TileCosts {
-    /// Those of `plan`.
+    /// Computes the costs for the tiles of `plan`.
     pub(crate) fn of(plan: &MergePlan) -> Self {
         let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
         let of_array = arrays.map(|(array, &column)| {
@@ -55,7 +55,7 @@ impl TileCosts {
         Self { per_kib: of_array.collect() }
     }
 
-    /// The cost of `tile` of `array`: of what it holds of the array, for padding costs nothing.
+    /// Returns the cost of `tile` of `array`. Padding costs nothing, so only elements of the array count.
     pub(crate) fn of_tile(&self, tile: Tile, array: &ArrayPlan) -> u64 {
         let elements = array.tile_extent(tile.index).count;
         let len_bytes = elements.iter().fold(array.element_len_bytes, |len, count| len.saturating_mul(*count));

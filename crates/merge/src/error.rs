@@ -1,4 +1,4 @@
-//! Why a merge could not be planned, carried out or confirmed. Every variant says which file or object and what to do.
+//! Errors of planning, executing and verifying a merge. Every variant names the file or object and what to do about it.
 
 use crate::companion::CompanionError;
 use crate::join::Difference;
@@ -10,26 +10,26 @@ use raddle_core::progress::Watch;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
 
-/// Result of this crate.
+/// Result with this crate's error.
 pub type Result<T, E = MergeError> = std::result::Result<T, E>;
 
-/// An input that cannot be used, and why.
+/// An input that cannot be used, with the cause.
 #[derive(Debug)]
 pub struct BadInput {
-    /// Path as given.
+    /// Path of the input, as specified by the caller.
     pub path: PathBuf,
     /// Cause.
     pub error: Hdf5Error,
 }
 
-/// An input that has no value to sort by.
+/// An input without a value to sort by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingKey {
-    /// Path as given.
+    /// Path of the input, as specified by the caller.
     pub path: PathBuf,
-    /// The dataset asked for, escaped for display.
+    /// Path of the requested dataset, escaped for display.
     pub dataset: String,
-    /// What is wrong with it.
+    /// What is wrong with the dataset.
     pub reason: &'static str,
 }
 
@@ -37,223 +37,223 @@ pub struct MissingKey {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// Nothing to do.
+    /// There are no inputs.
     #[error("no input files: {hint}")]
     NoInputs {
-        /// What was looked at.
+        /// Where inputs were looked for.
         hint: String,
     },
-    /// A path, folder or list that cannot be read.
+    /// A path, folder or list cannot be read.
     #[error("{}: {source}", path.display())]
     Input {
-        /// Path as given.
+        /// Path, as specified by the caller.
         path: PathBuf,
         /// Cause.
         source: std::io::Error,
     },
-    /// A pattern that is no glob.
+    /// A pattern is not a valid glob.
     #[error("{pattern}: not a valid pattern: {source}")]
     Pattern {
-        /// Pattern as given.
+        /// Pattern, as specified by the caller.
         pattern: String,
         /// Cause.
         source: globset::Error,
     },
-    /// Patterns for what is to be merged that match nothing.
+    /// No object of the inputs matches the include patterns.
     #[error(
-        "no object of the inputs matches --include {patterns}; a pattern with a slash counts from the root, one without is a whole name"
+        "no object of the inputs matches --include {patterns}; a pattern with a slash is matched from the root, one without matches a whole name"
     )]
     NothingIncluded {
-        /// The patterns.
+        /// The patterns, joined into one text.
         patterns: String,
     },
-    /// A path that a list of one path per line cannot hold.
+    /// A path contains a line break, which a list with one path per line cannot hold.
     #[error("{}: a list cannot hold a path with a line break; rename the file", path.display())]
     Unlistable {
-        /// Path as given.
+        /// Path with the line break.
         path: PathBuf,
     },
-    /// One file was given twice.
+    /// The same file was listed twice.
     #[error("{}: given twice (also as {}); remove one, or allow it with --duplicates keep or drop", path.display(), other.display())]
     Duplicate {
-        /// Second path.
+        /// Path under which the file was listed again.
         path: PathBuf,
-        /// First path.
+        /// Path under which the file was listed first.
         other: PathBuf,
     },
-    /// Inputs that cannot be read; all of them, not only the first.
+    /// Some inputs cannot be read; lists all of them.
     #[error("{} of the inputs cannot be read; the first: {}", bad.len(), first(bad))]
     BadInputs {
-        /// The inputs, in order.
+        /// The unreadable inputs, in input order.
         bad: Vec<BadInput>,
     },
-    /// Inputs that cannot be sorted by first values; all of them.
+    /// Some inputs have no first value to sort by; lists all of them.
     #[error("{} of the inputs have no value to sort by; the first: {}", missing.len(), first_missing(missing))]
     SortKeys {
-        /// The inputs, in order.
+        /// These inputs, in input order.
         missing: Vec<MissingKey>,
     },
-    /// Inputs whose objects do not fit together; all differences.
+    /// Objects of the inputs do not fit together; lists all differences.
     #[error("the inputs do not fit together: {} difference(s); see the table, or choose --join inner or outer", differences.len())]
     Differences {
         /// The differences, by path.
         differences: Vec<Difference>,
     },
-    /// A value of an input has no exact counterpart in the output.
+    /// A value of an input cannot be represented exactly in the output.
     #[error("{}: {object}: {value} {reason}", input.display())]
     Inexact {
-        /// The dataset, escaped for display.
+        /// Path of the dataset, escaped for display.
         object: String,
-        /// The input.
+        /// Path of the input.
         input: PathBuf,
-        /// The value.
+        /// The value as text.
         value: String,
-        /// Why, and what to do.
+        /// The reason and what to do.
         reason: String,
     },
-    /// Inputs whose rows the file has already.
-    #[error("{} of the inputs are in {} already; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]
+    /// Rows of some inputs are already in the file that is appended to.
+    #[error("{} of the inputs are already in {}; the first: {} (as {})", repeated.len(), file.display(), first_repeated(repeated).0.display(), first_repeated(repeated).1.display())]
     Repeated {
-        /// The file.
+        /// The file that is appended to.
         file: PathBuf,
-        /// The inputs, and the paths under which the file knows them.
+        /// Paths of the inputs, each with the path recorded for it in the file.
         repeated: Vec<(PathBuf, PathBuf)>,
     },
-    /// An option contradicts what the file remembers of the merge that made it.
+    /// An option contradicts what the file records about the merge that wrote it.
     #[error("{}: was merged with {known}, not with {given}; leave that option out, or merge all inputs again", path.display())]
     Contradiction {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The option of the merge.
+        /// Option of the recorded merge.
         known: String,
-        /// The option that was given.
+        /// Option of this run.
         given: String,
     },
     /// The output path cannot be used.
     #[error("{}: {reason}", path.display())]
     Output {
-        /// Output path.
+        /// Path of the output.
         path: PathBuf,
-        /// Why, and what to do.
+        /// The reason and what to do.
         reason: String,
     },
-    /// Another process writes this output.
+    /// Another process is writing this output.
     #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
     Locked {
-        /// Output path.
+        /// Path of the output.
         path: PathBuf,
-        /// Lock file.
+        /// Path of the lock file.
         lock: PathBuf,
     },
-    /// A part beside the output is not of this merge.
-    #[error("{}: part {part} beside it was made otherwise: {subject} changed since ({})", output.display(), path.display())]
+    /// A part next to the output belongs to a different merge.
+    #[error("{}: part {part} is of a different merge: {subject} changed since ({})", output.display(), path.display())]
     PartDiffers {
-        /// Output path.
+        /// Path of the output.
         output: PathBuf,
         /// Number of the part.
         part: u32,
-        /// Its file.
+        /// Path of the part's file.
         path: PathBuf,
-        /// What differs.
+        /// What has changed since the part was written.
         subject: String,
     },
-    /// Programs that read the file do not let it go.
+    /// The file is open in other programs.
     #[error("{}: is open in another program; nothing was changed", path.display())]
     InUse {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The operating system refused to write.
+    /// The operating system reported an error while writing.
     #[error("{}: {operation} failed: {source}", path.display())]
     Write {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// Cause.
         source: std::io::Error,
     },
-    /// The dimensions claim more than inputs of their size can hold.
-    #[error("{object}: {} and the others claim {needed} uncompressed bytes, the limit is {limit}; raise it with --max-output if the dimensions are meant to be that large", input.display())]
+    /// The dimensions claim more data than inputs of this size can hold.
+    #[error("{object}: {} and the other inputs claim {needed} uncompressed bytes, the limit is {limit}; raise it with --max-output if the dimensions are meant to be that large", input.display())]
     OutputTooLong {
-        /// Largest dataset.
+        /// Path of the largest dataset.
         object: String,
-        /// Input that has most of it.
+        /// Input with the most rows of it.
         input: PathBuf,
         /// Uncompressed bytes of the output.
         needed: u64,
-        /// Bytes allowed.
+        /// Maximum number of bytes allowed.
         limit: u64,
     },
     /// The inputs together have more rows or bytes than HDF5 can count.
-    #[error("{object}: {} ({rows} rows) and the other inputs have {needed} {what}; HDF5 counts up to {limit} (2^63 - 1)", input.display())]
+    #[error("{object}: {} ({rows} rows) and the other inputs have {needed} {what}; HDF5 can count up to {limit} (2^63 - 1)", input.display())]
     Oversized {
-        /// The dataset.
+        /// Path of the dataset.
         object: String,
-        /// Input that has most of it.
+        /// Input with the most rows of it.
         input: PathBuf,
-        /// Its rows.
+        /// Number of rows of that input.
         rows: u64,
-        /// What is counted.
+        /// What is counted: rows or bytes.
         what: &'static str,
-        /// What the inputs have together.
+        /// Total over all inputs.
         needed: u128,
-        /// Most that can be counted.
+        /// Largest number that HDF5 can count to.
         limit: u64,
     },
-    /// Chunks of an input that take more memory to read than there is.
+    /// Reading the chunks of an input needs more memory than the budget allows.
     #[error("{object}: reading its chunks in {}, {chunk_len_bytes} bytes each, needs {needed} bytes of memory, the budget is {limit}; raise --memory", input.display())]
     LongChunks {
-        /// The dataset.
+        /// Path of the dataset.
         object: String,
-        /// An input with such chunks.
+        /// Path of an input with such chunks.
         input: PathBuf,
-        /// Length of a decoded chunk.
+        /// Size of a decoded chunk.
         chunk_len_bytes: u64,
-        /// Bytes that one thread needs.
+        /// Memory that one thread needs.
         needed: u64,
-        /// The budget.
+        /// The memory budget in bytes.
         limit: u64,
     },
-    /// A dataset that cannot be concatenated as asked.
+    /// A dataset cannot be concatenated as requested.
     #[error("{object}: {reason}")]
     Object {
         /// Path of the object.
         object: String,
-        /// Why, and what to do.
+        /// The reason and what to do.
         reason: String,
     },
-    /// Ids that cannot be keys; all tables.
+    /// Some ids cannot serve as keys; lists the faults of all tables.
     #[error("{} of the tables cannot get keys; the first: {}", faults.len(), first_fault(faults))]
     KeyFaults {
-        /// What is wrong, by group.
+        /// The faults, by group.
         faults: Vec<KeyFault>,
     },
-    /// The file holds no digests, or those of a version that wrote others.
+    /// The file holds no digests, or only digests of a version that used another kind.
     #[error("{}: holds no digests that this version can check (merged with --no-provenance, by an older raddle, or not by raddle); compare it with its inputs: --against", path.display())]
     NoDigests {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The digests are of a later format.
+    /// The digests have a newer format than this version knows.
     #[error("{}: its digests have format {found}, this version knows up to {known}; use a newer raddle", path.display())]
     DigestsNewer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Format in the file.
+        /// Format version found in the file.
         found: u64,
-        /// Newest format known.
+        /// Newest format version known.
         known: u64,
     },
-    /// The digests contradict themselves.
+    /// The digests are inconsistent.
     #[error("{}: its digests are damaged: {what}", path.display())]
     DigestsDamaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with them.
+        /// What is inconsistent.
         what: String,
     },
-    /// Reading an input or writing the output through the HDF5 layer failed.
+    /// The HDF5 layer failed to read an input or write the output.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
     /// A chunk could not be encoded.
@@ -264,42 +264,42 @@ pub enum MergeError {
         /// Cause.
         source: raddle_codec::CodecError,
     },
-    /// The run stopped, but what it had placed is kept for the next one.
+    /// The run stopped, and its completed work is kept for the next run.
     #[error("{source}")]
     Resumable {
-        /// Why it stopped.
+        /// Why the run stopped.
         source: Box<MergeError>,
-        /// Temporary file with the tiles.
+        /// Temporary file that holds the tiles.
         path: PathBuf,
-        /// What is kept.
+        /// The work that is kept.
         kept: Kept,
     },
-    /// What is made beside the output could not be made.
+    /// The companion file could not be written.
     #[error("{source}")]
     Companion {
-        /// Cause; it names file and object.
+        /// Cause; it names the file and object.
         source: CompanionError,
     },
-    /// The output has its name, what belongs beside it has not.
-    #[error("{} is complete, but not what belongs beside it: {source}", output.display())]
+    /// The output was published, but its companion file was not.
+    #[error("{} is complete, but the file that accompanies it could not be published: {source}", output.display())]
     Unaccompanied {
-        /// Output path.
+        /// Path of the output.
         output: PathBuf,
-        /// Cause; it names file and object.
+        /// Cause; it names the file and object.
         source: CompanionError,
     },
-    /// Stopped by a signal.
+    /// The run was stopped by a signal.
     #[error("stopped before the end; nothing was published")]
     Cancelled,
-    /// Memory, a plan that contradicts itself, ranks.
+    /// Lack of memory, an inconsistent plan, or a failure in communication between ranks.
     #[error(transparent)]
     Core(CoreError),
-    /// The engine stopped for a reason of its own.
+    /// Another error of the engine.
     #[error("{object}: {reason}")]
     Engine {
-        /// Dataset.
+        /// Path of the dataset or output.
         object: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -342,13 +342,13 @@ fn first_fault(faults: &[KeyFault]) -> String {
 }
 
 impl MergeError {
-    /// Whether this only says that another rank met an error.
+    /// Whether this error only reports that another rank failed.
     pub fn is_echo(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 
-    /// Whether the same run may do better next time, so that what it placed is worth keeping: it was stopped, or the
-    /// machine failed it. Inputs that are damaged or change are not of that kind.
+    /// Whether the same run may succeed next time, so that its completed work is worth keeping: it was stopped, or the
+    /// machine failed. Damaged or changed inputs do not count.
     pub fn is_resumable(&self) -> bool {
         let of_hdf5 = |error: &Hdf5Error| match error {
             Hdf5Error::InObject { source, .. } => matches!(**source, Hdf5Error::Io { .. }),
@@ -362,7 +362,7 @@ impl MergeError {
         }
     }
 
-    /// Why what is made beside the output failed: that the run was stopped, where it was.
+    /// Converts an error of the companion; returns [`MergeError::Cancelled`] if the run was cancelled.
     pub(crate) fn of_companion(source: CompanionError, watch: &Watch<'_>) -> Self {
         if watch.cancel.is_cancelled() {
             return Self::Cancelled;
@@ -373,7 +373,7 @@ impl MergeError {
         }
     }
 
-    /// The engine's error in terms of this crate; `output` is the file that the engine writes.
+    /// Converts an error of the engine; `output` is the file that the engine writes.
     pub fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
         match error {
             EngineError::Tile { source, .. }
@@ -384,7 +384,7 @@ impl MergeError {
                 Self::Write { path: output.to_path_buf(), operation: "write chunks", source }
             }
             EngineError::Recorded { source } => {
-                Self::Write { path: output.to_path_buf(), operation: "go on from its journal", source }
+                Self::Write { path: output.to_path_buf(), operation: "resume from its journal", source }
             }
             EngineError::Core(error) => error.into(),
             other => Self::Engine { object: output.display().to_string(), reason: other.to_string() },

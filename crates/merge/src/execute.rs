@@ -1,7 +1,8 @@
-//! Executing a plan: the engine makes the tiles, this thread makes the objects, and the file gets its name at the end.
+//! Execution of a plan: the engine writes the tiles, this thread creates the objects, and at the end the file is
+//! published.
 //!
 //! Invariant: nothing appears under the output's name unless every tile was placed, every object was created, and no
-//! input changed meanwhile.
+//! input changed in the meantime.
 
 use crate::alignment::Alignment;
 use crate::collective;
@@ -36,81 +37,81 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An input that was left out.
+/// An input that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedInput {
-    /// Path as given.
+    /// Path of the input, as specified by the caller.
     #[serde(serialize_with = "crate::path_text::of")]
     pub path: PathBuf,
-    /// Why, in words.
+    /// The reason as text.
     pub reason: String,
 }
 
-/// What a merge did.
+/// Report of a merge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MergeReport {
-    /// Output path.
+    /// Path of the output.
     #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
     /// Number of inputs.
     pub inputs: u64,
-    /// Inputs left out because they cannot be read (`--skip-bad`), and why.
+    /// Inputs that were skipped because they cannot be read (`--skip-bad`), with reasons.
     pub skipped: Vec<SkippedInput>,
     /// Differences between the inputs that the options bridge.
     pub differences: Vec<InputDifference>,
-    /// Bytes of all input files.
+    /// Size of all input files in bytes.
     pub input_len_bytes: u64,
-    /// Bytes of the output file.
+    /// Size of the output file in bytes.
     pub output_len_bytes: u64,
-    /// Bytes of the output that are neither chunk data nor left unused between arenas.
+    /// Bytes of the output that are neither chunk data nor unused space between arenas.
     pub metadata_len_bytes: u64,
     /// Uncompressed bytes of the datasets.
     pub logical_len_bytes: u64,
-    /// Datasets in the output, those of scalar and null kind not counted.
+    /// Number of datasets in the output, not counting scalar and null ones.
     pub datasets: u64,
-    /// Virtual datasets and external links that lead to the inputs.
+    /// Number of virtual datasets and external links that refer to the inputs.
     pub linked: u64,
-    /// Datasets without an element.
+    /// Number of datasets without elements.
     pub empty_datasets: u64,
-    /// Rows of the longest dataset.
+    /// Number of rows of the longest dataset.
     pub longest_rows: u64,
     /// Wall time of scan, plan and execution.
     pub elapsed_s: f64,
     /// Wall time of the scan.
     pub scan_s: f64,
-    /// Tiles kept of an interrupted run.
+    /// Number of tiles kept from an interrupted run.
     pub resumed_tiles: u64,
-    /// Their stored bytes.
+    /// Stored bytes of these tiles.
     pub resumed_len_bytes: u64,
-    /// The arenas that chunks were placed in, if they were.
+    /// Arenas in which chunks were placed, if they were aligned.
     pub alignment: Option<Alignment>,
-    /// What ranks wrote chunks through together, if they did.
+    /// How ranks wrote chunks to shared files, if they did.
     pub shared_io: Option<SharedIo>,
-    /// How several ranks read the inputs.
+    /// How the inputs were read, if there were several ranks.
     pub reading: Option<ReadingReport>,
-    /// What the engine did.
+    /// Report of the engine.
     pub engine: EngineReport,
-    /// Stages outside of the engine.
+    /// Times of stages outside the engine.
     pub stages: Vec<StageReport>,
-    /// Memory against its budget.
+    /// Memory use compared with the budget.
     pub memory: MemoryReport,
-    /// Digest of all concatenated values; equal values have equal digests whatever the layout.
+    /// Digest of all concatenated values; equal values have equal digests regardless of layout.
     pub digest: String,
 }
 
-/// Inputs that a plan leaves out.
+/// Returns the inputs that a plan skips.
 pub(crate) fn skipped(plan: &MergePlan) -> Vec<SkippedInput> {
     let of = |bad: &crate::error::BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
     plan.skipped.iter().map(of).collect()
 }
 
-/// Differences between inputs that a plan bridges.
+/// Returns the differences between inputs that a plan bridges.
 pub fn bridged(plan: &MergePlan) -> Vec<InputDifference> {
     let inputs: Vec<&Path> = plan.inputs.iter().map(|input| input.path.as_path()).collect();
     plan.warnings.iter().map(|difference| difference.of_inputs(&inputs)).collect()
 }
 
-/// Gives the file at `temporary` the permissions of `output`, which it replaces.
+/// Copies the permissions of `output` to the file at `temporary`, which replaces it.
 fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
     let permissions = std::fs::metadata(output).map(|metadata| metadata.permissions());
     permissions
@@ -118,61 +119,61 @@ fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
         .map_err(|source| MergeError::Write { path: temporary.to_path_buf(), operation: "set the permissions", source })
 }
 
-/// Executes `plan` and publishes the output; goes on from what an interrupted run of the same plan left.
+/// Executes `plan` and publishes the output; resumes an interrupted run of the same plan.
 ///
 /// # Errors
-/// Any error leaves the output's name untouched. [`MergeError::Resumable`] tells of what is kept for the next run;
-/// after any other nothing is left of this one.
+/// After any error the output's name is untouched. [`MergeError::Resumable`] describes the work kept for the next run;
+/// after other errors nothing is kept.
 pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge_with(plan, watch, None)
 }
 
-/// As [`merge`], with a companion beside the output, if there is one.
+/// Like [`merge`], but also publishes a companion file next to the output, if there is one.
 ///
 /// # Errors
 /// As [`merge`].
 pub fn merge_with(plan: &MergePlan, watch: &Watch<'_>, companion: Option<&dyn Companion>) -> Result<MergeReport> {
     let report = merge_through(plan, watch, &SingleProcess, Through { companion, ..Through::default() })?;
-    // There is no other rank that could have it.
+    // Only a run with several ranks can have its report on another rank.
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
 
-/// Collective. As [`merge`], by the `ranks` that made the plan together: each makes and places its own tiles, the first
-/// makes the objects, gives the file its name and gets the report. What an interrupted run left is gone on from by any
-/// number of ranks, whatever the number was that left it.
+/// Collective. Like [`merge`], by the `ranks` that made the plan together: each rank writes and places its own tiles;
+/// the first rank creates the objects, publishes the file and gets the report. An interrupted run can be resumed by any
+/// number of ranks, even if it was started with a different number.
 ///
 /// # Errors
-/// As [`merge`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
+/// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
 pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
     merge_through(plan, watch, ranks, Through::default())
 }
 
-/// How a merge is carried out, beside its plan.
+/// How a merge is carried out, in addition to its plan.
 #[derive(Clone, Copy, Default)]
 pub struct Through<'a> {
-    /// Through what chunks are written.
+    /// How chunks are written.
     pub io: Io<'a>,
-    /// How several ranks read the inputs; [`Io::Collective`] reads by itself.
+    /// How several ranks read the inputs. Ignored with [`Io::Collective`], which always reads by tiles.
     pub reading: Reading<'a>,
-    /// What is made of the values as they pass; not with [`Io::Collective`].
+    /// Companion that observes the values; cannot be combined with [`Io::Collective`].
     pub companion: Option<&'a dyn Companion>,
 }
 
-/// Through what chunks are written.
+/// How chunks are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Io<'a> {
-    /// The file system's own calls, by each thread of each rank.
+    /// With system calls, by each thread of each rank.
     #[default]
     Posix,
-    /// Files that all ranks write together.
+    /// Through files that all ranks write collectively.
     Shared(&'a dyn SharedFiles),
-    /// A library that takes values, and places chunks as it likes: other bytes, the same objects and values. Nothing is
-    /// recorded.
+    /// Through a library that accepts values and places chunks itself: objects and values are the same, the bytes of
+    /// the file differ. No checkpoint is recorded.
     Collective(&'a dyn SharedDatasets),
 }
 
-/// Collective. As [`merge_among`], with chunks written in another way: the same bytes, but for [`Io::Collective`]. All ranks
-/// have a companion or none.
+/// Collective. Like [`merge_among`], with a choice of how chunks are written; the bytes are the same, except with
+/// [`Io::Collective`]. Either all ranks have a companion or none has.
 ///
 /// # Errors
 /// As [`merge_among`].
@@ -196,13 +197,13 @@ pub fn merge_through(
     carry_out(plan, watch, ranks, through, publication, Source::Interrupted)
 }
 
-/// As [`merge`], for an output whose lock is held, and whose parts are joined.
+/// Completes an output whose lock is held and whose parts are joined; otherwise like [`merge`].
 pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
     let report = carry_out(plan, watch, &SingleProcess, Through::default(), Some(publication), Source::Parts)?;
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
 
-/// Collective. As [`merge_among`], with the publication on the rank that leads.
+/// Collective. Carries out a merge like [`merge_among`]; only the leading rank has the `publication`.
 fn carry_out(
     plan: &MergePlan,
     watch: &Watch<'_>,
@@ -215,12 +216,12 @@ fn carry_out(
     let mut recorded = None;
     let made = make(plan, watch, ranks, through, publication.as_ref(), source, &mut recorded);
     if let Io::Collective(_) = through.io {
-        // Nothing is recorded to go on from, and a rank may have failed while the others are still in a call.
+        // No checkpoint is recorded, and a rank may have failed while the others are still in a call.
         return made;
     }
     let worth_keeping = |publication: &Publication| match recorded {
         Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
-        // Stopped while what an earlier run had left was looked at.
+        // Stopped while checking the data of an earlier run.
         None => (plan.is_recordable() && options.resume && publication.journal().exists()).then(Kept::default),
     };
     let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
@@ -234,8 +235,8 @@ fn carry_out(
     })
 }
 
-/// Collective. Makes the output under its temporary name and publishes it; that and the report are the affair of the
-/// rank that has the publication. `recorded` tells, also after an error, what a later run can go on from.
+/// Collective. Writes the output under its temporary name and publishes it. Only the rank with the `publication`
+/// publishes and gets the report. `recorded` receives the work from which a later run can resume, even after an error.
 fn make(
     plan: &MergePlan,
     watch: &Watch<'_>,
@@ -255,10 +256,10 @@ fn make(
     };
     let (work, arrangement) = reading::arrange(work, reading, &budget, watch, ranks)?;
     let keeper = |input| work.keeper(input, ranks.size());
-    let room = companion.map(|companion| budget.try_acquire(companion.len_bytes(), "what is made beside the output"));
+    let room = companion.map(|companion| budget.try_acquire(companion.len_bytes(), "the companion of the output"));
     let _held = agree(ranks, "make room", room.transpose().map_err(MergeError::from))?;
     let output_options = output_options(plan);
-    // Too long a region is refused when the output is created.
+    // A region that is too long is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
     let samples = resume::samples(plan, &pool, keeper, ranks)?;
     let (data, journal) = (temporary_path(&plan.options.output), journal_path(&plan.options.output));
@@ -282,12 +283,12 @@ fn make(
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
     let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
     let unchanged = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
-    agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     if let Some(companion) = companion {
         let failed = |source| MergeError::of_companion(source, watch);
         companion.bring(ranks).map_err(failed)?;
         let complete = |_| companion.complete(budget.available_bytes(), watch).map_err(failed);
-        agree(ranks, "complete what is made beside the output", publication.map_or(Ok(()), complete))?;
+        agree(ranks, "complete the companion of the output", publication.map_or(Ok(()), complete))?;
     }
     let publish = |publication: &Publication| {
         if plan.options.in_place {
@@ -296,7 +297,7 @@ fn make(
         let Some(companion) = companion else { return publication.publish() };
         companion.withdraw().map_err(|source| MergeError::Companion { source })?;
         let published = publication.publish();
-        // It may have its name, though not durably: then an older companion must not come back.
+        // The output may be published but not yet durable; an older companion must not be restored then.
         if published.is_err() && publication.temporary().exists() {
             return published;
         }
@@ -336,47 +337,48 @@ fn make(
     }))
 }
 
-/// An output that is complete but for its name.
+/// An output that is complete but not yet published.
 pub(crate) struct Written {
     pub engine: EngineReport,
-    /// On the rank that leads.
+    /// Results that only the leading rank has.
     pub led: Option<Led>,
     pub shared: Option<SharedIo>,
 }
 
-/// What the rank that leads has of it.
+/// Results of the leading rank.
 pub(crate) struct Led {
     pub file_len_bytes: u64,
     pub digests: Digests,
     pub commit: StageTotals,
 }
 
-/// What is written to and recorded.
+/// Where an output is written and recorded.
 pub(crate) struct Target<'a, 'j> {
     pub path: &'a Path,
-    /// On the rank that leads.
+    /// State of the run; only on the leading rank.
     pub begun: Option<&'a mut Begun<'j>>,
     pub options: &'a OutputOptions,
     pub samples: &'a [u64],
     pub io: Io<'a>,
 }
 
-/// The error of an operation on the file at `path`.
+/// Returns a function that wraps an I/O error of `operation` on the file at `path`.
 pub(crate) fn write_failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> MergeError + use<> {
     let path = path.to_path_buf();
     move |source| MergeError::Write { path, operation, source }
 }
 
-/// Bytes after which the output is flushed: an uncompressed merge is written faster than most disks take it.
+/// Number of bytes after which the output is flushed: an uncompressed merge produces data faster than most disks write
+/// it.
 const FLUSH_LEN_BYTES: u64 = 64 << 20;
 
-/// Where chunks go.
+/// Destination of chunks.
 enum Sink<'a> {
     Own(FlushedFile),
     Shared(Box<dyn SharedSink + 'a>),
 }
 
-/// Collective. Makes the tiles and, on the rank that leads, the objects.
+/// Collective. Writes the tiles and, on the leading rank, the objects.
 fn write<'p>(
     plan: &'p MergePlan,
     work: &MergeWork<'p>,
@@ -432,7 +434,7 @@ fn write<'p>(
         Sink::Shared(sink) => Some(sink.describe()),
         Sink::Own(_) => None,
     };
-    // The rank that leads makes durable what its machine has written, and no other's.
+    // The final sync of the leading rank covers only data written on its own node, so other ranks sync here.
     let synced = match sink {
         Sink::Shared(sink) => sink.finish(),
         Sink::Own(file) => file.finish().and_then(|file| match committer.is_none() {

@@ -1,8 +1,8 @@
-//! The facts of a column: where each input keeps its part, in little memory.
+//! Compact storage for the facts of a column: where each input stores its part.
 //!
-//! A real job has 10⁸ pairs of column and input. Most of its columns are empty in every input and others are absent from
-//! all but one: facts that are all equal are kept once. Invariant: a fact is what was pushed, but for the address of one
-//! without rows, which nobody reads and which is dropped unless it is asked for.
+//! A real job has 10⁸ pairs of column and input. Most of its columns are empty in every input, and others are absent
+//! from all but one: facts that are all equal are stored once. Invariant: a stored fact equals the added one, except
+//! that a fact without rows loses its address, which is never read, unless addresses are explicitly kept.
 
 use crate::schema::{ColumnFact, UNALLOCATED};
 use std::ops::Index;
@@ -11,24 +11,24 @@ use std::ops::Index;
 #[derive(Debug, Clone)]
 pub struct Facts {
     kept: Kept,
-    /// How many there will be, as far as is known.
+    /// Expected number of facts.
     expected: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Kept {
-    /// So many facts, all equal.
+    /// A fact, and how often it is repeated.
     Same(ColumnFact, usize),
     Each(Vec<ColumnFact>),
 }
 
 impl Facts {
-    /// No facts, of which `expected` will come.
+    /// Creates an empty list that expects `expected` facts.
     pub fn expecting(expected: usize) -> Self {
         Self { kept: Kept::Same(ColumnFact::absent(0), 0), expected }
     }
 
-    /// Number of inputs.
+    /// Returns the number of inputs.
     pub fn len(&self) -> usize {
         match &self.kept {
             Kept::Same(_, count) => *count,
@@ -41,17 +41,17 @@ impl Facts {
         self.len() == 0
     }
 
-    /// The fact of the first input.
+    /// Returns the fact of the first input.
     pub fn first(&self) -> Option<&ColumnFact> {
         self.iter().next()
     }
 
-    /// All facts, in input order.
+    /// Iterates over all facts in input order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ColumnFact> + DoubleEndedIterator + Clone {
         (0..self.len()).map(|input| &self[input])
     }
 
-    /// Facts whose addresses stay, also of those without rows.
+    /// Collects facts with their addresses, even of facts without rows.
     pub fn with_addresses(facts: impl ExactSizeIterator<Item = ColumnFact>) -> Self {
         let mut all = Self::expecting(facts.len());
         facts.for_each(|fact| all.push_exactly(fact));
@@ -81,7 +81,7 @@ impl Facts {
         }
     }
 
-    /// Adds `fact` until there are `len` facts.
+    /// Adds copies of `fact` until there are `len` facts.
     pub fn fill_to(&mut self, len: usize, fact: ColumnFact) {
         for _ in self.len()..len {
             self.push(fact);

@@ -1,6 +1,6 @@
-//! The fill value of a dataset, for boxes of elements that nobody stored.
+//! Fill value of a dataset, for boxes of elements that are not stored.
 //!
-//! Invariant: a pattern is one element long, also where no fill value is defined.
+//! Invariant: a pattern is one element long, even if no fill value is defined.
 
 use crate::error::Result;
 use raddle_core::extent::{BoxSource, BoxTarget, copy_box, fill_with};
@@ -9,10 +9,10 @@ use raddle_hdf5::model::{Dataset, InlineData};
 /// The fill value of a column as bytes of one element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillPattern {
-    /// One element.
+    /// Bytes of one element.
     pub pattern: Vec<u8>,
-    /// Whether readers show it for chunks that are not stored. Where it is undefined or never written, HDF5 leaves the
-    /// reader's memory as it was, so such chunks must be stored.
+    /// Whether readers show it for chunks that are not stored. If the fill value is undefined or never written, HDF5
+    /// leaves the reader's buffer unchanged, so such chunks must be stored.
     pub is_shown_by_readers: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct FillPattern {
 const FILL_TIME_NEVER: u8 = 1;
 
 impl FillPattern {
-    /// The fill value of `dataset`; zeros where none is defined.
+    /// Returns the fill value of `dataset`; zeros if none is defined.
     pub fn of(dataset: &Dataset) -> Self {
         let len_bytes = dataset.datatype.class.len_bytes() as usize;
         let fill = &dataset.fill;
@@ -34,7 +34,7 @@ impl FillPattern {
         }
     }
 
-    /// Fills a box of `target` of `count` elements.
+    /// Fills a box of `count` elements in `target`.
     pub fn fill_box(&self, target: BoxTarget<'_>, count: &[u64]) -> Result<()> {
         let elements = count.iter().product::<u64>() as usize;
         let mut values = vec![0; elements * self.pattern.len()];

@@ -1,8 +1,8 @@
-//! Fill values that are references: kept where the object referred to exists when the dataset is created.
+//! Fill values that are references, which are kept if the target object exists when the dataset is created.
 //!
-//! A fill value is part of a dataset from its creation on, and a reference needs an object to lead to. MATLAB lets the
-//! fill values of its cell arrays refer to one object that comes first in its files.
-//! Invariant: after [`settle`], every reference in a fill value leads to an object that is created before its dataset.
+//! A fill value is part of a dataset from its creation, and a reference needs an existing target. In MATLAB files, the
+//! fill values of cell arrays refer to one object that comes first in the file. Invariant: after [`settle`], the target
+//! of every reference in a fill value is created before the dataset.
 
 use crate::join::{Difference, DifferenceKind};
 use crate::schema::{Role, Schema, display_path};
@@ -11,7 +11,8 @@ use raddle_hdf5::model::{Dataset, InlineData, ReferenceKind, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Makes null references of fill values that cannot be kept, and tells which, for the output of `inputs`.
+/// Replaces fill values that cannot be kept by null references, and returns a warning for each, for an output of
+/// `inputs` inputs.
 pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
     let referring: Vec<usize> = (0..schema.entries.len()).filter(|&index| fill(schema, index).is_some()).collect();
     if referring.is_empty() {
@@ -36,7 +37,7 @@ pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
                     Target::Object(path) => format!("a reference to {}", display_path(&path)),
                     _ => "references in a larger type".to_owned(),
                 },
-                found: "null: the fill value is written before what it refers to".to_owned(),
+                found: "null: the fill value is written before the target of the reference".to_owned(),
                 inputs: (0..inputs).collect(),
             });
         }
@@ -51,15 +52,15 @@ pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
     warnings
 }
 
-/// What a fill value refers to.
+/// Target of a fill value.
 enum Target {
     Null,
     Object(Vec<u8>),
-    /// References are members or items of the type.
+    /// References inside a larger type, as members or items.
     Inner,
 }
 
-/// What the fill value of an entry refers to; `None` where its type holds no reference or there is no fill value.
+/// Returns the target of an entry's fill value; `None` if its type holds no references or it has no fill value.
 fn fill(schema: &Schema, index: usize) -> Option<Target> {
     let dataset: &Dataset = match &schema.entries[index].role {
         Role::Column(column) => schema.columns[*column as usize].model(),
@@ -68,7 +69,7 @@ fn fill(schema: &Schema, index: usize) -> Option<Target> {
     };
     let Some(InlineData::Canonical(value)) = &dataset.fill.value else { return None };
     match &*dataset.datatype.class {
-        // Canonical: the length of the path, then the path.
+        // Canonical bytes: the length of the path, then the path.
         TypeClass::Reference(ReferenceKind::Object) => match value.get(8..) {
             None | Some([]) => Some(Target::Null),
             Some(path) => Some(Target::Object(path.to_vec())),

@@ -1,8 +1,8 @@
-//! Which files to merge, in which order: paths, folders, globs and lists become one ordered list of inputs.
+//! Expansion of paths, folders, globs and lists to one ordered list of input files.
 //!
-//! Not for reading the files: only names and file metadata are looked at. What is named but is not there, or is no file that
-//! can be read, is in the list all the same: whoever reads the inputs reports all bad ones together.
-//! Invariant: the list names every file once, unless duplicates were asked for.
+//! Only names and file metadata are looked at. Named files that do not exist or cannot be read are still listed, so
+//! that the scan can report all bad inputs together. Invariant: the list names every file once, unless duplicates were
+//! requested.
 
 use crate::error::{MergeError, Result};
 use crate::natural;
@@ -13,58 +13,58 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Endings of files that a folder contributes: HDF5 and the formats that are HDF5 inside.
+/// File extensions that are picked up from a folder: HDF5 and formats based on HDF5.
 pub const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h5ad", "nwb", "nxs"];
 
-/// Files of which a folder has one if it is a Zarr store, version 3 or 2.
+/// Files whose presence marks a folder as a Zarr store, version 3 or 2.
 const ZARR_FILES: [&str; 3] = ["zarr.json", ".zgroup", ".zarray"];
 
-/// Something that names inputs.
+/// A source of input files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputSpec {
-    /// A file; a folder (its HDF5 files, not those of folders inside); or a glob pattern where no such file exists. In a
-    /// pattern `**` stands for any number of folders; hidden files match only what begins with a dot, as in a shell.
+    /// A file, a folder (its HDF5 files, without subfolders), or a glob pattern if no such file exists. In a pattern
+    /// `**` stands for any number of folders; as in a shell, hidden files match only patterns that begin with a dot.
     Path(PathBuf),
     /// A text file with one path per line; empty lines and lines that begin with `#` are skipped.
     List(PathBuf),
-    /// Paths read elsewhere, in their order.
+    /// Paths from another source, in their order.
     Listed(Vec<PathBuf>),
 }
 
-/// Order of the inputs, which is the order of rows in the output.
+/// Order of the inputs, which determines the order of rows in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum InputOrder {
-    /// As people read numbers (`run2` before `run10`), where paths come in plain sorted order, as a shell's glob gives them;
-    /// paths typed in another order and lists keep theirs.
+    /// Natural number order (`run2` before `run10`) for paths in plain sorted order, as a shell's glob produces them;
+    /// lists and paths typed in another order keep their order.
     #[default]
     Natural,
-    /// As given; the files of a folder or pattern as people read numbers.
+    /// The order of the arguments; files from one folder or pattern are in natural number order.
     Given,
 }
 
-/// What becomes of a file that is given more than once.
+/// Handling of files that are listed more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum DuplicatePolicy {
-    /// An error: rows would be doubled.
+    /// Returns an error, because rows would be duplicated.
     #[default]
     Refuse,
-    /// Its rows are taken as often as it is given.
+    /// Merges the rows of the file each time it is listed.
     Keep,
-    /// It counts where it comes first.
+    /// Ignores all occurrences after the first.
     Drop,
 }
 
 /// Expands `specs` to the list of input files.
 ///
 /// # Errors
-/// A glob without a match, a folder without HDF5 files or that cannot be read, a list that cannot be read, the same file
-/// twice. Files that do not exist are no error here.
+/// A glob without a match, a folder that has no HDF5 files or cannot be read, a list that cannot be read, the same file
+/// twice. Files that do not exist are not an error here.
 pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut inputs = Vec::new();
-    // Named paths that follow one another: what a shell makes of a pattern comes like this.
+    // Consecutive paths from the command line, such as a pattern expanded by the shell.
     let mut named = Vec::new();
     let flush = |named: &mut Vec<PathBuf>, inputs: &mut Vec<PathBuf>| {
         if order == InputOrder::Natural && named.is_sorted() {
@@ -81,7 +81,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
                     continue;
                 }
                 flush(&mut named, &mut inputs);
-                // What a folder or pattern stands for has no order of its own.
+                // Files from a folder or pattern have no order of their own.
                 found.sort_by(|left, right| natural::compare_paths(left, right));
                 inputs.append(&mut found);
             }
@@ -105,7 +105,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
     }
 }
 
-/// Splits the bytes of a list into paths: one per line, or separated by zero bytes.
+/// Splits the bytes of a list into paths: one per line, or NUL-separated.
 pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
     let separator = if zero_separated { 0 } else { b'\n' };
     bytes
@@ -116,10 +116,10 @@ pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The list of these paths, one per line, from which [`parse_list`] reads the same files.
+/// Formats a list with one path per line that [`parse_list`] reads back as the same files.
 ///
 /// # Errors
-/// [`MergeError::Unlistable`] for a path that a line cannot hold.
+/// [`MergeError::Unlistable`] for a path that does not fit on one line.
 pub fn format_list(paths: &[PathBuf]) -> Result<Vec<u8>> {
     let mut list = Vec::new();
     for path in paths {
@@ -128,7 +128,7 @@ pub fn format_list(paths: &[PathBuf]) -> Result<Vec<u8>> {
             return Err(MergeError::Unlistable { path: path.clone() });
         }
         if name.starts_with(b"#") {
-            // Else it would be read as a comment.
+            // Otherwise it would be read as a comment.
             list.extend_from_slice(b"./");
         }
         list.extend_from_slice(name);
@@ -137,7 +137,7 @@ pub fn format_list(paths: &[PathBuf]) -> Result<Vec<u8>> {
     Ok(list)
 }
 
-/// Whether two names are one file.
+/// Whether two paths refer to the same file.
 pub fn same_file(left: &Path, right: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     identity(left).is_some_and(|left| Some(left) == identity(right))
@@ -191,7 +191,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."))
 }
 
-/// The paths in `folder`, which is the current one where it is empty; none where it is no folder.
+/// Returns the paths in `folder`, or in the current folder if `folder` is empty; none if it is not a folder.
 fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
     let looked_at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if !looked_at.is_dir() {
@@ -201,7 +201,8 @@ fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths.iter().filter_map(|path| path.file_name()).map(|name| folder.join(name)).collect())
 }
 
-/// `folder` and the folders in it at any depth, but for hidden ones. Links are not followed: they may lead back.
+/// Returns `folder` and its subfolders at any depth, except hidden ones. Symbolic links are not followed because they
+/// may form cycles.
 fn with_folders_inside(folder: PathBuf) -> Result<Vec<PathBuf>> {
     let mut found = vec![folder];
     let mut next = 0;
@@ -215,7 +216,7 @@ fn with_folders_inside(folder: PathBuf) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Walks the folders that a pattern names, component by component.
+/// Expands a pattern component by component.
 fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     let mut components = pattern.components().peekable();
@@ -224,7 +225,7 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
         if name.as_os_str() == "**" {
             let folders = found.into_iter().map(with_folders_inside).collect::<Result<Vec<_>>>()?;
             found = folders.into_iter().flatten().collect();
-            // At the end it stands for the files as well.
+            // As the last component, `**` also matches files.
             if components.peek().is_some() {
                 continue;
             }
@@ -243,7 +244,7 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
         }
         found = next;
     }
-    // A pattern with `**` twice leads to a file in more than one way.
+    // A pattern with two `**` can find the same file more than once.
     found.sort();
     found.dedup();
     found.retain(|path| !path.is_dir());
@@ -253,12 +254,12 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The files without those that came before under any name, which are refused or dropped.
+/// Returns the files without repetitions under any name, which are refused or dropped.
 fn without_duplicates(inputs: Vec<PathBuf>, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut seen: HashMap<(u64, u64), PathBuf> = HashMap::new();
     let mut distinct = Vec::with_capacity(inputs.len());
     for path in inputs {
-        // A file that cannot be looked at is reported by the scan, together with the other bad ones.
+        // A file whose metadata cannot be read is reported by the scan, together with the other bad inputs.
         if let Ok(metadata) = std::fs::metadata(&path) {
             let identity = (metadata.dev(), metadata.ino());
             match seen.get(&identity) {
@@ -366,7 +367,7 @@ mod tests {
         }
     }
 
-    /// What `pattern` names in `folder`, from there.
+    /// Returns the files that `pattern` matches in `folder`, relative to it.
     fn matches(folder: &tempfile::TempDir, pattern: &str) -> Vec<String> {
         let spec = InputSpec::Path(folder.path().join(pattern));
         let found = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Keep).unwrap_or_default();

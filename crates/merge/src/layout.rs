@@ -1,7 +1,7 @@
-//! How the output's datasets are cut into chunks: the reader's needs in, chunk shapes out.
+//! Choice of chunk shapes for the output's datasets from the way they will be read.
 //!
-//! Pure functions of row counts and sizes; the reasons stand beside the constants.
-//! Invariant: a chunk shape has no zero, fits HDF5's limit of 4 GiB, and never exceeds fixed maximum dimensions.
+//! Pure functions of row counts and sizes; the constants explain the choices. Invariant: a chunk shape has no zero,
+//! fits HDF5's limit of 4 GiB, and never exceeds fixed maximum dimensions.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LayoutPolicy {
-    /// Tables of events: every column of a group has the same rows per chunk.
+    /// Tables of events: all columns of a group have the same number of rows per chunk.
     #[default]
     Events,
-    /// Whole columns from front to back: large chunks.
+    /// Whole columns from start to end: large chunks.
     Scan,
-    /// Few rows here and there: small chunks.
+    /// A few rows at random positions: small chunks.
     Random,
     /// Range requests over a network: chunks of several MiB.
     Cloud,
@@ -22,20 +22,22 @@ pub enum LayoutPolicy {
     Keep,
 }
 
-/// Largest chunk of a typical column under [`LayoutPolicy::Events`]. One MiB of 4-byte values is 262,144 rows, the chunk
-/// that NOvA settled on; larger chunks made its parallel readers inflate the same chunk twice.
+/// Largest chunk of a typical column under [`LayoutPolicy::Events`]. One MiB of 4-byte values is 262,144 rows, the
+/// chunk that NOvA settled on; larger chunks made its parallel readers inflate the same chunk twice.
 const EVENTS_CHUNK_LEN_BYTES: u64 = 1 << 20;
-/// Rows per chunk of wide datasets under [`LayoutPolicy::Events`], as NOvA's pixel maps have.
+/// Rows per chunk of wide datasets under [`LayoutPolicy::Events`], as in NOvA's pixel maps.
 const EVENTS_WIDE_ROWS: u64 = 128;
-/// Rows from which a dataset counts as wide, in bytes.
+/// Minimum size of a row, in bytes, for a dataset to count as wide.
 pub(crate) const WIDE_ROW_LEN_BYTES: u64 = 1024;
-/// Chunk under [`LayoutPolicy::Scan`]: long enough that seeks and per-chunk costs vanish, short enough for caches.
+/// Chunk size under [`LayoutPolicy::Scan`]: large enough that seeks and per-chunk costs vanish, small enough for
+/// caches.
 const SCAN_CHUNK_LEN_BYTES: u64 = 4 << 20;
-/// Chunk under [`LayoutPolicy::Random`]: the cost of one row is inflating its chunk.
+/// Chunk size under [`LayoutPolicy::Random`]: reading one row costs inflating its chunk.
 const RANDOM_CHUNK_LEN_BYTES: u64 = 64 << 10;
-/// Chunk under [`LayoutPolicy::Cloud`]: object stores serve ranges of 8 to 16 MB best; compressed two to eight times.
+/// Chunk size under [`LayoutPolicy::Cloud`], uncompressed: object stores serve ranges of 8 to 16 MB best; chunks
+/// compress two to eight times.
 const CLOUD_CHUNK_LEN_BYTES: u64 = 8 << 20;
-/// A row longer than this is cut along the next dimensions.
+/// Row size above which a row is split along the next dimensions.
 const LARGEST_ROW_CHUNK_LEN_BYTES: u64 = 16 << 20;
 
 /// The sizes of one dataset that its layout depends on.
@@ -59,8 +61,8 @@ impl Shape<'_> {
     }
 }
 
-/// Rows per chunk that all narrow columns of a table share: a power of two so that the median column's chunk comes
-/// as near as possible to, and not above, [`EVENTS_CHUNK_LEN_BYTES`].
+/// Returns the number of rows per chunk for all narrow columns of a table: the largest power of two for which the
+/// median column's chunk does not exceed [`EVENTS_CHUNK_LEN_BYTES`].
 pub fn table_rows_per_chunk<'a>(columns: impl Iterator<Item = Shape<'a>>) -> u64 {
     let mut row_lens: Vec<u64> = columns.filter(|shape| !shape.is_wide()).map(|shape| shape.row_len_bytes()).collect();
     row_lens.sort_unstable();
@@ -69,7 +71,7 @@ pub fn table_rows_per_chunk<'a>(columns: impl Iterator<Item = Shape<'a>>) -> u64
     1 << rows.ilog2()
 }
 
-/// Chunk shape of a dataset. `table_rows` is what [`table_rows_per_chunk`] said for its group.
+/// Returns the chunk shape of a dataset. `table_rows` is the result of [`table_rows_per_chunk`] for its group.
 pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> Vec<u64> {
     let row_len_bytes = shape.row_len_bytes();
     let rows_of = |chunk_len_bytes: u64| (chunk_len_bytes / row_len_bytes).max(1);
@@ -93,17 +95,18 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
     // A chunk longer than the data would be stored padded.
     chunk[0] = rows.min(shape.dims[0].max(1));
     if shape.dims[0] == 0 {
-        chunk[0] = rows; // nothing is stored yet; what is appended later should find a useful chunk
+        chunk[0] = rows; // nothing is stored yet; a later append should find a useful chunk size
     }
     cut_rows(&mut chunk, shape.element_len_bytes, largest_row);
     chunk
 }
 
-/// Length of a tile of a contiguous dataset: long enough that the costs per tile vanish, short enough to balance threads by.
+/// Size of a tile of a contiguous dataset: large enough that the costs per tile vanish, small enough to load-balance
+/// threads.
 const RUN_LEN_BYTES: u64 = 1 << 20;
 
-/// Shape of the tiles that a contiguous dataset is written in: about [`RUN_LEN_BYTES`], and each one run of bytes. A tile is whole
-/// along the last axes and one element long along the first ones.
+/// Returns the shape of the tiles in which a contiguous dataset is written: each about [`RUN_LEN_BYTES`] and contiguous
+/// in the file. A tile is whole along the last axes and one element long along the first ones.
 pub fn run_shape(shape: Shape<'_>) -> Vec<u64> {
     let mut run = vec![1; shape.dims.len()];
     let mut len_bytes = shape.element_len_bytes.max(1);
@@ -117,8 +120,7 @@ pub fn run_shape(shape: Shape<'_>) -> Vec<u64> {
     run
 }
 
-/// Halves dimensions from the second on, slowest first, until the chunk is at most `largest` bytes or has no such
-/// dimension left; then the rows.
+/// Limits the chunk to `largest` bytes: reduces the rows first, then halves the other dimensions, slowest first.
 fn cut_rows(chunk: &mut [u64], element_len_bytes: u64, largest: u64) {
     let len_bytes = |chunk: &[u64]| chunk.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim));
     if chunk[0] > 1 && len_bytes(chunk) > largest {

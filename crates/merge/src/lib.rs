@@ -1,7 +1,7 @@
-//! Many HDF5 files into one: scan, schema join, plan, execute, commit, verify.
+//! Merging of many HDF5 files into one: scan, join schemas, plan, execute, commit, verify.
 //!
-//! [`plan`](plan::plan) reads the inputs' metadata and says what the output will be; [`merge`](execute::merge) makes it;
-//! [`verify`](verify::verify) proves that it is the inputs. A rechunk is the merge of one file.
+//! [`plan`](plan::plan) reads the metadata of the inputs and describes the output; [`merge`](execute::merge) writes it;
+//! [`verify`](verify::verify) checks that it holds exactly the values of the inputs. Rechunking is a merge of one file.
 #![forbid(unsafe_code)]
 
 mod ahead;

@@ -1,11 +1,11 @@
-//! Datasets that are one record each: they get a first axis of length 1, along which inputs follow one another.
+//! Datasets that are one record each: they get a first axis of length 1, along which inputs are concatenated.
 //!
-//! Invariant: only the scan's facts and the plan have the axis. A file is read by the axes that it has.
+//! Invariant: only the scan's facts and the plan have this axis. Files are read with the axes that they really have.
 
 use raddle_core::extent::{BoxTarget, Extent};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout};
 
-/// Adds the axis.
+/// Adds the first axis to a dataset.
 pub(crate) fn lift(dataset: &mut Dataset) {
     dataset.dataspace = match std::mem::replace(&mut dataset.dataspace, Dataspace::Scalar) {
         Dataspace::Simple { mut dims, mut max_dims } => {
@@ -20,7 +20,7 @@ pub(crate) fn lift(dataset: &mut Dataset) {
     }
 }
 
-/// Takes the axis away again.
+/// Removes the first axis from a dataset.
 pub(crate) fn lower(dataset: &mut Dataset) {
     if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
         dims.remove(0);
@@ -34,12 +34,12 @@ pub(crate) fn lower(dataset: &mut Dataset) {
     }
 }
 
-/// A box of the one row, without its first axis.
+/// Removes the first axis from a box of the single row.
 pub(crate) fn lower_extent(extent: &Extent) -> Extent {
     Extent::new(&extent.start[1..], &extent.count[1..])
 }
 
-/// The part of a target that the one row goes to, without its first axis.
+/// Returns the part of a target that receives the single row, without its first axis.
 pub(crate) fn lower_target(target: BoxTarget<'_>, element_len_bytes: usize) -> BoxTarget<'_> {
     let row_len_bytes = target.shape[1..].iter().product::<u64>() as usize * element_len_bytes;
     let start = target.origin[0] as usize * row_len_bytes;

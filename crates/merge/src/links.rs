@@ -1,7 +1,7 @@
-//! Outputs that lead to the inputs instead of holding their values: virtual datasets, or external links.
+//! Outputs that refer to the inputs instead of holding their values: virtual datasets or external links.
 //!
-//! Invariant: a name leads from the output's folder to the input whatever the current folder is and through whatever
-//! symbolic links the two were named.
+//! Invariant: a name is resolved from the output's folder to the input, regardless of the current folder and of
+//! symbolic links in the paths of both.
 
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_pattern::FillPattern;
@@ -19,14 +19,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// What an output holds of its inputs' values.
+/// Whether an output holds values or refers to the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Link {
-    /// The values themselves.
+    /// The output holds the values.
     #[default]
     No,
-    /// Virtual datasets that are mapped onto the inputs' datasets; values that cannot be are copied.
+    /// Virtual datasets mapped onto the inputs' datasets; values that cannot be mapped are copied.
     Virtual,
     /// An external link to each input.
     External,
@@ -35,7 +35,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// Whether external links are all that the output has.
+    /// Whether the output consists of external links only.
     pub fn is_external(self) -> bool {
         matches!(self, Self::External | Self::ExternalObjects)
     }
@@ -45,14 +45,14 @@ impl Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LinkPaths {
-    /// From the output's folder, so that all can be moved together.
+    /// Relative to the output's folder, so that output and inputs can be moved together.
     #[default]
     Relative,
-    /// From the root.
+    /// Absolute paths.
     Absolute,
 }
 
-/// How `output` names `inputs`, in their order.
+/// Returns the names by which `output` refers to `inputs`, in their order.
 ///
 /// # Errors
 /// If a folder cannot be found.
@@ -69,7 +69,7 @@ pub fn names<'i>(output: &Path, inputs: impl Iterator<Item = &'i Path>, paths: L
     inputs.map(name).collect()
 }
 
-/// The folder of `path` without symbolic links: `..` leads from where a folder is, not from what it was called.
+/// Returns the folder of `path` with symbolic links resolved: `..` is relative to the real folder, not to the link.
 fn real_folder(path: &Path) -> Result<PathBuf> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -78,14 +78,15 @@ fn real_folder(path: &Path) -> Result<PathBuf> {
     folder.canonicalize().map_err(|source| MergeError::Input { path: folder.to_path_buf(), source })
 }
 
-/// `target` as seen from `folder`; both absolute and real.
+/// Returns `target` relative to `folder`; both must be absolute and free of symbolic links.
 fn from_folder(folder: &Path, target: &Path) -> PathBuf {
     let shared = folder.components().zip(target.components()).take_while(|(left, right)| left == right).count();
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(target.components().skip(shared)).collect()
 }
 
-/// A schema of external links, one to the root group of each of `inputs`, which the output calls `targets`.
+/// Returns a schema of external links, one to the root group of each of `inputs`; `targets` are the names of the inputs
+/// in the output.
 pub fn external_schema(inputs: &[PathBuf], targets: &[Vec<u8>]) -> Schema {
     let links = link_names(inputs).into_iter().zip(targets).map(|(name, target)| {
         let utf8 = !name.is_ascii();
@@ -98,12 +99,12 @@ pub fn external_schema(inputs: &[PathBuf], targets: &[Vec<u8>]) -> Schema {
 /// The objects and links in the root group of an input.
 #[derive(Debug, Clone, Default)]
 pub struct RootObjects {
-    /// The path of each, and whether its name is marked UTF-8.
+    /// Path of each object, and whether its name is marked UTF-8.
     objects: Vec<(Vec<u8>, bool)>,
 }
 
 impl RootObjects {
-    /// Those of an input with `entries` at `paths`.
+    /// Collects the objects in the root group of an input with `entries` at `paths`.
     pub fn of(paths: &Paths, entries: &[ScannedEntry]) -> Self {
         let is_in_root = |path: &[u8]| path.len() > 1 && !path[1..].contains(&b'/');
         let all = entries.iter().enumerate().map(|(at, entry)| (paths.get(at), entry.utf8));
@@ -111,8 +112,8 @@ impl RootObjects {
     }
 }
 
-/// A schema of external links, one to each of the `objects` of each input under its own name, and the names that several inputs
-/// have. The output calls the inputs `targets`.
+/// Returns a schema of external links, one to each of the `objects` of each input under its own name, and the names
+/// that several inputs share. `targets` are the names of the inputs in the output.
 pub fn object_schema(objects: &[RootObjects], targets: &[Vec<u8>]) -> (Schema, Vec<Difference>) {
     let mut inputs_of: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
     let mut links = Vec::new();
@@ -139,15 +140,16 @@ fn entry(path: Vec<u8>, utf8: bool, role: Role) -> Entry {
     Entry { path, utf8, role, attributes, attribute_order, comment: None }
 }
 
-/// A root group of `links`, in the order of the inputs and not of names: run2 before run10.
+/// Returns a schema with a root group of `links`, which tracks their order: that of the inputs, not of their names
+/// (run2 before run10).
 fn schema_of(links: impl Iterator<Item = Entry>) -> Schema {
     let link_order = CreationOrder { tracked: true, indexed: true };
     let root = entry(b"/".to_vec(), false, Role::Group { link_order });
     Schema { entries: std::iter::once(root).chain(links).collect(), columns: Vec::new() }
 }
 
-/// A distinct name for each input: that of the file without its extension; where several are the same, with those of as
-/// many folders above as tell them apart.
+/// Returns a distinct name for each input: its file name without extension, prefixed with the names of parent folders,
+/// as many as needed, if several inputs would have the same name.
 fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
     let name = |input: &Path, folders: usize| {
         let stem = input.with_extension("");
@@ -174,12 +176,12 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
             }
         }
     }
-    // One file given twice, or names of folders that make the same with another file's: numbered.
+    // Files listed twice, and names that collide once folders are added, are numbered.
     let counts = counted(&names);
     let mut taken: std::collections::HashSet<Vec<u8>> =
         names.iter().filter(|name| counts[*name] == 1).cloned().collect();
     for name in &mut names {
-        // The group of provenance has that name.
+        // That name is taken by the provenance group.
         if counts[name] == 1 && name.as_slice() != crate::schema::PROVENANCE_GROUP && !name.is_empty() {
             continue;
         }
@@ -193,16 +195,16 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
     names
 }
 
-/// Whether readers of a virtual dataset find every value of a column. References lead nowhere in another file, and rows
-/// that no input has are shown only where readers show the fill value.
+/// Whether readers of a virtual dataset find every value of a column. References cannot be resolved in another file,
+/// and rows that no input has are only visible if readers show the fill value.
 pub(crate) fn can_be_virtual(column: &Column) -> bool {
     let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
     let shows_fill = FillPattern::of(column.model()).is_shown_by_readers;
     column.is_plain() && !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
 }
 
-/// Refuses inputs whose datasets lead on to files that are not there: through a virtual dataset of theirs readers would
-/// see fill values.
+/// Refuses inputs whose datasets refer to missing files: readers of a virtual dataset that maps them would see fill
+/// values.
 pub(crate) fn check_sources(plan: &MergePlan, watch: &Watch<'_>) -> Result<()> {
     let library = InputReader::new(&plan.options);
     let mut bad: Vec<BadInput> = Vec::new();
@@ -218,7 +220,7 @@ pub(crate) fn check_sources(plan: &MergePlan, watch: &Watch<'_>) -> Result<()> {
                 continue;
             }
             watch.cancel.check()?;
-            // Before a row is read, all sources of the dataset are looked for.
+            // All sources of the dataset are looked up before a row is read.
             if let Err(error) = library.read_values(&input.path, object, Some(0..1)) {
                 bad.push(BadInput { path: input.path.clone(), error: error.in_object(display_path(object)) });
             }

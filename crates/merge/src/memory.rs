@@ -1,7 +1,7 @@
-//! How much memory it takes to read the chunks of the inputs, which their writers chose.
+//! Memory needed to read the chunks of the inputs, which may be of any size.
 //!
-//! A megabyte of a file may stand for chunks of a gigabyte each. Invariant: what a [`ColumnReader`] comes to hold is at most
-//! what [`ReaderMemory`] says, so that it can be taken from the budget, or refused, before anything is read.
+//! A megabyte of a file may expand to chunks of a gigabyte each. Invariant: a [`ColumnReader`] never holds more than
+//! [`ReaderMemory`] predicts, so that the memory can be taken from the budget, or refused, before anything is read.
 
 use crate::error::{MergeError, Result};
 use crate::plan::{ColumnPlan, MergePlan, Route};
@@ -12,39 +12,39 @@ use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_hdf5::model::{Dataset, Layout};
 use raddle_hdf5::read::ReaderLimits;
 
-/// Chunks up to this length are within [`ColumnReader::LEN_BYTES`], and need not be looked at one by one.
+/// Chunk size up to which chunks are covered by [`ColumnReader::LEN_BYTES`] and need no individual check.
 const USUAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
 /// Memory of a reader of a plan's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderMemory {
-    /// All of it.
+    /// Total memory in bytes.
     pub len_bytes: u64,
-    /// Whose chunks take most of it; `None` where all are of a usual length.
+    /// The chunks that need most of it; `None` if all have usual sizes.
     longest: Option<LongChunk>,
 }
 
-/// Chunks beyond the usual length.
+/// Chunks larger than usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LongChunk {
     column: ColumnIndex,
     template: u32,
-    /// Of a decoded chunk.
+    /// Size of a decoded chunk.
     chunk_len_bytes: u64,
 }
 
 impl ReaderMemory {
-    /// Memory of a reader of all columns of `plan` whose values are read.
+    /// Returns the memory of a reader of all columns of `plan` whose values are read.
     pub fn of(plan: &MergePlan) -> Self {
         Self::of_routes(plan, |route| !matches!(route, Route::Empty | Route::Linked))
     }
 
-    /// Memory of a reader of the columns that are made in tiles.
+    /// Returns the memory of a reader of the columns that are written in tiles.
     pub fn of_tiles(plan: &MergePlan) -> Self {
         Self::of_routes(plan, |route| route.array().is_some())
     }
 
-    /// Memory of a reader of the columns that are written with their objects.
+    /// Returns the memory of a reader of the columns that are written with their objects.
     pub fn of_objects(plan: &MergePlan) -> Self {
         Self::of_routes(plan, |route| matches!(route, Route::Direct | Route::FileLocal))
     }
@@ -67,32 +67,33 @@ impl ReaderMemory {
         memory
     }
 
-    /// Takes the memory from `budget` where chunks are longer than usual.
+    /// Takes the memory from `budget`, if chunks are larger than usual.
     ///
     /// # Errors
-    /// [`MergeError::LongChunks`] where it is not free.
+    /// [`MergeError::LongChunks`] if the memory is not available.
     pub fn acquire(&self, plan: &MergePlan, budget: &MemoryBudget) -> Result<Option<Permit>> {
         let Some(longest) = self.longest else { return Ok(None) };
         let permit = budget.try_acquire(self.len_bytes, "reading long chunks");
         permit.map(Some).map_err(|_| self.refusal(plan, longest, self.len_bytes))
     }
 
-    /// How many of up to `jobs` threads, each with a reader and `more_len_bytes`, fit into the budget of `plan`.
+    /// Returns how many of up to `jobs` threads fit into the budget of `plan`, if each has a reader and
+    /// `more_len_bytes`.
     ///
     /// # Errors
-    /// [`MergeError::LongChunks`] where not even one does because of the chunks' length.
+    /// [`MergeError::LongChunks`] if not even one thread fits because of the size of chunks.
     pub fn fitting_jobs(&self, plan: &MergePlan, jobs: usize, more_len_bytes: u64) -> Result<usize> {
         let needed = self.len_bytes.saturating_add(more_len_bytes);
         let limit = plan.options.memory_limit_bytes;
         match self.longest {
-            // Usual chunks: memory of the same order as the program's own.
+            // With usual chunks, the memory is of the same order as that of the program itself.
             None => Ok(jobs),
             Some(longest) if needed > limit => Err(self.refusal(plan, longest, needed)),
             Some(_) => Ok(((limit / needed.max(1)) as usize).clamp(1, jobs.max(1))),
         }
     }
 
-    /// The engine's `error`, with the dataset named whose chunks take most of the memory that is missing.
+    /// Converts an engine error about lack of memory, naming the dataset whose chunks need most of it.
     pub fn explain(&self, plan: &MergePlan, error: MergeError) -> MergeError {
         match (&error, self.longest) {
             (MergeError::Core(CoreError::Memory { needed_bytes, .. }), Some(longest))
@@ -117,7 +118,7 @@ impl ReaderMemory {
     }
 }
 
-/// Length of a decoded chunk, if it is beyond the usual.
+/// Returns the size of a decoded chunk, if it is larger than usual.
 fn long_chunk_len_bytes(dataset: &Dataset) -> Option<u64> {
     let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return None };
     let element_len_bytes = dataset.datatype.class.len_bytes();
@@ -131,7 +132,7 @@ fn held_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32) -> u64 
     let stored = scanned.facts.iter().filter(|fact| fact.template == template && fact.rows > 0);
     let stored_len_bytes = stored.map(|fact| fact.stored_len_bytes).max().unwrap_or(0);
     match stored_len_bytes {
-        // Nothing is stored: no chunk is decoded.
+        // No chunk is stored, so none is decoded.
         0 => 0,
         _ => ReaderLimits::default().held_len_bytes(&scanned.templates[template as usize], pipeline, stored_len_bytes),
     }

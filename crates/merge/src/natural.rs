@@ -1,7 +1,7 @@
-//! Natural order: names as people read them, in which `run2` comes before `run10` and `r9` before `r010`.
+//! Natural order of names, in which `run2` comes before `run10` and `r9` before `r010`.
 //!
-//! A number is a run of ASCII digits of any length and counts by its value. Not for other scripts' digits, signs or
-//! fractions. Invariant: the order is total: two names are equal only if their bytes are.
+//! A number is a run of ASCII digits of any length, compared by value. Digits of other scripts, signs and fractions are
+//! not recognised. Invariant: the order is total: two names are equal only if their bytes are.
 
 use std::cmp::Ordering;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ pub(crate) fn compare_paths(left: &Path, right: &Path) -> Ordering {
     compare(left.as_os_str().as_bytes(), right.as_os_str().as_bytes())
 }
 
-/// Compares two names. Where only leading zeros differ (`r01` and `r1`), their bytes decide.
+/// Compares two names. If only leading zeros differ (`r01` and `r1`), the bytes decide.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     let (mut rest_of_left, mut rest_of_right) = (left, right);
     loop {
@@ -33,8 +33,8 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// Takes the digits that `name` begins with: their count without leading zeros, then the digits, so that the order is that of
-/// the values.
+/// Removes the leading digits from `name` and returns them as a key that compares by value: number of digits without
+/// leading zeros, then these digits.
 fn number<'n>(name: &mut &'n [u8]) -> (usize, &'n [u8]) {
     let end = name.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(name.len());
     let (digits, rest) = name.split_at(end);
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(sorted(&long), [long[1], long[0]]);
     }
 
-    /// Names in which numbers and equal parts are frequent.
+    /// Generates names in which numbers and equal parts are frequent.
     fn name() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(
             prop_oneof![4 => proptest::sample::select(b"0019r._".to_vec()), 1 => any::<u8>()],

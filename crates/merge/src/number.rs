@@ -1,22 +1,23 @@
-//! Numbers of HDF5's types as numbers of the machine: integers of up to 64 bits and floating-point numbers of any format.
+//! Decoding of HDF5 numbers: integers of up to 64 bits and floating-point numbers of any format.
 //!
-//! HDF5 describes a number bit by bit: position of the sign, exponent and mantissa, bias, byte order. Not for encoding.
-//! Invariant: a number that the result cannot hold is `None` or marked as rounded, never another number.
+//! HDF5 describes a number bit by bit: position of the sign, exponent and mantissa, bias, byte order. Numbers are not
+//! encoded here. Invariant: a number that the result cannot hold is `None` or marked as rounded, never silently
+//! changed.
 
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 
 /// A decoded floating-point number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Float {
-    /// The nearest number of 64 bits.
+    /// The nearest 64-bit number.
     pub value: f64,
-    /// Whether the stored number is exactly that.
+    /// Whether `value` equals the stored number.
     pub is_exact: bool,
-    /// Distance to the next number of the stored format.
+    /// Distance to the next number in the stored format.
     pub spacing: f64,
 }
 
-/// The integer that an element of `class` stores; `None` for any other class and for more than 64 significant bits.
+/// Returns the integer in an element of `class`; `None` for other classes and for more than 64 significant bits.
 pub(crate) fn integer(class: &TypeClass, stored: &[u8]) -> Option<i128> {
     let TypeClass::Integer { order, signed, bits, .. } = class else { return None };
     if bits.count == 0 || bits.count > 64 {
@@ -27,10 +28,10 @@ pub(crate) fn integer(class: &TypeClass, stored: &[u8]) -> Option<i128> {
     Some(if *signed { (number << unused) as i128 >> unused } else { number as i128 })
 }
 
-/// The number that an element of a floating-point `class` stores; `None` for any other class, for elements of more than 16
+/// Returns the number in an element of a floating-point `class`; `None` for other classes, for elements of more than 16
 /// bytes and for formats whose mantissa is not normalized.
 pub(crate) fn float(class: &TypeClass, stored: &[u8]) -> Option<Float> {
-    /// How the mantissa is normalized (`H5T_norm_t`): its highest bit is stored and set, or implied.
+    /// Normalization of the mantissa (`H5T_norm_t`): its highest bit is stored and set, or implied.
     const HIGHEST_SET: u8 = 1;
     const IMPLIED: u8 = 2;
     let TypeClass::Float { order, normalization, sign_bit, exponent, mantissa, exponent_bias, .. } = class else {
@@ -50,7 +51,8 @@ pub(crate) fn float(class: &TypeClass, stored: &[u8]) -> Option<Float> {
         let value = if fraction == 0 { f64::INFINITY } else { f64::NAN };
         return Some(Float { value: signed(value), is_exact: true, spacing: 0.0 });
     }
-    // The value is `digits` times two to the power of `unit`. Exponent 0 stands for that of 1, without the implied bit.
+    // The value is `digits` times two to the power of `unit`. Exponent 0 means the same power as exponent 1, without
+    // the implied bit.
     let digits = if *normalization == IMPLIED && power > 0 { digits | 1 << mantissa.count } else { digits };
     let fraction_bits = i64::from(mantissa.count) - i64::from(*normalization == HIGHEST_SET);
     let unit = power.max(1) - i64::from(*exponent_bias) - fraction_bits;
@@ -60,7 +62,7 @@ pub(crate) fn float(class: &TypeClass, stored: &[u8]) -> Option<Float> {
     Some(Float { value: signed(value), is_exact, spacing: scaled(1.0, unit) })
 }
 
-/// The bytes as one number; `None` for more than 16.
+/// Returns the bytes as one number; `None` for more than 16 bytes.
 fn word(stored: &[u8], order: ByteOrder) -> Option<u128> {
     if stored.len() > 16 {
         return None;
@@ -69,20 +71,20 @@ fn word(stored: &[u8], order: ByteOrder) -> Option<u128> {
     Some(match order {
         ByteOrder::Little => stored.iter().rev().fold(0, push),
         ByteOrder::Big => stored.iter().fold(0, push),
-        // Words of two bytes, the most significant one first, each little-endian.
+        // Two-byte words, the most significant one first, each little-endian.
         ByteOrder::Vax => stored.chunks(2).flat_map(|word| word.iter().rev()).fold(0, push),
     })
 }
 
-/// The bits of `range`.
+/// Extracts the bits of `range`.
 fn significant(word: u128, range: BitRange) -> u128 {
     let mask = 1_u128.checked_shl(range.count).map_or(u128::MAX, |end| end - 1);
     word.checked_shr(range.offset).unwrap_or(0) & mask
 }
 
-/// `value` times two to the power of `exponent`.
+/// Returns `value` times two to the power of `exponent`.
 fn scaled(mut value: f64, mut exponent: i64) -> f64 {
-    /// Powers that a normal number has.
+    /// Exponents of normal numbers.
     const POWERS: std::ops::RangeInclusive<i64> = -1022..=1023;
     while exponent != 0 && value != 0.0 && value.is_finite() {
         let step = exponent.clamp(*POWERS.start(), *POWERS.end());

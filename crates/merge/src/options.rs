@@ -1,4 +1,4 @@
-//! What the user asked for, as plain values: the same for the command, for Python and for other ranks.
+//! Options of a merge as plain values, shared by the command, the Python package and all ranks.
 
 use crate::alignment::Align;
 use crate::conventions::ConventionOptions;
@@ -41,7 +41,7 @@ pub enum Compress {
 }
 
 impl Compress {
-    /// What compresses chunks of which nothing is known; `None` where nothing does.
+    /// Returns the compression for chunks that have no filters to keep; `None` if they stay uncompressed.
     pub fn compression(self) -> Option<Compression> {
         Some(match self {
             Self::Fast => Effort::Fast.into(),
@@ -55,47 +55,47 @@ impl Compress {
     }
 }
 
-/// Whether the bytes of elements are shuffled before chunks are compressed: first bytes first, then second ones, and so on.
+/// Whether the bytes of elements are shuffled before compression: all first bytes, then all second bytes, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Shuffle {
-    /// As the first input has it that has the dataset.
+    /// As in the first input that has the dataset.
     #[default]
     Keep,
-    /// In every dataset that is compressed.
+    /// In every compressed dataset.
     Yes,
-    /// In none.
+    /// In no dataset.
     No,
 }
 
-/// Which datasets of a new file are extendible along axis 0, in addition to those that are in an input.
+/// Which datasets of a new file are extendible along axis 0, in addition to those that are extendible in an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Extendible {
-    /// Datasets with rows of several inputs, if the inputs follow no convention and the cost is small.
+    /// Datasets with rows from several inputs, if the inputs follow no convention and the cost is small.
     #[default]
     Likely,
-    /// All.
+    /// All datasets.
     All,
-    /// None.
+    /// No datasets.
     Never,
 }
 
-/// Which datasets of a new file are stored contiguously: in one run, without chunks and filters, and of a fixed size.
+/// Which datasets of a new file are stored contiguously: as one block of fixed size, without chunks or filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Contiguous {
-    /// Those of at most 4 KiB that no input stores in chunks and that are not extendible.
+    /// Datasets of at most 4 KiB that no input stores in chunks and that are not extendible.
     #[default]
     Small,
-    /// Also all smaller than this, in uncompressed bytes.
+    /// As `Small`, and all datasets with fewer uncompressed bytes than this.
     Below(u64),
-    /// All.
+    /// All datasets.
     All,
 }
 
 impl Contiguous {
-    /// Whether a dataset of `len_bytes` is stored contiguously however the inputs store it.
+    /// Whether a dataset of `len_bytes` is stored contiguously regardless of its storage in the inputs.
     pub fn includes(self, len_bytes: u64) -> bool {
         match self {
             Self::Small => false,
@@ -109,7 +109,7 @@ impl Contiguous {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Empty {
-    /// As datasets with elements: in chunks where an input has chunks or the dataset is extendible.
+    /// As datasets with elements: in chunks if an input has chunks or the dataset is extendible.
     #[default]
     AsOthers,
     /// Contiguously.
@@ -118,83 +118,84 @@ pub enum Empty {
     Compact,
     /// In chunks.
     Chunked,
-    /// As null datasets, which have no dimensions; not where the inputs follow a convention.
+    /// As null datasets, which have no dimensions; not available if the inputs follow a convention.
     Null,
 }
 
 /// Options of a merge or rechunk.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
-    /// Output path.
+    /// Path of the output.
     pub output: PathBuf,
-    /// Replace an existing output.
+    /// Whether to replace an existing output.
     pub force: bool,
-    /// The output is its own input, which it replaces.
+    /// Whether the only input is also the output, and is replaced by it.
     pub in_place: bool,
-    /// Worker threads, at least 1.
+    /// Number of worker threads, at least 1.
     pub jobs: usize,
     /// Memory budget in bytes.
     pub memory_limit_bytes: u64,
     /// How the output will be read.
     pub layout: LayoutPolicy,
-    /// Chunk shape for all datasets of the same rank, or a row count for all (one number).
+    /// Chunk shape for all datasets of the same rank, or a single number of rows per chunk for all datasets.
     pub chunk: Option<Vec<u64>>,
-    /// Which datasets have no chunks. Their tiles must lie one behind the other: not with `align`, and only with `ordered`.
+    /// Which datasets have no chunks. Their tiles must be adjacent: this excludes `align` and requires `ordered`.
     pub contiguous: Contiguous,
     /// How datasets without elements are stored.
     pub empty: Empty,
     /// Which datasets are extendible along axis 0.
     pub extendible: Extendible,
-    /// Datasets of N x 1 elements become datasets of N elements, unless they have dimension scales or labels.
+    /// Whether datasets of N x 1 elements become datasets of N elements, unless they have dimension scales or labels.
     pub rank_1: bool,
-    /// Compression.
+    /// How chunks are compressed.
     pub compress: Compress,
-    /// What goes before it.
+    /// Whether bytes are shuffled before compression.
     pub shuffle: Shuffle,
-    /// Oldest HDF5 that must read the output.
+    /// Oldest HDF5 version that must be able to read the output.
     pub compat: Compat,
-    /// Which objects take part.
+    /// Which objects are merged.
     pub selection: Selection,
     /// How differing inputs are joined.
     pub join: JoinOptions,
-    /// What conventions and rules leave to the user.
+    /// Settings that conventions and rules leave to the user.
     pub conventions: ConventionOptions,
-    /// Options among these that decide values ([`crate::remembered::Decisions`]) and were given although they have their default
-    /// value: what a file remembers does not take their place.
+    /// Names of options that decide values ([`crate::remembered::Decisions`]) and were set explicitly to their default
+    /// value: values recorded in a file do not override them.
     pub explicit: BTreeSet<&'static str>,
-    /// Decode chunks that are moved as stored, to digest their values. Otherwise the digests are of the stored bytes, and
-    /// a chunk that cannot be decoded is carried over as it is.
+    /// Whether to decode chunks that are moved as stored, to compute digests of their values. Otherwise digests cover
+    /// the stored bytes, and a chunk that cannot be decoded is copied unchanged.
     pub decode_moved: bool,
-    /// Whether the output leads to the inputs instead of holding their values.
+    /// Whether the output links to the inputs instead of holding their values.
     pub link: Link,
-    /// How it names them.
+    /// How links name the inputs.
     pub link_paths: LinkPaths,
-    /// Write `/_raddle`.
+    /// Whether to write `/_raddle`.
     pub provenance: bool,
-    /// Datasets to be made beside those of the inputs.
+    /// Datasets to add to those of the inputs.
     pub made: Vec<MadeSpec>,
-    /// Go on without inputs that cannot be read.
+    /// Whether to continue without inputs that cannot be read.
     pub skip_bad: bool,
-    /// The same bytes for any number of threads (else tiles are placed as they are ready).
+    /// Whether the output is byte-identical for any number of threads; otherwise tiles are placed as they become ready.
     pub ordered: bool,
-    /// Chunks are placed so that ranks share no stripe of the file system; nothing is recorded then, and an interrupted run
-    /// starts over.
+    /// Alignment of chunks, so that no two ranks share a stripe of the file system. With alignment no checkpoint is
+    /// recorded: an interrupted run starts over.
     pub align: Option<Align>,
-    /// Go on behind what an interrupted run of the same merge left.
+    /// Whether to resume an interrupted run of the same merge.
     pub resume: bool,
-    /// Largest total of uncompressed bytes that the output may have; `None`: 1 TiB or 2,000 times the inputs' size,
-    /// whichever is more (deflate gains at most 1,032 times: more than that is a sparse or hostile file).
+    /// Maximum number of uncompressed bytes of the output; `None`: 1 TiB or 2,000 times the size of the inputs,
+    /// whichever is more (deflate compresses at most 1,032 times: a larger ratio means a sparse or malicious file).
     pub max_output_len_bytes: Option<u64>,
-    /// What runs libhdf5 on an input as a child process (`raddle` itself); `None`: such inputs are refused.
+    /// Command that runs libhdf5 on an input in a child process (`raddle` itself); `None`: inputs that need it are
+    /// refused.
     pub reader: Option<ReaderCommand>,
-    /// Longest wait for one answer of that process.
+    /// Longest time to wait for one answer of the child process.
     pub reader_timeout: Duration,
-    /// Virtual datasets and external storage may lead to files outside of the input's folder.
+    /// Whether virtual datasets and external storage may refer to files outside the input's folder.
     pub follow_foreign_files: bool,
 }
 
 impl MergeOptions {
-    /// The defaults for an output path.
+    /// Returns the default options for an output path.
     pub fn new(output: impl Into<PathBuf>) -> Self {
         Self {
             output: output.into(),

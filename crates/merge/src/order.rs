@@ -1,4 +1,4 @@
-//! The order of files by what they begin with: the first values of some of their datasets, run and subrun usually.
+//! Sorting of files by the first values of some of their datasets, usually run and subrun.
 //!
 //! Only metadata and one element of each dataset are read. Invariant: files with equal values keep their order.
 
@@ -18,16 +18,16 @@ use raddle_hdf5::source::InputFile;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-/// Files in order.
+/// Sorted files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortedInputs {
-    /// All of them.
+    /// All files in order.
     pub paths: Vec<PathBuf>,
-    /// Those that have no rows and so came last.
+    /// Files without rows, which come last.
     pub without_rows: Vec<PathBuf>,
 }
 
-/// The first value of a dataset, comparable with those of the same dataset in other inputs.
+/// First value of a dataset, comparable with those of the same dataset in other inputs.
 #[derive(Debug, Clone, PartialEq)]
 enum Key {
     Integer(i128),
@@ -35,14 +35,14 @@ enum Key {
     Text(Vec<u8>),
 }
 
-/// Why an input has no key.
+/// Reason why an input has no key.
 #[derive(Debug)]
 enum NoKey {
-    /// It cannot be read.
+    /// The input cannot be read.
     Unreadable(Hdf5Error),
-    /// A dataset has no element.
+    /// A dataset has no elements.
     Empty { dataset: String },
-    /// A dataset is not there, or its values have no order.
+    /// A dataset does not exist, or its values cannot be ordered.
     Missing { dataset: String, reason: &'static str },
 }
 
@@ -73,12 +73,12 @@ fn compare(left: &[Key], right: &[Key]) -> Ordering {
     pairs.map(|(left, right)| left.compare(right)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// The order of a merge (`--sort-by`): by the first values of `datasets`, the first dataset first. Every input must have
-/// them.
+/// Sorts the inputs of a merge (`--sort-by`) by the first values of `datasets`, the first dataset being the most
+/// significant. Every input must have a value.
 ///
 /// # Errors
-/// [`MergeError::BadInputs`] with all inputs that cannot be read, unless these are to be left out;
-/// [`MergeError::SortKeys`] with all inputs that have no such value.
+/// [`MergeError::BadInputs`] with all inputs that cannot be read, unless these are to be skipped;
+/// [`MergeError::SortKeys`] with all inputs without such a value.
 pub fn sort_by_first_values(
     inputs: &[PathBuf],
     datasets: &[Vec<u8>],
@@ -105,16 +105,16 @@ pub fn sort_by_first_values(
         return Err(MergeError::BadInputs { bad });
     }
     keyed.sort_by(|(left, _), (right, _)| compare(left, right));
-    // The scan leaves the unreadable ones out and says so.
+    // Unreadable inputs are skipped and reported by the scan.
     Ok(keyed.into_iter().map(|(_, path)| path).chain(bad.into_iter().map(|bad| bad.path)).collect())
 }
 
-/// The order of a list (`raddle keys sort`): by the first values of `datasets`, the most significant first. Files without
-/// rows come last.
+/// Sorts a list of files (`raddle keys sort`) by the first values of `datasets`, the most significant first. Files
+/// without rows come last.
 ///
 /// # Errors
-/// [`MergeError::BadInputs`] with all files that cannot be read; [`MergeError::SortKeys`] with all that lack one of the
-/// datasets.
+/// [`MergeError::BadInputs`] with all files that cannot be read; [`MergeError::SortKeys`] with all files that lack one
+/// of the datasets.
 pub fn sort(
     inputs: &[PathBuf],
     datasets: &[Vec<u8>],
@@ -144,7 +144,7 @@ pub fn sort(
     Ok(SortedInputs { paths, without_rows })
 }
 
-/// The first values of each of `inputs`, in their order.
+/// Returns the first values of each of `inputs`, in their order.
 fn first_values(
     inputs: &[PathBuf],
     datasets: &[Vec<u8>],
@@ -168,7 +168,7 @@ fn first_values(
     Ok(values)
 }
 
-/// The first value of each dataset of one input.
+/// Returns the first value of each dataset of one input.
 fn of_file(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> FirstValues {
     let file = InputFile::open(path)?;
     let tree = reader.read_whole_tree(path)?;
@@ -179,7 +179,7 @@ fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> 
     let refused = |reason| NoKey::Missing { dataset: display_path(name), reason };
     let dataset = find(tree, name).ok_or_else(|| refused("does not exist"))?;
     if let TypeClass::VariableString { .. } = &*dataset.datatype.class {
-        return Err(refused("is a string of variable length; numbers and strings of fixed length can be sorted by"));
+        return Err(refused("is a string of variable length; sort by numbers or by strings of fixed length"));
     }
     let first =
         first_element(file, tree, dataset, name, reader).map_err(|error| error.in_object(display_path(name)))?;
@@ -193,7 +193,7 @@ fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> 
     .ok_or_else(|| refused("is neither a number nor a string of fixed length"))
 }
 
-/// The dataset at an absolute path, hard links followed.
+/// Returns the dataset at an absolute path, following hard links.
 pub(crate) fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
     let mut object = tree.objects.first()?;
     for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
@@ -207,7 +207,7 @@ pub(crate) fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
     }
 }
 
-/// The first element of a dataset, as stored; `None` where there is none.
+/// Returns the first element of a dataset, as stored; `None` if it has no elements.
 fn first_element(
     file: &InputFile,
     tree: &FileTree,

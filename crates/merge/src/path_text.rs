@@ -1,4 +1,4 @@
-//! Paths as text in reports. JSON has no other bytes than those of Unicode: what is not UTF-8 becomes U+FFFD.
+//! Paths as text in reports. JSON strings are Unicode, so bytes that are not UTF-8 become U+FFFD.
 
 use serde::Serializer;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! The paths of all objects and links of one file, in one piece of memory: thousands of them are made, handed to another
+//! Paths of all objects and links of one file in a single allocation: thousands of them are created, passed to another
 //! thread, compared and dropped for each input.
 //!
-//! Invariant: a path is never changed once it is there; its number is its place in the order of pushing.
+//! Invariant: an added path never changes; its number is its position in insertion order.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,46 +9,46 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Paths {
     bytes: Vec<u8>,
-    /// Where each path ends in `bytes`; it begins where the one before ends.
+    /// End of each path in `bytes`; a path begins at the end of the previous one.
     ends: Vec<usize>,
 }
 
 impl Paths {
-    /// Room for `count` paths.
+    /// Creates an empty list with capacity for `count` paths.
     pub fn with_capacity(count: usize) -> Self {
-        // A guess at a usual path; growing costs a copy.
+        // Estimated mean path length; growing costs a copy.
         Self { bytes: Vec::with_capacity(count.saturating_mul(32)), ends: Vec::with_capacity(count) }
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of all paths together.
+    /// Returns the total number of bytes of all paths.
     pub fn len_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The path number `at`.
+    /// Returns path number `at`.
     ///
     /// # Panics
-    /// Where there is no such path.
+    /// If there is no such path.
     pub fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.bytes[start..self.ends[at]]
     }
 
-    /// Adds the root group's path.
+    /// Adds the path of the root group.
     pub fn push_root(&mut self) {
         self.bytes.push(b'/');
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds the path of `name` in the group whose path is number `parent`.
+    /// Adds the path of `name` in the group with path number `parent`.
     ///
     /// # Panics
-    /// Where there is no such group.
+    /// If there is no such path.
     pub fn push_child(&mut self, parent: usize, name: &[u8]) {
         let end = self.ends[parent];
         let start = if parent == 0 { 0 } else { self.ends[parent - 1] };
@@ -60,7 +60,7 @@ impl Paths {
         self.ends.push(self.bytes.len());
     }
 
-    /// All paths in order.
+    /// Iterates over all paths in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|at| self.get(at))
     }

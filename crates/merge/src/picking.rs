@@ -1,6 +1,7 @@
-//! Picking elements of inputs by their numbers: counting them for a plan, and reading those that are taken.
+//! Selection of elements of inputs by number: counting them for a plan, and reading the selected ones.
 //!
-//! Not for what is taken ([`crate::rules::Pick`]). Invariant: what is read is what was counted.
+//! Which elements are selected is defined by [`crate::rules::Pick`]. Invariant: the elements read are those that were
+//! counted.
 
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
@@ -12,21 +13,21 @@ use crate::values::{ColumnReader, open_pool};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Elements of an input that have to be counted.
+/// Elements of an input that must be counted.
 #[derive(Debug, Clone)]
 pub(crate) struct Uncounted {
-    /// Path of the dataset of their numbers.
+    /// Path of the dataset with the numbers of the elements.
     pub numbers: Vec<u8>,
     /// Number of the input.
     pub input: u32,
-    /// Of each number, whether elements that have it are taken.
+    /// For each number, whether elements with this number are selected.
     pub is_taken: Arc<[bool]>,
 }
 
-/// Elements taken before each block, by path of their numbers and input.
+/// Number of selected elements before each block, by path of their numbers and input.
 pub(crate) type Counts = HashMap<(Vec<u8>, u32), Arc<[u64]>>;
 
-/// Counts what is taken of the inputs of `plan`.
+/// Counts the selected elements of the inputs of `plan`.
 pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>) -> Result<Counts> {
     let pool = open_pool(plan);
     let mut reader = ColumnReader::new(plan, &pool);
@@ -50,12 +51,12 @@ pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>
     Ok(counts)
 }
 
-/// Column of the dataset at `path`.
+/// Returns the column of the dataset at `path`.
 pub(crate) fn column_at(plan: &MergePlan, path: &[u8]) -> Result<ColumnIndex> {
     let columns = 0..plan.schema.columns.len() as ColumnIndex;
     columns.into_iter().find(|&column| plan.schema.column_path(column) == path).ok_or_else(|| MergeError::Object {
         object: display_path(path),
-        reason: "is missing, and other datasets are picked by its numbers".to_owned(),
+        reason: "is missing, but its numbers select elements of other datasets".to_owned(),
     })
 }
 
@@ -64,23 +65,23 @@ fn beyond(plan: &MergePlan, column: ColumnIndex, input: u32, number: i64) -> Mer
         object: display_path(plan.schema.column_path(column)),
         input: plan.inputs[input as usize].path.clone(),
         value: number.to_string(),
-        reason: "leads beyond what it counts".to_owned(),
+        reason: "is beyond the end of the elements that it counts".to_owned(),
     }
 }
 
-/// Reads the numbers of elements block by block; kept with a reader of values.
+/// Block-wise reader of the numbers of elements; belongs to a reader of values.
 pub(crate) struct Picker<'p> {
     plan: &'p MergePlan,
     reader: ColumnReader<'p>,
     bytes: Vec<u8>,
     scratch: Vec<i64>,
-    /// The block that was read last, and of each of its elements whether it is taken.
+    /// Block that was read last: path of the numbers, input and number of the block.
     block: Option<(Vec<u8>, u32, u64)>,
     is_taken: Vec<bool>,
 }
 
 impl<'p> Picker<'p> {
-    /// A picker that reads numbers by `reader`.
+    /// Creates a picker that reads numbers with `reader`.
     pub(crate) fn new(plan: &'p MergePlan, reader: ColumnReader<'p>) -> Self {
         Self { plan, reader, bytes: Vec::new(), scratch: Vec::new(), block: None, is_taken: Vec::new() }
     }
@@ -100,8 +101,8 @@ impl<'p> Picker<'p> {
         Ok(&self.is_taken)
     }
 
-    /// Appends the stored bytes of `count` taken elements from number `start` on; `read` gives those of a block, `None`
-    /// stands for the numbers themselves.
+    /// Appends the stored bytes of `count` selected elements, beginning with number `start`. `read` reads a block of
+    /// elements; `None` stands for the numbers themselves.
     pub(crate) fn elements(
         &mut self,
         pick: &Pick,
@@ -119,7 +120,7 @@ impl<'p> Picker<'p> {
             if elements == 0 {
                 return Err(MergeError::Object {
                     object: display_path(&pick.numbers),
-                    reason: "has other numbers than when they were counted; leave inputs alone while they are merged"
+                    reason: "has changed since its elements were counted; do not modify inputs while they are merged"
                         .to_owned(),
                 });
             }
@@ -134,7 +135,7 @@ impl<'p> Picker<'p> {
             let begin = out.len();
             compress(stored, &self.is_taken, element_len_bytes, out);
             let taken = ((out.len() - begin) / element_len_bytes) as u64;
-            // A block reaches beyond the elements that are asked for at either end.
+            // The first and last blocks may hold more selected elements than requested.
             let surplus = (at + taken).saturating_sub(start + count).min(taken);
             out.truncate(out.len() - surplus as usize * element_len_bytes);
             let early = start.saturating_sub(at).min(taken - surplus);
@@ -145,10 +146,10 @@ impl<'p> Picker<'p> {
         Ok(())
     }
 
-    /// Turns ascending positions of elements into those of elements that are taken.
+    /// Converts ascending positions among all elements to positions among the selected ones.
     pub(crate) fn positions(&mut self, pick: &Pick, input: u32, positions: &mut [i64]) -> Result<()> {
         if pick.count() == 0 {
-            // Numbers of which none is taken are read nowhere: the plan does not keep their place.
+            // If none of the numbers is selected, they are not read: the plan has no place for them.
             positions.fill(0);
             return Ok(());
         }
@@ -172,10 +173,11 @@ impl<'p> Picker<'p> {
     }
 }
 
-/// Appends the elements that are taken.
+/// Appends the selected elements.
 fn compress(stored: &[u8], is_taken: &[bool], element_len_bytes: usize, out: &mut Vec<u8>) {
     let begin = out.len();
-    // Every element is written, and the next one over it where it is not taken: no branch that cannot be foreseen.
+    // Every element is written, and overwritten by the next one if it is not selected; this avoids unpredictable
+    // branches.
     out.resize(begin + stored.len(), 0);
     let mut end = begin;
     macro_rules! compress {

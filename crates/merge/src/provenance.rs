@@ -1,26 +1,26 @@
-//! `/_raddle`: which rows came from which input, and digests of every dataset, kept in the output itself.
+//! `/_raddle`: the origin of rows and digests of every dataset, stored in the output itself.
 //!
-//! Layout (format 2), all plain HDF5 that any reader shows:
+//! Layout (format 2), in plain HDF5 that any reader can show:
 //!
 //! | object | shape, type | content |
 //! |---|---|---|
 //! | attribute `format` | u64 | 2 |
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
-//! | attribute `made` | string | how datasets were made that no input has, in JSON ([`crate::keys::MadeSpec`]); absent where none |
-//! | attribute `link` | string | that values lie in the inputs and how these are named, in JSON ([`crate::links`]); absent where they do not |
-//! | attribute `join` | string | what decided how the inputs became one, in JSON ([`crate::remembered`]); absent where all was as by default |
+//! | attribute `made` | string | how added datasets were computed, in JSON ([`crate::keys::MadeSpec`]); absent if there are none |
+//! | attribute `link` | string | that values are stored in the inputs and how these are named, in JSON ([`crate::links`]); absent if they are not |
+//! | attribute `join` | string | settings by which the inputs were joined, in JSON ([`crate::remembered`]); absent if all were defaults |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
-//! | `inputs/path` | (n) string | paths as given |
+//! | `inputs/path` | (n) string | paths of the inputs, as specified by the caller |
 //! | `inputs/len_bytes` | (n) u64 | file sizes |
 //! | `inputs/sample` | (n) u64 | digest of the first, middle and last 4 KiB; absent in files of earlier versions |
-//! | `objects/path` | (o) string | paths of all objects and links that are no concatenated datasets |
+//! | `objects/path` | (o) string | paths of all objects and links that are not concatenated datasets |
 //! | `objects/structure` | (o) u64 | digest of the object or link: see [`crate::digests::structure`] |
 //! | `datasets/path` | (m) string | paths of the concatenated datasets |
-//! | `datasets/structure` | (m) u64 | digest of everything but the values |
-//! | `datasets/form` | (m) u64 | what is digested: see [`crate::digests::Form`]; 0: nothing, there is no element; 4: nothing, the dataset is virtual |
+//! | `datasets/structure` | (m) u64 | digest of everything except the values |
+//! | `datasets/form` | (m) u64 | form of the digested data: see [`crate::digests::Form`]; 0: no digest, the dataset has no elements; 4: no digest, the dataset is virtual |
 //! | `datasets/digest` | (m) u64 | digest of all values in row-major order |
-//! | `datasets/row_starts` | (m) u32 | row of `row_starts` that holds for the dataset; 2³² − 1: its rows belong to no input |
+//! | `datasets/row_starts` | (m) u32 | row of `row_starts` that applies to the dataset; 2³² − 1: its rows belong to no input |
 //! | `datasets/block_rows` | (m) u64 | rows per digest block |
 //! | `datasets/first_block` | (m) u64 | first element of `block_digest` |
 //! | `row_starts` | (k, n + 1) u64 | first row of each input, and the total; datasets of one table share a row |
@@ -43,16 +43,16 @@ use std::sync::Arc;
 
 /// Version of the layout above.
 pub const FORMAT: u64 = 2;
-/// Name of the attribute that tells how datasets were made that no input has.
+/// Name of the attribute that records how added datasets were computed.
 pub const MADE: &str = "made";
-/// Name of the attribute that tells that the file leads to its inputs.
+/// Name of the attribute that records that the file links to its inputs.
 pub const LINK: &str = "link";
-/// Row of `row_starts` of a dataset whose rows belong to no input.
+/// Value in `datasets/row_starts` for a dataset whose rows belong to no input.
 pub const OF_NO_INPUT: u32 = u32::MAX;
-/// Name of the attribute that seals the others and the tables.
+/// Name of the attribute with the digest of all other attributes and the tables.
 pub const SEAL: &str = "seal";
 
-/// A small dataset of provenance.
+/// A small dataset of the provenance group.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// Absolute path.
@@ -68,9 +68,9 @@ pub struct Table {
 /// An attribute of `/_raddle`.
 #[derive(Debug, Clone)]
 pub struct NamedValue {
-    /// Name.
+    /// Name of the attribute.
     pub name: &'static str,
-    /// Type.
+    /// Type of the value.
     pub class: Arc<TypeClass>,
     /// Canonical bytes of one element.
     pub value: Vec<u8>,
@@ -87,7 +87,7 @@ pub struct Provenance {
     pub tables: Vec<Table>,
 }
 
-/// Unsigned 64-bit, little-endian.
+/// Returns the type of unsigned little-endian integers of `len_bytes` bytes.
 pub fn unsigned(len_bytes: u32) -> Arc<TypeClass> {
     Arc::new(TypeClass::Integer {
         len_bytes,
@@ -98,7 +98,7 @@ pub fn unsigned(len_bytes: u32) -> Arc<TypeClass> {
     })
 }
 
-/// Variable-length UTF-8 string.
+/// Returns the type of variable-length UTF-8 strings.
 pub fn string() -> Arc<TypeClass> {
     Arc::new(TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 })
 }
@@ -108,7 +108,7 @@ fn canonical_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Where [`PROVENANCE_GROUP`] lies, with `inside` below it.
+/// Returns the path of [`PROVENANCE_GROUP`], or of its member `inside`.
 pub fn provenance_path(inside: &str) -> Vec<u8> {
     let mut path = vec![b'/'];
     path.extend_from_slice(PROVENANCE_GROUP);
@@ -119,8 +119,8 @@ pub fn provenance_path(inside: &str) -> Vec<u8> {
     path
 }
 
-/// A digest of attributes (name, canonical value) and tables (path, dimensions, canonical values) that does not depend on
-/// their order.
+/// Returns a digest of attributes (name, canonical value) and tables (path, dimensions, canonical values) that does not
+/// depend on their order.
 pub fn seal<'v>(
     attributes: impl Iterator<Item = (&'v [u8], &'v [u8])>,
     tables: impl Iterator<Item = (&'v [u8], &'v [u64], &'v [u8])>,
@@ -138,7 +138,7 @@ pub fn seal<'v>(
     parts.iter().fold(Digest::default(), |all, part| all.then(Digest::of(&part.to_le_bytes()))).crc64_nvme()
 }
 
-/// Gathers the provenance of an executed plan; `samples` are those of its inputs.
+/// Gathers the provenance of an executed plan; `samples` are the sample digests of its inputs.
 pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenance {
     use std::os::unix::ffi::OsStrExt;
     let text = |text: &str| {
@@ -153,17 +153,17 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
     ];
     let earlier = earlier(plan);
     if !plan.made.specs.is_empty() {
-        // Cannot fail: plain values with text keys.
+        // Cannot fail: plain values with string keys.
         let specs = serde_json::to_string(&plan.made.specs).unwrap_or_default();
         attributes.push(NamedValue { name: MADE, class: string(), value: text(&specs) });
     }
     if plan.options.link != Link::No {
-        // Cannot fail: names of variants.
+        // Cannot fail: names of variants only.
         let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
         attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
     }
     if let Some(remembered) = Remembered::of_output(plan, earlier) {
-        // Cannot fail: plain values with text keys.
+        // Cannot fail: plain values with string keys.
         let remembered = serde_json::to_string(&remembered).unwrap_or_default();
         attributes.push(NamedValue { name: JOIN, class: string(), value: text(&remembered) });
     }
@@ -230,12 +230,12 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
     Provenance { groups, attributes, tables: tables.0 }
 }
 
-/// What the output said before, where it was there.
+/// Returns the provenance stored in the output before this run, if it existed.
 fn earlier(plan: &MergePlan) -> Option<&StoredDigests> {
     plan.carried.as_ref().or_else(|| plan.growth.as_ref()?.stored.as_ref())
 }
 
-/// Inputs that the output did not know before.
+/// Returns the inputs that are not recorded in the output yet.
 fn new_inputs(plan: &MergePlan) -> impl Iterator<Item = &PlannedInput> {
     let known = match (&plan.carried, &plan.growth) {
         (Some(_), _) => plan.inputs.len(),
@@ -249,7 +249,7 @@ fn of_words(words: impl Iterator<Item = u64>) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Tables being gathered; paths are those below `/_raddle`.
+/// Tables being gathered; paths are relative to `/_raddle`.
 #[derive(Default)]
 struct Tables(Vec<Table>);
 
@@ -273,7 +273,7 @@ impl Tables {
     }
 }
 
-/// Distinct vectors of first rows per input, and which one each column has.
+/// Returns the distinct vectors of first rows per input, and the index of the vector for each column.
 fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
     let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
     let mut distinct = Vec::new();
@@ -285,14 +285,14 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
         let starts = if plan.made.has(index) {
             plan.made.recorded_starts(index).unwrap_or_default().to_vec()
         } else if plan.carried.as_ref().is_some_and(|carried| earlier.is_none() && carried.is_stack(path, dims)) {
-            // An element of each input, and from now on a dataset as any other.
+            // One element per input; from now on it is an ordinary dataset.
             (0..=dims[0]).collect()
         } else if column.axis > 0 {
             Vec::new()
         } else {
             let mut starts = earlier.map_or_else(|| vec![0], |earlier| earlier.row_starts.clone());
             let new = column.facts.len() - new_inputs(plan).count();
-            // What belongs to no input before belongs to none later.
+            // Rows that belonged to no input before still belong to none.
             for fact in column.facts.iter().skip(if starts.is_empty() { column.facts.len() } else { new }) {
                 starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
             }

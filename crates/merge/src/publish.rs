@@ -1,7 +1,7 @@
-//! Giving the output its name: a lock, a temporary file in the target folder, fsync, rename.
+//! Publication of an output with a lock, a temporary file in the target folder, fsync and rename.
 //!
-//! Beside the temporary file lies the journal with which a later run goes on; both go with the run, unless they are kept.
-//! Invariant: under the final name there is what was there before, or the whole new file; never a part of one.
+//! The journal for resuming lies next to the temporary file; both are removed with the run unless they are kept.
+//! Invariant: the final name refers to the previous file or to the whole new file, never to a partial one.
 
 use crate::error::{MergeError, Result};
 use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
@@ -10,22 +10,22 @@ use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The right to write one output, held until it is published or dropped.
+/// The exclusive right to write one output, held until it is published or dropped.
 #[derive(Debug)]
 pub struct Publication {
     output: PathBuf,
     temporary: PathBuf,
     journal: PathBuf,
-    /// Held until the rest is gone.
+    /// Lock that is released last.
     _lock: OutputLock,
     replace: bool,
-    /// Whether temporary file and journal stay when this is dropped.
+    /// Whether temporary file and journal remain when this is dropped.
     is_kept: bool,
 }
 
 impl Publication {
-    /// Takes the lock on `output`. `inputs` must not be the output under any name; an existing output is refused unless
-    /// `replace`. What an interrupted run left is still there: go on from it, or [`Publication::clear`] it.
+    /// Takes the lock on `output`, which must not be one of the `inputs` under any name. An existing output is refused
+    /// unless `replace` is set. Files of an interrupted run remain: resume from them, or [`Publication::clear`] them.
     pub fn begin(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<Self> {
         check_output(output, inputs, replace)?;
         let lock = OutputLock::take(output)?;
@@ -37,34 +37,34 @@ impl Publication {
             replace,
             is_kept: true,
         };
-        // Another process may have published while we waited for nothing: look again under the lock.
+        // Another process may have published before the lock was taken, so check again under the lock.
         check_output(output, inputs, replace)?;
         publication.is_kept = false;
         Ok(publication)
     }
 
-    /// Path of the temporary file; the writer creates it.
+    /// Returns the path of the temporary file, which the writer creates.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Path of the journal; the writer creates it.
+    /// Returns the path of the journal, which the writer creates.
     pub fn journal(&self) -> &Path {
         &self.journal
     }
 
-    /// Removes what an interrupted run left.
+    /// Removes the files of an interrupted run.
     pub fn clear(&self) -> Result<()> {
         remove_recorded(&self.temporary, &self.journal)
     }
 
-    /// Gives the output up for now: temporary file and journal stay for the next run.
+    /// Releases the output without publishing it; temporary file and journal remain for the next run.
     pub fn keep(mut self) {
         self.is_kept = true;
     }
 
-    /// Makes the temporary file durable and gives it the output's name. After an error the output's name is as it was,
-    /// but for one of syncing the folder.
+    /// Makes the temporary file durable and renames it to the output. On an error the output's name is unchanged,
+    /// except if syncing the folder failed.
     pub fn publish(&self) -> Result<()> {
         let write = |path: &Path, operation: &'static str| {
             let path = path.to_path_buf();
@@ -76,32 +76,31 @@ impl Publication {
         let (from, to) = (&self.temporary, &self.output);
         match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
             Ok(()) => {}
-            // File systems without RENAME_NOREPLACE: a hard link fails the same way if the name is taken.
+            // On file systems without RENAME_NOREPLACE, a hard link fails in the same way if the name is taken.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !self.replace => {
                 std::fs::hard_link(from, to).map_err(write(to, "link"))?;
                 std::fs::remove_file(from).map_err(write(from, "remove"))?;
             }
             Err(error) => return Err(write(to, "rename")(error.into())),
         }
-        // From here on there is no temporary file; a journal that cannot be removed leads nowhere.
+        // The temporary file no longer exists, so a journal that cannot be removed does no harm.
         let _ = std::fs::remove_file(&self.journal);
-        sync_folder(&self.output)
-            .map_err(write(to, "the file is complete under its name, but to make the name durable"))
+        sync_folder(&self.output).map_err(write(to, "the file is complete and published, but syncing its folder"))
     }
 }
 
 impl Drop for Publication {
     fn drop(&mut self) {
         if !self.is_kept {
-            // A failure to clean up must not hide the error that led here; the next run clears again.
+            // A failure to clean up must not hide the original error; the next run clears again.
             let _ = self.clear();
         }
     }
 }
 
-/// Removes a file of placed tiles and its journal, where they are.
+/// Removes a file of placed tiles and its journal, if they exist.
 pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
-    // The journal first: without it nothing is made of the other.
+    // The journal is removed first: without it the tiles are not used.
     for path in [journal, data] {
         match std::fs::remove_file(path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -113,18 +112,18 @@ pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Path of the temporary file of a run that writes `output`.
+/// Returns the path of the temporary file of a run that writes `output`.
 pub fn temporary_path(output: &Path) -> PathBuf {
     beside(output, ".raddle-part")
 }
 
-/// Path of the journal of such a run.
+/// Returns the path of the journal of a run that writes `output`.
 pub fn journal_path(output: &Path) -> PathBuf {
     beside(output, ".raddle-journal")
 }
 
-/// The path under which `output` is published: where it leads, if it is a link to a file. A rename would replace the link
-/// and leave the file as it was.
+/// Returns the path under which `output` is published: its target, if it is a symbolic link to a file. A rename would
+/// replace the link and leave the target unchanged.
 pub fn published_path(output: &Path) -> PathBuf {
     match std::fs::symlink_metadata(output) {
         Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(output).unwrap_or_else(|_| output.to_path_buf()),
@@ -132,9 +131,9 @@ pub fn published_path(output: &Path) -> PathBuf {
     }
 }
 
-/// Refuses an output that cannot be written: it is an input, a folder or a special file, or exists and must not be
-/// replaced, or its folder is missing or cannot be written to. Nothing is opened or changed, so that a run may ask before
-/// it reads its inputs.
+/// Refuses an output that cannot be written: it is an input, a folder or a special file, it exists and must not be
+/// replaced, or its folder is missing or not writable. Nothing is opened or changed, so a run may call this before
+/// reading its inputs.
 ///
 /// # Errors
 /// [`MergeError::Output`] with the reason and what to do.
@@ -152,7 +151,7 @@ pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<
     }
     let Ok(metadata) = std::fs::metadata(output) else {
         return match std::fs::symlink_metadata(output) {
-            Ok(_) => refuse("is a link that leads nowhere; remove it or name another output".to_owned()),
+            Ok(_) => refuse("is a broken symbolic link; remove it or name another output".to_owned()),
             Err(_) => Ok(()),
         };
     };

@@ -1,7 +1,7 @@
-//! Ranks that merge together: how they come to one outcome.
+//! Agreement between ranks that merge together on the outcome of each step.
 //!
-//! Not for the engine, which agrees on its own errors. Invariant: where a step failed on one rank, every rank returns an
-//! error, so that none waits for another that has left.
+//! The engine agrees on its own errors. Invariant: if a step failed on one rank, every rank returns an error, so that
+//! none waits for another that has left.
 
 use crate::error::{MergeError, Result};
 use raddle_core::CoreError;
@@ -10,13 +10,13 @@ use raddle_core::engine::Kept;
 use raddle_core::report::{StageReport, StageTable};
 use std::ops::Range;
 
-/// First bytes of what a rank tells of a step.
+/// First byte of a rank's message about a step.
 const WELL: u8 = 0;
 const FAILED: u8 = 1;
 const CANCELLED: u8 = 2;
 
-/// Collective. What a step gave here, where it succeeded on every rank; else this rank's own error, or what the lowest
-/// rank that failed says, or that a rank was cancelled.
+/// Collective. Returns the local result of a step if it succeeded on every rank. Otherwise returns the local error, or
+/// that of the lowest rank that failed, or the cancellation of a rank.
 pub fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
     if ranks.size() == 1 {
         return local;
@@ -37,17 +37,18 @@ pub fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result
     if told.iter().any(|message| message.first() == Some(&CANCELLED)) { Err(MergeError::Cancelled) } else { Ok(value) }
 }
 
-/// What a run that ended so says of another one: nothing.
+/// The run ended without an error on this rank.
 const ENDED_WELL: u64 = 0;
-/// It may do better.
+/// The run failed on this rank, but may succeed next time.
 const WORTH_AGAIN: u64 = 1;
-/// It would do no better.
+/// The run failed on this rank and would fail again.
 const USELESS: u64 = 2;
-/// Another rank knows.
+/// The run failed because of another rank.
 const ECHO: u64 = 3;
 
-/// Collective. What is kept for a run that does better than this one, which ended with `error` here: what the first rank
-/// has `recorded`, where the ranks that met an error by themselves all may do better next time. Every rank must come.
+/// Collective. Returns the work that is kept for a later run after this one ended with `error` on this rank. It is the
+/// work that the first rank has `recorded`, if all ranks with errors of their own may succeed next time. Every rank
+/// must call this.
 pub fn agree_what_is_kept(
     ranks: &dyn Communicator,
     error: Option<&MergeError>,
@@ -72,8 +73,8 @@ pub fn agree_what_is_kept(
     Ok((is_recorded != 0).then_some(Kept { tiles, stored_len_bytes }))
 }
 
-/// Collective. Sends `own` to all ranks and passes the message of each to `take`, whole and in the order of ranks. At most
-/// `step_len_bytes` of all messages are sent at once, however long they are.
+/// Collective. Sends `own` to all ranks and passes the message of each rank to `take`, complete and in rank order. At
+/// most `step_len_bytes` of all messages are sent at once, however long they are.
 pub fn gather_in_steps(
     ranks: &dyn Communicator,
     own: &[u8],
@@ -87,7 +88,7 @@ pub fn gather_in_steps(
     let lens = ranks.all_gather_u64(own.len() as u64)?;
     let before: u64 = lens[..ranks.rank()].iter().sum();
     let total = lens.iter().sum();
-    // Messages lie one behind the other, so that only one at a time is not whole.
+    // The concatenated messages are sent in order, so at most one is incomplete at any time.
     let (mut message, mut start) = (Vec::new(), 0_u64);
     while start < total {
         let end = start.saturating_add(step_len_bytes.max(1)).min(total);
@@ -105,13 +106,13 @@ pub fn gather_in_steps(
     Ok(())
 }
 
-/// Collective. What the stages took on all ranks.
+/// Collective. Returns the stage reports of all ranks.
 pub fn stages_of_all(own: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
     const OPERATION: &str = "gather the report";
     Ok(ranks.all_gather_values(OPERATION, &own.reports(ranks.rank() as u32))?.concat())
 }
 
-/// Which of `count` things this rank does: every `size`-th, so that neighbours are on different ranks.
+/// Returns which of `count` items this rank processes: every `size`-th, so that neighbours are on different ranks.
 pub fn share(ranks: &dyn Communicator, count: usize) -> impl Iterator<Item = usize> + use<> {
     (ranks.rank()..count).step_by(ranks.size())
 }
@@ -125,7 +126,7 @@ pub fn share_by_cost(ranks: &dyn Communicator, costs: impl Iterator<Item = u64>)
         begin
     };
     let begins: Vec<u128> = costs.map(begin).collect();
-    // An item belongs to the rank in whose part of the total cost it begins.
+    // An item belongs to the rank in whose share of the total cost it begins.
     let size = ranks.size() as u128;
     let first_of = |rank: u128| begins.partition_point(|begin| begin * size < rank * total);
     let rank = ranks.rank() as u128;
@@ -145,7 +146,7 @@ mod tests {
             assert_eq!(agree(ranks, "a test", Ok(rank)).unwrap(), rank);
             let of_one = |result: Result<()>| if rank == 1 { result } else { Ok(()) };
             assert!(matches!(agree(ranks, "a test", of_one(Err(MergeError::Cancelled))), Err(MergeError::Cancelled)));
-            // A failure says more than a cancellation.
+            // A failure takes precedence over a cancellation.
             let both = if rank == 2 { Err(MergeError::Cancelled) } else { of_one(Err(failure())) };
             agree(ranks, "a test", both).unwrap_err().to_string()
         });

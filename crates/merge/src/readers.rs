@@ -1,6 +1,6 @@
-//! The readers of one thread: our own, and libhdf5 in child processes where the run may start them.
+//! Readers of one thread: raddle's own, and libhdf5 in child processes if the run may start them.
 //!
-//! Invariant: libhdf5 never sees an input in this process.
+//! Invariant: libhdf5 never opens an input in this process.
 
 use crate::options::MergeOptions;
 use crate::selection::Selection;
@@ -13,21 +13,21 @@ use raddle_hdf5::{Hdf5Error, Result};
 use std::ops::Range;
 use std::path::Path;
 
-/// Least memory for the chunks of a value that is kept once, however many threads share the budget.
+/// Minimum memory for the chunks of a value that is stored once, however many threads share the budget.
 const LEAST_VALUE_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Reads metadata of inputs, and values that only libhdf5 can find.
+/// Reader of the inputs' metadata, and of values that only libhdf5 can find.
 #[derive(Debug)]
 pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
     selection: Selection,
-    /// Memory for the chunks of a value that is kept once.
+    /// Memory for the chunks of a value that is stored once.
     value_limit_bytes: u64,
 }
 
 impl InputReader {
-    /// The readers that `options` allow.
+    /// Creates the readers that `options` allow.
     pub fn new(options: &MergeOptions) -> Self {
         let native = NativeReader { limits: ReadLimits::default() };
         let composed = options.reader.as_ref().map(|command| {
@@ -42,24 +42,24 @@ impl InputReader {
         Self { native, composed, selection: options.selection.clone(), value_limit_bytes }
     }
 
-    /// Memory for the chunks of a value that is kept once: a thread's share of the budget.
+    /// Returns the memory for the chunks of a value that is stored once: a thread's share of the budget.
     pub fn value_limit_bytes(&self) -> u64 {
         self.value_limit_bytes
     }
 
-    /// The metadata of a file, of the objects that take part.
+    /// Reads the metadata of the selected objects of a file.
     pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
         let mut tree = self.read_whole_tree(path)?;
         self.selection.prune(&mut tree, path);
         Ok(tree)
     }
 
-    /// Whether the dataset at `path` is carried once.
+    /// Whether the dataset at `path` is stored once.
     pub fn keeps(&self, path: &[u8]) -> bool {
         self.selection.keeps(path)
     }
 
-    /// The metadata of a file, of all objects.
+    /// Reads the metadata of all objects of a file.
     pub fn read_whole_tree(&self, path: &Path) -> Result<FileTree> {
         match &self.composed {
             Some(reader) => reader.read_tree(path),
@@ -67,7 +67,7 @@ impl InputReader {
         }
     }
 
-    /// The metadata of the file under `view`, of the objects that take part; datasets whose form is known come as
+    /// Reads the metadata of the selected objects in the file of `view`; datasets of known forms are returned as
     /// [`ObjectKind::Formed`](raddle_hdf5::model::ObjectKind::Formed).
     pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
         let mut tree = match &self.composed {
@@ -78,26 +78,26 @@ impl InputReader {
         Ok(tree)
     }
 
-    /// One object through libhdf5.
+    /// Reads one object through libhdf5.
     pub fn read_object(&self, path: &Path, address: u64) -> Result<Object> {
         let mut objects = self.child(path, address)?.read_objects(path, &[address])?;
-        objects.pop().ok_or_else(|| unsupported(path, address, "libhdf5 does not find the object"))
+        objects.pop().ok_or_else(|| unsupported(path, address, "libhdf5 did not find the object"))
     }
 
-    /// Values through libhdf5: stored bytes of fixed types, canonical bytes of file-local ones. `rows` of axis 0, or
-    /// all.
+    /// Reads values through libhdf5: stored bytes of fixed-size types, canonical bytes of file-local ones. Reads `rows`
+    /// of axis 0, or all of them.
     pub fn read_values(&self, path: &Path, object: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         self.child(path, 0)?.read_values(path, ObjectName::Path(object.to_vec()), rows)
     }
 
-    /// The stored chunks of a dataset whose index only libhdf5 knows.
+    /// Lists the stored chunks of a dataset whose index only libhdf5 can read.
     pub fn read_chunks(&self, path: &Path, object: &[u8]) -> Result<Vec<ListedChunk>> {
         self.child(path, 0)?.read_chunks(path, ObjectName::Path(object.to_vec()))
     }
 
     fn child(&self, path: &Path, address: u64) -> Result<&ChildReader> {
         let child = self.composed.as_ref().map(Reader::child);
-        child.ok_or_else(|| unsupported(path, address, "needs libhdf5 in a child process, which this run has not"))
+        child.ok_or_else(|| unsupported(path, address, "needs libhdf5 in a child process, which this run cannot start"))
     }
 }
 

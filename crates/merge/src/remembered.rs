@@ -1,7 +1,8 @@
-//! The options of a merge that decide values, stored in its output for later commands on the same inputs.
+//! The options of a merge that determine values, stored in its output for later commands on the same inputs.
 //!
-//! Attribute `join` of `/_raddle`, in JSON: the convention, the rules in words, and the options. Options of the layout are not
-//! stored, because no value depends on them. Invariant: with the stored options, the same inputs make the same values.
+//! They are stored as JSON in attribute `join` of `/_raddle`: the convention, the rules in words, and the options.
+//! Layout options are not stored, because no value depends on them. Invariant: with the stored options, the same inputs
+//! produce the same values.
 
 use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored::StoredDigests;
@@ -17,7 +18,8 @@ use serde_json::{Map, Value};
 /// Name of the attribute.
 pub const JOIN: &str = "join";
 
-/// Serialises a value as JSON text, for formats without maps of unknown length: records are flattened structs.
+/// Serialises a value as JSON text, for formats that do not support maps of unknown length: records are flattened
+/// structs.
 pub(crate) mod as_text {
     use serde::de::DeserializeOwned;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -35,60 +37,60 @@ pub(crate) mod as_text {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Remembered {
-    /// The convention, if one was recognised or asked for.
+    /// The convention that was recognised or requested, if any.
     pub convention: Option<Choice>,
     /// Paths of objects and their rules in words.
     pub rules: Vec<(String, String)>,
-    /// The options.
+    /// The options that determine values.
     pub options: Decisions,
 }
 
-/// The options that decide values. Fields have the names of options.
+/// The options that determine values. Fields are named after the options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decisions {
-    /// Objects that only some inputs have.
+    /// Handling of objects that only some inputs have.
     pub join: Join,
-    /// Scalars that differ.
+    /// Handling of scalars that differ.
     pub scalars: ScalarPolicy,
-    /// Attributes that differ.
+    /// Handling of attributes that differ.
     pub attributes: AttributePolicy,
-    /// Patterns of the objects that take part; everything where there are none.
+    /// Patterns of the objects to merge; empty: all objects.
     pub include: Vec<String>,
-    /// Patterns of the objects that do not.
+    /// Patterns of the objects to leave out.
     pub exclude: Vec<String>,
-    /// Patterns of datasets that are carried once.
+    /// Patterns of datasets that are stored once.
     pub keep: Vec<String>,
     /// Columns that repeat an attribute of each input.
     pub add_column: Vec<AddedColumn>,
-    /// Datasets of N x 1 elements become datasets of N.
+    /// Whether datasets of N x 1 elements become datasets of N elements.
     pub rank_1: bool,
-    /// What datasets without elements become.
+    /// How datasets without elements are converted, if they are.
     pub empty: Option<EmptyBecome>,
-    /// What conventions and rules leave to the user.
+    /// Settings that conventions and rules leave to the user.
     #[serde(flatten)]
     pub conventions: ConventionOptions,
 }
 
-/// What datasets without elements become, where that is not only another storage.
+/// Conversion of datasets without elements; a different storage alone does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmptyBecome {
-    /// Null datasets.
+    /// They become null datasets.
     Null,
 }
 
-/// What to do with a given option that differs from the stored one.
+/// Handling of an explicit option that differs from the stored one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contradiction {
-    /// Refuse it.
+    /// Refuse the explicit option.
     Refused,
-    /// Follow the given one.
+    /// Follow the explicit option.
     Follows,
 }
 
 impl Decisions {
-    /// Returns the deciding ones of `options`.
+    /// Returns the part of `options` that determines values.
     pub fn of(options: &MergeOptions) -> Self {
         let [include, exclude, keep] = options.selection.patterns().map(<[String]>::to_vec);
         let join = &options.join;
@@ -109,7 +111,7 @@ impl Decisions {
     /// Writes these decisions into options.
     ///
     /// # Errors
-    /// [`MergeError::Pattern`] if a pattern is not a valid one.
+    /// [`MergeError::Pattern`] if a pattern is not valid.
     fn apply(self, options: &mut MergeOptions) -> Result<()> {
         (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
         options.join.add_columns = self.add_column;
@@ -136,10 +138,10 @@ impl Decisions {
     }
 }
 
-/// Returns `options` with stored values for those that were not given.
+/// Returns `options` completed with the stored values of options that were not set.
 ///
 /// # Errors
-/// [`MergeError::Contradiction`] if a given option differs from the stored one and `contradiction` is `Refused`.
+/// [`MergeError::Contradiction`] if an explicit option differs from the stored one and `contradiction` is `Refused`.
 pub fn recall(
     stored: Option<&StoredDigests>,
     options: &MergeOptions,
@@ -166,7 +168,7 @@ pub fn recall(
     Ok(recalled)
 }
 
-/// Returns whether an option only refuses more than the stored one does, so that no value depends on it.
+/// Whether an option only refuses more than the stored one does, so that no value depends on it.
 fn is_check(name: &str, given: &Value, known: &Value) -> bool {
     let is = |value: &Value, word: &str| value.as_str() == Some(word);
     match name {
@@ -203,8 +205,8 @@ fn option(name: &str, value: &Value) -> String {
 }
 
 impl Remembered {
-    /// Returns the record for the output of `plan`; `None` if all options have their defaults. `earlier`: the record of an
-    /// existing output.
+    /// Returns the record for the output of `plan`; `None` if all options have their defaults. `earlier` is the record
+    /// of an existing output.
     pub(crate) fn of_output(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Option<Self> {
         let earlier = earlier.map(|earlier| earlier.remembered.clone().unwrap_or_default());
         let remembered = match earlier.or_else(|| plan.remembered.clone()) {
@@ -222,8 +224,8 @@ impl Remembered {
         (remembered != Self::default()).then_some(remembered)
     }
 
-    /// Returns `given`, completed by this record of an input: the input is merged by the rules that made it, unless `given`
-    /// overrides them.
+    /// Returns `given` completed with this record of an input: the input is merged by the rules that produced it,
+    /// unless `given` overrides them.
     pub(crate) fn guiding(&self, given: &ConventionOptions) -> ConventionOptions {
         let known = self.options.guides();
         let once =
@@ -231,7 +233,7 @@ impl Remembered {
         ConventionOptions {
             convention: given.convention.or(known.convention),
             dim: given.dim.clone().or(known.dim),
-            // The last rule that matches counts.
+            // The last matching rule takes precedence.
             rules: once.chain(known.rules).chain(given.rules.iter().cloned()).collect(),
             ..given.clone()
         }
@@ -242,7 +244,8 @@ impl Remembered {
         Self { options: other.options.clone().after(&self.options), ..self }
     }
 
-    /// Returns the part that also holds for a merge of this input with others: convention, dimension, rules and `--keep`.
+    /// Returns the part that also holds for a merge of this input with others: convention, dimension, rules and
+    /// `--keep`.
     pub(crate) fn of_parts(self) -> Self {
         let options =
             Decisions { keep: self.options.keep.clone(), conventions: self.options.guides(), ..Decisions::default() };
@@ -254,7 +257,7 @@ impl Remembered {
         let rules = plan.rules.iter().filter(|(_, rule)| !rule.is_plain());
         let mut options = Decisions::of(&plan.options);
         if options.attributes == AttributePolicy::Error {
-            // Nothing was decided.
+            // This policy decides nothing.
             options.attributes = AttributePolicy::First;
         }
         Self {
@@ -272,8 +275,8 @@ impl Decisions {
         ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
     }
 
-    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced by the
-    /// earlier values.
+    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced
+    /// by the earlier values.
     fn after(self, earlier: &Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, known) in earlier.fields() {
@@ -364,7 +367,7 @@ mod tests {
         assert_eq!(refused(&options), ("--rule '/first: starts of rows'".to_owned(), "--rule '/x: once'".to_owned()));
     }
 
-    /// A later version may have options that this one does not know, an earlier one lacks some.
+    /// A newer version may have options that this one does not know; an older one lacks some.
     #[test]
     fn records_of_other_versions_are_read() {
         let text = r#"{"convention":"cf","options":{"scalars":"stack","dim":"time","new":1}}"#;

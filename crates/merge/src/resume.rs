@@ -1,9 +1,9 @@
-//! What an interrupted run left: whether this run may go on from it, and the record of this run for the next.
+//! Resumption of interrupted runs: decides whether a run may continue an earlier one, and records it for the next one.
 //!
-//! Nothing is believed: the journal must belong to the same inputs, options, plan and version, and every batch that it
-//! tells of is read back from the device and compared with its checksum. What does not agree is made again. Of several
-//! ranks the first keeps the journal, of what all have placed; reading back is shared.
-//! Invariant: a kept tile is byte for byte what this run would place at the same address.
+//! Nothing is trusted: the journal must belong to the same inputs, options, plan and version, and every recorded batch
+//! is read back from the device and compared with its checksum. Batches that do not match are written again. With
+//! several ranks, the first one keeps the journal for the tiles of all ranks; reading back is shared. Invariant: a kept
+//! tile is byte for byte what this run would place at the same address.
 
 use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
@@ -25,17 +25,17 @@ use std::io::{BufReader, ErrorKind, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes of an input that each of its three samples (begin, middle, end) has: what a program that rewrites a file and
-/// puts its time stamps back is most likely to touch.
+/// Length in bytes of each of the three samples of an input (start, middle, end), where a program that rewrites a file
+/// and restores its time stamps is most likely to change it.
 const SAMPLE_LEN_BYTES: u64 = 4096;
 
-/// The journal of a run, and what the run goes on from.
+/// The journal of a run, and the kept tiles from which the run resumes.
 pub struct RunJournal<'a> {
     index: TileIndex,
     kept: Kept,
-    /// The kept records, where there are any left.
+    /// The kept records that have not been read yet, if there are any.
     earlier: Option<Journal<BufReader<File>>>,
-    /// Where records go, until that fails.
+    /// File to which records are appended; `None` after a failure.
     out: Option<File>,
     recorded_tiles: u64,
     recorded_len_bytes: u64,
@@ -43,21 +43,21 @@ pub struct RunJournal<'a> {
     watch: Watch<'a>,
 }
 
-/// Where a run keeps what it places and what it records.
+/// Where a run stores tiles and records.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// File of the tiles.
+    /// File with the tiles.
     pub data: &'a Path,
-    /// Journal beside it.
+    /// Journal next to that file.
     pub journal: &'a Path,
     /// The first tile in the file.
     pub first_tile: u64,
-    /// Its address.
+    /// Address of the first tile.
     pub start_address: u64,
 }
 
 impl Record<'_> {
-    /// The journal; `None` if there is none that can be read.
+    /// Opens the journal; `None` if there is no readable one.
     pub fn open_journal(&self) -> Result<Option<Journal<BufReader<File>>>> {
         match File::open(self.journal) {
             Ok(journal) => self.read_journal(journal).map_err(|source| self.unread(source)),
@@ -70,7 +70,7 @@ impl Record<'_> {
         Journal::open(BufReader::new(journal), self.first_tile, self.start_address)
     }
 
-    /// The error of a journal that cannot be read.
+    /// Returns the error for a journal that cannot be read.
     pub fn unread(&self, source: std::io::Error) -> MergeError {
         failed(self.journal, "read")(source)
     }
@@ -81,15 +81,15 @@ fn failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -
     move |source| MergeError::Write { path, operation, source }
 }
 
-/// The file of the tiles and the journal of a run that begins or goes on.
+/// The tile file and the journal of a run that starts or resumes.
 pub struct Begun<'a> {
-    /// The file, open for reading and writing; behind the kept tiles it is empty.
+    /// The tile file, open for reading and writing, truncated after the kept tiles.
     pub data: File,
     /// The journal.
     pub journal: RunJournal<'a>,
 }
 
-/// Collective. Digest of samples of each input, on every rank; each input is read by its `keeper`.
+/// Collective. Returns the digests of samples of each input, on every rank; each input is read by its `keeper`.
 pub fn samples(
     plan: &MergePlan,
     pool: &InputPool,
@@ -109,37 +109,37 @@ pub fn samples(
     Ok(inputs.map(of).collect::<Result<_, _>>()?)
 }
 
-/// How a run begins.
+/// State from which a run begins.
 #[derive(Clone, Copy)]
 pub struct Beginning<'a> {
-    /// Its plan.
+    /// Plan of the run.
     pub plan: &'a MergePlan,
-    /// Gets what the kept tiles add to digests.
+    /// Work that receives the digest contributions of the kept tiles.
     pub work: &'a MergeWork<'a>,
-    /// Where tiles and records go.
+    /// Where tiles and records are stored.
     pub record: Record<'a>,
-    /// Whether to go on from what is there.
+    /// Whether to resume from existing tiles.
     pub resume: bool,
-    /// What was there before, where that is no interrupted run.
+    /// Origin of existing tiles.
     pub source: Source,
-    /// Who watches.
+    /// Observer of the run, and its cancellation.
     pub watch: Watch<'a>,
 }
 
-/// Where tiles come from that are there before a run begins.
+/// Origin of tiles that exist before a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// An interrupted run.
     Interrupted,
-    /// Parts that were joined.
+    /// Joined parts.
     Parts,
 }
 
-/// Collective. Goes on from what an earlier run of the same plan left, or begins anew; the first rank gets file and
-/// journal. Nothing is recorded without a `binding`.
+/// Collective. Resumes an earlier run of the same plan or starts over; the first rank gets file and journal. Without a
+/// `binding` nothing is recorded.
 ///
 /// # Errors
-/// If the file cannot be made, what was recorded cannot be read, or the run is cancelled.
+/// If the file cannot be created, existing records cannot be read, or the run is cancelled.
 pub fn begin<'a>(
     beginning: &Beginning<'a>,
     binding: Option<&Binding>,
@@ -158,12 +158,12 @@ pub fn begin<'a>(
     agree(ranks, "make the temporary file", begun)
 }
 
-/// What an earlier run left, to this run's eyes.
+/// Data of an earlier run, as seen by this run.
 enum Found {
     Nothing,
-    /// Why nothing can be made of it.
+    /// It cannot be used, for this reason.
     Useless(String),
-    /// It belongs to this run: tiles and journal, open for reading and writing.
+    /// It belongs to this run; tiles and journal are open for reading and writing.
     Ours {
         data: File,
         journal: File,
@@ -182,20 +182,20 @@ fn look(record: Record<'_>, binding: &Binding) -> Found {
     }
 }
 
-/// Collective. How many batches, from the first on, the device gives back as they were placed. Each is read by one rank.
+/// Collective. Returns the number of intact batches, counted from the first. Each batch is read back by one rank.
 fn whole_batches(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicator, watch: Watch<'_>) -> Result<u64> {
-    let own = agree(ranks, "read back what is kept", whole_of_share(record, index, ranks, watch))?;
+    let own = agree(ranks, "read back the kept data", whole_of_share(record, index, ranks, watch))?;
     Ok(ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(0))
 }
 
-/// Number of the first batch of this rank's share that is not as it was placed, or of all batches.
+/// Returns the number of the first damaged batch of this rank's share, or the number of all batches.
 fn whole_of_share(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicator, watch: Watch<'_>) -> Result<u64> {
     let data = File::open(record.data).map_err(failed(record.data, "open"))?;
-    // After a failed sync Linux takes the lost pages for clean: only what the device gives back counts.
+    // After a failed sync, Linux treats the lost pages as clean: only data read from the device counts.
     if data.sync_data().is_err() {
         return Ok(0);
     }
-    // A file system that cannot forget has no device.
+    // A file system that cannot drop cached pages has no device.
     let _ = rustix::fs::fadvise(&data, 0, None, rustix::fs::Advice::DontNeed);
     let Ok(Some(mut journal)) = record.open_journal() else { return Ok(0) };
     let mut number = 0;
@@ -223,11 +223,11 @@ impl<'a> Beginning<'a> {
             Found::Useless(why) => Some(why),
             Found::Ours { data, journal } => match self.go_on(data, journal, whole, &index)? {
                 Some(begun) => return Ok(begun),
-                None => Some("none of its tiles is whole".to_owned()),
+                None => Some("none of its tiles is intact".to_owned()),
             },
         };
         if let Some(why) = useless {
-            let text = format!("{} cannot be gone on from: {why}; starting over", record.data.display());
+            let text = format!("{}: cannot resume: {why}; starting over", record.data.display());
             watch.observer.event(&Event::Message { severity: Severity::Warning, text });
         }
         remove_recorded(record.data, record.journal)?;
@@ -239,7 +239,7 @@ impl<'a> Beginning<'a> {
         Ok(Begun { data, journal })
     }
 
-    /// Keeps the first `whole` batches and cuts off what lies behind them; `None` if that is everything.
+    /// Keeps the first `whole` batches and truncates everything after them; `None` if nothing would remain.
     fn go_on(&self, data: File, out: File, whole: u64, index: &TileIndex) -> Result<Option<Begun<'a>>> {
         let (record, watch) = (self.record, self.watch);
         let reread = |mut journal: &File| {
@@ -260,7 +260,7 @@ impl<'a> Beginning<'a> {
         }
         let Kept { tiles, stored_len_bytes } = kept;
         let cut =
-            |file: &File, path, len_bytes| file.set_len(len_bytes).map_err(failed(path, "cut off what is not kept"));
+            |file: &File, path, len_bytes| file.set_len(len_bytes).map_err(failed(path, "truncate to the kept data"));
         cut(&data, record.data, record.start_address + stored_len_bytes)?;
         cut(&out, record.journal, journal_len_bytes)?;
         let earlier = reread(&out)?;
@@ -276,7 +276,7 @@ impl<'a> Beginning<'a> {
     }
 }
 
-/// Whether the device gives back what the batch placed.
+/// Whether the device returns the bytes that the batch placed.
 fn is_placed(data: &File, batch: &PlacedBatch) -> bool {
     let &PlacedBatch { address, stored_len_bytes, checksum, .. } = batch;
     Written { address, len_bytes: stored_len_bytes, checksum }.is_in(data).unwrap_or(false)
@@ -287,14 +287,14 @@ pub fn open_new(path: &Path) -> Result<File> {
     opened.map_err(failed(path, "create"))
 }
 
-/// Everything that the bytes of the output depend on.
+/// Returns a binding to everything that the bytes of the output depend on.
 pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
     let mut binding = Binding::default();
-    // Two builds of one version may differ while raddle is being worked on: their length tells nearly all apart.
+    // During development, builds of one version may differ: their length distinguishes nearly all of them.
     let executable = std::env::current_exe().and_then(std::fs::metadata);
     let build_len_bytes = executable.map_or(0, |metadata| metadata.len());
     binding.bind("the version of raddle", of_text(&format!("{} {build_len_bytes}", env!("CARGO_PKG_VERSION"))));
-    // What may change from run to run without changing a byte.
+    // Options that may differ between runs without changing a byte.
     let options = MergeOptions {
         output: "".into(),
         force: false,
@@ -327,7 +327,7 @@ fn of_text(text: &str) -> u64 {
     Digest::of(text.as_bytes()).crc64_nvme()
 }
 
-/// Digest of a few bytes at the begin, in the middle and at the end of an input.
+/// Returns the digest of a few bytes at the start, in the middle and at the end of an input.
 pub fn sample(file: &InputFile) -> raddle_hdf5::Result<Digest> {
     let len_bytes = file.len_bytes().min(SAMPLE_LEN_BYTES);
     let last = file.len_bytes() - len_bytes;
@@ -346,7 +346,7 @@ impl<'a> RunJournal<'a> {
         Self { index, kept, earlier, out, recorded_tiles: 0, recorded_len_bytes: 0, path, watch }
     }
 
-    /// Makes the file and writes what the run depends on.
+    /// Creates the file and writes what the run depends on.
     fn begin(&mut self, binding: &Binding) {
         let made = OpenOptions::new().append(true).create_new(true).open(self.path).and_then(|mut out| {
             journal::begin(&mut out, binding)?;
@@ -358,15 +358,15 @@ impl<'a> RunJournal<'a> {
         }
     }
 
-    /// What a run that comes after this one can go on from.
+    /// Returns the work from which a later run can resume.
     pub fn recorded(&self) -> Kept {
         Kept { tiles: self.recorded_tiles, stored_len_bytes: self.recorded_len_bytes }
     }
 
-    /// Nothing more is recorded: a record behind one that is there in part would never be read.
+    /// Stops recording: a record after an incomplete one would never be read.
     fn give_up(&mut self, error: &std::io::Error) {
         self.out = None;
-        let text = format!("{}: {error}; an interrupted run would not go on from here", self.path.display());
+        let text = format!("{}: {error}; an interrupted run could not be resumed from here", self.path.display());
         self.watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
 }

@@ -1,29 +1,29 @@
-//! Where the rows of an input's dataset go in the output, for region references that lead to them.
+//! Positions of the rows of an input's dataset in the output, for region references to these rows.
 //!
-//! Invariant: a path is followed through hard links to the dataset that has rows, and through no cycle of them.
+//! Invariant: a path is resolved through hard links to the dataset with the rows, and cycles of hard links end.
 
 use crate::plan::MergePlan;
 use crate::schema::Role;
 use raddle_hdf5::logical::RowShift;
 use std::collections::HashMap;
 
-/// Where rows of the inputs' datasets go in the output, by path.
+/// Row positions in the output of the inputs' datasets, by path.
 pub(crate) struct RowShifts<'p> {
     plan: &'p MergePlan,
     entries: HashMap<&'p [u8], &'p Role>,
 }
 
-/// Hard links followed from one path to the next before it counts as a cycle.
+/// Maximum number of hard links followed before a chain counts as a cycle.
 const LONGEST_ALIAS_CHAIN: usize = 64;
 
 impl<'p> RowShifts<'p> {
-    /// For the datasets of `plan`.
+    /// Prepares lookups for the datasets of `plan`.
     pub(crate) fn new(plan: &'p MergePlan) -> Self {
         let entries = plan.schema.entries.iter().map(|entry| (entry.path.as_slice(), &entry.role)).collect();
         Self { plan, entries }
     }
 
-    /// Where the rows of `input`'s dataset at `path` go; `None` where nothing is concatenated.
+    /// Returns the position of the rows of `input`'s dataset at `path`; `None` if the dataset is not concatenated.
     pub(crate) fn of(&self, path: &[u8], input: u32) -> Option<RowShift> {
         let mut path = path.to_vec();
         for _ in 0..LONGEST_ALIAS_CHAIN {
@@ -40,7 +40,7 @@ impl<'p> RowShifts<'p> {
         None
     }
 
-    /// The path with its shortest part that is a further hard link replaced by the first path of the object.
+    /// Replaces the shortest prefix of the path that is an additional hard link by the first path of its object.
     fn without_alias(&self, path: &[u8]) -> Option<Vec<u8>> {
         let ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
         ends.filter_map(|end| match self.entries.get(&path[..end]) {

@@ -1,8 +1,8 @@
-//! The two lists by which HDF5 attaches dimension scales: each dataset lists the scales of its axes (`DIMENSION_LIST`), each
-//! scale the places where it is attached (`REFERENCE_LIST`).
+//! The two lists by which HDF5 attaches dimension scales: each dataset lists the scales of its axes (`DIMENSION_LIST`),
+//! each scale the places where it is attached (`REFERENCE_LIST`).
 //!
-//! Reads and makes these attributes, in canonical bytes. Not for what a merge does with scales.
-//! Invariant: a list that is made here reads as what it was made of.
+//! These attributes are read and created here in canonical bytes. How a merge uses scales is decided elsewhere.
+//! Invariant: a list that is created here reads back as its source.
 
 use crate::rules::NumberType;
 use crate::rules::attribute::{named, new};
@@ -11,23 +11,23 @@ use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Member, ReferenceKind, TypeClass};
 use std::sync::Arc;
 
-/// The attribute of a dataset.
+/// Name of a dataset's attribute that lists the scales of each axis.
 pub(crate) const DIMENSION_LIST: &str = "DIMENSION_LIST";
-/// The attribute of a dataset with a text per axis.
+/// Name of a dataset's attribute with a label per axis.
 pub(crate) const DIMENSION_LABELS: &str = "DIMENSION_LABELS";
-/// The attribute of a scale.
+/// Name of a scale's attribute that lists where it is attached.
 pub(crate) const REFERENCE_LIST: &str = "REFERENCE_LIST";
 
-/// Length of a length in canonical bytes.
+/// Size of a length field in canonical bytes.
 const LENGTH_LEN_BYTES: usize = 8;
-/// Length of the number of an axis in a place.
+/// Size of an axis number in a place.
 const AXIS_LEN_BYTES: usize = 4;
 
 /// Returns the paths of the scales of each axis.
 pub(crate) fn scales(attributes: &[AttributeValue]) -> Vec<Vec<Vec<u8>>> {
     let Some(list) = named(attributes, DIMENSION_LIST) else { return Vec::new() };
     let TypeClass::Sequence { base, .. } = &*list.datatype.class else { return Vec::new() };
-    // Of each axis the number of its scales and then these, each with length and path.
+    // For each axis: the number of its scales, then the scales, each as length and path.
     let of_axis = |of_axis: Option<&[u8]>| -> Vec<Vec<u8>> {
         let scales = of_axis.and_then(|of_axis| of_axis.get(LENGTH_LEN_BYTES..)).unwrap_or_default();
         let paths = CanonicalElements::new(base, scales).map(|scale| scale?.get(LENGTH_LEN_BYTES..));
@@ -45,7 +45,8 @@ pub(crate) fn places(list: &AttributeValue) -> Option<Vec<(Vec<u8>, u32)>> {
     CanonicalElements::new(&list.datatype.class, &list.value).map(place).collect()
 }
 
-/// Makes the list of a dataset of `rank` axes: `first` is the scale of the first axis, the others are those of `known`.
+/// Creates the list of a dataset of `rank` axes: `first` is the scale of the first axis, the others are taken from
+/// `known`.
 pub(crate) fn with_first_scale(known: Option<&AttributeValue>, first: &[u8], rank: usize) -> AttributeValue {
     let mut value = 1_u64.to_le_bytes().to_vec();
     push_reference(first, &mut value);
@@ -57,7 +58,7 @@ pub(crate) fn with_first_scale(known: Option<&AttributeValue>, first: &[u8], ran
     new(DIMENSION_LIST, TypeClass::Sequence { base, len_bytes: 16 }, &[rank as u64], value)
 }
 
-/// Makes the list of a scale that is attached at `places`.
+/// Creates the list of a scale that is attached at `places`.
 pub(crate) fn reference_list(places: &[(Vec<u8>, u32)]) -> AttributeValue {
     let axis = NumberType::Integer { len_bytes: AXIS_LEN_BYTES as u8, signed: false, is_big_endian: false }.class();
     let dataset = Arc::new(TypeClass::Reference(ReferenceKind::Object));

@@ -1,9 +1,10 @@
-//! Which datasets of a file are kept once because they describe axes along which nothing is concatenated.
+//! Search for datasets of a file that are stored once because they describe axes along which nothing is concatenated.
 //!
-//! Dimension scales keep a list of where they are attached (datasets and axes), and datasets one of their scales. A scale of
-//! trailing axes is kept: concatenated it would be longer than the axes that it describes. So is what lies along such a scale, as
-//! bounds and areas of cells do, if the file has an axis along which it grows. Not for values: those must then be equal.
-//! Invariant: a scale that can grow and is attached to a first axis is concatenated, as is everything along it.
+//! A dimension scale lists where it is attached (datasets and axes), and a dataset lists its scales. A scale of
+//! trailing axes is stored once: concatenated, it would be longer than the axes it describes. The same holds for
+//! datasets along such a scale, such as bounds and areas of cells, if the file also has an axis that grows. Values are
+//! not compared here; they must be equal in all inputs. Invariant: a scale that can grow and is attached to a first
+//! axis is concatenated, as is everything along it.
 
 use crate::paths::Paths;
 use crate::rules::attribute::{named, replaced, without};
@@ -14,13 +15,13 @@ use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Numbers of the entries of one file that are kept once, ascending.
+/// Returns the numbers of the entries of one file that are stored once, ascending.
 pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
     let found: Vec<(usize, Scale)> =
         entries.iter().enumerate().filter_map(|(at, entry)| Scale::of(entry).map(|scale| (at, scale))).collect();
     let is_static = |scale: &Scale| scale.has_trailing && !(scale.has_first && scale.can_grow);
     let grows = found.iter().any(|(_, scale)| scale.has_first && !is_static(scale));
-    // Without an axis that grows, what is attached to any first axis is that.
+    // Without any growing axis, scales attached to a first axis are the ones that grow.
     let kept = |scale: &Scale| is_static(scale) && (grows || !scale.has_first);
     let of_scales: Vec<usize> = found.iter().filter(|(_, scale)| kept(scale)).map(|&(at, _)| at).collect();
     let names: HashSet<&[u8]> = of_scales.iter().map(|&at| paths.get(at)).collect();
@@ -40,7 +41,7 @@ pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
     all
 }
 
-/// Takes datasets that the schema lacks out of the lists of where dimension scales are attached.
+/// Removes datasets missing from the schema from the lists of where dimension scales are attached.
 pub(crate) fn drop_missing(schema: &mut Schema) {
     let paths: HashSet<Vec<u8>> = schema.entries.iter().map(|entry| entry.path.clone()).collect();
     for entry in &mut schema.entries {
@@ -50,7 +51,8 @@ pub(crate) fn drop_missing(schema: &mut Schema) {
     }
 }
 
-/// The attributes of a dimension scale without the places of datasets that `exists` denies; `None` if it denies none.
+/// Returns the attributes of a dimension scale without places in datasets for which `exists` is false; `None` if there
+/// are none.
 fn without_missing(attributes: &[AttributeValue], exists: impl Fn(&[u8]) -> bool) -> Option<Arc<[AttributeValue]>> {
     let all = places(named(attributes, REFERENCE_LIST)?)?;
     let kept: Vec<(Vec<u8>, u32)> = all.iter().filter(|(path, _)| exists(path)).cloned().collect();
@@ -61,13 +63,13 @@ fn without_missing(attributes: &[AttributeValue], exists: impl Fn(&[u8]) -> bool
     }
 }
 
-/// Where a dimension scale is attached.
+/// Axes to which a dimension scale is attached.
 struct Scale {
-    /// To a first axis.
+    /// Whether it is attached to a first axis.
     has_first: bool,
-    /// To another axis.
+    /// Whether it is attached to another axis.
     has_trailing: bool,
-    /// Its own length has no limit, or another than it has.
+    /// Whether its length is unlimited.
     can_grow: bool,
 }
 

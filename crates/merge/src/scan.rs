@@ -1,8 +1,8 @@
-//! Reading the inputs' metadata, each file once, many at a time, and reducing it to what a merge needs.
+//! Scan of the inputs: reads their metadata, each file once and many in parallel, and reduces it to what a merge needs.
 //!
-//! A file's tree lives only while it is reduced to [`ScannedEntry`] values. Chunk indexes are walked to prove that every
-//! chunk lies in the file and none overlaps, and forgotten.
-//! Invariant: results are in input order, whatever the number of threads.
+//! The tree of a file exists only until it is reduced to [`ScannedEntry`] values. Chunk indexes are walked to check
+//! that every chunk lies inside the file and that none overlap, and are not kept. Invariant: results are in input
+//! order, regardless of the number of threads.
 
 mod scanner;
 mod visits;
@@ -44,44 +44,45 @@ use visits::{paths_limit_bytes, walk};
 pub struct ScannedEntry {
     /// Whether the last component is marked UTF-8.
     pub utf8: bool,
-    /// What is there.
+    /// Kind of object or link.
     pub role: ScannedRole,
     /// Attributes in canonical bytes.
     pub attributes: Arc<[AttributeValue]>,
-    /// Whether the object keeps the creation order of attributes.
+    /// Whether the object tracks the creation order of attributes.
     pub attribute_order: CreationOrder,
     /// Comment of the object.
     pub comment: Option<Vec<u8>>,
-    /// Attributes with references to no object of the file, and how many: they became null references.
+    /// Names of attributes with references to objects missing from the file, which became null references, and their
+    /// number.
     pub dangling: Vec<(Vec<u8>, u64)>,
 }
 
-/// What an input has at a path.
+/// Kind of object or link at a path of an input.
 #[derive(Debug, Clone)]
 pub enum ScannedRole {
-    /// A dataset that will be concatenated.
+    /// A dataset to be concatenated.
     Column {
-        /// What inputs may share.
+        /// Description that inputs may share.
         template: Arc<Dataset>,
-        /// What is the input's own.
+        /// Location and size of this input's part.
         fact: ColumnFact,
         /// Path of the committed datatype, if it has one.
         committed: Option<Vec<u8>>,
-        /// Digest of all values, if the dataset is kept once instead of concatenated: see [`kept_once`].
+        /// Digest of all values, if the dataset is stored once instead of being concatenated: see [`kept_once`].
         kept: Option<u64>,
-        /// All values, where a rule keeps them.
+        /// All values, if a rule keeps them.
         values: Option<Arc<[u8]>>,
     },
-    /// Anything else.
+    /// Any other object or link.
     Other(Role),
 }
 
-/// One input, scanned.
+/// A scanned input.
 #[derive(Debug, Clone)]
 pub struct ScannedInput {
     /// Absolute paths of objects and links, parents before children.
     pub paths: Paths,
-    /// What is at each path.
+    /// Entry at each path.
     pub entries: Vec<ScannedEntry>,
     /// Facts about the whole file.
     pub file: ScannedFile,
@@ -90,29 +91,29 @@ pub struct ScannedInput {
 /// Facts about a scanned file as a whole.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScannedFile {
-    /// Identity at the time of the scan.
+    /// Identity of the file at the time of the scan.
     pub identity: FileIdentity,
     /// Sizes that readers of the file need.
     pub encoding: Encoding,
-    /// Bytes before the superblock, which are not merged.
+    /// Number of bytes before the superblock, which are not merged.
     pub userblock_len_bytes: u64,
-    /// Chunks of all datasets.
+    /// Number of chunks of all datasets.
     pub chunk_count: u64,
-    /// Wall time of opening it.
+    /// Wall time of opening the file.
     pub open_s: f64,
-    /// What the file was recognised as.
+    /// Convention that the file was recognised as.
     pub recognised: Recognised,
-    /// Records of the merge that made it, if one did.
+    /// Records of the merge that wrote the file, if it has any.
     #[serde(with = "remembered::as_text")]
     pub records: Records,
 }
 
-/// Most memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over all
-/// of its 20 MB, and they are read twice: objects, then chunk indexes, each level in the order of the file.
+/// Maximum memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over
+/// all of its 20 MB, and it is read twice: first objects, then chunk indexes, each in file order.
 const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Collective. Scans `inputs`, each on one of the `ranks`, and hands all results to `take`, in input order. Inputs that
-/// cannot be read are collected: all of them are in the error, or in the returned list with `skip_bad`.
+/// Collective. Scans `inputs`, each on one of the `ranks`, and passes all results to `take`, in input order. Inputs
+/// that cannot be read are collected: all of them are in the error, or in the returned list with `skip_bad`.
 pub fn scan(
     inputs: &[PathBuf],
     options: &MergeOptions,
@@ -153,7 +154,7 @@ pub fn scan(
             ahead.put(place, scanned);
         }
     };
-    // Joined on this thread while the others scan on.
+    // Results are joined on this thread while the others continue to scan.
     ahead.run(options.jobs, work, || {
         if !is_alone {
             return scan_exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
@@ -177,11 +178,11 @@ pub fn scan(
     Err(MergeError::BadInputs { bad })
 }
 
-/// Scans inputs, one after the other, on one thread.
+/// Scanner of inputs, one after another, on one thread.
 struct InputScanner<'a> {
     reader: InputReader,
     options: &'a MergeOptions,
-    /// There is no other input.
+    /// Whether this is the only input.
     is_alone: bool,
     forms: &'a Forms,
     buffers: ViewBuffers,
@@ -246,9 +247,8 @@ impl InputScanner<'_> {
         }
         let mut recognised = conventions::recognise(&view, &options, is_alone);
         if let Err((attribute, reason)) = &records {
-            let reason = format!(
-                "the record of the merge cannot be read: {reason}; a merge with --convention none does without it"
-            );
+            let reason =
+                format!("the record of the merge cannot be read: {reason}; --convention none merges without it");
             recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
         }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));

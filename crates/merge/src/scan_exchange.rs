@@ -1,9 +1,9 @@
-//! Exchanges scanned inputs between ranks, so that every file is read by one of them and known to all.
+//! Exchange of scanned inputs between ranks, so that each file is read by one rank and known to all.
 //!
-//! Objects of one kind are alike but for their rows and addresses. A rank sends what an object is like, its shape, once, and
-//! from then on only the shape's number; it sends the paths of an input only where they differ from those of its last input.
-//! Inputs are sent in windows, which keeps messages small. Invariant: all ranks receive the same inputs in the same order,
-//! this rank's own among them.
+//! Objects of one kind differ only in their rows and addresses. A rank sends the common part, called a shape, once, and
+//! afterwards only the number of the shape; it sends the paths of an input only if they differ from those of the
+//! previous input. Inputs are sent in windows, which keeps messages small. Invariant: all ranks receive the same inputs
+//! in the same order, including the inputs that they scanned themselves.
 
 use crate::ahead::Ahead;
 use crate::error::{BadInput, MergeError, Result};
@@ -25,16 +25,16 @@ use std::sync::Arc;
 
 const OPERATION: &str = "scan the inputs";
 
-/// Inputs of a window.
+/// Number of inputs per window.
 const WINDOW_INPUTS: usize = 64;
 
-/// Most shapes that get numbers; usual inputs have hundreds.
+/// Maximum number of numbered shapes; typical inputs have hundreds.
 const MOST_SHAPES: usize = 1 << 16;
 
-/// A longer shape, such as that of a large constant, gets no number.
+/// Size above which a shape, such as that of a large constant, gets no number.
 const LONGEST_SHAPE_LEN_BYTES: usize = 16 << 10;
 
-/// What an object is like. Objects of many inputs have one shape.
+/// Description of an object without its rows and address, common to the objects of many inputs.
 #[derive(Debug, Serialize, Deserialize)]
 struct Shape {
     utf8: bool,
@@ -54,24 +54,24 @@ enum ShapeRole {
 /// A shape in a message.
 #[derive(Debug, Serialize, Deserialize)]
 enum SentShape {
-    /// The shape of this number among those that the rank has sent.
+    /// Number of a shape that the rank has sent before.
     Known(u32),
-    /// A shape that gets the rank's next number.
+    /// A new shape, which gets the next number of the sending rank.
     New(Vec<u8>),
-    /// A shape that gets none.
+    /// A shape without a number.
     Once(Vec<u8>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct SentEntry {
     shape: SentShape,
-    /// Of a column: rows, address + 1 (so that none is 0), stored bytes.
+    /// For a column: rows, address + 1 (so that no storage is 0), stored bytes.
     place: Option<(u64, u64, u64)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct SentInput {
-    /// `None`: those of the input that the rank sent before.
+    /// Paths of the input; `None` if they equal those of the rank's previous input.
     paths: Option<Paths>,
     entries: Vec<SentEntry>,
     file: ScannedFile,
@@ -87,7 +87,7 @@ enum Outcome {
     Failed(String),
 }
 
-/// Encodes the inputs of this rank.
+/// Encoder of the inputs scanned by this rank.
 #[derive(Default)]
 struct Sender {
     shapes: HashMap<Vec<u8>, u32>,
@@ -97,7 +97,7 @@ struct Sender {
 impl Sender {
     fn encode(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Sent {
         let ScannedInput { paths, entries, file } = scanned?;
-        // By the addresses of what entries share, which stay theirs as long as `entries` lives.
+        // Keys are addresses of shared data, which stay valid as long as `entries` lives.
         let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
         let sent = entries.iter().map(|entry| {
             let (place, address) = match &entry.role {
@@ -125,7 +125,7 @@ impl Sender {
         Ok(SentInput { paths, entries, file })
     }
 
-    /// The shape of an entry, and its number if it has one.
+    /// Returns the shape of an entry, and its number if it has one.
     fn shape(&mut self, entry: &ScannedEntry) -> (SentShape, Option<u32>) {
         let role = match &entry.role {
             ScannedRole::Column { template, committed, kept, values, .. } => ShapeRole::Column {
@@ -157,7 +157,7 @@ impl Sender {
     }
 }
 
-/// Whether an entry is like all others with its template, attributes and mark of UTF-8.
+/// Whether the shape of an entry is determined by its template, attributes and UTF-8 mark.
 fn is_plain(entry: &ScannedEntry) -> bool {
     entry.comment.is_none() && entry.dangling.is_empty() && entry.attribute_order == CreationOrder::default()
 }
@@ -166,19 +166,19 @@ fn place(fact: &ColumnFact) -> Option<(u64, u64, u64)> {
     Some((fact.rows, fact.address.wrapping_add(1), fact.stored_len_bytes))
 }
 
-/// Values of this module always encode: they have no maps or sequences of unknown length.
+/// Serializes a value of this module. This never fails, because they have no maps or sequences of unknown length.
 fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap_or_default()
 }
 
-/// Decodes the inputs of all ranks.
+/// Decoder of the inputs of all ranks.
 struct Receiver {
-    /// By their bytes, so that inputs of all ranks share them.
+    /// Shapes by their encoded bytes, shared by the inputs of all ranks.
     shapes: HashMap<Vec<u8>, Arc<Shape>>,
     ranks: Vec<Received>,
 }
 
-/// What one rank has sent so far.
+/// Data received from one rank so far.
 #[derive(Default)]
 struct Received {
     shapes: Vec<Arc<Shape>>,
@@ -220,7 +220,7 @@ impl Receiver {
 }
 
 impl Shape {
-    /// The entry of this shape at a place.
+    /// Returns the entry with this shape and place.
     fn entry(&self, place: Option<(u64, u64, u64)>) -> Option<ScannedEntry> {
         let role = match (&self.role, place) {
             (ShapeRole::Column { template, committed, kept, values }, Some((rows, address, stored_len_bytes))) => {
@@ -242,13 +242,13 @@ impl Shape {
     }
 }
 
-/// Consecutive inputs that are sent together.
+/// Returns the ranges of inputs that are sent together.
 fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(WINDOW_INPUTS).map(move |first| first..(first + WINDOW_INPUTS).min(count))
 }
 
-/// Collective. Hands all inputs to `take`, in order: those that this rank scans, the `ahead` of its share, and those of
-/// the others. Inputs that cannot be read are added to `bad`. After an error `ahead` is to be stopped.
+/// Collective. Passes all inputs to `take`, in order: those scanned by this rank, which come from `ahead`, and those of
+/// the other ranks. Adds inputs that cannot be read to `bad`. After an error the caller must stop `ahead`.
 pub(crate) fn take_all(
     ahead: &Ahead<raddle_hdf5::Result<ScannedInput>>,
     inputs: &[PathBuf],
@@ -301,7 +301,7 @@ pub(crate) fn take_all(
     Ok(())
 }
 
-/// What follows the outcomes, where these are good; else the error that all ranks leave with.
+/// Returns the remainders of the messages after the outcomes if all ranks succeeded, otherwise the error for all ranks.
 fn all_well(messages: &[Vec<u8>]) -> Result<Vec<&[u8]>> {
     let (mut rests, mut is_cancelled) = (Vec::with_capacity(messages.len()), false);
     for (rank, message) in messages.iter().enumerate() {

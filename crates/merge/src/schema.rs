@@ -1,7 +1,7 @@
-//! The objects of the output and, for each dataset to concatenate, where every input keeps its part.
+//! Objects of the output and, for each dataset to concatenate, where each input stores its part.
 //!
-//! A schema is what the scan leaves behind when the inputs' trees are dropped: one [`Entry`] per path, one [`Column`]
-//! per dataset that grows, and 32 bytes per (column, input) pair with rows, of which a real job has 10⁶ to 10⁸.
+//! A schema is the result of the scan after the trees of the inputs are dropped: one [`Entry`] per path, one [`Column`]
+//! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
 //! Invariant: `facts` of a column has one element per input, in input order.
 
 use crate::facts::Facts;
@@ -18,48 +18,48 @@ pub type EntryIndex = u32;
 /// Index of a column in [`Schema::columns`].
 pub type ColumnIndex = u32;
 
-/// Group of the output in which raddle keeps digests and provenance; the inputs' own are not merged.
+/// Group of the output in which raddle stores digests and provenance; that group is not merged from the inputs.
 pub const PROVENANCE_GROUP: &[u8] = b"_raddle";
 
 /// The joined structure of all inputs.
 #[derive(Debug, Default)]
 pub struct Schema {
-    /// Objects and links, parents before children, in the order in which they are created. Entry 0 is the root group.
+    /// Objects and links in creation order, parents before children. Entry 0 is the root group.
     pub entries: Vec<Entry>,
-    /// Datasets that are concatenated, in the order of their entries.
+    /// Concatenated datasets, in the order of their entries.
     pub columns: Vec<Column>,
 }
 
-/// A path of the output.
+/// An entry of the schema: a path of the output and the object or link there.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Absolute path, components separated by `/`; the root is `/`.
     pub path: Vec<u8>,
     /// Whether the last component is marked UTF-8.
     pub utf8: bool,
-    /// What is there.
+    /// Kind of object or link at this path.
     pub role: Role,
-    /// Attributes, in the order in which they are created; empty for links.
+    /// Attributes in creation order; empty for links.
     pub attributes: Arc<[AttributeValue]>,
-    /// Whether the object keeps the creation order of attributes.
+    /// Whether the object tracks the creation order of attributes.
     pub attribute_order: CreationOrder,
     /// Comment of the object.
     pub comment: Option<Vec<u8>>,
 }
 
-/// What a path of the output is.
+/// Kind of object or link at a path of the output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Role {
     /// A group.
     Group {
-        /// Whether it keeps the creation order of links.
+        /// Whether it tracks the creation order of links.
         link_order: CreationOrder,
     },
-    /// A dataset of rank 1 or more: rows of all inputs one after another.
+    /// A dataset of rank 1 or more, made of the rows of all inputs one after another.
     Column(ColumnIndex),
-    /// A scalar or null dataset, kept once; or a small dataset that a convention makes of all inputs.
+    /// A scalar or null dataset, stored once; or a small dataset that a convention computes from all inputs.
     Constant {
-        /// Its facts.
+        /// Description of the dataset.
         dataset: Box<Dataset>,
         /// Path of its committed datatype, if it has one.
         committed: Option<Vec<u8>>,
@@ -68,7 +68,7 @@ pub enum Role {
     },
     /// A committed datatype.
     CommittedDatatype(Arc<TypeClass>),
-    /// A further hard link to an object that has another path already.
+    /// An additional hard link to an object that already has another path.
     HardLink {
         /// Path of the object.
         target: Vec<u8>,
@@ -84,15 +84,15 @@ pub enum Role {
     },
     /// A user-defined link.
     UserLink {
-        /// Link class.
+        /// Class of the link.
         class: u8,
-        /// Data of the class.
+        /// Class-specific data.
         data: Vec<u8>,
     },
 }
 
 impl Role {
-    /// The role in a word, for messages.
+    /// Returns the role as a word for messages.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Group { .. } => "group",
@@ -111,7 +111,7 @@ impl Role {
     }
 }
 
-/// An attribute with its value in canonical bytes, comparable between files.
+/// An attribute with its value in canonical bytes, which are comparable between files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeValue {
     /// Name.
@@ -128,69 +128,69 @@ pub struct AttributeValue {
     pub value: Vec<u8>,
 }
 
-/// A dataset that is concatenated, along axis 0 if no rule says otherwise.
+/// A concatenated dataset; along axis 0 if no rule says otherwise.
 #[derive(Debug)]
 pub struct Column {
-    /// Its entry.
+    /// Index of its entry.
     pub entry: EntryIndex,
-    /// How inputs store it: one template per distinct combination of datatype, filters, layout and fill value.
-    /// The first is what the output follows.
+    /// Storage in the inputs: one template per distinct combination of datatype, filters, layout and fill value. The
+    /// output follows the first one.
     pub templates: Vec<Arc<Dataset>>,
     /// Path of its committed datatype, if it has one.
     pub committed: Option<Vec<u8>>,
     /// One fact per input.
     pub facts: Facts,
-    /// The axis along which inputs follow one another.
+    /// Axis along which inputs are concatenated.
     pub axis: usize,
-    /// Whether the output holds one copy of what all inputs have.
+    /// Whether the output holds a single copy of values that all inputs share.
     pub is_once: bool,
-    /// Whether each input's dataset is one row of the output, which has an axis more.
+    /// Whether the dataset of each input becomes one row of the output, which has an additional axis.
     pub is_lifted: bool,
-    /// What the output is like, where a rule makes it unlike the first template.
+    /// Description of the output dataset, if a rule makes it differ from the first template.
     pub output: Option<Arc<Dataset>>,
-    /// How the values of inputs become those of the output, where they change.
+    /// How the values of inputs are converted, if they are.
     pub conversion: Option<Arc<Conversion>>,
-    /// Rows that the output does not take, by input, where there are any.
+    /// Rows that are left out of the output, by input, if there are any.
     pub trims: Option<Arc<[Option<Trim>]>>,
-    /// Runs of rows in the order of the output, where inputs do not simply follow one another.
+    /// Runs of rows in output order, if the inputs do not simply follow one another.
     pub runs: Option<Segments>,
-    /// What the rows of inputs hold that lack the dataset, if it is not the fill value.
+    /// Row values for inputs that lack the dataset, if they differ from the fill value.
     pub of_inputs: Option<Arc<InputValues>>,
 }
 
-/// A row of each input, which all its rows repeat.
+/// One row for each input that lacks a dataset, repeated for all its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputValues {
-    /// Canonical bytes of a row, by number of the input; empty where the input has rows of its own.
+    /// Canonical bytes of the row, by input number; empty if the input has rows of the dataset.
     pub rows: Vec<Vec<u8>>,
 }
 
-/// Where one input keeps its part of a column.
+/// Location of one input's part of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnFact {
-    /// Rows that the input contributes: its size along the axis of concatenation, but for rows that are trimmed.
+    /// Number of rows that the input contributes: its size along the concatenation axis, without trimmed rows.
     pub rows: u64,
-    /// Address that completes the template: of the chunk index or of contiguous data; of the object header for
-    /// layouts that need it (compact, single chunk, virtual, external). [`UNALLOCATED`] where nothing is stored.
+    /// Address that completes the template: of the chunk index or of contiguous data; of the object header for layouts
+    /// that need it (compact, single chunk, virtual, external). [`UNALLOCATED`] if nothing is stored.
     pub address: u64,
-    /// Bytes stored for the data.
+    /// Number of stored bytes.
     pub stored_len_bytes: u64,
     /// Index into [`Column::templates`], or [`ABSENT`].
     pub template: u32,
 }
 
-/// No storage was allocated.
+/// Address of data for which no storage was allocated.
 pub const UNALLOCATED: u64 = u64::MAX;
-/// The input lacks the column; its rows are fill values (`--join outer`).
+/// Template of an input that lacks the column; its rows are fill values (`--join outer`).
 pub const ABSENT: u32 = u32::MAX;
 
 impl ColumnFact {
-    /// The fact of an input that lacks the column and contributes `rows` rows of fill value.
+    /// Returns the fact of an input that lacks the column and contributes `rows` rows of fill values.
     pub const fn absent(rows: u64) -> Self {
         Self { rows, address: UNALLOCATED, stored_len_bytes: 0, template: ABSENT }
     }
 
-    /// The fact of a dataset at this place; its template is not known yet.
+    /// Returns the fact of a dataset at `place`, with template 0 until its template is known.
     pub fn at(place: Place, stored_len_bytes: u64) -> Self {
         Self { rows: place.rows, address: place.address.unwrap_or(UNALLOCATED), stored_len_bytes, template: 0 }
     }
@@ -199,14 +199,14 @@ impl ColumnFact {
 /// How the address in a [`ColumnFact`] completes a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
-    /// It is the address of data or of a chunk index.
+    /// Address of data or of a chunk index.
     Data,
-    /// It is the address of the object header, to be read again.
+    /// Address of the object header, which must be read again.
     Header,
 }
 
-/// What the address of a fact means for inputs that follow `template`. A fill value in canonical bytes cannot be read
-/// as it is stored: the header has it.
+/// Returns the meaning of addresses in facts with this template. The header is needed if the fill value is in canonical
+/// bytes, because it cannot be read as stored.
 pub fn address_kind(template: &Dataset) -> AddressKind {
     if matches!(template.fill.value, Some(InlineData::Canonical(_))) {
         return AddressKind::Header;
@@ -221,8 +221,8 @@ pub fn address_kind(template: &Dataset) -> AddressKind {
     }
 }
 
-/// Splits a dataset's facts into what can be shared between inputs and what is the input's own; `axis` is that of
-/// concatenation.
+/// Splits the description of a dataset into a template, which inputs can share, and the fact of this input; `axis` is
+/// the concatenation axis.
 pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, axis: usize) -> (Dataset, ColumnFact) {
     let place = form::open_along(&mut dataset, axis);
     dataset.datatype.committed = None;
@@ -240,7 +240,7 @@ pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, a
     (dataset, fact)
 }
 
-/// Completes a template with an input's fact; the inverse of [`split`] where [`address_kind`] is `Data`.
+/// Completes a template with the fact of an input; the inverse of [`split`] if [`address_kind`] is `Data`.
 pub fn complete(template: &Dataset, fact: &ColumnFact, axis: usize) -> Dataset {
     let mut dataset = template.clone();
     let address = (fact.address != UNALLOCATED).then_some(fact.address);
@@ -248,7 +248,7 @@ pub fn complete(template: &Dataset, fact: &ColumnFact, axis: usize) -> Dataset {
     dataset
 }
 
-/// A template and fact that were split along axis 0, split along `axis` instead.
+/// Converts a template and fact that were split along axis 0 to a split along `axis`.
 pub fn split_again(template: &Dataset, fact: &ColumnFact, axis: usize) -> (Dataset, ColumnFact) {
     let mut dataset = complete(template, fact, 0);
     let place = form::open_along(&mut dataset, axis);
@@ -256,7 +256,7 @@ pub fn split_again(template: &Dataset, fact: &ColumnFact, axis: usize) -> (Datas
 }
 
 impl Column {
-    /// A column that no rule changes.
+    /// Creates a column without rules.
     pub fn new(template: Arc<Dataset>, committed: Option<Vec<u8>>, facts: Facts) -> Self {
         Self {
             entry: 0,
@@ -274,18 +274,18 @@ impl Column {
         }
     }
 
-    /// How an input's values are converted, if they are.
+    /// Returns how the values of an input are converted, if they are.
     pub fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
         let conversion = self.conversion.as_ref()?.of_inputs.get(input as usize)?;
         (!conversion.is_identity()).then_some(conversion)
     }
 
-    /// Rows of an input that the output does not take, if there are any.
+    /// Returns the rows of an input that are left out of the output, if there are any.
     pub fn trim_of(&self, input: u32) -> Option<Trim> {
         *self.trims.as_ref()?.get(input as usize)?
     }
 
-    /// Whether all values of the output are those of inputs, row by row as stored.
+    /// Whether the output consists of the stored values of the inputs, row by row.
     pub fn is_plain(&self) -> bool {
         self.axis == 0
             && !self.is_lifted
@@ -296,40 +296,40 @@ impl Column {
             && self.of_inputs.is_none()
     }
 
-    /// What every row of an input holds that lacks the dataset; `None` where it is the fill value.
+    /// Returns the row that is repeated for an input that lacks the dataset; `None` if it is the fill value.
     pub fn row_of(&self, input: u32) -> Option<&[u8]> {
         self.of_inputs.as_ref()?.rows.get(input as usize).map(Vec::as_slice)
     }
 
-    /// Makes the output other than the first template.
+    /// Sets an output description that replaces the first template.
     pub fn set_output(&mut self, output: Dataset) {
         self.output = Some(Arc::new(output));
     }
 
-    /// Rows in the output.
+    /// Returns the number of rows in the output.
     pub fn rows(&self) -> u64 {
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.rows))
     }
 
-    /// Bytes stored in all inputs.
+    /// Returns the number of bytes stored in all inputs.
     pub fn stored_len_bytes(&self) -> u64 {
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.stored_len_bytes))
     }
 
-    /// What the output follows: the first input's datatype, other dimensions, filters and fill value, but for what a rule
-    /// changes.
+    /// Returns the description that the output follows: datatype, other dimensions, filters and fill value of the first
+    /// input, with the changes made by rules.
     pub fn model(&self) -> &Dataset {
         self.output.as_ref().unwrap_or(&self.templates[0])
     }
 
-    /// Whether elements hold addresses of their file, so that values go through libhdf5.
+    /// Whether elements hold addresses within their file, so that values must be copied through libhdf5.
     pub fn is_file_local(&self) -> bool {
         self.model().datatype.class.is_file_local()
     }
 }
 
 impl Schema {
-    /// Removes the datasets whose paths `is_unwanted` says; how many there were. Hard links to them go too.
+    /// Removes datasets whose paths satisfy `is_unwanted`, with all hard links to them; returns their number.
     pub fn remove_columns(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) -> u64 {
         let unwanted = |entry: &Entry| match &entry.role {
             Role::Column(_) => is_unwanted(&entry.path),
@@ -351,19 +351,19 @@ impl Schema {
         (before - self.columns.len()) as u64
     }
 
-    /// Whether readers take the output for an AnnData file, whose root must have no other members than theirs.
+    /// Whether readers treat the output as an AnnData file, whose root may have no members foreign to AnnData.
     pub fn is_anndata(&self) -> bool {
         let root = self.entries.first().map(|root| &*root.attributes);
         root.and_then(|attributes| text(attributes, "encoding-type")).is_some_and(|encoding| encoding == "anndata")
     }
 
-    /// Path of a column.
+    /// Returns the path of a column.
     pub fn column_path(&self, column: ColumnIndex) -> &[u8] {
         &self.entries[self.columns[column as usize].entry as usize].path
     }
 }
 
-/// The path of a child; `parent` is an absolute path.
+/// Returns the path of a child; `parent` is an absolute path.
 pub fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(parent.len() + 1 + name.len());
     path.extend_from_slice(if parent == b"/" { b"" } else { parent });
@@ -372,7 +372,7 @@ pub fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// A path for messages: control characters, invalid UTF-8 and direction marks escaped.
+/// Returns a path for messages, with control characters, invalid UTF-8 and direction marks escaped.
 pub fn display_path(path: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in path.utf8_chunks() {

@@ -1,8 +1,8 @@
-//! Which objects of the inputs take part: `--include`, `--exclude`, and which datasets are carried once: `--keep`.
+//! Selection of objects of the inputs: `--include` and `--exclude`, and `--keep` for datasets that are stored once.
 //!
-//! A selection prunes an input's tree before anything else looks at it, so that what is left out is neither scanned nor
-//! found by references. Which patterns had an effect is remembered, so that a misspelt one is told.
-//! Invariant: a pruned tree still has every object that it had; those left out have no link.
+//! A selection prunes the tree of an input before anything else uses it, so that excluded objects are neither scanned
+//! nor found through references. It records which patterns matched, so that misspelt ones can be reported. Invariant: a
+//! pruned tree still has all its objects; excluded ones merely have no link.
 
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Patterns for paths of objects. A pattern with a slash counts from the root, one without matches a name at any depth;
-/// `*` stays inside a name, `**` crosses groups. A group that matches stands for all that is in it.
+/// Patterns for object paths. A pattern with a slash is matched from the root, one without matches a name at any depth;
+/// `*` does not cross a slash, `**` does. A matching group selects everything in it.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Objects that take part, with the groups that lead to them; everything where `None`.
+    /// Objects to merge, together with their parent groups; everything if `None`.
     include: Option<Patterns>,
-    /// Objects that do not.
+    /// Objects to leave out.
     exclude: Patterns,
-    /// Datasets that are carried once and must be equal in all inputs.
+    /// Datasets that are stored once and must be equal in all inputs.
     keep: Patterns,
-    /// A file of which all objects take part.
+    /// A file that is exempt from `include` and `exclude`.
     whole: Option<PathBuf>,
 }
 
-/// Patterns and which of them matched a path, in this selection or a copy of it.
+/// Patterns, and which of them matched a path, in this selection or a clone of it.
 #[derive(Debug, Clone, Default)]
 struct Patterns {
     set: GlobSet,
@@ -40,10 +40,10 @@ struct Patterns {
 }
 
 impl Selection {
-    /// The selection of these patterns; no `include` stands for everything.
+    /// Creates a selection from patterns; an empty `include` stands for everything.
     ///
     /// # Errors
-    /// [`MergeError::Pattern`] for what is no pattern.
+    /// [`MergeError::Pattern`] for an invalid pattern.
     pub fn new(include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
         Ok(Self {
             include: if include.is_empty() { None } else { Some(Patterns::new(include)?) },
@@ -53,13 +53,13 @@ impl Selection {
         })
     }
 
-    /// The patterns as given: `--include`, `--exclude`, `--keep`.
+    /// Returns the patterns of `--include`, `--exclude` and `--keep`.
     pub fn patterns(&self) -> [&[String]; 3] {
         let include = self.include.as_ref().map_or(&[][..], |include| &include.given);
         [include, &self.exclude.given, &self.keep.given]
     }
 
-    /// The selection of these patterns. Which of them matched stays known for lists that do not change.
+    /// Returns a selection with these patterns. Pattern lists that do not change keep the record of their matches.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -79,21 +79,23 @@ impl Selection {
         Ok(changed)
     }
 
-    /// The same selection, but with all objects of the file at `path`: those that grow were selected when it was made.
+    /// Returns this selection with all objects of the file at `path`, whose objects were already selected when it was
+    /// written.
     #[must_use]
     pub fn with_whole(self, path: &Path) -> Self {
         Self { whole: Some(path.to_path_buf()), ..self }
     }
 
-    /// Collective. Warns of patterns that matched nothing in the inputs that the `ranks` scanned with this selection.
+    /// Collective. Warns about patterns that matched nothing in the inputs that the `ranks` scanned with this
+    /// selection.
     ///
     /// # Errors
-    /// [`MergeError::NothingIncluded`] where no object is included: nothing would be merged.
+    /// [`MergeError::NothingIncluded`] if no object is included, so that nothing would be merged.
     pub fn check_matched(&self, ranks: &dyn Communicator, watch: &Watch<'_>) -> Result<()> {
         let all = [
-            ("--include", self.include.as_ref(), "takes nothing"),
-            ("--exclude", Some(&self.exclude), "leaves nothing out"),
-            ("--keep", Some(&self.keep), "keeps no dataset"),
+            ("--include", self.include.as_ref(), "matches nothing"),
+            ("--exclude", Some(&self.exclude), "excludes nothing"),
+            ("--keep", Some(&self.keep), "matches no dataset"),
         ];
         for (option, patterns, effect) in all {
             let Some(patterns) = patterns.filter(|patterns| !patterns.given.is_empty()) else { continue };
@@ -109,12 +111,12 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether the dataset at `path` is carried once.
+    /// Whether the dataset at `path` is stored once.
     pub fn keeps(&self, path: &[u8]) -> bool {
         self.keep.matches(path)
     }
 
-    /// Takes the links to objects that do not take part out of `tree`, which is of the file at `path`.
+    /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`.
     pub fn prune(&self, tree: &mut FileTree, path: &Path) {
         if self.include.is_none() && self.exclude.given.is_empty() || self.whole.as_deref() == Some(path) {
             return;
@@ -140,7 +142,7 @@ impl Patterns {
         Ok(Self { set: set(given)?, given: given.to_vec(), matched })
     }
 
-    /// Whether any of them matches `path`; those that do are remembered.
+    /// Whether any pattern matches `path`; records the patterns that do.
     fn matches(&self, path: &[u8]) -> bool {
         let path = Path::new(OsStr::from_bytes(path));
         let is_match = self.set.is_match(path);
@@ -150,7 +152,7 @@ impl Patterns {
         is_match
     }
 
-    /// Collective. Those that matched on no rank.
+    /// Collective. Returns the patterns that matched on no rank.
     fn unmatched(&self, ranks: &dyn Communicator) -> Result<Vec<String>> {
         let own: Vec<u8> = self.matched.iter().map(|matched| u8::from(matched.load(Ordering::Relaxed))).collect();
         let all = ranks.all_gather_bytes(&own)?;
@@ -174,16 +176,17 @@ fn set(patterns: &[String]) -> Result<GlobSet> {
     set.build().map_err(|source| MergeError::Pattern { pattern: patterns.join(", "), source })
 }
 
-/// A walk in link order that decides about every link under the first path that leads to its object, as the scan does.
+/// Walk over a tree in link order that decides on each object at its first path, as the scan does.
 struct Pruning<'a> {
     selection: &'a Selection,
     all: &'a [Object],
-    /// The links that a group keeps, once it takes part; an empty list for other objects.
+    /// Links that a group keeps if it is selected; an empty list for other selected objects.
     kept: Vec<Option<Vec<Link>>>,
 }
 
 impl Pruning<'_> {
-    /// Decides about the object at `path`; `is_inside`: it is in something that was included. Whether it takes part.
+    /// Decides on the object at `path` and returns whether it is selected; `is_inside`: it lies inside an included
+    /// group.
     fn visit(&mut self, index: ObjectIndex, path: &[u8], is_inside: bool) -> bool {
         let Some(object) = self.all.get(index as usize) else { return false };
         let ObjectKind::Group(group) = &object.kind else {
@@ -192,7 +195,7 @@ impl Pruning<'_> {
             }
             return is_inside;
         };
-        // Known while it is walked: a link back to it is a link to what takes part.
+        // Marked as selected while it is being walked, so that links back to it are kept.
         self.kept[index as usize] = Some(Vec::new());
         let mut links = Vec::new();
         for link in &group.links {
@@ -205,7 +208,7 @@ impl Pruning<'_> {
             if self.selection.exclude.matches(&path) {
                 continue;
             }
-            // Asked also inside of what is included: a pattern that says the same twice is no mistake.
+            // Checked inside included groups too: a redundant pattern is not a mistake to warn about.
             let is_included =
                 self.selection.include.as_ref().is_some_and(|include| include.matches(&path)) || is_inside;
             let takes_part = match link.target {
@@ -239,7 +242,7 @@ impl Pruning<'_> {
         }
     }
 
-    /// Not met yet, or only under paths that do not take part.
+    /// Whether the object has not been visited yet, or only at paths that are not selected.
     fn is_undecided(&self, index: ObjectIndex) -> bool {
         self.kept.get(index as usize).is_some_and(Option::is_none)
     }
@@ -254,7 +257,7 @@ mod tests {
     use raddle_hdf5::model::{CreationOrder, Group};
     use std::sync::Mutex;
 
-    /// Keeps the texts of messages.
+    /// Records the texts of messages.
     #[derive(Debug, Default)]
     struct Recorder(Mutex<Vec<String>>);
 
@@ -266,7 +269,7 @@ mod tests {
         }
     }
 
-    /// A tree of groups by their links; an object without links stands for a dataset.
+    /// Builds a tree of groups from their links; an object without links stands for a dataset.
     fn tree(objects: &[&[(&str, ObjectIndex)]]) -> FileTree {
         let link = |&(name, target): &(&str, ObjectIndex)| Link {
             name: name.as_bytes().to_vec(),
@@ -291,7 +294,7 @@ mod tests {
         FileTree { superblock_version: 0, userblock_len_bytes: 0, address_len_bytes: 8, length_len_bytes: 8, objects }
     }
 
-    /// Paths that are left, depth first; an object met again is marked.
+    /// Returns the remaining paths, depth first; repeated objects are marked with `=`.
     fn paths(include: &[&str], exclude: &[&str], mut tree: FileTree) -> Vec<String> {
         fn list(tree: &FileTree, index: ObjectIndex, path: &str, seen: &mut Vec<ObjectIndex>, out: &mut Vec<String>) {
             if seen.contains(&index) {
@@ -358,9 +361,9 @@ mod tests {
             outcome.map(|()| recorder.0.into_inner().unwrap())
         };
         assert_eq!(told(&["a", "/a/x"], &["y"]).unwrap(), Vec::<String>::new());
-        let typo = "--include typo: takes nothing; is it a path of the inputs?";
+        let typo = "--include typo: matches nothing; is it a path of the inputs?";
         assert_eq!(told(&["a", "typo"], &[]).unwrap(), [typo]);
-        let typo = "--exclude /a/typo: leaves nothing out; is it a path of the inputs?";
+        let typo = "--exclude /a/typo: excludes nothing; is it a path of the inputs?";
         assert_eq!(told(&[], &["/a/typo"]).unwrap(), [typo]);
         assert!(matches!(told(&["typo", "other"], &[]), Err(MergeError::NothingIncluded { .. })));
     }

@@ -1,6 +1,7 @@
-//! What the objects of an output are like, and how much metadata they take: pure functions of a plan.
+//! Specifications of an output's objects and the predicted size of its metadata: pure functions of a plan.
 //!
-//! Not for making them (`commit`). Invariant: what is predicted is of the same specifications that objects are made by.
+//! The objects are created in `commit`. Invariant: predictions use the same specifications by which objects are
+//! created.
 
 use crate::join::parent_path;
 use crate::plan::{MergePlan, Route, Storage};
@@ -12,7 +13,7 @@ use raddle_hdf5::write::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How an object names its datatype: one that is committed at a path, or its own.
+/// Returns how an object refers to its datatype: committed at a path, or its own.
 pub fn type_ref(class: &Arc<TypeClass>, committed: Option<&Vec<u8>>) -> TypeRef {
     match committed {
         Some(path) => TypeRef::Committed { path: path.clone(), class: Arc::clone(class) },
@@ -20,7 +21,7 @@ pub fn type_ref(class: &Arc<TypeClass>, committed: Option<&Vec<u8>>) -> TypeRef 
     }
 }
 
-/// What an attribute is like.
+/// Returns the specification of an attribute.
 pub fn attribute_spec<'a>(attribute: &'a AttributeValue, datatype: &'a TypeRef) -> AttributeSpec<'a> {
     AttributeSpec {
         name: &attribute.name,
@@ -31,7 +32,7 @@ pub fn attribute_spec<'a>(attribute: &'a AttributeValue, datatype: &'a TypeRef) 
     }
 }
 
-/// What the dataset of a value that all inputs share is like.
+/// Returns the specification of a dataset whose value all inputs share.
 pub fn constant_spec(entry: &Entry, dataset: &Dataset, committed: Option<&Vec<u8>>) -> DatasetSpec {
     DatasetSpec {
         datatype: type_ref(&dataset.datatype.class, committed),
@@ -47,7 +48,7 @@ pub fn constant_spec(entry: &Entry, dataset: &Dataset, committed: Option<&Vec<u8
     }
 }
 
-/// What a column's dataset is like.
+/// Returns the specification of a column's dataset.
 pub fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
     DatasetSpec {
@@ -66,7 +67,7 @@ pub fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec 
     }
 }
 
-/// The mappings of a virtual dataset: all rows that an input has of it, input by input.
+/// Returns the mappings of a virtual dataset: all rows of each input, one input after another.
 fn mappings(plan: &MergePlan, path: &[u8], column: u32) -> Vec<Mapping> {
     let mut start_row = 0;
     let mut mappings = Vec::new();
@@ -79,7 +80,7 @@ fn mappings(plan: &MergePlan, path: &[u8], column: u32) -> Vec<Mapping> {
     mappings
 }
 
-/// Settings of the output file, with a metadata region sized for the plan.
+/// Returns the settings of the output file, with a metadata region sized for the plan.
 pub fn output_options(plan: &MergePlan) -> OutputOptions {
     let mut options = OutputOptions {
         compat: plan.options.compat,
@@ -95,8 +96,8 @@ pub fn output_options(plan: &MergePlan) -> OutputOptions {
     options
 }
 
-/// Length of the output's metadata, from what the schema has. If it falls short, objects go behind the raw region.
-/// Values and attributes that are written late lie there anyway.
+/// Predicts the size of the output's metadata from the schema. If the prediction is too small, objects are placed after
+/// the raw region, where values and attributes that are written late are in any case.
 pub fn predict_metadata(plan: &MergePlan) -> u64 {
     let compat = plan.options.compat;
     let mut prediction = MetadataPrediction::new(compat);

@@ -1,18 +1,19 @@
-//! `--scalars stack`: a scalar dataset that differs between inputs becomes one dimension with an element per input.
+//! `--scalars stack`: a scalar dataset that differs between inputs becomes a one-dimensional dataset with one element
+//! per input.
 //!
-//! Invariant: element `i` of a stack is the value of input `i`, the fill value where that input lacks the dataset; a
-//! scalar that is equal wherever it is stays a scalar.
+//! Invariant: element `i` of a stack is the value of input `i`, or the fill value if that input lacks the dataset; a
+//! scalar that is equal in all inputs that have it remains a scalar.
 
 use raddle_hdf5::logical::append_null;
 use raddle_hdf5::model::{Dataset, InlineData};
 use std::ops::Range;
 
-/// Values that differ from the first one, by number of the input, ascending.
+/// Values that differ from the first one, by input number, ascending.
 #[derive(Debug, Default)]
 pub struct Differing(Vec<(u32, Vec<u8>)>);
 
 impl Differing {
-    /// Adds the value of the next input that differs.
+    /// Adds the value of the next input with a different value.
     pub fn push(&mut self, input: u32, value: Vec<u8>) {
         self.0.push((input, value));
     }
@@ -22,7 +23,8 @@ impl Differing {
         self.0.is_empty()
     }
 
-    /// The value of each input: that of `dataset` is `first` in the inputs `present`, but for those in `self`.
+    /// Returns the value of each input. `first` is the value of `dataset` in the inputs `present`, except for the
+    /// values in `self`.
     pub fn values(self, dataset: &Dataset, first: &[u8], present: &[Range<u32>], inputs: u32) -> Vec<Vec<u8>> {
         let absent = absent_value(dataset);
         let mut differing = self.0.into_iter().peekable();
@@ -35,7 +37,7 @@ impl Differing {
     }
 }
 
-/// Canonical bytes of the fill value.
+/// Returns the canonical bytes of the fill value.
 fn absent_value(dataset: &Dataset) -> Vec<u8> {
     let class = &dataset.datatype.class;
     match &dataset.fill.value {

@@ -1,7 +1,7 @@
-//! How much of a dataset is stored, with the proof that all of it lies in the file and no two chunks overlap.
+//! Stored size of datasets, with a check that all of their data lies in the file and that no two chunks overlap.
 //!
-//! Datasets of a known form are checked together, in the order in which their chunk indexes lie in the file, and asked for
-//! later by their numbers.
+//! Datasets of known forms are checked together, in the order of their chunk indexes in the file, and queried later by
+//! object number.
 
 use foldhash::HashMap;
 use raddle_hdf5::model::form::{self, DatasetForm, FormedDataset};
@@ -11,17 +11,17 @@ use raddle_hdf5::read::{ChunkSummary, check_chunks};
 use raddle_hdf5::source::MetadataView;
 use std::sync::Arc;
 
-/// What a dataset has in its file.
+/// Stored size of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stored {
-    /// Bytes stored for its values.
+    /// Number of stored bytes.
     pub len_bytes: u64,
-    /// In how many chunks.
+    /// Number of chunks.
     pub chunk_count: u64,
 }
 
 impl Stored {
-    /// What `dataset` has in the file of `view`; fails unless all of it lies in the file.
+    /// Measures `dataset` in the file of `view`; fails unless all of it lies in the file.
     pub fn of(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> raddle_hdf5::Result<Self> {
         match &dataset.layout {
             Layout::Chunked { .. } => {
@@ -40,11 +40,11 @@ impl Stored {
     }
 }
 
-/// What the datasets of known forms of one file have.
+/// Stored sizes of the datasets of known forms in one file.
 pub struct FormedChunks(HashMap<ObjectIndex, raddle_hdf5::Result<Stored>>);
 
 impl FormedChunks {
-    /// Checks those of `tree`, the tree of the file of `view`.
+    /// Checks the datasets of known forms in `tree`, which is the tree of the file of `view`.
     pub fn check(view: &mut MetadataView<'_>, encoding: Encoding, tree: &FileTree) -> Self {
         let mut in_file_order: Vec<(u64, ObjectIndex, &FormedDataset)> = (tree.objects.iter().zip(0..))
             .filter_map(|(object, index)| match &object.kind {
@@ -55,7 +55,7 @@ impl FormedChunks {
         in_file_order.sort_unstable_by_key(|&(address, index, _)| (address, index));
         let mut checked = HashMap::default();
         checked.reserve(in_file_order.len());
-        // A dataset of each form, opened; closed with the place of each in turn.
+        // One opened dataset per form, closed with the place of each of its datasets one after another.
         let mut of_forms: HashMap<*const DatasetForm, Dataset> = HashMap::default();
         for (_, index, formed) in in_file_order {
             let dataset = of_forms.entry(Arc::as_ptr(&formed.form)).or_insert_with(|| {
@@ -70,7 +70,7 @@ impl FormedChunks {
         Self(checked)
     }
 
-    /// What the dataset with this number has, once; `None` where it has no storage.
+    /// Removes and returns the stored size of a dataset; `None` if it has no storage.
     pub fn take(&mut self, index: ObjectIndex) -> Option<raddle_hdf5::Result<Stored>> {
         self.0.remove(&index)
     }

@@ -1,10 +1,10 @@
-//! How the engine makes this product's tiles: pieces read from the inputs, digested, encoded or moved as stored.
+//! The tiles of a merge for the engine: pieces are read from the inputs, digested, then encoded or moved as stored.
 //!
-//! Digests are taken where a value is first seen in its output tile, from the bytes that are then encoded, and combined
-//! by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are decoded for
-//! it. A [`Companion`] is shown values at the same place.
-//! Invariant: every row of a column is digested exactly once; whatever a tile adds to a digest is also noted
-//! ([`TileWork::note`]), so that a later run that keeps the tile has it ([`MergeWork::absorb`]).
+//! Digests are computed when a value first appears in its output tile, from the bytes that are then encoded, and
+//! combined by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are
+//! decoded for this. A [`Companion`] sees the values at the same point. Invariant: every row of a column is digested
+//! exactly once; contributions of a tile to a digest are also noted ([`TileWork::note`]), so that a later run that
+//! keeps the tile can add them ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
 use crate::companion::Companion;
@@ -41,18 +41,18 @@ pub struct MergeWork<'p> {
     fills: Vec<FillPattern>,
     digests: Vec<Option<Gathering>>,
     costs: TileCosts,
-    /// Length of the longest tile that is decoded for its digest alone.
+    /// Size of the largest tile that is decoded only for its digest.
     longest_decoded_len_bytes: u64,
-    /// What a reader of the inputs' chunks takes.
+    /// Memory that a reader needs for the inputs' chunks.
     reader: ReaderMemory,
-    /// What compressors take for the tiles that need most.
+    /// Memory that compressors need for the most demanding tile.
     encode_state_len_bytes: u64,
-    /// What conversions of values take for the tiles that need most.
+    /// Memory that conversions of values need for the most demanding tile.
     converted_len_bytes: u64,
-    /// Whether a later run may want to know what was added to the digests.
+    /// Whether contributions to the digests are recorded for a later run.
     is_recorded: bool,
     companion: Option<&'p dyn Companion>,
-    /// Where ranks read inputs for one another.
+    /// Reading by files, if ranks read inputs for each other.
     files: Option<FileReading<'p>>,
 }
 
@@ -60,14 +60,14 @@ pub struct MergeWork<'p> {
 pub struct MergeWorker<'p> {
     reader: ColumnReader<'p>,
     encode: EncodeState,
-    /// A tile that is decoded for its digest alone.
+    /// Buffer for a tile that is decoded only for its digest.
     decoded: Vec<u8>,
-    /// What the tiles since the last note added to digests, with their columns.
+    /// Contributions to digests since the last note, with their columns.
     parts: Vec<(u32, BlockPart)>,
 }
 
 impl<'p> MergeWork<'p> {
-    /// The tiles of `plan`, whose inputs `pool` opens.
+    /// Creates the work for the tiles of `plan`, whose inputs `pool` opens.
     pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
         Self::of_rank(plan, pool, true)
     }
@@ -110,35 +110,35 @@ impl<'p> MergeWork<'p> {
         }
     }
 
-    /// The same, with inputs read by files.
+    /// Configures reading by files.
     #[must_use]
     pub(crate) fn by_files(mut self, files: FileReading<'p>) -> Self {
         self.files = Some(files);
         self
     }
 
-    /// What this rank read for others, if ranks do that.
+    /// Returns the state of reading by files, if it is used.
     pub(crate) fn files(&self) -> Option<&FileReading<'p>> {
         self.files.as_ref()
     }
 
-    /// The rank of `ranks` that keeps an input open, and looks whether it changes.
+    /// Returns the rank that keeps an input open and checks whether it changes.
     pub(crate) fn keeper(&self, input: u32, ranks: usize) -> Rank {
         self.files.as_ref().map_or(input as usize % ranks, |files| files.keeper(input))
     }
 
-    /// Memory that reading for other ranks takes on `threads` threads, beside what arrives.
+    /// Returns the memory for reading for other ranks with `threads` threads, without received pieces.
     pub(crate) fn files_len_bytes(&self, threads: usize) -> u64 {
         let longest = self.plan.tiles.arrays.iter().map(ArrayPlan::tile_len_bytes).max().unwrap_or(0);
         FileReading::len_bytes(threads, longest, self.reader.len_bytes.saturating_add(self.converted_len_bytes))
     }
 
-    /// The plan of the tiles.
+    /// Returns the plan of the tiles.
     pub(crate) fn plan(&self) -> &'p MergePlan {
         self.plan
     }
 
-    /// The same, all of whose values `companion` is shown.
+    /// Adds a companion that sees all values.
     #[must_use]
     pub fn accompanied(mut self, companion: Option<&'p dyn Companion>) -> Self {
         self.companion = companion;
@@ -155,31 +155,31 @@ impl<'p> MergeWork<'p> {
         self
     }
 
-    /// The engine's error in terms of this crate, with the dataset named whose chunks take too much memory; `output` is the
-    /// file that the engine writes.
+    /// Converts an error of the engine, naming the dataset if its chunks take too much memory; `output` is the file
+    /// that the engine writes.
     pub fn failed(&self, error: EngineError<MergeError>, output: &Path) -> MergeError {
         self.reader.explain(self.plan, MergeError::from_engine(error, output))
     }
 
-    /// A reader of columns, for one thread.
+    /// Creates a reader of columns for one thread.
     pub fn column_reader(&self) -> ColumnReader<'p> {
         ColumnReader::new(self.plan, self.pool)
     }
 
-    /// The digests of what came in tiles, when all tiles have been made.
+    /// Returns the digests of values that came in tiles, after all tiles have been written.
     pub fn finish(&self) -> Result<Digests> {
         let columns = self.digests.iter().map(|digests| digests.as_ref().map(Gathering::finish).transpose());
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
     }
 
-    /// Whether a later run may go on from what is placed.
+    /// Whether a later run may resume from the placed tiles.
     pub fn is_recorded(&self) -> bool {
         self.is_recorded
     }
 
-    /// Collective. Brings what the ranks added to the digests to rank 0.
+    /// Collective. Gathers the ranks' contributions to the digests on rank 0.
     pub fn bring_digests(&self, ranks: &dyn Communicator) -> Result<()> {
-        const OPERATION: &str = "bring the digests together";
+        const OPERATION: &str = "gather the digests";
         let mut messages = vec![Vec::new(); ranks.size()];
         let encoded = if ranks.rank() == 0 { Ok(Vec::new()) } else { postcard::to_stdvec(&self.shares()) };
         let encoded = encoded.map_err(|_| CoreError::MessageContent { operation: OPERATION, rank: ranks.rank() });
@@ -204,8 +204,8 @@ impl<'p> MergeWork<'p> {
         gathered.filter(|(_, share)| !share.is_empty()).collect()
     }
 
-    /// Adds to the digests what the `note` of an earlier run's batch tells; `None`, and nothing added, if it tells of
-    /// columns or blocks that the plan has not.
+    /// Adds the contributions in the `note` of an earlier run's batch to the digests; returns `None` without adding
+    /// anything if the note refers to columns or blocks that the plan does not have.
     pub fn absorb(&self, note: &[u8]) -> Option<()> {
         let (words, []) = note.as_chunks::<8>() else { return None };
         let (parts, []) = words.as_chunks::<NOTE_WORDS>() else { return None };
@@ -220,7 +220,8 @@ impl<'p> MergeWork<'p> {
         parts.iter().filter_map(found).try_for_each(|(digests, part)| digests.add_part(part)).ok()
     }
 
-    /// Digests consecutive rows of a column, if its values are, in the place of the tiles that they would be in.
+    /// Digests consecutive rows of a column, if its values are digested, at the position of the tiles that would
+    /// contain them.
     pub fn digest_rows(&self, column: ColumnIndex, rows: &Range<u64>, values: &[u8]) -> Result<()> {
         let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
         let dims = &self.plan.columns[column as usize].dims;
@@ -232,13 +233,13 @@ impl<'p> MergeWork<'p> {
         Ok(digests.add_box(dims, &extent, source, element_len_bytes as usize)?)
     }
 
-    /// Brings the values of a tile together in `raw`, all read here.
+    /// Assembles the values of a tile in `raw`, reading all of them on this rank.
     fn gather(&self, reader: &mut ColumnReader<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
         self.gather_cut(reader, tile, self.array(tile).1, None, raw)
     }
 
-    /// Like [`gather`](Self::gather), with the tile's array cut into other tiles: those of `array`. What other ranks read of it is
-    /// taken from `files`.
+    /// Like [`gather`](Self::gather), with the tile's array split into the tiles of `array`. Pieces read by other ranks
+    /// are taken from `files`.
     fn gather_cut(
         &self,
         reader: &mut ColumnReader<'p>,
@@ -280,7 +281,7 @@ impl<'p> MergeWork<'p> {
         self.gather_cut(&mut worker.reader, tile, array, None, raw)
     }
 
-    /// Whether somebody wants to see values of a tile.
+    /// Whether the companion wants to see values of a tile.
     fn is_wanted(&self, tile: Tile) -> bool {
         self.companion.is_some_and(|companion| {
             let (column, array) = self.array(tile);
@@ -288,7 +289,7 @@ impl<'p> MergeWork<'p> {
         })
     }
 
-    /// Shows the values of a tile to who wants them.
+    /// Passes the values of a tile to the companion, if it wants them.
     fn show(&self, tile: Tile, raw: &[u8]) -> Result<()> {
         let Some(companion) = self.companion.filter(|_| self.is_wanted(tile)) else { return Ok(()) };
         let (column, array) = self.array(tile);
@@ -298,8 +299,8 @@ impl<'p> MergeWork<'p> {
         companion.take(column, &extent, values).map_err(|source| MergeError::Companion { source })
     }
 
-    /// Collective. Shows the values of the first `tiles` tiles, which an interrupted run placed, to who wants them: they are
-    /// read again, each by one rank, on up to `threads` threads.
+    /// Collective. Passes the values of the first `tiles` tiles, which an interrupted run placed, to the companion:
+    /// they are read again, each by one rank, with up to `threads` threads.
     pub fn show_kept(
         &self,
         tiles: u64,
@@ -310,10 +311,10 @@ impl<'p> MergeWork<'p> {
         let index = self.plan.tiles.tile_index();
         let own = (ranks.rank() as u64..tiles).step_by(ranks.size()).filter_map(|ordinal| index.tile(ordinal));
         let shown = self.show_all(own.filter(|tile| self.is_wanted(*tile)), (threads, budget), watch);
-        agree(ranks, "look again at what is kept", shown)
+        agree(ranks, "read the kept tiles again", shown)
     }
 
-    /// Reads tiles and shows them.
+    /// Reads tiles and passes them to the companion.
     fn show_all(
         &self,
         mut tiles: impl Iterator<Item = Tile>,
@@ -326,7 +327,7 @@ impl<'p> MergeWork<'p> {
             let Some(longest) = some.iter().map(len_bytes).max() else { return Ok(()) };
             let thread_len_bytes = longest + self.reader.len_bytes;
             let fit = (budget.available_bytes() / thread_len_bytes).clamp(1, threads.max(1) as u64);
-            let _permit = budget.try_acquire(fit * thread_len_bytes, "reading again what is kept")?;
+            let _permit = budget.try_acquire(fit * thread_len_bytes, "reading kept tiles again")?;
             let state = || (self.column_reader(), vec![0; longest as usize]);
             for_each(&some, fit as usize, watch.cancel, state, |(reader, raw), tile| {
                 let raw = &mut raw[..len_bytes(tile) as usize];
@@ -336,7 +337,7 @@ impl<'p> MergeWork<'p> {
         }
     }
 
-    /// Digests the values of a tile, if those of its column are.
+    /// Digests the values of a tile, if values of its column are digested.
     fn digest(&self, parts: &mut Vec<(u32, BlockPart)>, tile: Tile, raw: &[u8]) -> Result<()> {
         let (column, array) = self.array(tile);
         if let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] {
@@ -358,8 +359,8 @@ impl<'p> MergeWork<'p> {
         Ok(())
     }
 
-    /// Digests a tile that is moved as stored: its values, or its chunk where these are not looked at. Who wants values is shown
-    /// them either way.
+    /// Digests a tile that is moved as stored: its values, or its chunk if values are not digested. The companion sees
+    /// the values in either case.
     fn digest_moved(&self, worker: &mut MergeWorker<'p>, tile: Tile, chunk: Option<(u32, &[u8])>) -> Result<()> {
         let (column, array) = self.array(tile);
         let mut is_seen = self.is_wanted(tile);
@@ -385,7 +386,7 @@ impl<'p> MergeWork<'p> {
         outcome
     }
 
-    /// Length of the note of tiles that are made one after the other.
+    /// Returns the size of the note for tiles that are written one after another.
     pub fn note_len_bytes(&self, tiles: impl Iterator<Item = Tile>) -> u64 {
         let (mut parts, mut last) = (0, None);
         for tile in tiles.filter(|_| self.is_recorded) {
@@ -404,20 +405,20 @@ impl<'p> MergeWork<'p> {
         parts * NOTE_PART_LEN_BYTES
     }
 
-    /// The column of a tile, and its array.
+    /// Returns the column and the array of a tile.
     pub(crate) fn array(&self, tile: Tile) -> (u32, &'p ArrayPlan) {
         (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
     }
 }
 
-/// Bytes that converting the values of a tile takes besides the tile itself: the stored values, the converted ones, and those
-/// brought to other places.
+/// Returns the memory for converting the values of a tile, in addition to the tile itself: for stored, converted and
+/// rearranged values.
 fn converted_len_bytes(plan: &MergePlan, array: usize) -> u64 {
     let column = &plan.schema.columns[plan.column_of_array[array] as usize];
     let Some(conversion) = &column.conversion else { return 0 };
     let tile = &plan.tiles.arrays[array];
     let elements = tile.tile_len_bytes() / tile.element_len_bytes.max(1);
-    // Of a gathered axis all elements between the first and the last wanted one are read.
+    // On a gathered axis, all elements between the first and the last needed one are read.
     let widening = conversion.of_inputs.iter().filter_map(|one| {
         let gather = one.gather.as_ref()?;
         Some(gather.len.div_ceil(tile.tile_shape.get(gather.axis).copied().unwrap_or(1).max(1)))
@@ -427,15 +428,16 @@ fn converted_len_bytes(plan: &MergePlan, array: usize) -> u64 {
     read.saturating_mul(stored.saturating_add(tile.element_len_bytes)).saturating_add(tile.tile_len_bytes())
 }
 
-/// Kept tiles that are listed at once: 1 MiB.
+/// Number of kept tiles listed at once: 1 MiB.
 const TILES_AT_ONCE: usize = 1 << 16;
 
-/// Words per part of a digest in a note: column, block, CRC, length.
+/// Number of words per part of a digest in a note: column, block, CRC, length.
 const NOTE_WORDS: usize = 4;
-/// Bytes per part.
+/// Number of bytes per part of a digest in a note.
 const NOTE_PART_LEN_BYTES: u64 = NOTE_WORDS as u64 * size_of::<u64>() as u64;
 
-/// Joins a part with the last one where both belong to one block, as those of neighbouring tiles do.
+/// Adds a part of a digest, merging it with the last part if both belong to one block, as those of neighbouring tiles
+/// do.
 fn note_part(parts: &mut Vec<(u32, BlockPart)>, column: u32, part: BlockPart) {
     match parts.last_mut() {
         Some((last_column, last)) if (*last_column, last.block) == (column, part.block) => {
@@ -478,7 +480,7 @@ impl<'p> TileWork for MergeWork<'p> {
     fn encode(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
         let (column, array) = self.array(tile);
         if let Route::Raw { .. } = self.plan.columns[column as usize].route {
-            // What is padded of a run lies at its end.
+            // Padding of a run is at its end.
             let extent = array.tile_extent(tile.index).count;
             let len_bytes = extent.iter().fold(array.element_len_bytes, |len_bytes, count| len_bytes * count);
             stored.extend_from_slice(&raw[..len_bytes as usize]);
@@ -505,7 +507,8 @@ impl<'p> TileWork for MergeWork<'p> {
         match &self.plan.columns[column as usize].route {
             Route::Encoded { encoder, .. } => encoder.bound_len_bytes(raw_len_bytes),
             Route::Raw { .. } => raw_len_bytes,
-            // A stored chunk may be longer than its values: filters can expand, HDF5 sets no bound below 4 GiB.
+            // A stored chunk may be longer than its values: filters can expand data, and HDF5 sets no bound below 4
+            // GiB.
             _ => raw_len_bytes * 2 + (64 << 10),
         }
     }

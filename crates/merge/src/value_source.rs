@@ -1,6 +1,7 @@
-//! Values of one file's datasets outside of a plan: constants, while inputs are scanned, and what all inputs must have alike.
+//! Values of a file's datasets without a plan: constants during the scan, and values that must be equal in all inputs.
 //!
-//! Invariant: a dataset is read in blocks of rows whose memory stays within a thread's share of the budget, whatever its size.
+//! Invariant: a dataset is read in blocks of rows that fit into a thread's share of the memory budget, whatever its
+//! size.
 
 use crate::readers::InputReader;
 use raddle_codec::Pipeline;
@@ -13,10 +14,10 @@ use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use std::ops::Range;
 
-/// Bytes of values read at once, if the rows of a chunk are not more.
+/// Number of bytes of values read at once, unless the rows of a chunk are more.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
-/// Reads values of one file's datasets.
+/// Reader of values of one file's datasets.
 pub struct ValueSource<'a> {
     file: &'a InputFile,
     encoding: Encoding,
@@ -25,12 +26,12 @@ pub struct ValueSource<'a> {
 }
 
 impl<'a> ValueSource<'a> {
-    /// Values of `file`.
+    /// Creates a reader of values of `file`.
     pub fn new(file: &'a InputFile, encoding: Encoding, library: &'a InputReader) -> Self {
         Self { file, encoding, library, reader: DatasetReader::new(ReaderLimits::default()) }
     }
 
-    /// Canonical bytes of all elements of a small dataset.
+    /// Returns the canonical bytes of all elements of a small dataset.
     pub fn all_values(
         &mut self,
         dataset: &Dataset,
@@ -40,7 +41,7 @@ impl<'a> ValueSource<'a> {
         self.read_rows(dataset, path, 0..rows(dataset), resolver)
     }
 
-    /// Digest of the canonical bytes of all elements.
+    /// Returns the digest of the canonical bytes of all elements.
     pub fn digest(&mut self, dataset: &Dataset, path: &[u8], resolver: &mut Resolver<'_>) -> raddle_hdf5::Result<u64> {
         let mut digest = 0;
         for block in self.blocks(dataset)? {
@@ -50,10 +51,10 @@ impl<'a> ValueSource<'a> {
         Ok(digest)
     }
 
-    /// Rows of a dataset, block by block: whole chunks, where memory suffices.
+    /// Splits the rows of a dataset into blocks of whole chunks, as far as memory allows.
     ///
     /// # Errors
-    /// If a row takes more memory than there is.
+    /// If a row needs more memory than the limit.
     pub fn blocks(&self, dataset: &Dataset) -> raddle_hdf5::Result<impl Iterator<Item = Range<u64>> + use<>> {
         let (all, limit) = (rows(dataset), self.library.value_limit_bytes());
         let element_len_bytes = dataset.datatype.class.len_bytes();
@@ -71,7 +72,7 @@ impl<'a> ValueSource<'a> {
         Ok((0..all.div_ceil(count)).map(move |block| block * count..all.min((block + 1) * count)))
     }
 
-    /// Canonical bytes of rows of a dataset; of a scalar, whose only row is the first.
+    /// Returns the canonical bytes of rows of a dataset; the only row of a scalar is row 0.
     pub fn read_rows(
         &mut self,
         dataset: &Dataset,
@@ -80,7 +81,7 @@ impl<'a> ValueSource<'a> {
         resolver: &mut Resolver<'_>,
     ) -> raddle_hdf5::Result<Vec<u8>> {
         if let Layout::Compact(InlineData::Canonical(bytes)) = &dataset.layout {
-            // Of text only, and never more than a header holds.
+            // Texts only, and never larger than an object header.
             return Ok(bytes.clone());
         }
         let mut count = dataset.dataspace.dims().to_vec();
@@ -115,7 +116,7 @@ impl<'a> ValueSource<'a> {
     }
 }
 
-/// Rows of a dataset; one of a scalar.
+/// Returns the number of rows of a dataset; 1 for a scalar.
 fn rows(dataset: &Dataset) -> u64 {
     dataset.dataspace.dims().first().copied().unwrap_or(1)
 }

@@ -1,8 +1,8 @@
-//! Values of the inputs' datasets, wherever they lie: decoded by our own reader, or by libhdf5 in a child process for
-//! layouts that lead to other files.
+//! Values of the inputs' datasets, read with raddle's own decoder, or with libhdf5 in a child process for layouts that
+//! refer to other files.
 //!
-//! One [`ColumnReader`] per thread; it keeps the last dataset it read, so that consecutive tiles pay nothing to find it.
-//! Invariant: what is read is complete and exact, or an error that names file and object.
+//! There is one [`ColumnReader`] per thread; it keeps the last dataset it read, so that consecutive tiles find it
+//! without cost. Invariant: returned values are complete and exact, or the error names file and object.
 
 mod canonical;
 mod rows;
@@ -29,44 +29,45 @@ use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Cached metadata while one object header is read.
+/// Size of the metadata cache while one object header is read.
 const HEADER_VIEW_LIMIT_BYTES: u64 = 256 << 10;
 
-/// Open input files kept at once; far below the usual limit of 1,024 descriptors, above the inputs of most tiles.
+/// Maximum number of input files kept open; far below the usual limit of 1,024 descriptors, above the inputs of most
+/// tiles.
 const OPEN_INPUTS: usize = 256;
 
-/// A pool of the inputs of `plan`, each of which must still be the file that was scanned.
+/// Returns a pool of the inputs of `plan`, each of which must still be the file that was scanned.
 pub fn open_pool(plan: &MergePlan) -> InputPool {
     open_pool_of(plan, open_inputs())
 }
 
-/// A pool for trials of parts of `plan`. If a merge cannot keep all inputs open, it opens them again for each dataset: then this
-/// pool keeps few, lest a trial of a part finds all of its inputs open.
+/// Returns a pool for trials of parts of `plan`. A merge that cannot keep all inputs open opens them again for each
+/// dataset; this pool then keeps only a few, so that a trial of a part does not find all of its inputs open.
 pub fn open_pool_for_trials(plan: &MergePlan) -> InputPool {
     let are_kept = plan.inputs.len() <= open_inputs();
     open_pool_of(plan, if are_kept { open_inputs() } else { plan.options.jobs.max(1) })
 }
 
-/// Inputs that a merge keeps open.
+/// Returns the number of inputs that a merge keeps open.
 pub(crate) fn open_inputs() -> usize {
     OPEN_INPUTS.min(descriptor_limit() / 4).max(1)
 }
 
 fn open_pool_of(plan: &MergePlan, kept: usize) -> InputPool {
     let paths = plan.inputs.iter().map(|input| input.path.clone()).collect();
-    // A file that grows changes while it is read, behind what is read of it.
+    // A file that is appended to changes while it is read, but only after the part that is read.
     let is_growing = |number: usize| number == 0 && plan.growth.is_some();
     let identities = plan.inputs.iter().enumerate();
     let identities = identities.map(|(number, input)| (!is_growing(number)).then_some(input.identity)).collect();
     InputPool::new(paths, identities, kept)
 }
 
-/// Soft limit on open files; the usual default where it cannot be asked.
+/// Returns the soft limit on open files, or a large number if there is no limit.
 fn descriptor_limit() -> usize {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.map_or(1 << 20, |limit| limit as usize)
 }
 
-/// Reads pieces of a plan's columns. One per thread.
+/// Reader of pieces of a plan's columns; one per thread.
 pub struct ColumnReader<'p> {
     plan: &'p MergePlan,
     pool: &'p InputPool,
@@ -77,15 +78,15 @@ pub struct ColumnReader<'p> {
     /// Objects of the input whose references were resolved last.
     tree: Option<(u32, Arc<FileTree>)>,
     counts: ReadCounts,
-    /// Values that are to be converted, and the converted ones.
+    /// Values before and after conversion.
     stored: Vec<u8>,
     converted: Vec<u8>,
     convert_buffers: ConvertBuffers,
-    /// Finds elements that are picked by their numbers.
+    /// Reader of the numbers of elements that are picked by number.
     picker: Option<Box<Picker<'p>>>,
 }
 
-/// The dataset that was read last.
+/// The last dataset that was read.
 struct Current {
     column: u32,
     input: u32,
@@ -94,10 +95,10 @@ struct Current {
 }
 
 impl<'p> ColumnReader<'p> {
-    /// What a reader may come to hold: read buffer, one chunk, kept chunks.
+    /// Memory that a reader may hold: read buffer, one chunk, kept chunks.
     pub const LEN_BYTES: u64 = 12 << 20;
 
-    /// A reader for the columns of `plan`.
+    /// Creates a reader for the columns of `plan`.
     pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
         Self {
             plan,
@@ -115,7 +116,7 @@ impl<'p> ColumnReader<'p> {
         }
     }
 
-    /// Adds what was counted to `stages`.
+    /// Adds the counts of this reader to `stages`.
     pub fn retire(self, stages: &mut StageTable) {
         let totals = |seconds: f64, bytes| {
             let wall_ns = (seconds * 1e9) as u64;
@@ -125,7 +126,7 @@ impl<'p> ColumnReader<'p> {
         stages.get_mut(Stage::Decode).add(&totals(self.counts.decode_s, 0));
     }
 
-    /// Fills a box with what the rows of an input hold that lacks the column.
+    /// Fills a box with the rows for an input that lacks the column.
     pub fn read_absent(&self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
         let scanned = &self.plan.schema.columns[column as usize];
         let Some(row) = scanned.row_of(input) else {
@@ -153,7 +154,7 @@ impl<'p> ColumnReader<'p> {
             source.start[axis] += leading;
             let available = stored_rows.saturating_sub(source.start[axis]).min(source.count[axis]);
             if available < source.count[axis] {
-                // What the input does not store reads as its fill value.
+                // Elements that the input does not store read as its fill value.
                 let target = BoxTarget { bytes: &mut *target.bytes, ..target };
                 self.fill_of(column, input).fill_box(target, &source.count)?;
             }
@@ -162,7 +163,7 @@ impl<'p> ColumnReader<'p> {
             }
             source.count[axis] = available;
         }
-        // Texts are converted when they are found by their addresses.
+        // Texts are converted later, when their addresses are resolved.
         let conversion = scanned.conversion_of(input).filter(|_| !scanned.is_file_local());
         let outcome = match conversion {
             None => self.read_found(column, input, &source, target),
@@ -171,7 +172,7 @@ impl<'p> ColumnReader<'p> {
         outcome.map_err(|error| self.named(column, error))
     }
 
-    /// What elements that an input does not store read as.
+    /// Returns the pattern as which elements that an input does not store are read.
     fn fill_of(&self, column: u32, input: u32) -> FillPattern {
         let scanned = &self.plan.schema.columns[column as usize];
         match scanned.conversion_of(input) {
@@ -180,7 +181,7 @@ impl<'p> ColumnReader<'p> {
         }
     }
 
-    /// One element of an input's dataset of one axis, as stored.
+    /// Returns one element of an input's one-dimensional dataset, as stored.
     pub fn stored_element(&mut self, column: u32, input: u32, row: u64) -> Result<Vec<u8>> {
         self.find(column, input)?;
         let scanned = &self.plan.schema.columns[column as usize];
@@ -192,7 +193,7 @@ impl<'p> ColumnReader<'p> {
         Ok(element)
     }
 
-    /// Reads elements of an input's dataset of one axis as they are stored; their type.
+    /// Reads elements of an input's one-dimensional dataset as stored; returns their type.
     pub fn read_stored(
         &mut self,
         column: u32,
@@ -212,7 +213,7 @@ impl<'p> ColumnReader<'p> {
         Ok(class)
     }
 
-    /// Reads elements, or positions of them, of which only some are taken, as they are stored.
+    /// Reads picked elements, or positions among them, as stored.
     fn read_picked(&mut self, column: u32, input: u32, pick: &Pick, source: &Extent, out: &mut Vec<u8>) -> Result<()> {
         let (plan, pool) = (self.plan, self.pool);
         let picker = self.picker.take();
@@ -235,7 +236,7 @@ impl<'p> ColumnReader<'p> {
                 number.decode_integers(out, &mut positions);
                 picker.positions(pick, input, &mut positions)?;
                 out.clear();
-                // They are no larger than before.
+                // Positions never grow, so encoding them cannot fail.
                 let _ = number.encode_integers(&positions, out);
                 Ok(())
             }),
@@ -244,7 +245,7 @@ impl<'p> ColumnReader<'p> {
         outcome
     }
 
-    /// Reads a box of values that are not those of the output yet.
+    /// Reads a box of values and converts them to those of the output.
     fn read_converted(
         &mut self,
         column: u32,
@@ -333,7 +334,7 @@ impl<'p> ColumnReader<'p> {
         Ok(())
     }
 
-    /// Appends the stored bytes of an input's chunk; `None` where it was never written.
+    /// Appends the stored bytes of an input's chunk; returns `None` if it was never written.
     pub fn stored_chunk(
         &mut self,
         column: u32,
@@ -343,7 +344,7 @@ impl<'p> ColumnReader<'p> {
     ) -> Result<Option<u32>> {
         self.find(column, input)?;
         let Some(current) = &self.current else { return Ok(None) };
-        // Chunks are moved as stored: the pipeline is not run, so an unknown filter has none.
+        // Chunks are moved as stored: the pipeline is not run, so an unknown filter needs none.
         let unfiltered = Pipeline::new(&[], 1);
         let pipeline =
             match (&self.plan.columns[column as usize].pipelines[template(self.plan, column, input)], &unfiltered) {
@@ -362,7 +363,7 @@ impl<'p> ColumnReader<'p> {
         Ok(found.map(|chunk| chunk.filter_mask))
     }
 
-    /// Makes `current` the dataset of `column` in `input`.
+    /// Makes the dataset of `column` in `input` the current one.
     fn find(&mut self, column: u32, input: u32) -> Result<()> {
         if self.current.as_ref().is_some_and(|current| current.column == column && current.input == input) {
             return Ok(());
@@ -401,7 +402,7 @@ impl<'p> ColumnReader<'p> {
         };
         match object.kind {
             ObjectKind::Dataset(dataset) => Ok(*dataset),
-            _ => Err(Hdf5Error::Changed { path: file.path().to_path_buf(), what: "a dataset is gone" }.into()),
+            _ => Err(Hdf5Error::Changed { path: file.path().to_path_buf(), what: "a dataset has disappeared" }.into()),
         }
     }
 

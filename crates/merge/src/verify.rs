@@ -1,7 +1,8 @@
-//! Is the output the inputs? Every object is compared, every value read back from both sides and compared byte by byte.
+//! Verification of an output against its inputs: compares all objects, reads all values from both sides and compares
+//! them byte by byte.
 //!
-//! Both sides are read by the same reader but through different layouts; the interoperability tests compare with other
-//! readers. Invariant: "equal" is only said when every row of every dataset of every input was compared.
+//! Both sides use the same reader, but with different layouts; the interoperability tests compare with other readers.
+//! Invariant: equality is only reported if every row of every dataset of every input was compared.
 
 use crate::conventions::{Choice, ConventionOptions};
 use crate::digests::stored;
@@ -34,57 +35,57 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Something that is not the same in the output.
+/// A difference between the output and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
     /// Path of the object, escaped for display.
     pub path: String,
-    /// What differs.
+    /// Description of the difference.
     pub what: String,
-    /// First differing row of the output, for values.
+    /// For values, the first differing row of the output.
     pub row: Option<u64>,
-    /// Input that holds this row.
+    /// Input that the row comes from.
     #[serde(serialize_with = "crate::path_text::of_some")]
     pub input: Option<PathBuf>,
 }
 
-/// Outcome of a verification.
+/// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifyReport {
-    /// Datasets compared value by value.
+    /// Number of datasets compared value by value.
     pub datasets: u64,
-    /// Virtual datasets and external links whose files are there; the values in these were not compared.
+    /// Number of virtual datasets and external links whose files exist; the values in these files were not compared.
     #[serde(default)]
     pub linked: u64,
-    /// Other objects, links and attributes compared.
+    /// Number of other objects, links and attributes compared.
     pub objects: u64,
-    /// Bytes of values compared, on each side.
+    /// Number of bytes of values compared, per side.
     pub compared_len_bytes: u64,
-    /// What differs; empty means equal.
+    /// Differences found; empty if output and inputs are equal.
     pub mismatches: Vec<Mismatch>,
     /// Wall time.
     pub elapsed_s: f64,
 }
 
-/// Bytes of values compared at once; rounded to whole rows.
+/// Number of bytes of values compared at once; rounded to whole rows.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
-/// Operation named in errors of other ranks.
+/// Operation named in errors on other ranks.
 pub(crate) const VERIFYING: &str = "verify the file";
 
 /// Compares `output` with the concatenation of `inputs` under the join of `options`.
 ///
 /// # Errors
-/// Files that cannot be read, inputs that do not fit together. A mismatch is not an error but part of the report.
+/// Files that cannot be read, inputs that do not fit together. A mismatch is not an error: it is part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     verify_among(output, inputs, options, watch, &SingleProcess)
 }
 
-/// Collective. Like [`verify`], with each block of rows compared by one of the `ranks`. All ranks return the same report, whatever
-/// their number.
+/// Collective. Like [`verify`], with each block of rows compared by one of the `ranks`. All ranks return the same
+/// report, which does not depend on their number.
 ///
 /// # Errors
-/// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] where only another rank met an error.
+/// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank met an error.
 pub fn verify_among(
     output: &Path,
     inputs: &[PathBuf],
@@ -117,13 +118,13 @@ pub fn verify_among(
     Ok(report)
 }
 
-/// Options under which the inputs make `output` again: what `options` leave open is as the output remembers it. Only how things
-/// were made is taken from the output, not what they hold.
+/// Returns the options under which merging the inputs reproduces `output`: options left open are taken from the records
+/// in the output. Only the way of merging is taken from there, never values.
 fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),
-        // Without digests, or with damaged ones, what no input has is told as that; a file that cannot be read is told
-        // when it is planned.
+        // Without usable digests, objects missing from all inputs are reported as such; a file that cannot be read is
+        // reported when it is planned.
         Err(
             MergeError::NoDigests { .. }
             | MergeError::DigestsDamaged { .. }
@@ -134,14 +135,14 @@ fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     };
     let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
     let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
-    // A virtual output is compared with the values that it leads to; external links are all that there is to compare.
+    // A virtual output is compared by its values; for external links only the links can be compared.
     let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
     made.iter_mut().for_each(MadeSpec::allow_replacing);
     Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
 }
 
-/// The plan of one file as it is, of the objects that are selected. A file that cannot be read is told as that, not as one among
-/// inputs.
+/// Plans a single file unchanged, restricted to the selected objects. A file that cannot be read is reported on its
+/// own, not as one of the inputs.
 pub(crate) fn plan_file(
     path: &Path,
     selection: Selection,
@@ -225,9 +226,9 @@ impl From<SentMismatch> for Mismatch {
 struct Comparison<'p> {
     expected: &'p MergePlan,
     found: &'p MergePlan,
-    /// Columns of both sides that have the same type and dimensions.
+    /// Pairs of columns with equal types and dimensions on both sides.
     pairs: Vec<(u32, u32)>,
-    /// Entries of the expected side whose values the plan holds, as those of AnnData, and their columns in the output.
+    /// Expected entries whose values are held in the plan, such as those of AnnData, with their columns in the output.
     stacks: Vec<(EntryIndex, ColumnIndex)>,
     report: VerifyReport,
 }
@@ -284,7 +285,7 @@ impl<'p> Comparison<'p> {
             }
             for attribute in other.attributes.iter() {
                 if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
-                    let what = format!("attribute {} that no input has", display_path(&attribute.name));
+                    let what = format!("attribute {} is not in any input", display_path(&attribute.name));
                     self.mismatch(&entry.path, what);
                 }
             }
@@ -292,7 +293,7 @@ impl<'p> Comparison<'p> {
         let known: HashMap<&[u8], ()> = expected.entries.iter().map(|entry| (entry.path.as_slice(), ())).collect();
         for entry in &found.entries {
             if !known.contains_key(entry.path.as_slice()) {
-                self.mismatch(&entry.path, format!("{} that no input has", entry.role.word()));
+                self.mismatch(&entry.path, format!("{} is not in any input", entry.role.word()));
             }
         }
     }
@@ -318,7 +319,7 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// Compares datasets whose values the plan holds: few, known since the scan.
+    /// Compares datasets whose values are held in the plan. There are few of them, known since the scan.
     fn stacks(&mut self) -> Result<()> {
         let pool = open_pool(self.found);
         let mut reader = ColumnReader::new(self.found, &pool);
@@ -352,12 +353,12 @@ impl<'p> Comparison<'p> {
         Ok(())
     }
 
-    /// Compares this rank's share of the values.
+    /// Compares the values assigned to this rank.
     fn values(&mut self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
         let blocks = self.blocks();
         let blocks = &blocks[share_by_cost(ranks, blocks.iter().map(|block| block.len_bytes))];
         let options = &self.expected.options;
-        // Each thread reads both sides, and holds a block of each.
+        // Each thread reads both sides and holds a block of each.
         let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
         let jobs = expected.fitting_jobs(self.expected, options.jobs, found.len_bytes + 2 * BLOCK_LEN_BYTES)?;
         let jobs = found.fitting_jobs(self.found, jobs, expected.len_bytes + 2 * BLOCK_LEN_BYTES)?;
@@ -429,7 +430,7 @@ struct Block {
 enum Form {
     /// Decoded values.
     Values,
-    /// Canonical bytes: elements hold addresses of their file.
+    /// Canonical bytes: elements hold addresses within their file.
     FileLocal,
     /// Stored chunks: a filter is unknown.
     Stored,
@@ -460,7 +461,7 @@ impl BlockComparer<'_> {
         Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
     }
 
-    /// `dims` are those of the output.
+    /// Compares a column of a file-local type; `dims` are the dimensions in the output.
     fn compare_file_local(&mut self, plan: &MergePlan, dims: &[u64], block: &Block) -> Result<Option<Mismatch>> {
         let found = &mut self.found;
         let mut mismatch = None;
@@ -475,7 +476,7 @@ impl BlockComparer<'_> {
 }
 
 impl BlockComparer<'_> {
-    /// Chunks with an unknown filter were moved as stored, so they are compared as stored.
+    /// Compares chunks with an unknown filter as stored, because they were also moved as stored.
     fn compare_stored(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
         let Route::Verbatim { array } = plan.columns[block.left as usize].route else { return Ok(None) };
         let tiles = &plan.tiles.arrays[array as usize];

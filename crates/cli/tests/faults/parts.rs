@@ -212,7 +212,7 @@ fn parts_of_other_merges_are_refused_by_name() {
         command.args(option);
         let outcome = workload.run(command);
         assert_eq!(outcome.code, 3, "{outcome:?}");
-        let told = format!("part 1 beside it was made otherwise: {subject} changed");
+        let told = format!("part 1 is of a different merge: {subject} changed");
         assert!(outcome.told.contains(&told) && outcome.told.contains("--no-resume"), "{outcome:?}");
     };
     refused(part(&workload, 2, 2), &["--chunk", "8192rows"], "the options");

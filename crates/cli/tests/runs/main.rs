@@ -122,7 +122,7 @@ fn an_output_that_cannot_be_is_refused_before_inputs_are_read() {
         ("a.h5", true, "is also an input"),
         ("link.h5", true, "is also an input"),
         ("hard.h5", true, "is also an input"),
-        ("dangling.h5", true, "leads nowhere"),
+        ("dangling.h5", true, "is a broken symbolic link"),
         ("fifo.h5", true, "is not a regular file"),
         ("/dev/full", true, "is not a regular file"),
         ("none/out.h5", true, "does not exist"),

@@ -23,9 +23,9 @@ fn nothing_included_is_refused() {
 fn other_patterns_without_effect_are_told() {
     let folder = two_files();
     for (option, warning) in [
-        ("--include", "--include typo: takes nothing"),
-        ("--exclude", "--exclude typo: leaves nothing out"),
-        ("--keep", "--keep typo: keeps no dataset"),
+        ("--include", "--include typo: matches nothing"),
+        ("--exclude", "--exclude typo: excludes nothing"),
+        ("--keep", "--keep typo: matches no dataset"),
     ] {
         let arguments = ["plan", "a.h5", "b.h5", "--include", "x", option, "typo", "--progress", "never"];
         let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));

@@ -1,7 +1,7 @@
-//! The plan of a column of a file that grows: in the chunks and with the filters that it has.
+//! Planning of a column of a file that is appended to, which keeps its chunk shape and filters.
 //!
-//! Not for columns of new files, which [`crate::plan`] plans. Invariant: storage that is there is not cut, filtered or
-//! indexed otherwise than it was; a dataset that could not grow so is refused.
+//! Columns of new files are planned by [`crate::plan`]. Invariant: chunking, filters and index of existing storage are
+//! not changed; a dataset that cannot grow without that is refused.
 
 use super::growth::ColumnGrowth;
 use crate::error::{MergeError, Result};
@@ -10,12 +10,12 @@ use crate::schema::{Column, ColumnIndex, display_path};
 use raddle_codec::{Encoder, EncoderOptions};
 use raddle_hdf5::model::{ChunkIndex, Dataspace, Layout};
 
-/// `H5D_ALLOC_TIME_EARLY`: libhdf5 would allocate chunks when a dataset grows.
+/// `H5D_ALLOC_TIME_EARLY`: libhdf5 would allocate chunks as soon as a dataset grows.
 const EARLY: u8 = 1;
 
 impl Planner<'_> {
-    /// How a column of a file grows: in the chunks and with the filters that it has. Where its last chunk is not full,
-    /// that one is made anew.
+    /// Plans how a column of an existing file grows, with its chunk shape and filters. If its last chunk is not full,
+    /// that chunk is rewritten.
     pub(crate) fn grown_column(
         &mut self,
         index: ColumnIndex,
@@ -64,13 +64,11 @@ impl Planner<'_> {
             return Ok((planned, growth));
         }
         let Layout::Chunked { chunk_shape, partial_chunks_unfiltered, index: chunk_index } = &model.layout else {
-            return refuse(
-                "is stored in one piece and cannot grow; merge all inputs anew, with --extendible".to_owned(),
-            );
+            return refuse("is not chunked and cannot grow; merge all inputs again, with --extendible".to_owned());
         };
         if longest != u64::MAX && longest.max(old_rows) < planned.dims[0] {
             return refuse(format!(
-                "has {old_rows} rows and room for {} in all, {} are needed; merge all inputs anew, with --extendible",
+                "has {old_rows} rows and can have at most {}, but {} are needed; merge all inputs again, with --extendible",
                 longest.max(old_rows),
                 planned.dims[0]
             ));
@@ -80,20 +78,20 @@ impl Planner<'_> {
             || model.fill.allocation_time == EARLY
         {
             return refuse(
-                "has chunks that are allocated early, are not filtered at the edges, or are indexed in a way that raddle \
+                "has chunks that are allocated early, are not filtered at the edges, or have an index that raddle \
                  does not know; rewrite the file once with raddle rechunk"
                     .to_owned(),
             );
         }
         let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
         if planned.dims.contains(&0) {
-            // Rows without elements: the extent grows, nothing is stored.
+            // Rows without elements: the extent grows, but nothing is stored.
         } else if column.is_file_local() {
             if let Some(error) = unknown {
                 return refuse(format!("{error}; its values cannot be read"));
             }
             if library_filters(&model.filters).len() != model.filters.len() {
-                return refuse("has variable-length data behind a filter that raddle does not write".to_owned());
+                return refuse("has variable-length data with a filter that raddle cannot write".to_owned());
             }
             planned.route = Route::FileLocal;
         } else {
@@ -101,7 +99,7 @@ impl Planner<'_> {
             let is_moved = self.verbatim_chunk(column, unknown.is_some()).is_some();
             if let (Some(error), false) = (unknown, is_moved) {
                 return refuse(format!(
-                    "{error}, and its chunks cannot be moved as stored because they do not meet the rows that are there, \
+                    "{error}, and its chunks cannot be moved as stored because they do not align with the existing rows, \
                      or have another fill value"
                 ));
             }
@@ -114,7 +112,7 @@ impl Planner<'_> {
                 if ids(&encoder.filters()) == ids(&model.filters) {
                     Route::Encoded { array, encoder }
                 } else {
-                    // Readers take a chunk whose filters are all skipped as it is, whatever they are.
+                    // Readers take a chunk whose filters are all skipped as stored, whatever the filters are.
                     planned.skipped_filters = ((1_u64 << model.filters.len()) - 1) as u32;
                     let (compression, shuffle, fletcher32) = (None, false, false);
                     let element_len_bytes = model.datatype.class.len_bytes() as usize;

@@ -1,8 +1,8 @@
-//! How the datasets of a file grow, and how their digests go on from what the file holds.
+//! How the datasets of a file grow, and how the digests stored in the file are continued.
 //!
-//! Digests of the rows that are there are not made again: they are carried over, so that damage from before stays damage.
-//! Only the block in which the old rows end is made of both. Invariant: the digests of a file that has grown are those of
-//! a file that was written with all rows at once and the same rows per block.
+//! Digests of existing rows are not recomputed: they are carried over, so that earlier damage is still detected. Only
+//! the block in which the old rows end is computed from old and new rows. Invariant: a file that has grown has the same
+//! digests as a file written with all rows at once and the same number of rows per block.
 
 use crate::digests::blocks::{Gathering, block_rows};
 use crate::digests::stored::{StoredColumn, StoredDigests};
@@ -15,43 +15,43 @@ use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
 use raddle_core::extent::{Coordinates, Extent};
 use raddle_core::plan::ArrayPlan;
 
-/// How the first input of a plan grows by the others.
+/// Growth of the first input of a plan, to which the other inputs are appended.
 #[derive(Debug)]
 pub struct Growth {
-    /// What the file says of itself; without it, nothing is said of the new rows.
+    /// Digests stored in the file; without them, the new rows get no digests either.
     pub stored: Option<StoredDigests>,
-    /// How each column grows.
+    /// Growth of each column.
     pub columns: Vec<ColumnGrowth>,
 }
 
-/// How one column grows.
+/// Growth of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnGrowth {
-    /// Rows that are there.
+    /// Number of existing rows.
     pub old_rows: u64,
-    /// Rows to come.
+    /// Number of rows to append.
     pub new_rows: u64,
-    /// First row of the column's tiles: where the chunk begins in which the old rows end.
+    /// First row of the column's tiles: the start of the chunk in which the old rows end.
     pub first_row: u64,
 }
 
-/// The part of a tile that is digested: where it lies in what is digested, and in the tile.
+/// The part of a tile that is digested, and its position in the digested array and in the tile.
 pub struct Digested {
-    /// Shape of what is digested.
+    /// Shape of the digested array.
     pub shape: Coordinates,
-    /// The part's place there.
+    /// Position of the part in the digested array.
     pub extent: Extent,
-    /// Its first element in the tile.
+    /// Position of its first element in the tile.
     pub origin: Coordinates,
 }
 
 impl Growth {
-    /// What the file says of a column.
+    /// Returns the stored digests of a column.
     fn known(&self, plan: &MergePlan, column: ColumnIndex) -> Option<&StoredColumn> {
         self.stored.as_ref()?.datasets.get(plan.schema.column_path(column))
     }
 
-    /// Rows per digest block of a column.
+    /// Returns the number of rows per digest block of a column.
     pub fn block_rows(&self, plan: &MergePlan, column: ColumnIndex) -> u64 {
         let known = self.known(plan, column).and_then(|known| known.digests.as_ref());
         known.map_or_else(
@@ -60,14 +60,14 @@ impl Growth {
         )
     }
 
-    /// First row of the first block that changes.
+    /// Returns the first row of the first block that changes.
     fn first_digested_row(&self, plan: &MergePlan, column: ColumnIndex) -> u64 {
         let block_rows = self.block_rows(plan, column);
         self.columns[column as usize].old_rows / block_rows * block_rows
     }
 
-    /// Digests to gather from the new tiles of a column, starting with the block in which the old rows end. Only the first rank
-    /// (`is_first`) seeds that block with the digest of the old rows.
+    /// Returns the digests to gather from the new tiles of a column, starting with the block in which the old rows end.
+    /// Only the first rank (`is_first`) seeds that block with the digest of the old rows.
     pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<Gathering> {
         self.stored.as_ref()?;
         let grown = self.columns[column as usize];
@@ -89,7 +89,7 @@ impl Growth {
         Some(Gathering::Values { digests, block_rows })
     }
 
-    /// The part of a tile that holds new rows; `None` where there is none.
+    /// Returns the part of a tile that holds new rows; `None` if there is none.
     pub fn digested(
         &self,
         plan: &MergePlan,
@@ -112,7 +112,7 @@ impl Growth {
         Some(Digested { shape, extent, origin })
     }
 
-    /// Makes the digests of all columns out of those that the file holds and those of the new rows.
+    /// Combines the stored digests with those of the new rows, for all columns.
     pub fn complete(&self, plan: &MergePlan, digests: &mut Digests) -> Result<()> {
         if self.stored.is_none() {
             return Ok(());
@@ -123,7 +123,7 @@ impl Growth {
                 (Route::Encoded { .. } | Route::Verbatim { .. }, Some(new)) => {
                     *digests = Some(self.joined(plan, column, known, new));
                 }
-                // Made of all rows, old and new, for their length is not that of the elements.
+                // Computed from all rows, because canonical bytes do not have the length of the elements.
                 (Route::FileLocal, Some(_)) => {}
                 _ => *digests = known.cloned(),
             }
@@ -171,10 +171,10 @@ impl Growth {
                     return refuse("has a filter that raddle does not know, so that its digests cannot be continued");
                 }
                 Some(digests) if digests.form != form => {
-                    return refuse("has digests of another form than this version makes; merge all inputs anew");
+                    return refuse("has digests in a form that this version does not write; merge all inputs again");
                 }
                 Some(digests) if digests.blocks.len() as u64 == grown.old_rows.div_ceil(digests.block_rows.max(1)) => {}
-                Some(_) => return refuse("has not as many digests as it has rows; run raddle verify"),
+                Some(_) => return refuse("has a number of digests that does not match its rows; run raddle verify"),
                 None if grown.old_rows == 0 || planned.dims[1..].contains(&0) => {}
                 None => return refuse("has rows without digests; run raddle verify"),
             }

@@ -1,9 +1,9 @@
-//! Appending inputs to a file that is there, in place and as one step.
+//! Appending of inputs to an existing file, in place and atomically.
 //!
-//! The file is the first input of a merge whose rows stay where they are. New chunks are placed behind the old end of the
-//! file; libhdf5 then changes the metadata in memory, over the unchanged file; at last the changes go to a [`redo`] log
-//! and from there to the file. Invariant: whenever the process ends, the file is the old or the new one, or becomes the
-//! new one when the next raddle opens it.
+//! The file is the first input of a merge, and its rows stay in place. New chunks are written after the old end of the
+//! file; then libhdf5 changes the metadata in memory, without touching the file; finally the changes are written to a
+//! [`redo`] log and from there to the file. Invariant: whenever the process ends, the file is the old or the new one,
+//! or becomes the new one when raddle opens it next.
 
 mod column;
 pub mod growth;
@@ -47,61 +47,61 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Operation named in errors of other ranks.
+/// Operation named in errors on other ranks.
 const APPENDING: &str = "append to the file";
-/// New chunks begin on a page, so that large writes are aligned.
+/// New chunks begin on a page boundary, so that large writes are aligned.
 const ALIGNMENT_BYTES: u64 = 4096;
-/// How long to wait for programs that have the file open before it is changed under them.
+/// How long to wait for programs that have the file open before its metadata is changed.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// The right to append to a file, and what was found beside it.
+/// The exclusive right to append to a file, and the state in which it was found.
 #[derive(Debug)]
 pub struct Held {
-    /// The file's own path, not that of a link to it.
+    /// Path of the file itself, with symbolic links resolved.
     pub path: PathBuf,
-    /// What became of an append that was interrupted.
+    /// Outcome of settling an interrupted append.
     pub settled: Settled,
     file: File,
-    /// Held by the first rank only.
+    /// Lock on the file; only the first rank holds it.
     _lock: Option<OutputLock>,
 }
 
-/// What an append did.
+/// Report of an append.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AppendReport {
-    /// The file.
+    /// Path of the file.
     #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
-    /// Inputs appended.
+    /// Number of inputs appended.
     pub inputs: u64,
-    /// Inputs left out because they cannot be read (`--skip-bad`).
+    /// Inputs that were skipped because they cannot be read (`--skip-bad`).
     pub skipped: Vec<crate::execute::SkippedInput>,
-    /// Differences from the file that the options bridge; the file is the first of the inputs.
+    /// Differences from the file that the options bridge; the file counts as the first input.
     pub differences: Vec<InputDifference>,
-    /// Bytes of all input files.
+    /// Size of all input files in bytes.
     pub input_len_bytes: u64,
-    /// Bytes of the file before.
+    /// Size of the file before the append.
     pub old_len_bytes: u64,
-    /// Bytes of the file now.
+    /// Size of the file after the append.
     pub output_len_bytes: u64,
-    /// Datasets that grew.
+    /// Number of datasets that grew.
     pub grown_datasets: u64,
-    /// Most rows that a dataset got.
+    /// Largest number of rows appended to a dataset.
     pub most_rows: u64,
     /// Bytes of metadata that changed in place.
     pub changed_len_bytes: u64,
     /// Wall time of scan, plan and execution.
     pub elapsed_s: f64,
-    /// What the engine did.
+    /// Report of the engine.
     pub engine: EngineReport,
-    /// Memory against its budget.
+    /// Memory use compared with the budget.
     pub memory: MemoryReport,
 }
 
-/// Takes the file at `path` for an append to it, and completes or discards one that was interrupted.
+/// Locks the file at `path` for an append, and completes or discards an interrupted one.
 ///
 /// # Errors
-/// [`MergeError::Locked`] if another process writes it, [`MergeError::Output`] if it cannot be written.
+/// [`MergeError::Locked`] if another process is writing it, [`MergeError::Output`] if it cannot be written.
 pub fn hold(path: &Path) -> Result<Held> {
     let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let refuse = |reason: &str| Err(MergeError::Output { path: path.to_path_buf(), reason: reason.to_owned() });
@@ -111,10 +111,10 @@ pub fn hold(path: &Path) -> Result<Held> {
     let lock = Some(OutputLock::take(&own)?);
     let file = open(&own)?;
     let settled = redo::settle_locked(&own)?;
-    // libhdf5 locks files that it writes in this way; those that only read may go on until the end.
+    // libhdf5 takes an exclusive lock on files that it writes; programs that only read may continue until the end.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(MergeError::InUse { path: own }),
-        // File systems without locks have no such programs to ask.
+        // File systems without locks offer no way to detect such programs.
         _ => Ok(Held { path: own, settled, file, _lock: lock }),
     }
 }
@@ -129,7 +129,7 @@ fn open(path: &Path) -> Result<File> {
 /// # Errors
 /// As [`hold`], on every rank.
 pub fn hold_among(path: &Path, ranks: &dyn Communicator) -> Result<Held> {
-    const OPERATION: &str = "take the file";
+    const OPERATION: &str = "lock the file";
     let held = (ranks.rank() == 0).then(|| hold(path)).transpose();
     let held = agree(ranks, OPERATION, held)?;
     let code = held.as_ref().map_or(0, |held| held.settled.code());
@@ -143,7 +143,7 @@ pub fn hold_among(path: &Path, ranks: &dyn Communicator) -> Result<Held> {
     agree(ranks, OPERATION, held)
 }
 
-/// Plans to append `inputs` to the file that is `held`. `again` allows inputs that it has already.
+/// Plans to append `inputs` to the file that is `held`. `again` allows inputs that are already in the file.
 ///
 /// # Errors
 /// As [`crate::plan::plan`]; also [`MergeError::Repeated`], and [`MergeError::Object`] for a dataset that cannot grow.
@@ -193,11 +193,11 @@ pub fn plan_among(
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
     let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, ranks)?;
     if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
-        // Inputs may be left out, the file that they are appended to may not.
+        // Unreadable inputs may be skipped, but not the file that they are appended to.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
     }
     if plan.inputs.len() == 1 && !plan.skipped.is_empty() {
-        // Nothing is left to append.
+        // Nothing remains to be appended.
         return Err(MergeError::BadInputs { bad: plan.skipped });
     }
     if plan.convention == Some(Choice::Anndata) {
@@ -223,7 +223,7 @@ pub fn plan_among(
     Ok(plan)
 }
 
-/// `options`, with what they leave open as the file was made, which grows as a whole.
+/// Completes `options` with the records of the file, and exempts the file from the selection.
 fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: &Held) -> Result<MergeOptions> {
     let mut recalled = remembered::recall(stored, options, Contradiction::Refused)?;
     if recalled.join.join == Join::Union {
@@ -257,7 +257,7 @@ fn repeated_among(
     Ok(all.into_iter().filter_map(path).collect())
 }
 
-/// Which of `inputs` the file knows, and under which paths.
+/// Returns the `inputs` that are already in the file, with their recorded paths.
 pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut repeated = Vec::new();
     for input in inputs {
@@ -274,7 +274,7 @@ pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Ve
                     }
                     own_sample == Some(*known_sample)
                 }
-                // Written by a version that took no samples.
+                // The file was written by a version that took no samples.
                 None => known == input,
             };
             if is_same {
@@ -289,18 +289,18 @@ pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Ve
 /// Executes a plan that [`plan`] made for the same `held`.
 ///
 /// # Errors
-/// The file is what it was after any error but one that says that the append is complete.
+/// After any error the file is unchanged, unless the error says that the append is complete.
 pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<AppendReport> {
     let report = append_among(plan, held, watch, &SingleProcess)?;
-    // There is no other rank that could have it.
+    // Only a run with several ranks can have its report on another rank.
     report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
 }
 
-/// Collective. Like [`append`], by the `ranks` that made the plan: each encodes and writes its own tiles; the first updates the
-/// metadata and returns the report.
+/// Collective. Like [`append`], by the `ranks` that made the plan: each rank encodes and writes its own tiles; the first
+/// one updates the metadata and returns the report.
 ///
 /// # Errors
-/// As [`append`], on every rank; also [`CoreError::RankFailed`] where only another rank met an error.
+/// As [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
 pub fn append_among(
     plan: &MergePlan,
     held: &Held,
@@ -329,7 +329,7 @@ pub fn append_among(
     let (engine, edited) = match placed {
         Ok(placed) => placed,
         Err(error) => {
-            // A failure to clean up must not hide the error that led here; the next raddle does it again.
+            // A failure to clean up must not hide the original error; the next run of raddle cleans up again.
             let _ = redo.map(|redo| redo.discard(&held.file));
             return Err(error);
         }
@@ -402,12 +402,12 @@ fn place(
     let edited = agree(ranks, APPENDING, (ranks.rank() == 0).then(run).transpose())?;
     let mut own = share(ranks, plan.inputs.len()).filter(|&input| input > 0);
     let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
-    agree(ranks, "look whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
     Ok((engine, edited))
 }
 
-/// Waits until no program of libhdf5's has the file open, for readers must not see half of the changes.
+/// Waits until no program has the file open through libhdf5, because readers must not see half of the changes.
 fn wait_for_readers(held: &Held, watch: &Watch<'_>) -> Result<()> {
     let started = Instant::now();
     loop {
@@ -422,7 +422,7 @@ fn wait_for_readers(held: &Held, watch: &Watch<'_>) -> Result<()> {
     }
 }
 
-/// The change of metadata.
+/// Editor of the file's metadata.
 struct Edit<'a, 'p> {
     plan: &'p MergePlan,
     growth: &'a Growth,
@@ -450,7 +450,7 @@ impl Edit<'_, '_> {
             self.watch.cancel.check()?;
             self.grow(&mut output, column, claims).map_err(|error| self.named(column, error))?;
         }
-        // Behind all claims: libhdf5 may give what becomes free here to what it writes itself.
+        // After all claims, because libhdf5 may reuse space that is freed here for its own writes.
         for column in self.grown() {
             if let Route::FileLocal = self.plan.columns[column as usize].route {
                 let of_column = self.write_file_local(&mut output, column)?;
@@ -473,8 +473,8 @@ impl Edit<'_, '_> {
         (0..).zip(&self.growth.columns).filter(|(_, grown)| grown.new_rows > 0).map(|(column, _)| column)
     }
 
-    /// Takes chunks that are not full out of their indexes: they are made anew elsewhere, and what the file has now must
-    /// stay where it is.
+    /// Removes chunks that are not full from their indexes. They are rewritten elsewhere, because the bytes in the file
+    /// must stay in place.
     fn remove_partial_chunks(&self, output: &mut OutputFile) -> Result<()> {
         let mut is_any = false;
         for column in self.grown() {
@@ -510,8 +510,8 @@ impl Edit<'_, '_> {
         Ok(())
     }
 
-    /// Writes new rows that hold addresses of their file. The digests are of all rows: those that are there are read again
-    /// for it, and must be what was written.
+    /// Writes new rows that hold addresses within their file. Digests cover all rows: existing rows are read again for
+    /// this, and must match their stored digests.
     fn write_file_local(&self, output: &mut OutputFile, column: u32) -> Result<crate::digests::ColumnDigests> {
         let (plan, grown) = (self.plan, self.growth.columns[column as usize]);
         let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];

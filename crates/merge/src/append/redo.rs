@@ -1,13 +1,14 @@
-//! The redo log of an append: what makes changes at many places of a file one step.
+//! The redo log of an append, which makes changes at many places of a file atomic.
 //!
-//! Beside the file lies `.NAME.raddle-redo`. While new data is placed behind the old end of the file it only says where
-//! that end was: whoever finds it cuts the file off there again. When all is placed, it is replaced, by a rename, by the
-//! list of all bytes that are to be changed below the old end: the commit. Whoever finds that writes them, again and
-//! again if need be, for they are the same each time.
+//! The log is the file `.NAME.raddle-redo` in the same folder. While new data is written after the old end of the file,
+//! it only records where that end was; if the append is interrupted, the next run truncates the file there. When all
+//! data is written, the log is replaced, by a rename, with a list of all bytes to be changed below the old end: the
+//! commit. If the append is interrupted later, the next run writes these bytes, repeatedly if necessary, as they are
+//! the same each time.
 //!
-//! Invariant: before the commit no byte below the old end has changed, so that readers see the old file; after it any
-//! raddle that opens the file makes it the new one. Between the commit and the last of the changes, other readers may see
-//! some of both.
+//! Invariant: before the commit no byte below the old end changes, so that readers see the old file; after the commit,
+//! the next raddle that opens the file completes the append. Between the commit and the last of the changes, other
+//! readers may see a mix of both.
 
 use crate::error::{MergeError, Result};
 use raddle_core::digest::Digest;
@@ -21,22 +22,22 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// First bytes of a log; the number is that of the format.
+/// First bytes of a log; the number is the format version.
 const MAGIC: &[u8; 16] = b"raddle redo 1\n\0\0";
-/// Bytes by which a log knows its file: the first, and the last before an end.
+/// Number of bytes per sample by which a log recognises its file: at the start and at the end of a range.
 const SAMPLE_LEN_BYTES: u64 = 4096;
 /// How long to wait for another raddle that writes committed changes, which takes as long as writing some metadata.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// What a log says.
+/// Content of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Log {
     /// Device and inode of the file.
     device: u64,
     inode: u64,
-    /// Length of the file before.
+    /// Length of the file before the append.
     old_end: u64,
-    /// Digest of samples below the old end before the commit, of the new data after it.
+    /// Digest of samples: below the old end before the commit, of the new data after it.
     sample: u64,
     /// The commit: new length and changes.
     commit: Option<(u64, Vec<Change>)>,
@@ -61,7 +62,7 @@ impl Log {
         bytes
     }
 
-    /// `None`: cut off or damaged.
+    /// Parses a log; `None` if it is truncated or damaged.
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         fn word(rest: &mut &[u8]) -> Option<u64> {
             let (head, tail) = rest.split_first_chunk::<8>()?;
@@ -103,7 +104,7 @@ pub struct Redo {
 }
 
 impl Redo {
-    /// Says where `file`, open for writing under `path`, ends now, before anything is placed behind.
+    /// Records the current end of `file`, open for writing under `path`, before anything is written after it.
     pub fn begin(path: &Path, file: &File) -> Result<Self> {
         let metadata = file.metadata().map_err(failed(path, "stat"))?;
         let redo = Self {
@@ -118,7 +119,7 @@ impl Redo {
         let log = Log { device: redo.device, inode: redo.inode, old_end: redo.old_end, sample, commit: None };
         let begun = redo.prepare(&log).and_then(|()| redo.put()).and_then(|()| sync_folder(path));
         if let Err(error) = begun {
-            // Nothing has been placed: nobody needs it.
+            // Nothing has been placed, so the log is not needed.
             let _ = remove(&redo.log_path);
             let _ = remove(&redo.new_log_path);
             return Err(error);
@@ -126,26 +127,26 @@ impl Redo {
         Ok(redo)
     }
 
-    /// Length of the file before.
+    /// Returns the length of the file before the append.
     pub fn old_end(&self) -> u64 {
         self.old_end
     }
 
-    /// Gives up what was placed: the file is what it was.
+    /// Discards the appended data, which restores the file.
     pub fn discard(self, file: &File) -> Result<()> {
-        file.set_len(self.old_end).map_err(failed(&self.file_path, "cut off what was placed"))?;
+        file.set_len(self.old_end).map_err(failed(&self.file_path, "truncate to its old end"))?;
         file.sync_all().map_err(failed(&self.file_path, "fsync"))?;
         self.remove()
     }
 
-    /// Makes `changes` part of the file, which has `new_end` bytes. All that was placed is durable before. After an error
-    /// the file is what it was, or, if the error says so, complete for every raddle that opens it from then on.
+    /// Makes `changes` part of the file, which has `new_end` bytes. All appended data must be durable before. After an
+    /// error the file is unchanged, or, if the error says so, complete for every raddle that opens it from then on.
     pub fn commit(self, file: &File, new_end: u64, changes: Vec<Change>) -> Result<()> {
         let sample = match sample(file, self.old_end, new_end) {
             Ok(sample) => sample,
             Err(source) => {
-                // The error that led here is the one to tell; the next raddle that opens the file tries again.
-                let error = failed(&self.file_path, "read a sample of what was placed")(source);
+                // The error that led here is the one to report; the next raddle that opens the file tries again.
+                let error = failed(&self.file_path, "read a sample of the appended data")(source);
                 let _ = self.discard(file);
                 return Err(error);
             }
@@ -153,14 +154,14 @@ impl Redo {
         let (device, inode, old_end) = (self.device, self.inode, self.old_end);
         let log = Log { device, inode, old_end, sample, commit: Some((new_end, changes)) };
         if let Err(error) = self.prepare(&log).and_then(|()| self.put()) {
-            // Were the new log there in spite of the error, it must not meet a file that was cut off.
+            // If the new log exists in spite of the error, it must not be found next to a truncated file.
             let _ = remove(&self.log_path);
             let _ = remove(&self.new_log_path);
             let _ = self.discard(file);
             return Err(error);
         }
-        // From here on the append has happened. It is not carried out before the log is durable.
-        let named = "make the log durable; the next raddle that opens the file completes the append: fsync";
+        // From here on the append counts as done. It is not applied before the log is durable.
+        let named = "make the log durable (the next raddle that opens the file completes the append): fsync";
         File::open(folder_of(&self.file_path))
             .and_then(|folder| folder.sync_all())
             .map_err(failed(&self.file_path, named))?;
@@ -169,7 +170,7 @@ impl Redo {
         self.remove()
     }
 
-    /// Writes `log` under another name.
+    /// Writes `log` under a temporary name.
     fn prepare(&self, log: &Log) -> Result<()> {
         let path = &self.new_log_path;
         let mut file = File::create(path).map_err(failed(path, "create"))?;
@@ -177,32 +178,32 @@ impl Redo {
         file.sync_all().map_err(failed(path, "fsync"))
     }
 
-    /// Puts it in the place of the one that is there.
+    /// Replaces the existing log with the prepared one.
     fn put(&self) -> Result<()> {
         std::fs::rename(&self.new_log_path, &self.log_path).map_err(failed(&self.log_path, "rename"))
     }
 
     fn remove(&self) -> Result<()> {
         remove(&self.log_path)?;
-        // Durable or not: what it says holds also when it comes back.
+        // Durability does not matter: if the log reappears, it is still valid.
         let _ = sync_folder(&self.file_path);
         Ok(())
     }
 }
 
-/// What was found beside a file.
+/// State in which a file was found before an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// Nothing, or an append that is under way and has not changed the file yet.
+    /// No log, or an append in progress that has not changed the file yet.
     Nothing,
-    /// An append that was interrupted before its commit: the file is what it was before.
+    /// An append was interrupted before its commit: the file has been restored to its earlier state.
     Discarded,
-    /// An append that was interrupted after its commit: the file is what it was to become.
+    /// An append was interrupted after its commit: the append has been completed.
     Completed,
 }
 
 impl Settled {
-    /// Its encoding in messages between ranks.
+    /// Encodes the state for messages between ranks.
     pub(super) fn code(self) -> u64 {
         match self {
             Self::Nothing => 0,
@@ -221,10 +222,10 @@ impl Settled {
     }
 }
 
-/// Completes or discards an append to `path` that was interrupted. One look at a name where there was none.
+/// Completes or discards an interrupted append to `path`. Without a log this costs a single lookup of a name.
 ///
 /// # Errors
-/// If the file cannot be written, or the log does not belong to it, or another raddle keeps writing it.
+/// If the file cannot be written, the log does not belong to it, or another raddle keeps writing it.
 pub fn settle(path: &Path) -> Result<Settled> {
     let own = match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
@@ -249,18 +250,18 @@ pub fn settle(path: &Path) -> Result<Settled> {
     }
 }
 
-/// As [`settle`], by the holder of the lock on `path`, which is no link.
+/// Like [`settle`], for the holder of the lock on `path`, which must not be a symbolic link.
 pub fn settle_locked(path: &Path) -> Result<Settled> {
     let log_path = log_path(path);
     if std::fs::symlink_metadata(&log_path).is_err() {
         return Ok(Settled::Nothing);
     }
-    // A log appears under its name when it is whole: one that is damaged since tells nothing.
+    // A log is renamed into place when it is complete, so a damaged log was damaged later and cannot be used.
     let Some(log) = read_log(path)? else {
         return Err(foreign(path, "is damaged"));
     };
     let open = OpenOptions::new().read(true).write(true).open(path);
-    let file = open.map_err(failed(path, "open it to complete or discard an interrupted append"))?;
+    let file = open.map_err(failed(path, "open to complete or discard an interrupted append"))?;
     let metadata = file.metadata().map_err(failed(path, "stat"))?;
     let is_same_inode = (metadata.dev(), metadata.ino()) == (log.device, log.inode);
     let Some((new_end, changes)) = log.commit else {
@@ -268,9 +269,9 @@ pub fn settle_locked(path: &Path) -> Result<Settled> {
             && metadata.len() > log.old_end
             && sample(&file, 0, log.old_end).is_ok_and(|sample| sample == log.sample)
             && ends_before(path, log.old_end);
-        // Otherwise nothing had been placed, or it is another file by now, which ends where it ends.
+        // Otherwise nothing was appended, or the file has been replaced and must not be truncated.
         if is_old {
-            file.set_len(log.old_end).map_err(failed(path, "cut off what was placed"))?;
+            file.set_len(log.old_end).map_err(failed(path, "truncate to its old end"))?;
             file.sync_all().map_err(failed(path, "fsync"))?;
         }
         remove(&log_path)?;
@@ -291,8 +292,8 @@ pub fn settle_locked(path: &Path) -> Result<Settled> {
 fn foreign(path: &Path, what: &str) -> MergeError {
     let log = log_path(path);
     let reason = format!(
-        "an append to it was interrupted, and the log {} {what}; if the file was put there since, remove the log, else \
-         restore the file",
+        "an append to it was interrupted, and the log {} {what}; if the file has been replaced since, remove the log, \
+         otherwise restore the file",
         log.display()
     );
     MergeError::Output { path: path.to_path_buf(), reason }
@@ -311,22 +312,21 @@ fn read_log(path: &Path) -> Result<Option<Log>> {
     }
 }
 
-/// Whether the superblock says that the file ends there or before.
+/// Whether the end of file in the superblock is at most `end`.
 fn ends_before(path: &Path, end: u64) -> bool {
     let superblock = InputFile::open(path).and_then(|file| Superblock::read(&file));
     superblock.is_ok_and(|superblock| superblock.end <= end)
 }
 
 fn apply(path: &Path, file: &File, changes: &[Change]) -> Result<()> {
-    let unfinished = "complete the append, which the next raddle that opens the file does again: write";
+    let unfinished = "complete the append (the next raddle that opens the file retries): write";
     for change in changes {
         file.write_all_at(&change.bytes, change.address).map_err(failed(path, unfinished))?;
     }
-    file.sync_all()
-        .map_err(failed(path, "complete the append, which the next raddle that opens the file does again: fsync"))
+    file.sync_all().map_err(failed(path, "complete the append (the next raddle that opens the file retries): fsync"))
 }
 
-/// Digest of the first bytes of a range of the file and of the last ones.
+/// Returns the digest of the first and the last bytes of a range of the file.
 fn sample(file: &File, start: u64, end: u64) -> std::io::Result<u64> {
     let len_bytes = (end - start).min(SAMPLE_LEN_BYTES);
     let mut bytes = vec![0; len_bytes as usize];
@@ -362,7 +362,7 @@ mod tests {
         vec![Change { address: 3, bytes: b"new".to_vec() }, Change { address: 100, bytes: vec![7; 50] }]
     }
 
-    /// A file of 1,000 bytes with 500 placed behind, its log, and what is to come of it.
+    /// Returns a file of 1,000 bytes with 500 bytes appended, its log, and the expected content after a commit.
     fn placed(folder: &Path) -> (PathBuf, File, Redo, Vec<u8>) {
         let path = folder.join("file.h5");
         let old: Vec<u8> = (0..1000).map(|at| at as u8).collect();

@@ -1,20 +1,20 @@
-//! Columns to be added: what the user asks for (`--add-column NAME=@ATTRIBUTE`).
+//! Columns that the user asks to add (`--add-column NAME=@ATTRIBUTE`).
 //!
-//! Plain values. Invariant: the text of a column that was parsed parses to the same column.
+//! Plain values. Invariant: the text form of a parsed column parses to the same column.
 
 use crate::schema::child_path;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A column that repeats an attribute of each input in all rows that come from it.
+/// A column that repeats an attribute of each input for all rows of that input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AddedColumn {
-    /// Absolute path of the column, or its name in every group that has datasets with rows.
+    /// Absolute path of the column, or a name to be used in every group that has datasets with rows.
     pub name: String,
-    /// Path of the object that has the attribute.
+    /// Path of the object with the attribute.
     pub object: String,
-    /// The attribute.
+    /// Name of the attribute.
     pub attribute: String,
 }
 
@@ -22,7 +22,7 @@ impl AddedColumn {
     /// Parses `NAME=@ATTRIBUTE` or `NAME=OBJECT@ATTRIBUTE`.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// A message about what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "expected NAME=@ATTRIBUTE, such as run=@run, or NAME=OBJECT@ATTRIBUTE";
         let refuse = |what: &str| format!("{text:?}: {what}");
@@ -32,7 +32,7 @@ impl AddedColumn {
             return Err(refuse(FORM));
         }
         if name.contains('/') && !name.starts_with('/') {
-            return Err(refuse("a path begins with a slash; a name without one is for every group"));
+            return Err(refuse("a path begins with a slash; a name without a slash applies to every group"));
         }
         if !object.is_empty() && !object.starts_with('/') {
             return Err(refuse("the path of an object begins with a slash"));
@@ -44,7 +44,7 @@ impl AddedColumn {
         Ok(Self { name: name.to_owned(), object: object.to_owned(), attribute: attribute.to_owned() })
     }
 
-    /// Whether a dataset at `path` is such a column.
+    /// Whether a dataset at `path` is this column.
     pub(super) fn is_at(&self, path: &[u8]) -> bool {
         match self.name.starts_with('/') {
             true => path == self.name.as_bytes(),
@@ -52,7 +52,7 @@ impl AddedColumn {
         }
     }
 
-    /// Its path in `group`; `None` where it belongs to another one.
+    /// Returns the path of the column in `group`; `None` if the column belongs to another group.
     pub(super) fn path_in(&self, group: &[u8]) -> Option<Vec<u8>> {
         let name = self.name.rsplit('/').next().unwrap_or_default();
         let path = child_path(group, name.as_bytes());

@@ -1,7 +1,7 @@
-//! The values that inputs have of one attribute as rows of a dataset, all of one type.
+//! Conversion of the values of one attribute of all inputs to rows of a dataset, all of one type.
 //!
-//! Not for where the dataset lies. Invariant: a row is the value of its input, in the type of the dataset; what that does not
-//! hold is refused.
+//! Where the dataset is placed is decided elsewhere. Invariant: a row is the value of its input, in the type of the
+//! dataset; values that this type cannot hold are refused.
 
 use super::attributes::shown;
 use super::{Difference, DifferenceKind};
@@ -15,22 +15,22 @@ use std::sync::Arc;
 pub(super) struct Source<'a> {
     pub object: &'a [u8],
     pub attribute: &'a [u8],
-    /// Of each input; `None` where it has none, or where the dataset's rows are there already.
+    /// Value of each input; `None` if the input lacks the attribute or its rows already exist.
     pub values: Vec<Option<&'a AttributeValue>>,
-    /// The option that asks for it.
+    /// Option that requested the dataset.
     pub option: &'static str,
 }
 
-/// A dataset to be made, its type and the rows of each input.
+/// A dataset to be created, with its type and the rows of each input.
 pub(super) struct Made {
     pub class: Arc<TypeClass>,
     /// Dimensions of a row.
     pub dims: Vec<u64>,
-    /// Canonical bytes of a row of each input.
+    /// Canonical bytes of the row of each input.
     pub rows: Vec<Vec<u8>>,
 }
 
-/// Brings the values of all inputs to one type: that of the dataset that grows, if there is one.
+/// Converts the values of all inputs to one type: that of the existing dataset, if it is appended to.
 pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<Made, Difference> {
     let values = || (0..).zip(&source.values).filter_map(|(input, value)| Some((input, (*value)?)));
     let (class, dims) = match grown {
@@ -41,7 +41,7 @@ pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<Made, 
         None => {
             let first = values().next().map(|(_, value)| value);
             let classes = values().map(|(_, value)| &*value.datatype.class);
-            // A value is there: an attribute that an input lacks was refused before.
+            // A value exists: inputs that lack the attribute were refused before.
             let class = common_text(classes).map(Arc::new).or(first.map(|first| Arc::clone(&first.datatype.class)));
             let dims = first.map_or_else(Vec::new, |first| row_dims(&first.dataspace));
             (class.unwrap_or_else(|| crate::provenance::unsigned(1)), dims)
@@ -80,7 +80,7 @@ fn refused(source: &Source<'_>, class: &TypeClass, input: u32, found: String) ->
     Difference { path, kind, expected, found, inputs: vec![input] }
 }
 
-/// Dimensions of a row; a single value has none, however it is stored.
+/// Returns the dimensions of a row; a single value has none, however it is stored.
 fn row_dims(dataspace: &Dataspace) -> Vec<u64> {
     match dataspace.dims() {
         dims if dims.iter().all(|&dim| dim == 1) => Vec::new(),
@@ -88,7 +88,7 @@ fn row_dims(dataspace: &Dataspace) -> Vec<u64> {
     }
 }
 
-/// A type that holds all texts; `None` where something is not a text.
+/// Returns a type that holds all texts; `None` if one of the types is not text.
 fn common_text<'a>(classes: impl Iterator<Item = &'a TypeClass>) -> Option<TypeClass> {
     let mut common: Option<TypeClass> = None;
     for class in classes {
@@ -106,7 +106,7 @@ fn common_text<'a>(classes: impl Iterator<Item = &'a TypeClass>) -> Option<TypeC
                 Some(TypeClass::FixedString { len_bytes: a, padding, charset: known }),
                 TypeClass::FixedString { len_bytes: b, padding: other, charset: own },
             ) => {
-                // One that ends with a zero has no room for it where the longest text of the others does not.
+                // A zero-terminated type needs one more byte, because the other type may use its whole length for text.
                 let len_bytes = a.max(*b) + u32::from(padding != *other && (padding == 0 || *other == 0));
                 TypeClass::FixedString { len_bytes, padding, charset: known.max(*own) }
             }
@@ -123,7 +123,7 @@ fn charset(class: &TypeClass) -> Option<u8> {
     }
 }
 
-/// Canonical bytes of a value in another type; `None` where that does not hold it.
+/// Returns the canonical bytes of a value in another type; `None` if that type cannot hold it.
 fn converted(value: &AttributeValue, to: &TypeClass) -> Option<Vec<u8>> {
     let from = &*value.datatype.class;
     if from == to {

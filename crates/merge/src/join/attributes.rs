@@ -1,6 +1,7 @@
-//! Attributes of an object that several inputs have: compared, or in a union put together.
+//! Comparison, or union, of the attributes of an object that several inputs have.
 //!
-//! Not for values of datasets. Invariant: the order in which an object lists its attributes makes no difference.
+//! Values of datasets are compared elsewhere. Invariant: the order in which an object lists its attributes makes no
+//! difference.
 
 use super::contrast::{Value, contrast};
 use super::{DifferenceKind, describe_value};
@@ -10,19 +11,19 @@ use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Which attributes must be equal because they say what values stand for: under those of another input, values would read
-/// as other quantities.
+/// Which attributes must be equal because they define the meaning of values: with the attributes of another input,
+/// values would be read as other quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     /// Those of a dataset.
     Meaning,
-    /// Those of a dataset that has no values so far: it may lack what the next input has.
+    /// Those of a dataset without values so far: it may lack attributes that the next input has.
     OtherMeaning,
-    /// None: of a group, of an input without values, or with `--convention none`.
+    /// None: the object is a group, the input has no values, or `--convention none` was given.
     Nothing,
 }
 
-/// Names of such attributes in lower case: they mean the same in most formats.
+/// Names of attributes that define the meaning of values, in lower case; they mean the same in most formats.
 const MEANING: [&[u8]; 13] = [
     b"units",
     b"unit",
@@ -39,11 +40,11 @@ const MEANING: [&[u8]; 13] = [
     b"calendar",
 ];
 
-/// What decides where such an attribute differs.
+/// Ways to resolve a difference in such an attribute.
 const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {
-    /// Returns whether inputs must be alike in this attribute; `is_lacking`: the inputs so far have none.
+    /// Whether inputs must have equal values of this attribute; `is_lacking`: the inputs so far lack it.
     fn holds(self, name: &[u8], is_lacking: bool) -> bool {
         let is_asked = match self {
             Self::Meaning => true,
@@ -54,7 +55,7 @@ impl Guard {
     }
 }
 
-/// Adds to `known` what `found` has besides, for an object that several inputs of a union share.
+/// Adds attributes of `found` that `known` lacks, for an object that several inputs of a union share.
 pub(super) fn unite_attributes(
     known: &mut Arc<[AttributeValue]>,
     found: &[AttributeValue],
@@ -95,7 +96,7 @@ fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
     !list.iter().any(|other| other.name == attribute.name)
 }
 
-/// Reports each attribute that differs; `dropped` gets the names of those of `expected` that are not the same in both.
+/// Reports each attribute that differs; adds the names of attributes of `expected` that differ to `dropped`.
 pub(super) fn compare_attributes(
     expected: &[AttributeValue],
     found: &[AttributeValue],
@@ -126,7 +127,7 @@ pub(super) fn compare_attributes(
     }
 }
 
-/// `name = value`.
+/// Formats an attribute as `name = value`.
 pub(super) fn shown(attribute: &AttributeValue) -> String {
     let value = describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value);
     format!("{} = {value}", display_path(&attribute.name))
@@ -136,7 +137,7 @@ pub(super) fn absent(attribute: &AttributeValue) -> String {
     format!("no {}", display_path(&attribute.name))
 }
 
-/// Two attributes of one name that are not equal, in words that differ.
+/// Describes two unequal attributes of the same name with texts that differ.
 fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (String, String) {
     let (left, right) = (value_of(expected), value_of(found));
     if left != right {

@@ -1,18 +1,18 @@
-//! How many values are shown where inputs differ: an attribute may have another one in each of 100,000 inputs.
+//! Limit on the number of reported differences: an attribute may have a different value in each of 100,000 inputs.
 //!
-//! Invariant: every input stays in the list of the difference that it belongs to, shown or not.
+//! Invariant: every input stays in the list of the difference that it belongs to, whether its value is shown or not.
 
 use super::{DifferenceKind, Found};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Values that are shown next to one that was expected.
+/// Maximum number of values shown for one expected value.
 const SHOWN_VALUES: usize = 3;
-/// Differences of one kind that an object may have; more attributes than that are not named.
+/// Maximum number of differences of one kind per object; further attributes are not named.
 const MOST_DIFFERENCES: usize = 512;
 
 impl Found {
-    /// The same difference, or one of "yet other values" where `known` holds enough of its object.
+    /// Returns this difference, or one of "yet other values" if `known` already holds enough for its object.
     pub(super) fn bounded(self, known: &BTreeMap<Self, Vec<u32>>) -> Self {
         if !matches!(self.kind, DifferenceKind::Value | DifferenceKind::Attributes) || known.contains_key(&self) {
             return self;

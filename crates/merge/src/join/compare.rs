@@ -1,17 +1,17 @@
-//! An object of an input compared with the first one of its path.
+//! Comparison of an object of an input with the first object of the same path.
 //!
-//! Not for attributes, which may differ in several ways at once. Invariant: one difference at most is found, the one
-//! without which the others mean nothing: datatype before rank, rank before dimensions.
+//! Attributes are compared elsewhere, because they may differ in several ways at once. Invariant: at most one
+//! difference is found, the one that makes the others meaningless: datatype before rank, rank before dimensions.
 
 use super::contrast::{Value, contrast};
 use super::{DifferenceKind, describe};
 use crate::schema::{Role, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace};
 
-/// How an object differs, if it does: the kind, what the model has, what was found.
+/// Difference between two objects, if any: its kind, what the model has, what was found.
 pub(super) type Mismatch = Option<(DifferenceKind, String, String)>;
 
-/// Datasets that are to be concatenated along `axis`.
+/// Compares datasets that are to be concatenated along `axis`.
 pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset, axis: usize) -> Mismatch {
     if expected.datatype != found.datatype {
         let words = |dataset: &Dataset| describe(&dataset.datatype.class);
@@ -32,7 +32,7 @@ pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset, axis: usize)
     None
 }
 
-/// Objects of which the output has one for all inputs.
+/// Compares objects that the output has only once for all inputs.
 pub(super) fn compare_roles<'d>(expected: &'d Role, found: &'d Role) -> Mismatch {
     let kind = |kind| Some((kind, expected.word().to_owned(), found.word().to_owned()));
     match (expected, found) {

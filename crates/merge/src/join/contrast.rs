@@ -1,22 +1,23 @@
-//! Two values that differ, in words that differ: where the beginnings of both are the same, what differs is shown instead.
+//! Descriptions of two differing values that differ too: if both values begin alike, the differing part is shown
+//! instead.
 //!
-//! Invariant: the two texts are never the same unless the values are.
+//! Invariant: the two texts are only equal if the values are equal.
 
 use super::describe;
 use super::describe_value::{describe_bytes, describe_element, describe_text, describe_value, members, text_of};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, TypeClass};
 
-/// A value with what its bytes mean.
+/// A value with its type and extent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Value<'a> {
     pub class: &'a TypeClass,
     pub dataspace: &'a Dataspace,
-    /// Canonical bytes.
+    /// Canonical bytes of the value.
     pub canonical: &'a [u8],
 }
 
-/// Both values of what is called `name`, as `name = value`; as `value` where that is empty, for the path says it.
+/// Describes both values as `name = value`, or as `value` if `name` is empty because the path identifies them.
 pub(super) fn contrast(name: &str, left: Value<'_>, right: Value<'_>) -> (String, String) {
     let (place, left, right) = differing(left, right);
     let place = format!("{name}{place}");
@@ -24,7 +25,7 @@ pub(super) fn contrast(name: &str, left: Value<'_>, right: Value<'_>) -> (String
     (placed(left), placed(right))
 }
 
-/// Both values in words, and the part of them that these show; empty where they show all.
+/// Describes both values and returns the part of them that is shown; that text is empty if all of the value is shown.
 fn differing(left: Value<'_>, right: Value<'_>) -> (String, String, String) {
     let mut place = String::new();
     let shown = [left, right].map(|value| describe_value(value.class, value.dataspace, value.canonical));
@@ -36,7 +37,7 @@ fn differing(left: Value<'_>, right: Value<'_>) -> (String, String, String) {
     if left.class != right.class {
         let named = |class: &TypeClass| format!("{text} ({})", describe(class));
         let (left, right) = (named(left.class), named(right.class));
-        // Of some types the words leave out what differs: the padding of numbers, say.
+        // For some types the description omits the difference, such as the padding of numbers.
         let right = if left == right { format!("{text} (another datatype)") } else { right };
         return (place, left, right);
     }
@@ -65,7 +66,8 @@ fn extent(dataspace: &Dataspace) -> String {
     }
 }
 
-/// Texts of two elements of one class, `place` being where in them the difference lies; `None` if nothing is found.
+/// Returns texts of two elements of one class and appends the position of the difference to `place`; `None` if none is
+/// found.
 fn in_element(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) -> Option<(String, String)> {
     let (left_text, right_text) = (describe_element(class, left), describe_element(class, right));
     if left_text != right_text {
@@ -80,7 +82,7 @@ fn in_element(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) 
             in_element(&member.class, left, right, place).or_else(|| Some(in_bytes(left, right)))
         }
         TypeClass::Array { base, .. } => in_items(base, left, right, place),
-        // After the number of items.
+        // Skips the number of items.
         TypeClass::Sequence { base, .. } => in_items(base, left.get(8..)?, right.get(8..)?, place),
         TypeClass::FixedString { .. } | TypeClass::VariableString { .. } => {
             let (left, right) = (text_of(class, left)?, text_of(class, right)?);
@@ -88,7 +90,7 @@ fn in_element(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) 
                 return None;
             }
             let start = first_difference(left, right);
-            // Not in the middle of a character.
+            // Avoids splitting a character.
             let start = (0..4)
                 .map(|back| start.saturating_sub(back))
                 .find(|&at| left.get(at).is_none_or(|byte| byte & 0xc0 != 0x80));
@@ -100,7 +102,7 @@ fn in_element(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) 
     }
 }
 
-/// As [`in_element`], of the items that the bytes hold.
+/// Like [`in_element`], for the items that the bytes hold.
 fn in_items(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) -> Option<(String, String)> {
     let (mut left, mut right) = (CanonicalElements::new(class, left), CanonicalElements::new(class, right));
     for index in 0_u64.. {
@@ -122,7 +124,7 @@ fn in_items(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) ->
     None
 }
 
-/// The bytes from the first one that differs.
+/// Describes the bytes from the first difference.
 fn in_bytes(left: &[u8], right: &[u8]) -> (String, String) {
     let start = first_difference(left, right);
     (describe_bytes(&left[start..]), describe_bytes(&right[start..]))
@@ -195,7 +197,7 @@ mod tests {
             found.starts_with(".m7 from byte 70 = \"aaa") && other.starts_with(".m7 from byte 70 = \"baa"),
             "{found} {other}"
         );
-        // What a text does not show: bytes after its end.
+        // A difference that the text does not show: bytes after its end.
         let class = TypeClass::FixedString { len_bytes: 4, padding: 0, charset: 0 };
         assert_eq!(shown(&class, &Dataspace::Scalar, b"a\0bc", b"a\0de"), texts("bytes 6263", "bytes 6465"));
     }

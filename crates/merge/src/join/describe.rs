@@ -1,9 +1,9 @@
-//! Datatypes in words, for messages and tables; nothing is parsed from them.
+//! Descriptions of datatypes for messages and tables; they are never parsed.
 
 use crate::schema::display_path;
 use raddle_hdf5::model::{ByteOrder, Member, TypeClass};
 
-/// A datatype in a few words, for tables.
+/// Describes a datatype in a few words, for tables.
 pub fn describe(class: &TypeClass) -> String {
     let order = |order: &ByteOrder| match order {
         ByteOrder::Little => "little-endian",

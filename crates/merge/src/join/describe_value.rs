@@ -1,21 +1,22 @@
-//! Values in words, for messages and tables: `20.01`, `"days since 1850"`, `[1, 2, 3, …] of 500`.
+//! Descriptions of values for messages and tables: `20.01`, `"days since 1850"`, `[1, 2, 3, …] of 500`.
 //!
 //! Values are canonical bytes as in `raddle_hdf5::logical`; bytes that contradict their type are shown in hexadecimal.
-//! Invariants: the text is short whatever the value's length; a number reads back as itself; nothing is parsed from it.
+//! Invariants: the text is short however long the value is; a number reads back as itself; descriptions are never
+//! parsed.
 
 use crate::number;
 use crate::schema::display_path;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING, element_len_bytes};
 use raddle_hdf5::model::{Dataspace, Member, ReferenceKind, TypeClass};
 
-/// Elements of an array, members of a compound that are shown.
+/// Number of array elements or compound members shown.
 const SHOWN_ITEMS: usize = 4;
-/// Bytes of a string that are shown, of other bytes half as many.
+/// Number of bytes shown of a string; for other bytes, half of it.
 const SHOWN_LEN_BYTES: usize = 48;
-/// Items are left out once the text has this length.
+/// Text length after which further items are omitted.
 const ENOUGH_LEN_BYTES: usize = 72;
 
-/// The value of a scalar dataset or attribute in words.
+/// Describes the value of a scalar dataset or attribute.
 pub(crate) fn describe_value(class: &TypeClass, dataspace: &Dataspace, canonical: &[u8]) -> String {
     match dataspace {
         Dataspace::Null => "no value".to_owned(),
@@ -32,12 +33,12 @@ pub(crate) fn describe_value(class: &TypeClass, dataspace: &Dataspace, canonical
     }
 }
 
-/// One element in words.
+/// Describes one element.
 pub(super) fn describe_element(class: &TypeClass, canonical: &[u8]) -> String {
     words(class, canonical).unwrap_or_else(|| describe_bytes(canonical))
 }
 
-/// `None` where the bytes are not those of one element of the class.
+/// Describes one element; `None` if the bytes are not one element of the class.
 fn words(class: &TypeClass, canonical: &[u8]) -> Option<String> {
     Some(match class {
         TypeClass::Integer { .. } => number::integer(class, canonical)?.to_string(),
@@ -76,9 +77,9 @@ fn words(class: &TypeClass, canonical: &[u8]) -> Option<String> {
     })
 }
 
-/// The shortest decimal number that reads back as the stored one.
+/// Returns the shortest decimal number that reads back as the stored one.
 fn describe_float(class: &TypeClass, canonical: &[u8]) -> Option<String> {
-    /// Decimal digits after the first one that tell all numbers of 64 bits apart.
+    /// Number of decimal digits after the first one that distinguish all 64-bit floating-point numbers.
     const MOST_DIGITS: usize = 16;
     let number::Float { value, is_exact, spacing } = number::float(class, canonical)?;
     if !is_exact {
@@ -87,7 +88,7 @@ fn describe_float(class: &TypeClass, canonical: &[u8]) -> Option<String> {
     if value == 0.0 || !value.is_finite() {
         return Some(format!("{value:?}"));
     }
-    // The number below a power of two is nearer than the one above.
+    // The spacing below a power of two is half of the spacing above it.
     let is_power = value.to_bits() << 12 == 0;
     let is_near = |text: &f64| {
         let nearest = if is_power && text.abs() < value.abs() { spacing / 2.0 } else { spacing };
@@ -97,7 +98,7 @@ fn describe_float(class: &TypeClass, canonical: &[u8]) -> Option<String> {
     Some(format!("{:?}", { shorter }.find(is_near).unwrap_or(value)))
 }
 
-/// The text of a string, without padding; `None` for null strings and other classes.
+/// Returns the text of a string without padding; `None` for null strings and other classes.
 pub(super) fn text_of<'a>(class: &TypeClass, canonical: &'a [u8]) -> Option<&'a [u8]> {
     match class {
         TypeClass::FixedString { padding, .. } => Some(without_padding(canonical, *padding)),
@@ -109,11 +110,11 @@ pub(super) fn text_of<'a>(class: &TypeClass, canonical: &'a [u8]) -> Option<&'a 
     }
 }
 
-/// A text in quotes, with escapes, its end left out if it is long.
+/// Quotes and escapes a text; truncates it if it is long.
 pub(super) fn describe_text(text: &[u8]) -> String {
     let mut shown = text;
     if text.len() > SHOWN_LEN_BYTES {
-        // Not in the middle of a character.
+        // Avoids splitting a character.
         let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
         let end = (0..4).map(|back| SHOWN_LEN_BYTES - back).find(|&end| !is_inside(&text[end]));
         shown = &text[..end.unwrap_or(SHOWN_LEN_BYTES)];
@@ -129,7 +130,7 @@ pub(super) fn describe_text(text: &[u8]) -> String {
     format!("\"{}{rest}\"", display_path(&escaped))
 }
 
-/// Bytes in hexadecimal, in the order stored.
+/// Formats bytes in hexadecimal, in stored order.
 pub(super) fn describe_bytes(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN_LEN_BYTES / 2)];
     let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -137,14 +138,14 @@ pub(super) fn describe_bytes(bytes: &[u8]) -> String {
     format!("bytes {digits}{rest}")
 }
 
-/// The first of the items that `canonical` holds.
+/// Describes the first items that `canonical` holds.
 fn describe_items(base: &TypeClass, canonical: &[u8]) -> String {
-    let shown = |item: Option<&[u8]>| item.map_or_else(|| "cut off".to_owned(), |item| describe_element(base, item));
+    let shown = |item: Option<&[u8]>| item.map_or_else(|| "truncated".to_owned(), |item| describe_element(base, item));
     braced('[', ']', CanonicalElements::new(base, canonical), shown)
 }
 
-/// The first of `items` between `open` and `close`. Only items that are shown are put in words: in types inside of types the
-/// work would double at each level.
+/// Lists the first of `items` between `open` and `close`. Only items that are shown are described: for nested types the
+/// work would otherwise double at each level.
 fn braced<T>(open: char, close: char, items: impl Iterator<Item = T>, shown: impl Fn(T) -> String) -> String {
     let mut text = open.to_string();
     for (index, item) in items.enumerate() {
@@ -161,7 +162,7 @@ fn braced<T>(open: char, close: char, items: impl Iterator<Item = T>, shown: imp
     text
 }
 
-/// The members of a compound with their bytes; without members of variable length these lie at their offsets.
+/// Returns the members of a compound with their bytes. Without members of variable length these lie at their offsets.
 pub(super) fn members<'a>(class: &'a TypeClass, canonical: &'a [u8]) -> Option<Vec<(&'a Member, &'a [u8])>> {
     let TypeClass::Compound { members, .. } = class else { return None };
     let is_packed = class.is_file_local();
@@ -179,13 +180,13 @@ pub(super) fn members<'a>(class: &'a TypeClass, canonical: &'a [u8]) -> Option<V
     members.iter().map(bytes_of).collect()
 }
 
-/// The length that canonical bytes of variable length begin with, and the bytes after it.
+/// Returns the length at the start of canonical bytes of variable length, and the bytes after it.
 fn length(canonical: &[u8]) -> Option<(u64, &[u8])> {
     let (len, rest) = canonical.split_first_chunk()?;
     Some((u64::from_le_bytes(*len), rest))
 }
 
-/// A fixed-length string without its padding (`H5T_str_t`: ended by a zero, padded with zeros, padded with spaces).
+/// Returns a fixed-length string without its padding (`H5T_str_t`: null-terminated, null-padded, space-padded).
 fn without_padding(text: &[u8], padding: u8) -> &[u8] {
     const ENDED_BY_ZERO: u8 = 0;
     const PADDED_WITH_ZEROS: u8 = 1;
@@ -291,7 +292,7 @@ mod tests {
         assert_eq!(scalar(&array, &values[..6]), "[0, 1, 2]");
         let sequence = TypeClass::Sequence { base: Arc::new(class.clone()), len_bytes: 16 };
         assert_eq!(scalar(&sequence, &[&2_u64.to_le_bytes(), &values[2..6]].concat()), "[1, 2]");
-        // Padding between members lies in the stored bytes, and is dropped where one is of variable length.
+        // Padding between members is part of the stored bytes, unless a member is of variable length.
         let padded = compound(vec![("a", 0, class.clone()), ("b", 4, class.clone())], 6);
         assert_eq!(scalar(&padded, &[1, 0, 9, 9, 2, 0]), "{a: 1, b: 2}");
         let packed = compound(vec![("a", 0, class.clone()), ("t", 8, variable_string())], 24);
@@ -333,7 +334,7 @@ mod tests {
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits() == double.to_bits(), !double.is_nan());
             let text = scalar(&float(4, 8), &single.to_le_bytes());
             prop_assert_eq!(text.parse::<f32>().unwrap().to_bits() == single.to_bits(), !single.is_nan());
-            // The neighbours of a number of 16 bits have other texts.
+            // Neighbouring 16-bit numbers have different texts.
             let class = float(2, 5);
             let texts: Vec<String> =
                 [half.saturating_sub(1), half].map(|bits| scalar(&class, &bits.to_le_bytes())).into();

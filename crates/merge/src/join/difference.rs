@@ -1,6 +1,6 @@
-//! What is reported of inputs that are not alike: kind, path, both sides, and the inputs.
+//! A reported difference between inputs: its kind, its path, both sides, and the inputs.
 //!
-//! Plain values; whether a difference is an error or a warning is not known here.
+//! Plain values; whether a difference is an error or a warning is decided elsewhere.
 
 use raddle_core::report::InputDifference;
 use serde::{Deserialize, Serialize};
@@ -14,48 +14,48 @@ pub enum DifferenceKind {
     Missing,
     /// Absent in the first input, present in others.
     Extra,
-    /// A group here, a dataset there, and the like.
+    /// Objects of different kinds, such as a group and a dataset.
     Kind,
     /// Datatypes differ.
     Datatype,
     /// Ranks differ.
     Rank,
-    /// Dimensions other than the first differ.
+    /// Dimensions other than the first one differ.
     TrailingDimensions,
-    /// A link leads elsewhere.
+    /// Link targets differ.
     LinkTarget,
-    /// A scalar dataset has another value.
+    /// Values of a scalar dataset differ.
     Value,
-    /// A dimension scale, or a dataset of `--keep`, is kept once and has other values.
+    /// Values of a dataset that is stored once differ: of a dimension scale or a dataset of `--keep`.
     Scale,
-    /// More than one input has the dataset, and none is to be concatenated.
+    /// More than one input has the dataset, and datasets are not to be concatenated.
     Repeated,
     /// Attributes differ.
     Attributes,
-    /// References lead to no object of their file.
+    /// References point to objects that their file does not have.
     Dangling,
     /// A fill value cannot be kept.
     FillValue,
-    /// An absent column could belong to tables of different lengths.
+    /// An absent column could belong to tables with different numbers of rows.
     Rows,
-    /// A file has bytes of its user's before its own, which are not copied.
+    /// A file has a user block before its own bytes, which is not copied.
     UserBlock,
-    /// Under the convention of the inputs, values mean something else.
+    /// Values have a different meaning under the convention of the inputs.
     Meaning,
     /// The inputs follow different conventions, or one that cannot be merged.
     Convention,
-    /// An index says where the rows of its own file are; it is left out.
+    /// An index refers to the rows of its own file; it is left out.
     Index,
-    /// Under the convention of the inputs, the output does not have it.
+    /// The convention of the inputs leaves the object out of the output.
     LeftOut,
-    /// Names that should be unique are there more than once.
+    /// Names that should be unique are repeated.
     Repetition,
-    /// No dataset can be made of an attribute of all inputs.
+    /// An attribute of all inputs cannot be made into a dataset.
     AttributeColumn,
 }
 
 impl DifferenceKind {
-    /// The kind for programs; a promise.
+    /// Returns the machine-readable name of the kind, which is stable.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -82,7 +82,7 @@ impl DifferenceKind {
         }
     }
 
-    /// The kind in words.
+    /// Returns the kind in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -93,10 +93,10 @@ impl DifferenceKind {
             Self::TrailingDimensions => "other trailing dimensions",
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
-            Self::Scale => "other values of what is kept once",
+            Self::Scale => "other values of a shared dataset",
             Self::Repeated => "in more than one input",
             Self::Attributes => "other attributes",
-            Self::Dangling => "references to nothing",
+            Self::Dangling => "dangling references",
             Self::FillValue => "another fill value",
             Self::Rows => "unclear number of rows",
             Self::UserBlock => "not copied",
@@ -105,7 +105,7 @@ impl DifferenceKind {
             Self::Index => "an index of rows",
             Self::LeftOut => "left out",
             Self::Repetition => "repeated names",
-            Self::AttributeColumn => "no dataset of attributes",
+            Self::AttributeColumn => "attribute cannot be a dataset",
         }
     }
 }
@@ -115,19 +115,19 @@ impl DifferenceKind {
 pub struct Difference {
     /// Path of the object, escaped for display.
     pub path: String,
-    /// Kind.
+    /// Kind of the difference.
     pub kind: DifferenceKind,
-    /// What the model has.
+    /// Description of the object in the model.
     pub expected: String,
-    /// What the inputs below have.
+    /// Description of the object in the inputs listed below.
     pub found: String,
-    /// Numbers of the inputs, ascending: of [`DifferenceKind::Missing`] those that lack the object, of
+    /// Numbers of the inputs, ascending: for [`DifferenceKind::Missing`] those that lack the object, for
     /// [`DifferenceKind::Extra`] those that have it.
     pub inputs: Vec<u32>,
 }
 
 impl Difference {
-    /// The difference with the paths of the inputs instead of their numbers.
+    /// Returns the difference with paths of the inputs instead of their numbers.
     pub fn of_inputs<P: AsRef<Path>>(&self, inputs: &[P]) -> InputDifference {
         let path = |&number: &u32| inputs.get(number as usize).map(|path| path.as_ref().to_string_lossy().into_owned());
         InputDifference {

@@ -1,30 +1,32 @@
-//! Rows of fill value for columns that some inputs lack, so that the columns of a table stay aligned.
+//! Rows of fill values for columns that some inputs lack, so that the columns of a table stay aligned.
 //!
-//! A group may hold more than one table, and datasets that are none: bins of histograms, say. What belongs together, lengths
-//! tell: datasets of a group are of one table if they have equally many rows in every input that has both, and some in one.
-//! Invariant: an absent column gets the rows that its table has in that input; where its table has several lengths there, that is
-//! told and not guessed. Datasets that are kept once are no columns.
+//! A group may hold several tables, and datasets that belong to none, such as bins of histograms. Tables are recognised
+//! by length: datasets of a group belong to one table if they have equal numbers of rows in every input that has both,
+//! and have rows in one. Invariant: an absent column gets the number of rows that its table has in that input; if the
+//! table has several lengths there, this is reported rather than guessed. Datasets that are stored once are not
+//! columns.
 
 use super::{JoinedEntry, parent_path};
 use crate::schema::{ABSENT, ColumnFact};
 use std::collections::{BTreeSet, HashMap};
 
-/// A column of whose rows in an input it cannot be said how many they are.
+/// A column whose number of rows in an input cannot be determined.
 pub(super) struct Unclear {
     pub path: Vec<u8>,
     pub input: u32,
-    /// What the datasets that it could belong to have there.
+    /// Numbers of rows in that input of the datasets that could belong to the same table.
     pub lengths: BTreeSet<u64>,
 }
 
-/// Rows in each input, `None` where it is absent.
+/// Number of rows in each input, `None` if the dataset is absent.
 type Lengths = Vec<Option<u64>>;
 
-/// Gives absent columns as many rows of fill value as their table has in the same input; what is unclear gets none.
+/// Gives absent columns the number of rows that their table has in the same input; returns the unclear ones, which get
+/// no rows.
 pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<Unclear> {
     let mut groups: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for (index, joined) in entries.iter().enumerate() {
-        // Of records that a convention counts, it says how many there are.
+        // The number of records is known from the convention.
         let has_record = joined.declared.as_ref().is_some_and(|declared| declared.rule.record.is_some());
         if joined.column.is_some() && joined.kept.is_none() && !has_record && !joined.is_widest() {
             groups.entry(parent_path(&joined.entry.path).to_vec()).or_default().push(index);
@@ -40,9 +42,9 @@ pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<
     unclear
 }
 
-/// Fills the columns of one group.
+/// Fills the absent columns of one group.
 fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<Unclear>) {
-    // Most datasets of a group have the lengths of another one.
+    // Most datasets of a group have the same lengths as another one.
     let mut numbers: HashMap<Lengths, usize> = HashMap::new();
     let mut of_members = Vec::with_capacity(members.len());
     for &index in members {
@@ -75,7 +77,7 @@ fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<
     }
 }
 
-/// Lengths by table: those that are tied to each other by at least one pair that is of one table.
+/// Groups lengths by table: each is tied to another of its table by at least one pair.
 fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     let mut tables: Vec<Vec<usize>> = Vec::new();
     for number in 0..known.len() {
@@ -88,7 +90,8 @@ fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     tables
 }
 
-/// The lengths in `input` of those that are of `table`; if it is not there at all, of what could be of it.
+/// Returns the lengths of `table` in `input`; if the table is absent there, the lengths of datasets that could belong
+/// to it.
 fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64> {
     let own: BTreeSet<u64> = table.iter().filter_map(|&number| known[number][input]).collect();
     if !own.is_empty() {
@@ -96,18 +99,18 @@ fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64>
     }
     let fits = |other: &Lengths| table.iter().all(|&number| tie(&known[number], other) != Tie::Other);
     let near: BTreeSet<u64> = known.iter().filter(|other| fits(other)).filter_map(|other| other[input]).collect();
-    // Nothing says to which of several it belongs: then to none.
+    // With several candidates, nothing determines which one it belongs to, so none is used.
     if near.len() == 1 { near } else { BTreeSet::new() }
 }
 
-/// How two datasets of a group stand to each other.
+/// Relation of two datasets of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tie {
-    /// They have different lengths in an input.
+    /// They have different lengths in some input.
     Other,
-    /// Nothing says.
+    /// The lengths neither tie nor separate them.
     Open,
-    /// They have equal lengths, and rows.
+    /// They have equal lengths in all inputs, and rows in one.
     Same,
 }
 
@@ -137,19 +140,19 @@ mod tests {
         lengths_in(input, table, known).into_iter().collect()
     }
 
-    /// -1 where a dataset is absent; asked is always for the first.
+    /// In these cases -1 stands for an absent dataset; the first dataset is tested.
     #[test]
     fn a_column_has_the_rows_of_its_table() {
-        // Beside another column, and bins of another length.
+        // Next to another column, and bins of a different length.
         assert_eq!(found(1, 0, &known(&[&[3, -1, 4], &[3, 2, 4], &[7, 7, 7]])), [2]);
-        // Bins that are as long by chance in one input.
+        // Bins that happen to have the same length in one input.
         assert_eq!(found(1, 0, &known(&[&[7, -1, 4], &[7, 2, 4], &[7, 7, 7]])), [2]);
-        // Nothing but bins is there.
+        // Only the bins are present.
         assert_eq!(found(1, 0, &known(&[&[3, -1, 4], &[3, -1, 4], &[7, 7, 7]])), Vec::<u64>::new());
-        // The table has other columns in each input.
+        // The table has different columns in each input.
         assert_eq!(found(2, 0, &known(&[&[3, 2, -1], &[3, -1, 5], &[-1, 2, 5]])), [5]);
         assert_eq!(found(0, 0, &known(&[&[-1, 2], &[3, -1]])), [3]);
-        // Without any row, what there is in the group.
+        // Without any rows, the lengths in the group are used.
         assert_eq!(found(1, 0, &known(&[&[0, -1], &[0, 2]])), [2]);
         assert_eq!(found(1, 0, &known(&[&[0, -1], &[0, 2], &[0, 5]])), Vec::<u64>::new());
     }
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn what_could_be_of_two_tables_is_unclear() {
         assert_eq!(found(1, 0, &known(&[&[7, -1], &[7, 2], &[7, 5]])), [2, 5]);
-        // The third input tells.
+        // The third input decides.
         assert_eq!(found(1, 0, &known(&[&[7, -1, 1], &[7, 2, 1], &[7, 5, 9]])), [2]);
     }
 }

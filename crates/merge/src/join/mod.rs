@@ -1,8 +1,10 @@
-//! Joining the inputs' structures by path: what is the same, what differs, what the output has.
+//! Joining of the inputs' structures by path: finds common objects and differences, and determines the objects of the
+//! output.
 //!
-//! The first input in which a path appears is its model. Others are compared with the model: what concatenation cannot
-//! bridge is a [`Difference`] and all of them are reported together; differing attributes are warnings.
-//! Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input order.
+//! The first input that has a path is its model. Other inputs are compared with the model: differences that
+//! concatenation cannot bridge are collected as [`Difference`] values and reported together; differing attributes are
+//! warnings. Invariant: the joined schema does not depend on the order in which inputs were scanned, only on the input
+//! order.
 
 mod added;
 mod attribute_rows;
@@ -48,17 +50,17 @@ use std::sync::Arc;
 pub struct Joined {
     /// Structure of the output.
     pub schema: Schema,
-    /// What cannot be bridged under the policies asked for.
+    /// Differences that cannot be bridged under the requested policies.
     pub differences: Vec<Difference>,
-    /// What was bridged and should be said.
+    /// Differences that were bridged and should be reported.
     pub warnings: Vec<Difference>,
-    /// Elements that have to be counted before the output can be planned.
+    /// Elements that must be counted before the output can be planned.
     pub(crate) uncounted: Vec<Uncounted>,
-    /// Rules of entries, by number of the entry in the schema.
+    /// Rules of entries, by entry number in the schema.
     pub(crate) declared: Vec<Declared>,
-    /// What the inputs were recognised as.
+    /// Convention that the inputs were recognised as.
     pub(crate) convention: Option<Choice>,
-    /// Why.
+    /// Why that convention was recognised.
     pub(crate) because: String,
 }
 
@@ -82,7 +84,7 @@ impl Joined {
     }
 }
 
-/// Joins the inputs one by one; see [`Joiner::add`].
+/// A join of inputs, which are added one by one; see [`Joiner::add`].
 #[derive(Debug)]
 pub struct Joiner {
     options: JoinOptions,
@@ -91,17 +93,17 @@ pub struct Joiner {
     found: BTreeMap<Found, Vec<u32>>,
     inputs: u32,
     expected_inputs: usize,
-    /// The first input is a file that grows by the others.
+    /// Whether the first input is a file to which the others are appended.
     grows: bool,
     /// Columns that are computed in that file.
     made: Vec<MadeSpec>,
     /// Attributes that become columns.
     gathered: Gathered,
-    /// What the first input was recognised as.
+    /// Convention that the first input was recognised as.
     convention: Option<Option<Choice>>,
-    /// Why.
+    /// Why that convention was recognised.
     because: String,
-    /// Whether datasets are refused whose attributes say that values stand for other quantities.
+    /// Whether datasets are refused if their attributes give values another meaning.
     guards_meaning: bool,
 }
 
@@ -109,25 +111,26 @@ pub struct Joiner {
 struct JoinedEntry {
     entry: Entry,
     column: Option<Column>,
-    /// Whether any input so far has rows of it. Cached, because summing over all inputs for each input is quadratic.
+    /// Whether any input so far has rows of it. Cached, because summing over all inputs for each input would be
+    /// quadratic.
     has_rows: bool,
-    /// Digest of a dataset that is kept once.
+    /// Digest of a dataset that is stored once.
     kept: Option<u64>,
-    /// Runs of inputs that have it, ascending; nearly always one.
+    /// Runs of inputs that have the object, ascending; nearly always a single run.
     present: Vec<Range<u32>>,
     dropped_attributes: HashSet<Vec<u8>>,
-    /// Attributes of inputs that have others than the first, where they are stacked; by number of the input.
+    /// Attributes of inputs that differ from those of the first, if they are stacked; by input number.
     other_attributes: Vec<(u32, Arc<[AttributeValue]>)>,
-    /// Values of a scalar that differ from the first.
+    /// Values of a scalar that differ from the first one.
     differing: Differing,
-    /// What a rule has to know of the inputs; none where no rule applies.
+    /// Facts about the inputs that a rule needs; `None` if no rule applies.
     declared: Option<Box<Declared>>,
-    /// Whether inputs have different rules for it. Its rule is not settled then.
+    /// Whether inputs have different rules for it; its rule is then not settled.
     is_disputed: bool,
 }
 
 impl JoinedEntry {
-    /// Number of inputs that have it.
+    /// Returns the number of inputs that have it.
     fn holders(&self) -> u32 {
         self.present.iter().map(|run| run.end - run.start).sum()
     }
@@ -137,7 +140,7 @@ impl JoinedEntry {
         self.declared.as_ref().is_some_and(|declared| declared.rule.placement == Placement::Widest)
     }
 
-    /// Leaves out the attributes that are not the same in all inputs; whether there are any.
+    /// Removes attributes that are not the same in all inputs; returns whether there were any.
     fn drop_attributes(&mut self) -> bool {
         let (dropped, attributes) = (&self.dropped_attributes, &mut self.entry.attributes);
         let is_any = attributes.iter().any(|attribute| dropped.contains(&attribute.name));
@@ -148,7 +151,7 @@ impl JoinedEntry {
         is_any
     }
 
-    /// Rows in each input, `None` where it is absent or no column.
+    /// Returns the number of rows in each input, `None` if it is absent or not a column.
     fn lengths(&self) -> Vec<Option<u64>> {
         let facts = self.column.iter().flat_map(|column| column.facts.iter());
         facts.map(|fact| (fact.template != ABSENT).then_some(fact.rows)).collect()
@@ -164,8 +167,8 @@ struct Found {
 }
 
 impl Joiner {
-    /// A joiner without inputs, of which `expected_inputs` will come. `guards_meaning`: datasets are refused whose
-    /// attributes say that values stand for other quantities.
+    /// Creates a joiner without inputs that expects `expected_inputs`. With `guards_meaning`, datasets are refused if
+    /// their attributes give values another meaning.
     pub fn new(options: JoinOptions, guards_meaning: bool, expected_inputs: usize) -> Self {
         Self {
             options,
@@ -183,13 +186,14 @@ impl Joiner {
         }
     }
 
-    /// The same for an append: the other inputs are appended to the first, which is the file. Inputs need not have the columns `made`.
+    /// Configures the joiner for an append to the first input. The other inputs need not have the columns `made`.
     #[must_use]
     pub(crate) fn growing(self, made: &[MadeSpec]) -> Self {
         Self { grows: true, made: made.to_vec(), ..self }
     }
 
-    /// Adds the next input, in input order: what it has at each of `paths`, and what it was recognised as.
+    /// Adds the next input, in input order: its entries at each of `paths`, and the convention that it was recognised
+    /// as.
     pub(crate) fn add(&mut self, paths: &Paths, scanned: Vec<ScannedEntry>, recognised: &Recognised) {
         let input = self.inputs;
         self.inputs += 1;
@@ -203,7 +207,7 @@ impl Joiner {
             self.entries.reserve(scanned.len());
             self.by_path.reserve(scanned.len());
         }
-        // Inputs of one kind list their objects in the same order: the entry after the last match is nearly always next.
+        // Inputs of one kind list their objects in the same order: the entry after the last match nearly always follows.
         let mut expected = 0;
         let mut left_out: Option<&[u8]> = None;
         for (at, (path, entry)) in paths.iter().zip(scanned).enumerate() {
@@ -240,7 +244,7 @@ impl Joiner {
         }
     }
 
-    /// Reports an input that follows another convention than the first, or one that cannot be merged.
+    /// Reports an input that follows a different convention than the first one, or one that cannot be merged.
     fn compare_conventions(&mut self, recognised: &Recognised, input: u32) {
         if let Some(Refusal { object, reason }) = &recognised.refusal {
             let found = Found {
@@ -262,7 +266,7 @@ impl Joiner {
                 path: b"/".to_vec(),
                 kind: DifferenceKind::Convention,
                 expected: title(choice),
-                found: format!("{}; --convention names the one to follow", title(recognised.choice)),
+                found: format!("{}; use --convention to choose one", title(recognised.choice)),
             };
             self.found.entry(found).or_default().push(input);
         }
@@ -343,7 +347,7 @@ impl Joiner {
         };
         let has_no_rows = matches!(&scanned.role, ScannedRole::Column { fact, .. } if fact.rows == 0);
         let guard = match &joined.entry.role {
-            // Of no values it does not matter what they stand for.
+            // Without values, their meaning does not matter.
             _ if !self.guards_meaning || has_no_rows => Guard::Nothing,
             Role::Column(_) if !joined.has_rows => Guard::OtherMeaning,
             Role::Column(_) | Role::Constant { .. } => Guard::Meaning,
@@ -352,14 +356,14 @@ impl Joiner {
         let is_shared = joined.kept.is_some() || matches!(joined.entry.role, Role::Group { .. });
         let stacks = self.options.attributes == AttributePolicy::Stack && self.options.join != Join::Union;
         if stacks {
-            // All that differs is looked at together, at the end.
+            // All differences are examined together at the end.
             if !Arc::ptr_eq(&joined.entry.attributes, &scanned.attributes)
                 && *joined.entry.attributes != *scanned.attributes
             {
                 joined.other_attributes.push((input, Arc::clone(&scanned.attributes)));
             }
         }
-        // What is stacked is no difference.
+        // Stacked attributes are not reported as differences.
         let mut ignore = |_, _, _| {};
         let of_attributes: &mut dyn FnMut(DifferenceKind, String, String) =
             if stacks { &mut ignore } else { &mut report };
@@ -408,7 +412,7 @@ impl Joiner {
                 } else if self.options.join == Join::Union {
                     report(DifferenceKind::Repeated, "in one input".to_owned(), "another".to_owned());
                 }
-                // By address first: datasets of one form share it.
+                // Addresses are compared first, because datasets of one form share a template.
                 let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
                 fact.template = match column.templates.iter().position(is_same) {
                     Some(known) => known as u32,
@@ -456,7 +460,7 @@ impl Joiner {
         }
     }
 
-    /// Ends the join.
+    /// Completes the join.
     pub fn finish(mut self) -> Joined {
         let inputs = self.inputs;
         self.adopt_grown();
@@ -467,7 +471,7 @@ impl Joiner {
                 |joined: &JoinedEntry| joined.is_widest() || made.iter().any(|spec| spec.makes(&joined.entry.path));
             self.entries.retain(|joined| joined.holders() == inputs || stays(joined));
         }
-        // A file that grows keeps the attributes that it has.
+        // A file that is appended to keeps its attributes.
         let mut stuck = HashSet::new();
         for joined in &mut self.entries {
             let is_once = joined.kept.is_some() || joined.is_widest();
@@ -482,12 +486,12 @@ impl Joiner {
         if self.options.join == Join::Outer {
             for Unclear { path, input, lengths } in fill_absent_rows(&mut self.entries, inputs) {
                 let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
-                let (kind, expected) = (DifferenceKind::Rows, "as many rows as its table".to_owned());
+                let (kind, expected) = (DifferenceKind::Rows, "the number of rows of its table".to_owned());
                 let found = format!("nothing, and tables of {} rows", lengths.join(" and "));
                 self.found.entry(Found { path, kind, expected, found }).or_default().push(input);
             }
         }
-        // Under different conventions everything else differs too.
+        // With different conventions, everything else differs too.
         if self.found.keys().any(|found| found.kind == DifferenceKind::Convention) {
             self.found.retain(|found, _| found.kind == DifferenceKind::Convention);
         }
@@ -554,7 +558,7 @@ impl Joiner {
         }
     }
 
-    /// Reports objects that some inputs lack. Children of an absent group are not listed one by one.
+    /// Reports objects that some inputs lack. Members of an absent group are not listed individually.
     fn report_absences(&mut self) {
         if self.options.join == Join::Union {
             return;
@@ -584,7 +588,7 @@ impl Joiner {
     }
 }
 
-/// Whether a rule takes this difference between datasets into account when it is settled.
+/// Whether a rule accounts for this kind of difference between datasets when it is settled.
 fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
     match kind {
         DifferenceKind::Datatype => !matches!(rule.values, Values::Plain | Values::Categories { .. }),
@@ -594,7 +598,7 @@ fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
     }
 }
 
-/// Entries in creation order: objects first seen in a later input come after the children their parent already has.
+/// Sorts entries in creation order: objects first seen in a later input follow the existing children of their parent.
 fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
     let mut children: HashMap<Vec<u8>, Vec<JoinedEntry>> = HashMap::new();
     let mut roots = Vec::new();
@@ -616,13 +620,14 @@ fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
     sorted
 }
 
-/// Whether it is what PyTables keeps of a table's columns to find rows by value: rows of one file, by their numbers there.
+/// Whether the group is an index of PyTables over columns of a table, which refers to rows by their numbers in one
+/// file.
 fn is_table_index(entry: &ScannedEntry) -> bool {
     matches!(entry.role, ScannedRole::Other(Role::Group { .. }))
         && entry.attributes.iter().any(|attribute| attribute.name == b"CLASS" && attribute.value.starts_with(b"TINDEX"))
 }
 
-/// Parent of an absolute path; the root is its own parent.
+/// Returns the parent of an absolute path; the root is its own parent.
 pub fn parent_path(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(0) | None => b"/",

@@ -1,9 +1,9 @@
-//! Datasets that hold a value of each input: scalars and attributes that differ (`--scalars stack`, `--attributes stack`), and
-//! columns to be added (`--add-column`).
+//! Datasets with one value per input: differing scalars and attributes (`--scalars stack`, `--attributes stack`), and
+//! added columns (`--add-column`).
 //!
-//! A stack gets one row per input, an added column one for each row of its table. Inputs lack all of these datasets;
-//! [`InputValues`] has the contents of their rows. Invariant: a row holds the attribute of its input, in one type for all
-//! inputs, or the join is refused with the attribute and the inputs.
+//! A stack has one row per input, an added column has one for each row of its table. No input holds these datasets;
+//! their rows are in [`InputValues`]. Invariant: a row holds the value of its input, in one type for all inputs, or the
+//! join is refused with the attribute and the inputs.
 
 use super::added::AddedColumn;
 use super::attribute_rows::{Made, Source, make};
@@ -19,12 +19,12 @@ use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, Datatype, FillValue,
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The attribute of each input, for columns that are to be added.
+/// The attribute values of each input, for columns to be added.
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<Vec<Option<AttributeValue>>>);
 
 impl Gathered {
-    /// Adds the values of the next input; `find` gives the attributes of the object at a path.
+    /// Adds the values of the next input; `find` returns the attributes of the object at a path.
     pub fn add<'a>(&mut self, columns: &[AddedColumn], find: impl Fn(&[u8]) -> Option<&'a [AttributeValue]>) {
         self.0.resize_with(columns.len(), Vec::new);
         for (column, values) in columns.iter().zip(&mut self.0) {
@@ -34,11 +34,11 @@ impl Gathered {
     }
 }
 
-/// Numbers of entries by path.
+/// Entry numbers by path.
 type Places = HashMap<Vec<u8>, usize>;
 
 impl Joiner {
-    /// Takes datasets of this kind, which only the file that grows has, as being in all inputs.
+    /// Treats datasets of this kind that only the existing file has as present in all inputs.
     pub(super) fn adopt_grown(&mut self) {
         let inputs = self.inputs;
         if !self.grows || inputs < 2 {
@@ -60,7 +60,7 @@ impl Joiner {
         }
     }
 
-    /// Makes the datasets. Returns what cannot be made, and what should be said.
+    /// Creates the datasets. Returns differences that prevent it, and warnings.
     pub(super) fn make_of_inputs(&mut self) -> (Vec<Difference>, Vec<Difference>) {
         let (mut differences, mut warnings) = (Vec::new(), Vec::new());
         let gathered = std::mem::take(&mut self.gathered.0);
@@ -81,7 +81,7 @@ impl Joiner {
                     path: display_path(path),
                     kind: DifferenceKind::AttributeColumn,
                     expected: "values of one attribute".to_owned(),
-                    found: "those of two (--add-column, --attributes stack)".to_owned(),
+                    found: "values of two attributes (--add-column, --attributes stack)".to_owned(),
                     inputs: (0..self.inputs).collect(),
                 });
             }
@@ -98,8 +98,8 @@ impl Joiner {
             differences.push(Difference {
                 path,
                 kind: DifferenceKind::Convention,
-                expected: "no dataset that no input has".to_owned(),
-                found: format!("one of attributes (--add-column, --attributes stack): {reason}"),
+                expected: "no additional datasets".to_owned(),
+                found: format!("a dataset of attributes (--add-column, --attributes stack): {reason}"),
                 inputs: (0..self.inputs).collect(),
             });
         }
@@ -121,8 +121,8 @@ impl Joiner {
         (differences, warnings)
     }
 
-    /// Makes datasets of scalars that differ (`--scalars stack`), and rows of those of a file that grows. Returns what cannot
-    /// be made.
+    /// Creates datasets from scalars that differ (`--scalars stack`), or adds rows to the existing ones in an append.
+    /// Returns the differences that prevent it.
     pub(super) fn stack_scalars(&mut self) -> Vec<Difference> {
         let (inputs, grows) = (self.inputs, self.grows);
         let is_extendible = self.entries.iter().any(JoinedEntry::can_grow);
@@ -130,7 +130,7 @@ impl Joiner {
         for joined in self.entries.iter_mut().filter(|joined| !joined.differing.is_empty()) {
             let differing = std::mem::take(&mut joined.differing);
             if let Some(column) = &mut joined.column {
-                // The first input has rows of its own.
+                // The first input already has its rows.
                 let rows = differing.values(column.model(), &[], &[], inputs);
                 column.of_inputs = Some(Arc::new(InputValues { rows }));
                 continue;
@@ -139,8 +139,8 @@ impl Joiner {
                 differences.push(Difference {
                     path: display_path(&joined.entry.path),
                     kind: DifferenceKind::Value,
-                    expected: "the value of all inputs before".to_owned(),
-                    found: "another one, for which the file has no dataset; merge all inputs again".to_owned(),
+                    expected: "the value of all previous inputs".to_owned(),
+                    found: "another value, for which the file has no dataset; merge all inputs again".to_owned(),
                     inputs: (1..inputs).collect(),
                 });
                 continue;
@@ -226,7 +226,7 @@ impl Joiner {
                 let refusal =
                     self.unfit(places, &source, &path, grown).or_else(|| unclear(&path, &lengths, self.inputs));
                 if let Some(difference) = refusal {
-                    // The same for every group where the attribute is missing.
+                    // A missing attribute is reported once, not for every group.
                     if !differences.contains(&difference) {
                         differences.push(difference);
                     }
@@ -253,13 +253,13 @@ impl Joiner {
         }
     }
 
-    /// The column at `path` of a file that grows.
+    /// Returns the column at `path` of a file that is appended to.
     fn grown_column(&self, places: &Places, path: &[u8]) -> Option<&Column> {
         let &at = places.get(path).filter(|_| self.grows)?;
         self.entries[at].column.as_ref()
     }
 
-    /// Why a dataset of `source` cannot be at `path`.
+    /// Returns the reason why a dataset of `source` cannot be placed at `path`.
     fn unfit(&self, places: &Places, source: &Source<'_>, path: &[u8], grown: Option<&Column>) -> Option<Difference> {
         let difference = |kind, expected: String, found: String, inputs| {
             Some(Difference { path: display_path(path), kind, expected, found, inputs })
@@ -271,11 +271,12 @@ impl Joiner {
             return difference(DifferenceKind::AttributeColumn, "the name of a dataset".to_owned(), found, all());
         }
         if self.grows && grown.is_none() {
-            let found = format!("{what} differs, and the file has one value; merge all inputs again");
+            let found = format!("{what} differs, but the file has a single value; merge all inputs again");
             return difference(DifferenceKind::AttributeColumn, "a dataset of the file".to_owned(), found, all());
         }
         let holders = |joined: &JoinedEntry| {
-            let found = format!("{}, where values of {what} would be ({})", joined.entry.role.word(), source.option);
+            let found =
+                format!("{}, at the path for the values of {what} ({})", joined.entry.role.word(), source.option);
             let holders = joined.present.iter().cloned().flatten().collect();
             difference(DifferenceKind::AttributeColumn, "nothing".to_owned(), found, holders)
         };
@@ -300,14 +301,14 @@ impl Joiner {
         })
     }
 
-    /// Groups in which an added column could be, and the distinct lengths per input of the datasets in each.
+    /// Returns the groups that could hold an added column, with the distinct lengths per input of the datasets in each.
     fn tables(&self, column: &AddedColumn) -> BTreeMap<Vec<u8>, BTreeMap<Vec<u64>, Vec<u8>>> {
         let mut tables: BTreeMap<Vec<u8>, BTreeMap<Vec<u64>, Vec<u8>>> = BTreeMap::new();
         for joined in &self.entries {
             let Some(rows) = &joined.column else { continue };
             let is_once = joined.kept.is_some()
                 || joined.declared.as_ref().is_some_and(|declared| declared.rule.placement != Placement::Along(0));
-            // Of a file that grows: what was made of attributes, of which inputs have nothing.
+            // In an append, datasets computed from attributes, of which the inputs have no rows.
             let is_adopted = self.grows
                 && joined.holders() == self.inputs
                 && rows.facts.iter().skip(1).all(|fact| fact.template == ABSENT);
@@ -321,7 +322,7 @@ impl Joiner {
         tables
     }
 
-    /// Puts rows behind those of the file that grows.
+    /// Adds rows after the existing ones of a file that is appended to.
     fn lengthen(&mut self, at: usize, made: Made, rows: Vec<u64>) {
         if let Some(column) = &mut self.entries[at].column {
             let first = column.facts.first().copied().unwrap_or(ColumnFact::absent(0));
@@ -331,7 +332,7 @@ impl Joiner {
         }
     }
 
-    /// Puts a dataset into the schema, which can grow if others can.
+    /// Adds a dataset to the schema, which is extendible if others are.
     fn put(&mut self, path: Vec<u8>, made: Made, rows: Vec<u64>, is_extendible: bool) {
         let template = Dataset {
             datatype: Datatype { class: made.class, committed: None },
@@ -367,7 +368,7 @@ impl Joiner {
 }
 
 impl JoinedEntry {
-    /// Whether an input has it as a dataset without an end.
+    /// Whether an input has it as a dataset with unlimited dimensions.
     fn can_grow(&self) -> bool {
         self.column.iter().flat_map(|column| &column.templates).any(|template| match &template.dataspace {
             Dataspace::Simple { max_dims, .. } => max_dims.first() == Some(&u64::MAX),
@@ -376,7 +377,7 @@ impl JoinedEntry {
     }
 }
 
-/// The extent of rows of these dimensions.
+/// Returns the extent of rows with these dimensions.
 fn one_axis(rows: u64, of_row: &[u64], is_extendible: bool) -> Dataspace {
     let dims: Vec<u64> = std::iter::once(rows).chain(of_row.iter().copied()).collect();
     let mut max_dims = dims.clone();
@@ -386,12 +387,13 @@ fn one_axis(rows: u64, of_row: &[u64], is_extendible: bool) -> Dataspace {
     Dataspace::Simple { dims, max_dims }
 }
 
-/// Attributes that inputs behind the first have in other ways than it, as paths of datasets.
+/// Returns the attributes that differ between the first input and later ones, as paths of datasets.
 fn later_attributes(joined: &JoinedEntry) -> Vec<Vec<u8>> {
     differing_names(joined).iter().map(|name| stack_path(joined, name)).collect()
 }
 
-/// Where the values of an attribute go: into the group that has it, or next to the dataset, as `DATASET.ATTRIBUTE`.
+/// Returns the path for the values of an attribute: in the group that has it, or next to the dataset, as
+/// `DATASET.ATTRIBUTE`.
 fn stack_path(joined: &JoinedEntry, name: &[u8]) -> Vec<u8> {
     let object = &joined.entry.path;
     match joined.entry.role {
@@ -408,7 +410,7 @@ fn attributes_of(joined: &JoinedEntry, input: u32) -> &[AttributeValue] {
     other.map_or(&joined.entry.attributes, |at| &joined.other_attributes[at].1)
 }
 
-/// Names of the attributes that are not the same in all inputs, but for those that a rule takes care of.
+/// Returns the names of attributes that are not the same in all inputs, except those that a rule accounts for.
 fn differing_names(joined: &JoinedEntry) -> BTreeSet<Vec<u8>> {
     let first = &joined.entry.attributes;
     let mut names = BTreeSet::new();
@@ -422,7 +424,7 @@ fn differing_names(joined: &JoinedEntry) -> BTreeSet<Vec<u8>> {
     names
 }
 
-/// Says that an attribute was stacked.
+/// Returns the warning that an attribute was stacked.
 fn stacked(source: &Source<'_>, path: &[u8]) -> Difference {
     let first = source.values.iter().flatten().next().copied();
     let others = (0..).zip(&source.values).filter(|(_, value)| **value != first).map(|(input, _)| input);
@@ -435,12 +437,12 @@ fn stacked(source: &Source<'_>, path: &[u8]) -> Difference {
     }
 }
 
-/// Rows that all lengths have in an input.
+/// Returns the number of rows in an input, which is the same for all datasets of a group.
 fn rows_in(lengths: &BTreeMap<Vec<u64>, Vec<u8>>, input: usize) -> Option<u64> {
     lengths.keys().next()?.get(input).copied()
 }
 
-/// Refuses a group whose datasets have different numbers of rows.
+/// Returns a difference if the datasets of a group have different numbers of rows.
 fn unclear(path: &[u8], lengths: &BTreeMap<Vec<u64>, Vec<u8>>, inputs: u32) -> Option<Difference> {
     let mut of_datasets = lengths.iter();
     let (left, right) = (of_datasets.next()?, of_datasets.next()?);
@@ -452,7 +454,7 @@ fn unclear(path: &[u8], lengths: &BTreeMap<Vec<u64>, Vec<u8>>, inputs: u32) -> O
         path: display_path(path),
         kind: DifferenceKind::AttributeColumn,
         expected: words(left),
-        found: format!("{}; --add-column is for a group whose datasets have one length", words(right)),
+        found: format!("{}; --add-column needs a group whose datasets have equal numbers of rows", words(right)),
         inputs: vec![input as u32],
     })
 }

@@ -1,11 +1,11 @@
-//! What a join is to do where inputs are not alike.
+//! Policies of a join for differences between inputs.
 //!
-//! Plain values that a user chooses; [`Joiner`](super::Joiner) follows them.
+//! Plain values that the user chooses; [`Joiner`](super::Joiner) applies them.
 
 use super::AddedColumn;
 use serde::{Deserialize, Serialize};
 
-/// What to do with objects that only some inputs have.
+/// Handling of objects that only some inputs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -15,51 +15,51 @@ pub enum Join {
     Exact,
     /// Keep the objects that all inputs have.
     Inner,
-    /// Keep every object; where an input lacks a column of a table, its rows hold the fill value.
+    /// Keep every object; if an input lacks a column of a table, its rows hold the fill value.
     Outer,
-    /// Keep every object, each dataset from the one input that has it; no rows are filled. Groups of the same path
-    /// become one, with the attributes of all.
+    /// Keep every object, each dataset from the one input that has it; no rows are filled. Groups with the same path
+    /// are merged, with the attributes of all of them.
     Union,
 }
 
-/// What to do with attributes that differ between inputs.
+/// Handling of attributes that differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AttributePolicy {
-    /// The first input's, with a warning that counts the differing ones.
+    /// Keep the first input's attributes, with a warning that counts the differing ones.
     #[default]
     First,
-    /// Only those that are identical in all inputs.
+    /// Keep only attributes that are identical in all inputs.
     Identical,
-    /// A difference is an error.
+    /// Treat a difference as an error.
     Error,
-    /// Differing attributes become datasets with a row per input.
+    /// Turn differing attributes into datasets with a row per input.
     Stack,
 }
 
-/// What to do with scalar datasets that differ between inputs.
+/// Handling of scalar datasets that differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ScalarPolicy {
-    /// A difference is an error.
+    /// Treat a difference as an error.
     #[default]
     Equal,
-    /// The first input's value.
+    /// Keep the first input's value.
     First,
-    /// Differing scalars become a dataset of one dimension, one element per input.
+    /// Turn differing scalars into a one-dimensional dataset with one element per input.
     Stack,
 }
 
 /// Policies of a join.
 #[derive(Debug, Clone, Default)]
 pub struct JoinOptions {
-    /// Objects that only some inputs have.
+    /// Handling of objects that only some inputs have.
     pub join: Join,
-    /// Differing attributes.
+    /// Handling of differing attributes.
     pub attributes: AttributePolicy,
-    /// Differing scalars.
+    /// Handling of differing scalars.
     pub scalars: ScalarPolicy,
     /// Columns that repeat an attribute of each input.
     pub add_columns: Vec<AddedColumn>,

@@ -1,8 +1,8 @@
-//! The files of parts beside the output: their names, how far they are, and joining them.
+//! Files of the parts next to the output: their names, their progress, and joining them.
 //!
-//! Not for who may do it and when. The journal of a part gets another name when part and journal are durable: until then
-//! the part is not complete, whatever the journal says. Invariant: a journal tells of nothing that is not in its file of
-//! tiles, and that file is made durable before the journal of what was joined is written.
+//! When and by whom they may be joined is decided elsewhere. The journal of a part is renamed once part and journal are
+//! durable: until then the part is not complete, whatever the journal says. Invariant: a journal never records tiles
+//! that are missing from the tile file, and the joined tile file is made durable before its journal is written.
 
 use crate::error::{MergeError, Result};
 use crate::publish::remove_recorded;
@@ -16,7 +16,8 @@ use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Tiles, their journal while they are made and when they are complete, and the lock of the process that makes them.
+/// Paths of one part: its tiles, its journal while it is being written and when it is complete, and the lock of its
+/// process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartFiles {
     pub data: PathBuf,
@@ -29,13 +30,13 @@ const JOURNAL_SUFFIX: &str = "-journal";
 const DONE_SUFFIX: &str = "-done";
 
 impl PartFiles {
-    /// Those of part `number`.
+    /// Returns the paths of part `number`.
     pub fn of(output: &Path, number: u32) -> Self {
         let named = |suffix: &str| beside(output, &format!(".raddle-part-{number}{suffix}"));
         Self { data: named(""), journal: named(JOURNAL_SUFFIX), done: named(DONE_SUFFIX), lock: named("-lock") }
     }
 
-    /// Numbers of the parts that lie beside the output, of whatever plan.
+    /// Returns the numbers of all parts next to the output, whichever plan they belong to.
     pub fn beside(output: &Path) -> Result<Vec<u32>> {
         let folder = folder_of(output);
         let failed = |source| MergeError::Input { path: folder.to_path_buf(), source };
@@ -55,17 +56,17 @@ impl PartFiles {
         Ok(numbers)
     }
 
-    /// The record of a part that is being made and begins with `first_tile`.
+    /// Returns the record of an unfinished part that begins with `first_tile`.
     pub fn record(&self, first_tile: u64) -> Record<'_> {
         Record { data: &self.data, journal: &self.journal, first_tile, start_address: 0 }
     }
 
-    /// The record of a complete part.
+    /// Returns the record of a complete part.
     pub fn done(&self, first_tile: u64) -> Record<'_> {
         Record { journal: &self.done, ..self.record(first_tile) }
     }
 
-    /// Makes a finished part durable, for processes on other machines, too, and says that it is complete.
+    /// Makes a finished part durable, also for processes on other nodes, and marks it as complete.
     pub fn conclude(&self, data: &File, output: &Path) -> Result<()> {
         let failed = |path: &Path, operation| {
             let path = path.to_path_buf();
@@ -78,11 +79,11 @@ impl PartFiles {
         sync_folder(output).map_err(failed(&self.done, "make the name durable"))
     }
 
-    /// How far the part of `count` tiles from `first_tile` on is.
+    /// Returns the progress of the part with `count` tiles from `first_tile`.
     pub fn state(&self, first_tile: u64, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
         match state_of(self.done(first_tile), count, binding, index)? {
             State::Missing => Ok(match state_of(self.record(first_tile), count, binding, index)? {
-                // Not durable yet, or its process was killed just before it was.
+                // Not durable yet, or its process was killed just before it was made durable.
                 State::Complete(_) => State::Begun,
                 state => state,
             }),
@@ -90,27 +91,27 @@ impl PartFiles {
         }
     }
 
-    /// Removes what there is of the part.
+    /// Removes all files of the part.
     pub fn remove(&self) -> Result<()> {
         remove_recorded(&self.data, &self.done)?;
         remove_recorded(&self.data, &self.journal)
     }
 }
 
-/// How far a part is.
+/// Progress of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing is there, or nothing that can be read.
+    /// There are no files, or no readable ones.
     Missing,
-    /// Some tiles are there.
+    /// Some tiles are written.
     Begun,
-    /// All tiles are there.
+    /// All tiles are written.
     Complete(Kept),
-    /// It is of another plan: what differs.
+    /// The part belongs to a different plan; names the difference.
     Differs(String),
 }
 
-/// How far a record of `count` tiles is that should be of `binding`.
+/// Returns the progress of a record that should have `count` tiles and this `binding`.
 pub(super) fn state_of(record: Record<'_>, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
     let Some(mut journal) = record.open_journal()? else { return Ok(State::Missing) };
     if let Some(subject) = binding.difference(journal.binding()) {
@@ -123,7 +124,7 @@ pub(super) fn state_of(record: Record<'_>, count: u64, binding: &Binding, index:
     Ok(if is_whole { State::Complete(kept) } else { State::Begun })
 }
 
-/// Joins complete parts, in the order of their tiles, to what a merge by one process would have left.
+/// Joins complete parts, in tile order, into the files that an interrupted merge by one process would have left.
 pub(super) fn join(
     parts: &[(Record<'_>, Kept)],
     joined: Record<'_>,
@@ -140,7 +141,7 @@ pub(super) fn join(
         let tiles = File::open(part.data).map_err(failed(part.data, "open"))?;
         let copied = data
             .seek(SeekFrom::Start(end))
-            // Where the file system can, it copies inside, or not at all.
+            // Some file systems copy internally, or share the data without copying.
             .and_then(|_| std::io::copy(&mut tiles.take(kept.stored_len_bytes), &mut data))
             .map_err(failed(joined.data, "copy the parts"))?;
         if copied != kept.stored_len_bytes {
@@ -148,7 +149,7 @@ pub(super) fn join(
         }
         end += copied;
     }
-    // Before there is a journal that tells of it.
+    // The data must be durable before a journal refers to it.
     data.sync_all().map_err(failed(joined.data, "fsync"))?;
     let journal = OpenOptions::new().write(true).create_new(true).open(joined.journal);
     let mut out = BufWriter::new(journal.map_err(failed(joined.journal, "create"))?);

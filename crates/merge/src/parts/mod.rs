@@ -1,11 +1,11 @@
-//! A merge by several processes that share nothing but the file system: the parts of a job array.
+//! A merge by several processes that share only the file system, such as the tasks of a job array.
 //!
-//! Each part plans the whole merge, makes its own run of tiles in plan order and leaves them in a file beside the output,
-//! with a journal as every run has. The part that finds all others complete joins the files to what an interrupted merge
-//! of one process would have left just before its end, and goes on from there: so the output is byte for byte that of one
-//! process, every tile is compared with its checksum on the way, and a part that is killed while it publishes is followed
-//! by any other. Invariants: parts of different plans are never joined; the files of parts are removed only when what was
-//! joined of them is durable.
+//! Each part plans the whole merge, writes its own range of tiles in plan order to a file next to the output, and keeps
+//! a journal as every run does. The part that finds all others complete joins the files into the state of an
+//! interrupted merge by one process just before its end, and resumes from there. Therefore the output is byte-identical
+//! to that of one process, every tile is compared with its checksum on the way, and any other part can take over if a
+//! part is killed while it publishes. Invariants: parts of different plans are never joined; the files of parts are
+//! removed only after the joined file is durable.
 
 mod files;
 
@@ -34,10 +34,11 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Wait between two looks at a lock that another part holds: little against a merge, much against a look.
+/// Interval between attempts to take a lock that another part holds: short compared with a merge, long compared with an
+/// attempt.
 const LOCK_POLL: Duration = Duration::from_millis(100);
 
-/// One of several processes that make one output.
+/// One of several processes that write one output together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     number: u32,
@@ -45,53 +46,53 @@ pub struct Part {
 }
 
 impl Part {
-    /// Part `number`, counted from 1, of `count`; `None` if there is no such part.
+    /// Creates part `number`, counted from 1, of `count`; `None` if the number is out of range.
     pub fn new(number: u32, count: u32) -> Option<Self> {
         (1..=count).contains(&number).then_some(Self { number, count })
     }
 
-    /// Number of the part, from 1.
+    /// Returns the number of the part, counted from 1.
     pub fn number(self) -> u32 {
         self.number
     }
 
-    /// Number of parts.
+    /// Returns the number of parts.
     pub fn count(self) -> u32 {
         self.count
     }
 }
 
-/// What a part did.
+/// Report of a part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PartReport {
-    /// Output path.
+    /// Path of the output.
     #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
     /// The part.
     pub part: Part,
-    /// Its tiles.
+    /// Number of tiles of the part.
     pub tiles: u64,
-    /// What making them took; nothing where an earlier run had made them all.
+    /// Report of the engine; `None` if an earlier run had written all tiles.
     pub engine: Option<EngineReport>,
-    /// Parts that are not complete yet. Where there are none, the output is published or was before.
+    /// Parts that are not complete yet. If there are none, the output is published, by this or an earlier run.
     pub missing: Vec<u32>,
     /// Differences between the inputs that the options bridge.
     pub differences: Vec<InputDifference>,
-    /// What publishing was, if this part did it.
+    /// Report of the merge, if this part published the output.
     pub merged: Option<MergeReport>,
 }
 
-/// Makes part `part` of `plan`, and publishes the output if all other parts are complete.
+/// Writes part `part` of `plan`, and publishes the output if all other parts are complete.
 ///
 /// # Errors
-/// As [`crate::merge`]; [`MergeError::Locked`] if another process makes this part; [`MergeError::PartDiffers`] if a part
-/// beside the output is of another plan, unless the plan says to start over: then it is removed.
-/// [`MergeError::Resumable`] tells of tiles that are kept for the next run of this part.
+/// As [`crate::merge`]; [`MergeError::Locked`] if another process is writing this part; [`MergeError::PartDiffers`] if
+/// a part next to the output belongs to a different plan, unless the plan says to start over: then it is removed.
+/// [`MergeError::Resumable`] describes the tiles that are kept for the next run of this part.
 pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<PartReport> {
     let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
     let output = plan.options.output.clone();
     check_output(&output, &inputs, plan.options.force)?;
-    // A part places its tiles in order, whatever the user says of the output; and once all are there, the rest goes on
+    // A part always places its tiles in order, regardless of the options; and when all parts exist, the merge resumes
     // from them.
     plan.options.ordered = true;
     (plan.options.align, plan.alignment) = (None, None);
@@ -108,13 +109,13 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
     let tiles = array.tiles(part.number);
     let engine = match array.state(&output, part.number)? {
         State::Complete(_) => None,
-        // This part's files may be gone because another has joined them.
+        // The files of this part may be missing because another part has joined them.
         State::Missing if array.is_joined(&output)? => None,
         _ => Some(array.make(&plan, &pool, part.number, watch)?),
     };
     let (missing, publication) = array.last(&plan, &inputs, part, watch)?;
     let merged = match publication {
-        // That it went on from the parts is no interruption.
+        // Resuming from the parts does not count as resuming an interrupted run.
         Some(publication) => {
             let done = complete(&plan, watch, publication)?;
             Some(MergeReport { resumed_tiles: 0, resumed_len_bytes: 0, ..done })
@@ -128,13 +129,13 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
 /// All parts of a plan.
 struct Array {
     index: TileIndex,
-    /// First tile of each part, and the end of the last.
+    /// First tile of each part, and the end of the last part.
     bounds: Vec<u64>,
     /// First address of tiles in the output.
     raw_start: u64,
-    /// What the output's bytes depend on.
+    /// Binding to everything that the output's bytes depend on.
     whole: Binding,
-    /// What a part depends on.
+    /// Binding to everything that a part depends on.
     binding: Binding,
 }
 
@@ -167,7 +168,7 @@ impl Array {
         PartFiles::of(output, part).state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)
     }
 
-    /// Whether what the parts made lies together, ready to be gone on from.
+    /// Whether the tiles of all parts are joined, so that the merge can resume from them.
     fn is_joined(&self, output: &Path) -> Result<bool> {
         let (data, journal) = (temporary_path(output), journal_path(output));
         let count = self.index.tile_count();
@@ -175,12 +176,12 @@ impl Array {
         Ok(matches!(state, State::Complete(_)) && count > 0)
     }
 
-    /// The record of all parts together, which is that of a merge by one process.
+    /// Returns the record of the joined parts, which is that of a merge by one process.
     fn joined<'a>(&self, data: &'a Path, journal: &'a Path) -> Record<'a> {
         Record { data, journal, first_tile: 0, start_address: self.raw_start }
     }
 
-    /// Refuses parts of other plans beside the output, or removes them.
+    /// Refuses parts of other plans next to the output, or removes them.
     fn settle_others(&self, output: &Path, part: Part, remove: bool) -> Result<()> {
         for number in PartFiles::beside(output)? {
             let files = PartFiles::of(output, number);
@@ -191,14 +192,14 @@ impl Array {
                 let (path, output) = (files.data, output.to_path_buf());
                 return Err(MergeError::PartDiffers { output, part: number, path, subject });
             }
-            // Not under the feet of a process that is making it.
+            // Takes the lock first, in case a process is still writing the part.
             let _lock = (number != part.number).then(|| OutputLock::take_at(output, files.lock.clone())).transpose()?;
             files.remove()?;
         }
         Ok(())
     }
 
-    /// Makes the tiles of a part, behind those that an earlier run left.
+    /// Writes the tiles of a part, resuming after those of an earlier run.
     fn make(&self, plan: &MergePlan, pool: &InputPool, part: u32, watch: &Watch<'_>) -> Result<EngineReport> {
         let files = PartFiles::of(&plan.options.output, part);
         let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));
@@ -223,7 +224,7 @@ impl Array {
             })
             .and_then(|engine| match journal.recorded().tiles == count {
                 true => files.conclude(&data, &plan.options.output).map(|()| engine),
-                // What is not in the journal is nothing to the part that joins.
+                // The joining part only sees tiles that are in the journal.
                 false => Err(files.unrecorded()),
             });
         let kept = journal.recorded();
@@ -233,14 +234,15 @@ impl Array {
                 Err(MergeError::Resumable { source: Box::new(source), path: files.data, kept })
             }
             Err(source) => {
-                // A failure to clean up must not hide the error that led here.
+                // A failure to clean up must not hide the original error.
                 let _ = files.remove();
                 Err(source)
             }
         }
     }
 
-    /// What is missing; or, if nothing is and nobody has published yet, the right to do it, with all tiles joined.
+    /// Returns the missing parts. If none is missing and nobody has published yet, joins all tiles and returns the
+    /// right to publish.
     fn last(
         &self,
         plan: &MergePlan,
@@ -256,9 +258,10 @@ impl Array {
             watch.cancel.check()?;
             match Publication::begin(output, inputs, plan.options.force) {
                 Ok(publication) => break publication,
-                // It looks which parts are complete, or publishes; killed meanwhile, it is to be followed.
+                // The other part is checking for completeness or publishing; if it gets killed, this one must take
+                // over.
                 Err(MergeError::Locked { .. }) => std::thread::sleep(LOCK_POLL),
-                // The output is there, which another part has published.
+                // The output exists because another part has published it.
                 Err(MergeError::Output { .. }) if is_gone()? => return Ok((Vec::new(), None)),
                 Err(error) => return Err(error),
             }
@@ -267,7 +270,7 @@ impl Array {
         match joined {
             Ok(Parts::Joined) => Ok((Vec::new(), Some(publication))),
             Ok(Parts::Missing(missing)) if missing.contains(&part.number) => {
-                // They were joined and published while this one waited.
+                // The parts were joined and published while this one was waiting.
                 publication.keep();
                 Ok((Vec::new(), None))
             }
@@ -282,7 +285,7 @@ impl Array {
         }
     }
 
-    /// Joins the parts, if all are complete. The output's lock is held.
+    /// Joins the parts, if all are complete. The caller holds the output's lock.
     fn join_all(&self, output: &Path, part: Part, publication: &Publication) -> Result<Parts> {
         let all = 1..=self.count();
         if !self.is_joined(output)? {
@@ -304,7 +307,7 @@ impl Array {
                 return Ok(Parts::Missing(missing));
             }
             publication.clear()?;
-            // Without tiles there is nothing to go on from.
+            // Without tiles there is nothing to resume from.
             if self.index.tile_count() > 0 {
                 let parts: Vec<_> = parts.iter().map(|(files, first, kept)| (files.done(*first), *kept)).collect();
                 let (data, journal) = (temporary_path(output), journal_path(output));
@@ -316,7 +319,7 @@ impl Array {
         for number in all {
             let files = PartFiles::of(output, number);
             files.remove()?;
-            // A process that was killed leaves its lock; one that lives keeps it, and removes it itself.
+            // A killed process leaves its lock file behind; a running process holds the lock and removes it itself.
             if number != part.number && files.lock.exists() {
                 let _ = OutputLock::take_at(output, files.lock);
             }
@@ -325,14 +328,14 @@ impl Array {
     }
 }
 
-/// What became of the parts.
+/// Outcome of joining the parts.
 enum Parts {
     Joined,
     Missing(Vec<u32>),
 }
 
 impl PartFiles {
-    /// The error of a part that could not be recorded.
+    /// Returns the error of a part whose tiles could not be recorded.
     fn unrecorded(&self) -> MergeError {
         let source = std::io::Error::from(std::io::ErrorKind::WriteZero);
         MergeError::Write { path: self.journal.clone(), operation: "record the tiles", source }

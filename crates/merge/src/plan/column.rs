@@ -1,7 +1,7 @@
-//! The plan of one column: its dimensions, its storage, and the way of its values into the output.
+//! The plan of one column: its dimensions, its storage, and how its values are written.
 //!
-//! Not for a column of a file that grows ([`crate::append::column`]), whose storage is what it is.
-//! Invariant: chunks are moved as stored only where every one of them is a chunk of the output.
+//! Columns of a file that is appended to are planned in [`crate::append::column`], since their storage is fixed.
+//! Invariant: chunks are moved as stored only if each of them is a chunk of the output.
 
 use super::filters::{self, library_filters};
 use super::flat::can_be_flat;
@@ -18,25 +18,26 @@ use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
 use std::sync::Arc;
 
-/// A dataset up to this size that its inputs store unchunked is written whole by libhdf5: it costs less than a chunk index.
+/// Datasets up to this size that the inputs store unchunked are written whole by libhdf5, which costs less than a chunk
+/// index.
 const DIRECT_LIMIT_BYTES: u64 = 4096;
 /// Largest compact dataset: HDF5 limits object header messages to 64 KiB, some of it for the message itself.
 const COMPACT_LIMIT_BYTES: u64 = 64_000;
 
-/// Plans columns one by one, and the engine's arrays with them.
+/// Planner of columns, one by one, together with the engine's arrays.
 pub(crate) struct Planner<'o> {
     pub options: &'o MergeOptions,
     pub tiles: Vec<ArrayPlan>,
     pub column_of_array: Vec<ColumnIndex>,
     pub segments: SegmentLists,
-    /// What the output holds of the columns' values.
+    /// Whether the output links to the values of the columns.
     pub link: Link,
     /// Which columns are extendible.
     pub growable: Growable,
 }
 
 impl Planner<'_> {
-    /// How a column of a new file is written.
+    /// Plans how a column of a new file is written.
     pub(crate) fn column(
         &mut self,
         index: ColumnIndex,
@@ -80,13 +81,13 @@ impl Planner<'_> {
         };
         let mut filters = Vec::new();
         let (storage, route) = if self.link == Link::Virtual && !is_empty && can_be_virtual(column) {
-            // It has the rows that are mapped; a reader that grew it would only see the fill value.
+            // The dataset has exactly the mapped rows; a reader that extended it would only see fill values.
             max_dims[0] = dims[0];
             (Storage::Virtual, Route::Linked)
         } else if column.is_file_local() {
             if column.axis > 0 {
                 return Err(refuse(
-                    "holds values of variable length, which are put together along axis 0 only; leave it out with \
+                    "holds values of variable length, which can be concatenated along axis 0 only; leave it out with \
                      --exclude, or carry it once with --rule"
                         .to_owned(),
                 ));
@@ -124,8 +125,8 @@ impl Planner<'_> {
             (Storage::Chunked(chunk), route)
         } else if let Some(error) = unknown {
             return Err(refuse(format!(
-                "{error}, and its chunks cannot be moved as stored because they do not meet the rows of the inputs, or these \
-                 have other fill values; rewrite the inputs without this filter (h5repack -f {path}:NONE)",
+                "{error}, and its chunks cannot be moved as stored because they do not align with the rows of the inputs, or the \
+                 inputs have different fill values; rewrite the inputs without this filter (h5repack -f {path}:NONE)",
                 path = display_path(path)
             )));
         } else {
@@ -151,7 +152,7 @@ impl Planner<'_> {
         Ok(ColumnPlan { dims, max_dims, is_flat, storage, filters, skipped_filters: 0, route, pipelines })
     }
 
-    /// The storage that the options ask for, whatever that of the inputs is.
+    /// Returns the storage that the options ask for, regardless of the storage in the inputs.
     fn asked_storage(&self, is_empty: bool, len_bytes: u64, chunk: &[u64]) -> Option<Storage> {
         match self.options.empty {
             Empty::Contiguous if is_empty => Some(Storage::Contiguous),
@@ -161,8 +162,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The chunk shape under which every stored chunk of every input is a chunk of the output; only asked for where
-    /// the user wants stored chunks kept or a filter is unknown.
+    /// Returns the chunk shape under which every stored chunk of every input is a chunk of the output. Returns `None`
+    /// unless the user wants stored chunks kept or a filter is unknown.
     pub(crate) fn verbatim_chunk(&self, column: &Column, has_unknown_filter: bool) -> Option<Vec<u64>> {
         let model = column.model();
         if !column.is_plain() || !has_unknown_filter && !filters::stay(self.options, model) {
@@ -176,7 +177,7 @@ impl Planner<'_> {
                 }
                 _ => false,
             };
-            // A chunk that is not stored means the fill value, of which the output has one.
+            // An unallocated chunk stands for the fill value, and the output has only one fill value.
             let same_fill = FillPattern::of(template) == FillPattern::of(model);
             chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable && same_fill
         });
@@ -191,7 +192,7 @@ impl Planner<'_> {
         self.array_behind(index, column, dims, chunk, 0)
     }
 
-    /// The tiles of the rows from `first_row` on, where a chunk begins.
+    /// Adds the tiles of the rows from `first_row`, which is the first row of a chunk.
     pub(crate) fn array_behind(
         &mut self,
         index: ColumnIndex,
@@ -226,15 +227,15 @@ impl Planner<'_> {
     }
 }
 
-/// What decodes the chunks of each template, or why nothing can.
+/// Returns the decoder for the chunks of each template, or the reason why they cannot be decoded.
 pub(crate) fn decoders(column: &Column) -> Vec<raddle_codec::Result<Pipeline>> {
     let pipeline =
         |template: &Arc<Dataset>| Pipeline::new(&template.filters, template.datatype.class.len_bytes() as usize);
     column.templates.iter().map(pipeline).collect()
 }
 
-/// Dimensions and maximum dimensions of the output: rows add up; the axis of concatenation can grow without limit if it
-/// could in an input, or `extendible` asks for it.
+/// Returns dimensions and maximum dimensions of the output. Rows add up; the concatenation axis is unlimited if it is
+/// in an input or if `extendible` is set.
 fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
     let Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
         return (Vec::new(), Vec::new());
@@ -249,7 +250,7 @@ fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
     let holders = column.facts.iter().filter(|fact| fact.template != ABSENT).count();
     max_dims[axis] = match (unlimited || extendible, holders) {
         (true, _) => u64::MAX,
-        // As in the one input: chunks that are moved may be longer than the rows that there are.
+        // As in the only input: moved chunks may have more rows than the dataset.
         (false, 1) => max_dims[axis],
         (false, _) => dims[axis],
     };
@@ -259,7 +260,7 @@ fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
     (dims, max_dims)
 }
 
-/// Whether a dataset is stored unchunked unless it has to be extendible.
+/// Whether a dataset is stored unchunked unless it must be extendible.
 pub(super) fn is_stored_whole(column: &Column) -> bool {
     let row_len_bytes = column
         .model()
@@ -284,7 +285,7 @@ fn chunk_shape_of(dataset: &Dataset) -> Option<&[u64]> {
     }
 }
 
-/// HDF5 refuses chunks longer than a fixed dimension, and chunks of 4 GiB or 2^32 elements.
+/// Clamps a chunk shape to what HDF5 accepts: no chunk longer than a fixed dimension, of 4 GiB, or of 2^32 elements.
 fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
     for ((size, &dim), &max) in chunk.iter_mut().zip(dims).zip(max_dims) {
         *size = (*size).clamp(1, if max == u64::MAX { u64::from(u32::MAX) } else { dim.max(max).max(1) });

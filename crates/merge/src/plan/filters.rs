@@ -1,12 +1,12 @@
-//! Filters of an output dataset, from those of its model and what the user asked for.
+//! Filters of an output dataset, chosen from those of its model and from the options.
 //!
-//! For what raddle encodes itself and what libhdf5 writes; chunks that are moved keep the filters that they have.
+//! They apply to data that raddle encodes and to data that libhdf5 writes; moved chunks keep their filters.
 
 use crate::options::{Compress, MergeOptions, Shuffle};
 use raddle_codec::{Compression, Effort, Encoder, EncoderOptions, Filter, KnownFilter};
 use raddle_hdf5::model::Dataset;
 
-/// The encoder of a new dataset.
+/// Returns the encoder of a new dataset.
 pub(super) fn encoder(options: &MergeOptions, model: &Dataset) -> Encoder {
     encoder_with(compression(options, model), shuffles(options, model), model)
 }
@@ -19,7 +19,7 @@ fn compression(options: &MergeOptions, model: &Dataset) -> Option<Compression> {
     }
 }
 
-/// An encoder that does what the pipeline of a dataset does, if there is one.
+/// Returns an encoder with the same filters as the pipeline of a dataset; without compression if the dataset has none.
 pub(crate) fn encoder_like(compress: Compress, model: &Dataset) -> Encoder {
     let asked = match compress {
         Compress::Keep => None,
@@ -27,19 +27,19 @@ pub(crate) fn encoder_like(compress: Compress, model: &Dataset) -> Encoder {
     };
     let compression = kept(model).map(|kept| match (asked, kept) {
         (Some(asked), kept) if asked.known_filter() == kept.known_filter() => asked,
-        // What was asked for is another one; how much work goes into deflate is for whoever writes.
+        // A different compression was requested; the effort spent on deflate is up to this run.
         (_, Compression::Deflate(_)) if compress != Compress::Keep => Effort::Balanced.into(),
         (_, kept) => kept,
     });
     encoder_with(compression, has(model, KnownFilter::Shuffle), model)
 }
 
-/// Whether the filters of a dataset are to stay what they are.
+/// Whether a dataset keeps the filters of its inputs.
 pub(super) fn stay(options: &MergeOptions, model: &Dataset) -> bool {
     options.compress == Compress::Keep && shuffles(options, model) == has(model, KnownFilter::Shuffle)
 }
 
-/// Whether the chunks of a dataset are to be shuffled: without compression nothing is gained by it.
+/// Whether the chunks of a dataset are shuffled. Without compression, shuffling gains nothing.
 fn shuffles(options: &MergeOptions, model: &Dataset) -> bool {
     let is_compressed = compression(options, model).is_some();
     match options.shuffle {
@@ -49,7 +49,7 @@ fn shuffles(options: &MergeOptions, model: &Dataset) -> bool {
     }
 }
 
-/// An encoder that also checks as the model's pipeline does.
+/// Returns an encoder that also writes checksums if the pipeline of the model does.
 fn encoder_with(compression: Option<Compression>, shuffle: bool, model: &Dataset) -> Encoder {
     Encoder::new(&EncoderOptions {
         compression,
@@ -63,18 +63,19 @@ fn has(model: &Dataset, filter: KnownFilter) -> bool {
     model.filters.iter().any(|known| known.id == filter.id())
 }
 
-/// The compression of a dataset, if it has one that raddle writes.
+/// Returns the compression of a dataset, if it has one that raddle can write.
 fn kept(model: &Dataset) -> Option<Compression> {
     model.filters.iter().find_map(Compression::of_filter)
 }
 
-/// The numbers of filters.
+/// Returns the ids of filters.
 pub(crate) fn ids(filters: &[Filter]) -> Vec<u16> {
     filters.iter().map(|filter| filter.id).collect()
 }
 
-/// Filters that libhdf5 itself writes whatever the element; others are left off file-local data, whose values do not
-/// change by it. Shuffle is among those: its parameter is the size of a descriptor, which old files have otherwise.
+/// Returns the filters that libhdf5 can apply to elements of any type. Others are omitted from file-local data, whose
+/// values do not depend on them. Shuffle is among these: its parameter is the size of a descriptor, which differs in
+/// old files.
 pub(crate) fn library_filters(filters: &[Filter]) -> Vec<Filter> {
     filters
         .iter()

@@ -1,7 +1,7 @@
 //! Which datasets of N x 1 elements become datasets of N elements.
 //!
-//! Values and their order in the file do not change, so only what is written of an object knows: its dimensions, its chunk shape, the
-//! origins of its chunks. Invariant: nothing in the output counts the dimensions that a dataset has lost.
+//! Values and their order in the file do not change. Only the written metadata does: dimensions, chunk shapes and
+//! origins of chunks. Invariant: no other object of the output depends on the rank of a flattened dataset.
 
 use crate::error::{MergeError, Result};
 use crate::rules::attribute::named;
@@ -9,17 +9,17 @@ use crate::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST};
 use crate::schema::{Column, Entry, Role, Schema, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
-/// Whether a column can lose its second dimension. Dimension scales and labels belong to dimensions by their number.
+/// Whether a column can lose its second dimension. Dimension scales and labels refer to dimensions by number.
 pub(super) fn can_be_flat(column: &Column, entry: &Entry) -> bool {
     let dims = column.model().dataspace.dims();
     let is_counted = [DIMENSION_LIST, DIMENSION_LABELS].iter().any(|name| named(&entry.attributes, name).is_some());
     dims.len() == 2 && dims[1] == 1 && column.axis == 0 && !is_counted
 }
 
-/// Refuses region references: their coordinates are of as many dimensions as the dataset has that they lead to.
+/// Refuses region references: their coordinates have the rank of the dataset that they refer to.
 ///
 /// # Errors
-/// [`MergeError::Object`] for the first object that holds some.
+/// [`MergeError::Object`] for the first object that holds region references.
 pub(super) fn check(schema: &Schema) -> Result<()> {
     let holds_regions = |entry: &&Entry| {
         let class = match &entry.role {
@@ -34,8 +34,7 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
         None => Ok(()),
         Some(entry) => Err(MergeError::Object {
             object: display_path(&entry.path),
-            reason: "holds references to regions of datasets, which count their dimensions; leave out --rank-1"
-                .to_owned(),
+            reason: "holds region references, which depend on the rank of the dataset; leave out --rank-1".to_owned(),
         }),
     }
 }

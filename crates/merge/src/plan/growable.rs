@@ -1,8 +1,9 @@
-//! Decides which datasets of a new file are extendible along axis 0, in addition to those that are in an input.
+//! Choice of the datasets of a new file that are extendible along axis 0, in addition to those that are extendible in
+//! an input.
 //!
-//! Merged files are often appended to, and one fixed-size dataset is enough to prevent that. An extendible dataset must be chunked:
-//! this costs a chunk index for small datasets that would be stored contiguously, and nothing for others. Invariant: by default a
-//! merge adds at most [`MOST_ADDED`] of the bytes stored by its inputs.
+//! Merged files are often appended to, and one fixed-size dataset is enough to prevent that. An extendible dataset must
+//! be chunked: this costs a chunk index for small datasets that would be stored contiguously, and nothing for others.
+//! Invariant: by default a merge adds at most [`MOST_ADDED`] of the bytes stored by its inputs.
 
 use super::column::is_stored_whole;
 use crate::options::Extendible;
@@ -10,22 +11,24 @@ use crate::schema::{ABSENT, Column, Schema};
 
 /// Largest share of the inputs' stored bytes that chunk indexes may add.
 const MOST_ADDED: f64 = 0.01;
-/// Upper bound for the index of a single chunk, a B-tree node in the HDF5 1.8 format. Measured: 1,862 bytes per dataset.
+/// Upper bound for the index of a single chunk, a B-tree node in the HDF5 1.8 format. Measured: 1,862 bytes per
+/// dataset.
 const INDEX_LEN_BYTES: u64 = 2048;
 
-/// Which datasets are extendible.
+/// Which datasets are made extendible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growable {
-    /// Those that are in an input.
+    /// Datasets that are extendible in an input.
     AsTheInputs,
-    /// Also those with rows of several inputs.
+    /// As `AsTheInputs`, and datasets with rows from several inputs.
     OfSeveralInputs,
-    /// All with rows.
+    /// All datasets with rows.
     All,
 }
 
 impl Growable {
-    /// Decides for a file of `schema`. `is_plain` is true if the inputs are concatenated and follow no convention.
+    /// Decides for a file with this `schema`. `is_plain` is true if the inputs are concatenated and follow no
+    /// convention.
     pub fn of(schema: &Schema, asked: Extendible, is_plain: bool) -> Self {
         match asked {
             Extendible::All => Self::All,

@@ -1,7 +1,7 @@
-//! Planning: inputs are scanned and joined, and each column of what they have together is planned.
+//! Planning: scans and joins the inputs, then plans each column of the joined schema.
 //!
-//! Not for how a column is stored, which is `column`'s, or grows, which is [`crate::append`]'s.
-//! Invariant: the engine's arrays and the columns that they are of are added together and in one order.
+//! Storage of a column is planned in `column`, growth of a column in [`crate::append`]. Invariant: the engine's arrays
+//! and the columns they belong to are added together and in the same order.
 
 use super::flat;
 use super::growable::Growable;
@@ -41,17 +41,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Operation named in errors of other ranks.
+/// Operation named in errors on other ranks.
 const PLANNING: &str = "plan the merge";
 
-/// What the output is when a run begins.
+/// State of the output when a run begins.
 #[derive(Clone)]
 pub(crate) enum Beginning {
-    /// Not there.
+    /// The output does not exist.
     New,
-    /// The one input, which is written anew; with what it says of itself.
+    /// The output is the only input, which is rewritten; with its stored digests.
     Rewritten(Option<StoredDigests>),
-    /// The first input, which grows by the others; with what it says of itself.
+    /// The output is the first input, to which the others are appended; with its stored digests.
     Grows(Option<StoredDigests>),
 }
 
@@ -59,15 +59,16 @@ pub(crate) enum Beginning {
 ///
 /// # Errors
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
-/// the join asked for does not bridge, [`MergeError::Object`] for a dataset that cannot be written as asked.
+/// the requested join does not bridge, [`MergeError::Object`] for a dataset that cannot be written as requested.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     plan_from(inputs, Beginning::New, options, watch, &SingleProcess)
 }
 
-/// Collective. As [`plan`], with each input scanned by one of the `ranks`; all get the same plan, or an error.
+/// Collective. Like [`plan`], but each input is scanned by one of the `ranks`; all of them get the same plan, or an
+/// error.
 ///
 /// # Errors
-/// As [`plan`]; also [`CoreError::RankFailed`] where only another rank met an error.
+/// As [`plan`]; also [`CoreError::RankFailed`] if only another rank met an error.
 pub fn plan_among(
     inputs: &[PathBuf],
     options: &MergeOptions,
@@ -77,8 +78,8 @@ pub fn plan_among(
     plan_from(inputs, Beginning::New, options, watch, ranks)
 }
 
-/// Collective. As [`plan_among`], for an output that may be there already. Where the inputs' records say that they follow
-/// one another otherwise, or have some in common, the plan is made once more.
+/// Collective. Like [`plan_among`], for an output that may already exist. Plans again if the records of the inputs turn
+/// out to be in a different order or to overlap.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
     beginning: Beginning,
@@ -88,7 +89,7 @@ pub(crate) fn plan_from(
 ) -> Result<MergePlan> {
     let own_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
     let settled = own_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
-    agree(ranks, "complete what an append left", settled)?;
+    agree(ranks, "complete an interrupted append", settled)?;
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
     let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
@@ -134,43 +135,43 @@ pub(crate) fn plan_from(
             }
             RecordOrder::Trimmed(trims) => taken = trims,
             RecordOrder::Other(_, coordinate) => {
-                let reason = "orders the inputs in no way that all coordinates agree on".to_owned();
+                let reason = "does not order the inputs in a way that all coordinates agree on".to_owned();
                 return Err(MergeError::Object { object: coordinate, reason });
             }
         }
     }
 }
 
-/// Inputs that were scanned and joined, before anything is planned.
+/// Inputs that have been scanned and joined, before planning.
 pub(crate) struct FoundInputs {
     started: Instant,
     joiner: Joiner,
-    /// Inputs that are not joined path by path.
+    /// AnnData inputs, which are not joined path by path.
     anndata: anndata::Files,
     planned: Vec<PlannedInput>,
-    /// Numbers of the planned inputs in the list as given, which skipped ones are missing from.
+    /// Number of each planned input in the caller's list, in which skipped inputs are counted too.
     places: Vec<u32>,
     skipped: Vec<BadInput>,
     chunk_count: u64,
-    /// Wall time of opening all of them.
+    /// Wall time of opening all inputs.
     open_s: f64,
     link: Link,
-    /// What links lead to, where each object in a root group gets one.
+    /// Link targets, if each object in a root group gets a link.
     objects: Vec<RootObjects>,
-    /// Records that are taken of each input, where inputs have some in common.
+    /// Records taken from each input, if inputs overlap.
     taken: RecordTrims,
-    /// What was counted of elements that are picked.
+    /// Counts of elements that are picked.
     counts: Counts,
-    /// What was found of values that are repacked.
+    /// Ranges of values that are repacked.
     ranges: Ranges,
-    /// Records that the inputs hold of the merges that made them.
+    /// Records in the inputs about the merges that wrote them.
     remembered: Option<Remembered>,
     /// Datasets that those merges added to the inputs.
     made: Vec<MadeSpec>,
 }
 
 impl FoundInputs {
-    /// None yet, of which `expected` will come.
+    /// Creates an empty set that expects `expected` inputs.
     pub(crate) fn new(options: &MergeOptions, expected: usize) -> Self {
         Self {
             started: Instant::now(),
@@ -191,7 +192,7 @@ impl FoundInputs {
         }
     }
 
-    /// Adds the input number `place` of the list as given, in its order.
+    /// Adds an input, number `place` of the caller's list. Inputs must be added in list order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
         let ScannedInput { paths, entries, file } = scanned;
         let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records, open_s } = file;
@@ -219,7 +220,7 @@ impl FoundInputs {
     }
 }
 
-/// Collective. Plans the merge of inputs that were scanned; as [`plan_from`], and the same on every rank.
+/// Collective. Plans the merge of scanned inputs; like [`plan_from`], with the same result on every rank.
 pub(crate) fn plan_found(
     found: FoundInputs,
     beginning: Beginning,
@@ -235,7 +236,7 @@ pub(crate) fn plan_found(
     Ok(plan)
 }
 
-/// Plans what is read from the inputs: all but the columns that are made.
+/// Plans the columns that are read from the inputs, without the added ones.
 fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     let FoundInputs {
         started,
@@ -296,7 +297,8 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
     rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
     if let Beginning::Grows(_) = &beginning {
-        // Objects are not added to a file that grows; what its inputs lack is filled. An index that it has would stay.
+        // Objects cannot be added to an existing file, and rows missing from its inputs are filled. An index in it
+        // would remain.
         let refused = |warning: &Difference| match warning.kind {
             // With an inner join it is left out.
             DifferenceKind::Extra => options.join.join != Join::Inner,
@@ -390,7 +392,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         unranged,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
-        // A group that is not of AnnData makes its readers fail.
+        // A group foreign to AnnData makes its readers fail.
         options: MergeOptions { provenance: options.provenance && !is_anndata, ..options.clone() },
     };
     plan.tiles.validate().map_err(|error| sizes::explain(&plan, error))?;
@@ -398,8 +400,8 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     Ok(plan)
 }
 
-/// Settles the rules of what was joined. Of a new file it completes what follows under the convention of the inputs; one that
-/// grows keeps its attributes.
+/// Settles the rules of the joined inputs. In a new file, also completes attributes and datasets that the inputs'
+/// convention derives from the data; a file that is appended to keeps its attributes.
 fn settle(
     joined: &mut Joined,
     options: &MergeOptions,
@@ -428,11 +430,11 @@ fn settle(
     (differences, unranged)
 }
 
-/// Refuses an option of a convention that the inputs do not follow: it would decide nothing.
+/// Refuses an option of a convention that the inputs do not follow, because it would have no effect.
 fn misplaced_option(joined: &Joined, options: &ConventionOptions, inputs: u32) -> Option<Difference> {
     let is_refused = |difference: &Difference| difference.kind == DifferenceKind::Convention;
     let (option, of) = options.misplaced(joined.convention)?;
-    // Inputs of different conventions are reported as that.
+    // Inputs that mix conventions are reported separately.
     (!joined.differences.iter().any(is_refused)).then(|| Difference {
         path: "/".to_owned(),
         kind: DifferenceKind::Convention,
@@ -447,7 +449,7 @@ fn misplaced_option(joined: &Joined, options: &ConventionOptions, inputs: u32) -
     })
 }
 
-/// Tells of the user blocks of all inputs but the first few, whose files stay.
+/// Warns about the user blocks of all inputs except the first `stay` ones, whose files are kept.
 fn user_blocks(planned: &[PlannedInput], stay: usize) -> Option<Difference> {
     let has_one = |&(_, input): &(u32, &PlannedInput)| input.userblock_len_bytes > 0;
     let inputs: Vec<u32> = (0..).zip(planned).skip(stay).filter(has_one).map(|(number, _)| number).collect();
@@ -455,29 +457,28 @@ fn user_blocks(planned: &[PlannedInput], stay: usize) -> Option<Difference> {
     (!inputs.is_empty()).then_some(Difference { path, kind: DifferenceKind::UserBlock, expected, found, inputs })
 }
 
-/// New columns of a plan: name, model and rows per input of each. Chunks have as many rows as those of the other
-/// columns of the group.
+/// A column to add to a plan. Its chunks have as many rows as those of the other columns in its group.
 pub(crate) struct NewColumn {
-    /// Entry; its role is set here.
+    /// Entry of the column; its role is set when it is added.
     pub entry: Entry,
-    /// What it is like; `dims[0]` does not count.
+    /// Description of the dataset; `dims[0]` is ignored.
     pub template: Dataset,
-    /// Rows that each input contributes.
+    /// Number of rows that each input contributes.
     pub rows: Vec<u64>,
 }
 
 impl MergePlan {
-    /// Adds columns behind all others.
+    /// Adds columns after all others.
     pub(crate) fn add_columns(&mut self, new: Vec<NewColumn>) -> Result<Vec<ColumnIndex>> {
         let table_rows = table_rows(&self.schema, self.options.layout);
         let mut options = self.options.clone();
         if options.compress == Compress::Keep {
-            // What is kept is of the inputs; these have no values in them.
+            // Only filters of inputs can be kept, and no input has values of these columns.
             options.compress = Compress::default();
         }
         let tiles = std::mem::take(&mut self.tiles.arrays);
         let column_of_array = std::mem::take(&mut self.column_of_array);
-        // No input has them to lead to.
+        // No input holds their values, so they cannot be linked.
         let segments = SegmentLists::default();
         let growable = Growable::of(&self.schema, options.extendible, false);
         let mut planner = Planner { options: &options, tiles, column_of_array, segments, link: Link::No, growable };
@@ -501,7 +502,7 @@ impl MergePlan {
     }
 }
 
-/// Rows per chunk of the tables, by path of their group; only [`LayoutPolicy::Events`] needs them.
+/// Returns the number of rows per chunk for the tables, by path of their group; only [`LayoutPolicy::Events`] needs it.
 fn table_rows(schema: &Schema, policy: LayoutPolicy) -> HashMap<Vec<u8>, u64> {
     if policy != LayoutPolicy::Events {
         return HashMap::new();

@@ -1,7 +1,7 @@
-//! The plan of a merge: which objects the output has, how each dataset is cut, filtered and filled, and what it will cost.
+//! The plan of a merge: objects of the output, how each dataset is chunked, filtered and filled, and the expected cost.
 //!
-//! Plain values; [`plan`] makes them from scanned inputs and options, and nothing is written while planning.
-//! Invariant: every row of every input is in exactly one place of the plan ([`raddle_core::plan`] checks it).
+//! Plans are plain values that [`plan`] computes from scanned inputs and options; nothing is written while planning.
+//! Invariant: every row of every input appears exactly once in the plan ([`raddle_core::plan`] checks it).
 
 mod column;
 mod filters;
@@ -38,64 +38,64 @@ use std::path::PathBuf;
 /// An input of the plan.
 #[derive(Debug, Clone)]
 pub struct PlannedInput {
-    /// Path as given.
+    /// Path of the input, as specified by the caller.
     pub path: PathBuf,
-    /// Identity at the time of the scan.
+    /// Identity of the file at the time of the scan.
     pub identity: FileIdentity,
     /// Sizes that readers of the file need.
     pub encoding: Encoding,
-    /// Bytes before the superblock, which are not merged.
+    /// Number of bytes before the superblock, which are not merged.
     pub userblock_len_bytes: u64,
 }
 
-/// Everything that executing a merge needs.
+/// Everything needed to execute a merge.
 #[derive(Debug)]
 pub struct MergePlan {
     /// Inputs, in the order of their rows.
     pub inputs: Vec<PlannedInput>,
-    /// Inputs left out because they cannot be read.
+    /// Inputs that are left out because they cannot be read.
     pub skipped: Vec<BadInput>,
     /// Objects of the output.
     pub schema: Schema,
     /// How each column of the schema is written.
     pub columns: Vec<ColumnPlan>,
-    /// The tiled columns as the engine sees them.
+    /// The tiled columns as arrays of the engine.
     pub tiles: Plan,
     /// Column of each array in `tiles`.
     pub column_of_array: Vec<ColumnIndex>,
-    /// Differences that were bridged.
+    /// Differences between the inputs that were bridged.
     pub warnings: Vec<Difference>,
-    /// Chunks in all inputs.
+    /// Number of chunks in all inputs.
     pub input_chunk_count: u64,
     /// Wall time of scan and planning.
     pub elapsed_s: f64,
     /// Wall time of the scan.
     pub scan_s: f64,
-    /// Wall time of opening an input while all were scanned, on average.
+    /// Mean wall time of opening an input during the scan.
     pub open_s: f64,
-    /// Columns that are made, not read.
+    /// Columns that are computed and added, not read.
     pub made: Made,
-    /// How the output names its inputs, where it leads to them.
+    /// Names by which the output links to its inputs, if it does.
     pub link_names: Vec<Vec<u8>>,
     /// Records of the inputs that also hold for the output.
     pub(crate) remembered: Option<Remembered>,
-    /// What the one input says of itself, where it is rewritten in place: digests and row ranges are carried over.
+    /// Digests and row ranges stored in the only input, if it is rewritten in place; they are carried over.
     pub carried: Option<StoredDigests>,
-    /// How the first input grows by the others, where they are appended to it; the tiles are the new ones.
+    /// How the first input grows, if the others are appended to it; `tiles` then holds only the new tiles.
     pub growth: Option<Growth>,
-    /// The arenas that chunks are placed in, if they are.
+    /// Arenas in which chunks are placed, if they are aligned.
     pub alignment: Option<Alignment>,
-    /// Elements that have to be counted; the plan is a first one, which is not carried out.
+    /// Elements that must be counted before planning again; a plan with such elements is not executed.
     pub(crate) uncounted: Vec<Uncounted>,
-    /// Paths of values whose range has to be found; the plan is a first one too.
+    /// Paths of values whose range must be determined before planning again; a plan with such paths is not executed.
     pub(crate) unranged: Vec<Vec<u8>>,
-    /// What the inputs were recognised as.
+    /// Convention that the inputs were recognised as.
     pub convention: Option<Choice>,
-    /// Why, in words.
+    /// Why that convention was recognised, as text.
     pub because: String,
-    /// Rules of entries of the schema that are not simply concatenated along axis 0.
+    /// Rules of entries that are not simply concatenated along axis 0.
     pub rules: Vec<(EntryIndex, Rule)>,
-    /// What the user asked for.
+    /// Options of the merge.
     pub options: MergeOptions,
 }
 
@@ -106,17 +106,17 @@ pub struct ColumnPlan {
     pub dims: Vec<u64>,
     /// Maximum dimensions in the output.
     pub max_dims: Vec<u64>,
-    /// Whether the output has the first dimension only, because the second is 1. Everything here has both.
+    /// Whether the output has only the first dimension because the second is 1. The fields here always have both.
     pub is_flat: bool,
     /// Storage in the output.
     pub storage: Storage,
     /// Filter pipeline in the output.
     pub filters: Vec<Filter>,
-    /// Filters that new chunks skip, as bits of their masks, beside those that the encoder skips.
+    /// Filters that new chunks skip, as bits of their filter masks, in addition to those that the encoder skips.
     pub skipped_filters: u32,
-    /// How values get there.
+    /// How values are written to the output.
     pub route: Route,
-    /// Decoders of the templates, in their order; `None` where a filter is unknown and chunks are moved as stored.
+    /// Decoder of each template; `None` if a filter is unknown and chunks are moved as stored.
     pub pipelines: Vec<Option<Pipeline>>,
 }
 
@@ -125,46 +125,46 @@ pub struct ColumnPlan {
 pub enum Storage {
     /// In the object header.
     Compact,
-    /// In one run.
+    /// Contiguously, as one block.
     Contiguous,
     /// In chunks of this shape.
     Chunked(Vec<u64>),
-    /// In the inputs.
+    /// In the inputs, as a virtual dataset.
     Virtual,
 }
 
-/// The way of a column's values into the output.
+/// How the values of a column get into the output.
 #[derive(Debug)]
 pub enum Route {
-    /// No element: nothing to write.
+    /// The dataset has no elements, so nothing is written.
     Empty,
-    /// Through the engine, decoded and encoded.
+    /// Through the engine, decoded and encoded again.
     Encoded {
-        /// Array of the engine's plan.
+        /// Index of the array in the engine's plan.
         array: u32,
-        /// Encoder.
+        /// Encoder of the chunks.
         encoder: Encoder,
     },
-    /// Through the engine, decoded, into one run.
+    /// Through the engine, decoded, into one contiguous block.
     Raw {
-        /// Array of the engine's plan; its tiles are runs of bytes.
+        /// Index of the array in the engine's plan; its tiles are runs of bytes.
         array: u32,
     },
-    /// Through the engine, chunks as stored.
+    /// Through the engine, with chunks as stored.
     Verbatim {
-        /// Array of the engine's plan.
+        /// Index of the array in the engine's plan.
         array: u32,
     },
-    /// Whole, through libhdf5: small and unchunked.
+    /// Through libhdf5, as a whole: small and unchunked.
     Direct,
-    /// Through libhdf5, row block by row block: elements hold addresses of their file.
+    /// Through libhdf5, in blocks of rows: elements hold addresses within their file.
     FileLocal,
-    /// Not at all: readers find them in the inputs.
+    /// Not written: readers find the values in the inputs.
     Linked,
 }
 
 impl Route {
-    /// The array of the engine's plan, where values go through the engine.
+    /// Returns the array in the engine's plan, if values go through the engine.
     pub fn array(&self) -> Option<u32> {
         match self {
             Self::Encoded { array, .. } | Self::Raw { array } | Self::Verbatim { array } => Some(*array),
@@ -174,22 +174,22 @@ impl Route {
 }
 
 impl ColumnPlan {
-    /// Number of dimensions in the file.
+    /// Returns the number of dimensions in the file.
     pub fn rank(&self) -> usize {
         if self.is_flat { 1 } else { self.dims.len() }
     }
 
-    /// Dimensions in the file.
+    /// Returns the dimensions in the file.
     pub fn file_dims(&self) -> &[u64] {
         &self.dims[..self.rank()]
     }
 
-    /// Maximum dimensions in the file.
+    /// Returns the maximum dimensions in the file.
     pub fn file_max_dims(&self) -> &[u64] {
         &self.max_dims[..self.rank()]
     }
 
-    /// Chunk shape in the file, where the dataset is chunked.
+    /// Returns the chunk shape in the file, if the dataset is chunked.
     pub fn file_chunk_shape(&self) -> Option<&[u64]> {
         match &self.storage {
             Storage::Chunked(shape) => Some(&shape[..self.rank()]),
@@ -197,12 +197,12 @@ impl ColumnPlan {
         }
     }
 
-    /// Whether a filter is unknown, so that values cannot be seen and chunks are moved as stored.
+    /// Whether a filter is unknown, so that values cannot be decoded and chunks are moved as stored.
     pub fn is_undecodable(&self) -> bool {
         self.pipelines.iter().any(Option::is_none)
     }
 
-    /// The array whose chunks are moved without decoding them, where `options` or an unknown filter ask for that.
+    /// Returns the array whose chunks are moved without decoding them, because of `options` or an unknown filter.
     pub fn undecoded_array(&self, options: &MergeOptions) -> Option<u32> {
         match self.route {
             Route::Verbatim { array } if self.is_undecodable() || !options.decode_moved => Some(array),
@@ -210,14 +210,14 @@ impl ColumnPlan {
         }
     }
 
-    /// Uncompressed bytes of the column, descriptors only for file-local types.
+    /// Returns the number of uncompressed bytes of the column; for file-local types, only descriptors are counted.
     pub fn logical_len_bytes(&self, element_len_bytes: u64) -> u64 {
         self.dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))
     }
 }
 
 impl MergePlan {
-    /// Chunks of the output.
+    /// Returns the number of chunks in the output.
     pub fn chunk_count(&self) -> u64 {
         let chunks = self.columns.iter().filter_map(|column| match column.route {
             Route::Encoded { array, .. } | Route::Verbatim { array } => {
@@ -228,7 +228,7 @@ impl MergePlan {
         chunks.fold(0, u64::saturating_add)
     }
 
-    /// Uncompressed bytes of the output's datasets.
+    /// Returns the number of uncompressed bytes in all datasets of the output.
     pub fn logical_len_bytes(&self) -> u64 {
         let columns = self.columns.iter().zip(&self.schema.columns);
         columns.fold(0, |sum: u64, (plan, column)| {
@@ -236,7 +236,7 @@ impl MergePlan {
         })
     }
 
-    /// Virtual datasets and external links by which the output leads to its inputs.
+    /// Returns the number of virtual datasets or external links by which the output refers to its inputs.
     pub fn linked(&self) -> u64 {
         let is_link = |entry: &&Entry| matches!(entry.role, Role::ExternalLink { .. });
         match self.options.link.is_external() {
@@ -245,23 +245,23 @@ impl MergePlan {
         }
     }
 
-    /// Whether a later run may go on from what this one places, which it can where that has no gaps and is in order.
+    /// Whether a later run may resume from the tiles placed by this one. That requires tiles without gaps and in order.
     pub fn is_recordable(&self) -> bool {
         self.options.ordered && self.options.align.is_none()
     }
 
-    /// The rule of an entry, if it has one.
+    /// Returns the rule of an entry, if it has one.
     pub fn rule_of(&self, entry: EntryIndex) -> Option<&Rule> {
         let at = self.rules.binary_search_by_key(&entry, |(entry, _)| *entry).ok()?;
         Some(&self.rules[at].1)
     }
 
-    /// Bytes of all input files.
+    /// Returns the total size of all input files in bytes.
     pub fn input_len_bytes(&self) -> u64 {
         self.inputs.iter().map(|input| input.identity.len_bytes).sum()
     }
 
-    /// Refuses outputs that no honest input makes: sparse or hostile dimensions.
+    /// Refuses outputs that are implausibly large, because of sparse or malicious dimensions.
     fn check_output_len(&self) -> Result<()> {
         let automatic = (1_u64 << 40).max(self.input_len_bytes().saturating_mul(2000));
         let limit = self.options.max_output_len_bytes.unwrap_or(automatic);
@@ -282,7 +282,7 @@ impl MergePlan {
         })
     }
 
-    /// Bytes of one row of a column in the output: all elements with the same index on axis 0.
+    /// Returns the number of bytes per row of a column in the output: of all elements with the same index on axis 0.
     pub fn row_len_bytes(&self, column: ColumnIndex) -> u64 {
         let element_len_bytes = self.schema.columns[column as usize].model().datatype.class.len_bytes();
         let others = self.columns[column as usize].dims.iter().skip(1);

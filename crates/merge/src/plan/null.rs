@@ -1,6 +1,6 @@
-//! Datasets without elements that become null datasets, which have a type and attributes but no dimensions.
+//! Conversion of datasets without elements to null datasets, which have a type and attributes but no dimensions.
 //!
-//! Invariant: a dataset with elements stays a column, in its place among the others.
+//! Invariant: a dataset with elements remains a column, in its original order among the others.
 
 use crate::error::{MergeError, Result};
 use crate::join::Joined;
@@ -9,8 +9,8 @@ use crate::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST, REFERENCE_LIST};
 use crate::schema::{Column, Entry, Role};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout};
 
-/// Turns the columns without elements into null datasets. Dimension scales, and datasets to which they are attached, keep their
-/// dimensions.
+/// Turns columns without elements into null datasets. Dimension scales, and datasets to which they are attached, keep
+/// their dimensions.
 ///
 /// # Errors
 /// If the inputs follow a convention, whose readers expect dimensions.

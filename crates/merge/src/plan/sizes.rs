@@ -1,7 +1,7 @@
-//! Checks that HDF5 can count the rows of each dataset, and the bytes of all of them.
+//! Checks that HDF5 can count the rows of each dataset and the bytes of all datasets.
 //!
-//! libhdf5 counts elements and bytes in signed 64-bit integers, although dimensions are unsigned. Invariant: after [`check`],
-//! neither the rows of a column nor the bytes of all columns exceed [`MOST`].
+//! libhdf5 counts elements and bytes in signed 64-bit integers, although dimensions are unsigned. Invariant: after
+//! [`check`], neither the rows of a column nor the bytes of all columns exceed [`MOST`].
 
 use super::{MergePlan, PlannedInput};
 use crate::error::{MergeError, Result};
@@ -11,7 +11,7 @@ use raddle_core::CoreError;
 /// Largest number of the signed type in which libhdf5 counts (`hssize_t`): 2⁶³ - 1.
 const MOST: u64 = i64::MAX as u64;
 
-/// Fails, naming dataset and input, if the inputs of `schema` have more than can be counted.
+/// Returns an error that names dataset and input if the inputs of `schema` have more rows or bytes than can be counted.
 pub(super) fn check(schema: &Schema, inputs: &[PlannedInput]) -> Result<()> {
     let mut all = 0_u128;
     for (index, column) in (0..).zip(&schema.columns) {
@@ -32,8 +32,8 @@ pub(super) fn check(schema: &Schema, inputs: &[PlannedInput]) -> Result<()> {
     Ok(())
 }
 
-/// Turns the engine's refusal of an array into one that names the dataset: whole chunks may exceed the limit where values do
-/// not.
+/// Converts the engine's refusal of an array into an error that names the dataset. Whole chunks may exceed the limit
+/// even if the values do not.
 pub(super) fn explain(plan: &MergePlan, error: CoreError) -> MergeError {
     match error {
         CoreError::Plan { array, fault: raddle_core::error::PlanFault::Overflow } => {
@@ -46,7 +46,7 @@ pub(super) fn explain(plan: &MergePlan, error: CoreError) -> MergeError {
     }
 }
 
-/// Bytes of a row. The product of a file's dimensions may exceed 64 bits.
+/// Returns the number of bytes of a row. The product of a file's dimensions may exceed 64 bits.
 fn row_len_bytes(column: &Column) -> u128 {
     let model = column.model();
     let dims = model.dataspace.dims().iter().skip(1).map(|&dim| u128::from(dim));

@@ -1,4 +1,4 @@
-//! Putting a choice into practice: the memory that it takes, and what is reported of it.
+//! Setup of the chosen way of reading: reserves its memory and reports on it.
 //!
 //! Invariant: all ranks read in the same way.
 
@@ -14,17 +14,17 @@ use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, add_stages};
 
-/// What the ranks of a run have arranged.
+/// The way of reading that the ranks of a run have agreed on.
 pub(crate) struct Arrangement {
     ranks_per_group: u64,
     open_s: f64,
     compared: Vec<PredictedReading>,
-    /// Memory for reading and sending.
+    /// Memory reserved for reading and sending.
     _room: Option<Permit>,
 }
 
-/// Collective. Chooses how the ranks read what `work` needs, and takes the memory for it. Where the choice is left to raddle and a
-/// rank has too little memory to read for others, each reads for itself.
+/// Collective. Chooses how the ranks read the inputs of `work`, and reserves the memory for it. If the choice is left
+/// to raddle and a rank has too little memory to read for others, each rank reads for itself.
 pub(crate) fn arrange<'p>(
     work: MergeWork<'p>,
     reading: Reading<'_>,
@@ -52,8 +52,8 @@ pub(crate) fn arrange<'p>(
 }
 
 impl Arrangement {
-    /// Collective. What reading took, of which this rank opened inputs `opens` times; `None` for a rank that is alone. The time of
-    /// reading for others is added to the stages of `engine`.
+    /// Collective. Reports the cost of reading; this rank opened inputs `opens` times. Returns `None` if there is only
+    /// one rank. Adds the time of reading for others to the stages of `engine`.
     pub(crate) fn report(
         self,
         work: &MergeWork<'_>,

@@ -1,6 +1,7 @@
-//! Choosing how inputs are read: by what opening them took while they were scanned, and what sending their values would take.
+//! Choice of how inputs are read, from the time it took to open them in the scan and the predicted time to send their
+//! values.
 //!
-//! Invariant: a pure function of the plan and of the ranks' machines, the same on every rank.
+//! Invariant: a pure function of the plan and of the ranks' nodes, the same on every rank.
 
 use super::groups::ReadingGroups;
 use crate::plan::MergePlan;
@@ -9,47 +10,49 @@ use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// How ranks read inputs.
+/// How ranks read the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// By files where that is predicted to take less than half the time of reading by tiles, and a second less.
+    /// By files if that is predicted to take less than half the time of reading by tiles, and to save at least a
+    /// second.
     #[default]
     Auto,
-    /// Each rank reads what its own tiles need.
+    /// By tiles: each rank reads the inputs of its own tiles.
     Tiles,
-    /// Groups of this many ranks share the inputs; `None`: the ranks of a machine, or all, whichever is predicted to be faster.
+    /// By files: groups of this many ranks share the inputs; `None`: the ranks of a node, or all ranks, whichever is
+    /// predicted to be faster.
     Files(Option<NonZeroUsize>),
 }
 
-/// How several ranks read inputs, and what is known of them.
+/// How several ranks read the inputs, and on which nodes they run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading<'a> {
-    /// How they read.
+    /// How the ranks read.
     pub strategy: Strategy,
-    /// Number of the machine of each rank, from 0; empty: all are on one.
+    /// Number of the node of each rank, from 0; empty: all ranks are on one node.
     pub machines: &'a [u32],
 }
 
-/// Bytes that a rank receives per second from ranks of other machines.
+/// Bytes per second that a rank receives from ranks on other nodes.
 const NETWORK_BYTES_PER_S: f64 = 1e9;
-/// Bytes that a rank receives per second from ranks of its own machine.
+/// Bytes per second that a rank receives from ranks on its own node.
 pub(crate) const MEMORY_BYTES_PER_S: f64 = 2e9;
 
-/// Reading by files must save this many seconds.
+/// Minimum number of seconds that reading by files must save.
 const LEAST_SAVED_S: f64 = 1.0;
-/// And take at most this part of the time of reading by tiles.
+/// Maximum time of reading by files, relative to reading by tiles.
 const MOST_OF_TILES: f64 = 0.5;
 
-/// A way of reading, and the time that it is predicted to take beside decoding.
+/// A way of reading and its predicted time, without decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PredictedReading {
-    /// Ranks that share the inputs; 1 where each rank reads for itself.
+    /// Number of ranks that share the inputs; 1 if each rank reads for itself.
     pub ranks_per_group: u64,
-    /// Times that the busiest rank opens an input.
+    /// Number of times that the busiest rank opens an input.
     pub opens: u64,
-    /// Seconds for opening them.
+    /// Seconds spent opening inputs.
     pub open_s: f64,
-    /// Seconds for receiving values from other ranks.
+    /// Seconds spent receiving values from other ranks.
     pub receive_s: f64,
 }
 
@@ -59,50 +62,50 @@ impl PredictedReading {
     }
 }
 
-/// What was chosen.
+/// The chosen way of reading.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
-    /// Groups that share the inputs; `None`: each rank reads what its tiles need.
+    /// Groups that share the inputs; `None`: each rank reads the inputs of its own tiles.
     pub groups: Option<ReadingGroups>,
-    /// What was compared; empty where the user chose.
+    /// The ways that were compared; empty if the user chose.
     pub compared: Vec<PredictedReading>,
 }
 
-/// For whom a rank reads.
+/// What a rank reads, and for which tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBy {
-    /// For its own tiles, from all inputs.
+    /// All inputs, for its own tiles.
     Tiles,
-    /// For all tiles of its group, from its share of the inputs.
+    /// Its share of the inputs, for all tiles of its group.
     Files,
 }
 
-/// How several ranks read the inputs of a merge.
+/// Report on how several ranks read the inputs of a merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadingReport {
-    /// For whom they read.
+    /// What the ranks read, and for which tiles.
     pub by: ReadBy,
-    /// Ranks that shared the inputs; 1 by tiles.
+    /// Number of ranks that shared the inputs; 1 when reading by tiles.
     pub ranks_per_group: u64,
-    /// Times that an input was opened after the scan, by all ranks.
+    /// Number of times that an input was opened after the scan, over all ranks.
     pub opens: u64,
-    /// Bytes that ranks sent to one another.
+    /// Bytes that ranks sent to each other.
     pub sent_len_bytes: u64,
-    /// Messages that carried them.
+    /// Number of messages that carried them.
     pub messages: u64,
-    /// Seconds that opening an input took while the inputs were scanned, on average.
+    /// Mean time in seconds to open an input during the scan.
     pub open_s: f64,
-    /// The ways that were compared, where the choice was left to raddle.
+    /// The ways that were compared, if the choice was left to raddle.
     pub compared: Vec<PredictedReading>,
 }
 
-/// Chooses how `machines.len()` ranks read the inputs of `plan`, of which each is on the machine of its number in `machines`.
+/// Chooses how ranks read the inputs of `plan`; `machines` holds the number of each rank's node.
 pub(crate) fn choose(plan: &MergePlan, strategy: Strategy, machines: &[u32]) -> Choice {
     choose_with(plan, strategy, machines, NETWORK_BYTES_PER_S)
 }
 
-/// Like [`choose`], where ranks of other machines send `network_bytes_per_s`.
+/// Like [`choose`], for a network on which ranks of other nodes send `network_bytes_per_s`.
 pub(crate) fn choose_with(plan: &MergePlan, strategy: Strategy, machines: &[u32], network_bytes_per_s: f64) -> Choice {
     let ranks = machines.len();
     if ranks <= 1 || strategy == Strategy::Tiles {
@@ -129,7 +132,8 @@ pub(crate) fn choose_with(plan: &MergePlan, strategy: Strategy, machines: &[u32]
     Choice { groups: fastest.filter(is_better).cloned(), compared }
 }
 
-/// Groups that may share the inputs: as many ranks as the user says, or the ranks of a machine, and all.
+/// Returns the groups that may share the inputs: groups of the size set by the user, or the ranks of each node, and all
+/// ranks.
 pub(crate) fn ways(plan: &MergePlan, strategy: Strategy, machines: &[u32]) -> Vec<ReadingGroups> {
     let (ranks, inputs) = (machines.len(), plan.inputs.len());
     if let Strategy::Files(Some(size)) = strategy {
@@ -143,7 +147,8 @@ pub(crate) fn ways(plan: &MergePlan, strategy: Strategy, machines: &[u32]) -> Ve
     }
 }
 
-/// Reading by files: a rank opens its share of the inputs, and receives what others of its group read of its tiles.
+/// Predicts reading by files: a rank opens its share of the inputs, and receives values of its tiles from others of its
+/// group.
 fn by_files(plan: &MergePlan, ranks: usize, groups: &ReadingGroups, bytes_per_s: f64) -> PredictedReading {
     let (opens, ranks_per_group) = (groups.most_inputs(), groups.largest() as u64);
     let raw_len_bytes = plan.tiles.raw_len_bytes() as f64 / ranks as f64;
@@ -156,7 +161,8 @@ fn by_files(plan: &MergePlan, ranks: usize, groups: &ReadingGroups, bytes_per_s:
     }
 }
 
-/// Reading by tiles. A rank keeps some inputs open; where there are more, it opens one for every piece of its tiles.
+/// Predicts reading by tiles. A rank keeps some inputs open; if there are more, it opens one for every piece of its
+/// tiles.
 fn by_tiles(plan: &MergePlan, ranks: usize) -> PredictedReading {
     let pieces = plan.tiles.arrays.iter().map(most_pieces).fold(0, u64::saturating_add).div_ceil(ranks as u64);
     let inputs = plan.inputs.len();
@@ -164,7 +170,8 @@ fn by_tiles(plan: &MergePlan, ranks: usize) -> PredictedReading {
     PredictedReading { ranks_per_group: 1, opens, open_s: opens as f64 * plan.open_s, receive_s: 0.0 }
 }
 
-/// Most pieces that the tiles of an array have: each begins one, and so does each segment in each row of tiles along the axis.
+/// Returns an upper bound for the pieces in the tiles of an array: each tile begins one, and so does each segment in
+/// each row of tiles along the axis.
 fn most_pieces(array: &ArrayPlan) -> u64 {
     let tiles = array.tile_count();
     let across = tiles / array.tiles_along(array.axis).max(1);

@@ -1,7 +1,8 @@
-//! Reading by files: a rank reads what tiles of its group need of its inputs, and sends it to their owners round by round.
+//! Reading by files: a rank reads the pieces of its inputs that tiles of its group need, and sends them to the owners
+//! of these tiles round by round.
 //!
-//! Not for chunks that are moved as stored: their owner, which is the rank at home with the input where that keeps the balance,
-//! reads them itself. Invariant: a tile is made of all its pieces or the run fails.
+//! Chunks that are moved as stored are read by their owner, which is the home rank of the input if that keeps the
+//! balance. Invariant: a tile is assembled from all its pieces, or the run fails.
 
 use super::groups::ReadingGroups;
 use crate::error::{MergeError, Result};
@@ -24,31 +25,32 @@ use raddle_core::report::{StageTable, StageTimer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Values that a rank sends in one exchange, unless one piece is longer. A round may take several exchanges.
+/// Bytes of values that a rank sends in one exchange, unless a single piece is longer. A round may take several
+/// exchanges.
 const OUTBOX_LEN_BYTES: u64 = 8 << 20;
 
-/// A piece in a message and its copy on the way, in memory.
+/// Number of copies of a piece in memory: in the message and in transit.
 const COPIES: u64 = 2;
 
-/// What a rank says after an exchange.
+/// States that ranks report after an exchange.
 const DONE: u64 = 0;
 const HAS_MORE: u64 = 1;
 const FAILED: u64 = 2;
 
-/// One rank's part in reading by files.
+/// Reading by files on one rank.
 pub(crate) struct FileReading<'p> {
     groups: ReadingGroups,
     rank: Rank,
     threads: usize,
     cancel: &'p CancelToken,
     brought: Brought,
-    /// Readers that no thread uses now. They keep their files and chunks from round to round.
+    /// Readers that no thread is using. They keep their open files and chunks from round to round.
     idle: Mutex<Vec<ColumnReader<'p>>>,
     /// Whether a rank could not read everything, so that pieces are missing and the run fails.
     is_cut_short: AtomicBool,
 }
 
-/// A piece that this rank reads for another.
+/// A piece that this rank reads for another rank.
 struct Wanted {
     tile: Tile,
     owner: Rank,
@@ -56,7 +58,7 @@ struct Wanted {
     len_bytes: u64,
 }
 
-/// A reader, for as long as a thread uses it.
+/// A reader on loan to a thread.
 struct Lent<'a, 'p> {
     reader: Option<ColumnReader<'p>>,
     values: Vec<u8>,
@@ -70,7 +72,7 @@ impl Drop for Lent<'_, '_> {
 }
 
 impl<'p> FileReading<'p> {
-    /// The part of `rank`, on up to `threads` threads.
+    /// Prepares reading by files on `rank`, with up to `threads` threads.
     pub(crate) fn new(groups: ReadingGroups, rank: Rank, threads: usize, watch: &Watch<'p>) -> Self {
         Self {
             groups,
@@ -83,24 +85,25 @@ impl<'p> FileReading<'p> {
         }
     }
 
-    /// Memory for reading and sending, beside what arrives: `longest` is the length of the largest tile, `reader` that of a reader.
+    /// Returns the memory for reading and sending, without received pieces; `longest` is the size of the largest tile,
+    /// `reader` that of a reader.
     pub(crate) fn len_bytes(threads: usize, longest: u64, reader: u64) -> u64 {
         let of_threads = (threads as u64).saturating_mul(reader.saturating_add(longest));
         COPIES.saturating_mul(OUTBOX_LEN_BYTES.saturating_add(longest)).saturating_add(of_threads)
     }
 
-    /// The rank at home with an input.
+    /// Returns the home rank of an input.
     pub(crate) fn keeper(&self, input: u32) -> Rank {
         self.groups.home(input)
     }
 
-    /// The rank with whose inputs most of a tile is at home.
+    /// Returns the rank that is home to the largest share of a tile.
     pub(crate) fn home(&self, array: &ArrayPlan, tile: Tile) -> Option<Rank> {
         let shares = array.pieces(tile.index).map(|piece| (self.groups.home(piece.input), elements(&piece)));
         largest_share(shares)
     }
 
-    /// Memory of what may arrive of a tile.
+    /// Returns the memory for the received pieces of a tile.
     pub(crate) fn brought_len_bytes(&self, work: &MergeWork<'p>, tile: Tile) -> u64 {
         let (column, array) = work.array(tile);
         if !is_sent(work, column) {
@@ -111,12 +114,13 @@ impl<'p> FileReading<'p> {
         COPIES.saturating_mul(len_bytes)
     }
 
-    /// Whether another rank reads a piece of a tile of this rank.
+    /// Whether another rank reads the piece of `input` in a tile of this rank.
     pub(crate) fn is_brought(&self, work: &MergeWork<'p>, column: u32, input: u32) -> bool {
         is_sent(work, column) && is_stored(work, column, input) && self.groups.reader(self.rank, input) != self.rank
     }
 
-    /// Collective. Sends the round's pieces that this rank reads for others, and receives those for its own tiles.
+    /// Collective. Sends the pieces of this round that this rank reads for others, and receives those for its own
+    /// tiles.
     pub(crate) fn bring(&self, work: &MergeWork<'p>, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
         self.brought.begin_round();
         let mut wanted = round.tiles().flat_map(|(tile, owner)| self.wanted(work, tile, owner));
@@ -128,13 +132,13 @@ impl<'p> FileReading<'p> {
                 Ok(false) => DONE,
                 Err(_) => FAILED,
             };
-            // Also where reading failed: the others wait for it.
+            // Also if reading failed, because the other ranks are waiting for it.
             self.brought.exchange(outbox, &timer, communicator)?;
             let states = communicator.all_gather_u64(state)?;
             if states.contains(&FAILED) {
                 self.is_cut_short.store(true, Ordering::Relaxed);
                 return match read {
-                    // The engine looks for it, and knows which rank was the first.
+                    // The engine checks for cancellation, and knows which rank was the first.
                     Err(MergeError::Cancelled) => Ok(()),
                     read => read.map(drop),
                 };
@@ -145,7 +149,7 @@ impl<'p> FileReading<'p> {
         }
     }
 
-    /// Pieces of a tile of `owner` that this rank reads for it.
+    /// Returns the pieces of a tile of `owner` that this rank reads for it.
     fn wanted(&self, work: &MergeWork<'p>, tile: Tile, owner: Rank) -> impl Iterator<Item = Wanted> {
         let (column, array) = work.array(tile);
         let is_other = owner != self.rank && is_sent(work, column);
@@ -159,7 +163,7 @@ impl<'p> FileReading<'p> {
         })
     }
 
-    /// Reads the next pieces, as many as an exchange takes; whether there may be more.
+    /// Reads the next pieces, up to the size of an exchange; returns whether there may be more.
     fn fill(
         &self,
         work: &MergeWork<'p>,
@@ -200,7 +204,7 @@ impl<'p> FileReading<'p> {
         }
     }
 
-    /// Puts what other ranks read of a tile into it: `expected` elements.
+    /// Copies the `expected` elements that other ranks read for a tile into it.
     pub(crate) fn place(&self, array: &ArrayPlan, tile: Tile, expected: u64, raw: &mut [u8]) -> Result<()> {
         let mut placed = 0;
         for inbox in self.brought.inboxes(tile) {
@@ -212,26 +216,26 @@ impl<'p> FileReading<'p> {
                 placed += piece.count.iter().product::<u64>();
             }
         }
-        // A rank that failed makes the engine stop before this tile is written.
+        // If a rank failed, the engine stops before this tile is written.
         if placed == expected || self.is_cut_short.load(Ordering::Relaxed) {
             return Ok(());
         }
         Err(CoreError::MessageContent { operation: "read for other ranks", rank: self.rank }.into())
     }
 
-    /// What this rank sent.
+    /// Returns the traffic that this rank sent.
     pub(crate) fn sent(&self) -> Sent {
         self.brought.sent()
     }
 
-    /// Adds what readers counted to `stages`, once, when all rounds are done.
+    /// Adds the counts of all readers to `stages`. Called once, after all rounds.
     pub(crate) fn retire(&self, stages: &mut StageTable) {
         let readers = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
         readers.into_iter().for_each(|reader| reader.retire(stages));
     }
 }
 
-/// Whether pieces of a column are sent at all: where a tile is a stored chunk or made of nothing, there are none.
+/// Whether pieces of a column are sent. They are not if a tile is a stored chunk or its column is computed.
 pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
     let plan = work.plan();
     matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. }) && !plan.made.has(column)

@@ -1,12 +1,12 @@
-//! Groups of ranks that read inputs for one another.
+//! Groups of ranks that read inputs for each other.
 //!
-//! Invariant: a pure function of the groups and the number of inputs, the same on every rank. Each input has one reader in each
-//! group, and one of these is its home.
+//! Invariant: a pure function of the groups and the number of inputs, the same on every rank. Each input has one reader
+//! in each group, and one of these is its home rank.
 
 use raddle_core::communicator::Rank;
 use std::num::NonZeroUsize;
 
-/// Who reads which input for whom.
+/// Assignment of inputs to the ranks that read them for others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadingGroups {
     group_of: Vec<usize>,
@@ -18,12 +18,13 @@ pub(crate) struct ReadingGroups {
 }
 
 impl ReadingGroups {
-    /// Groups of the ranks whose numbers in `machines` are equal. Machines are numbered from 0, and each has a rank.
+    /// Creates groups of ranks with equal numbers in `machines`. Nodes are numbered from 0, and each has at least one
+    /// rank.
     pub(crate) fn of_machines(machines: &[u32], inputs: usize) -> Self {
         Self::new(machines.iter().map(|machine| *machine as usize).collect(), inputs)
     }
 
-    /// Groups of `size` consecutive ranks; the last may have fewer.
+    /// Creates groups of `size` consecutive ranks; the last group may be smaller.
     pub(crate) fn of_size(ranks: usize, size: NonZeroUsize, inputs: usize) -> Self {
         Self::new((0..ranks).map(|rank| rank / size).collect(), inputs)
     }
@@ -35,7 +36,7 @@ impl ReadingGroups {
         Self { group_of, members, order, inputs: inputs as u64 }
     }
 
-    /// The rank that reads `input` for `owner`.
+    /// Returns the rank that reads `input` for `owner`.
     pub(crate) fn reader(&self, owner: Rank, input: u32) -> Rank {
         let home = self.home(input);
         let group = self.group_of[owner];
@@ -43,27 +44,28 @@ impl ReadingGroups {
         if self.group_of[home] == group { home } else { members[input as usize % members.len()] }
     }
 
-    /// The rank that is to make what consists of this input. Neighbouring inputs have the same or neighbouring homes.
+    /// Returns the rank that should write tiles of this input. Neighbouring inputs have the same or neighbouring home
+    /// ranks.
     pub(crate) fn home(&self, input: u32) -> Rank {
         self.order[(u64::from(input) * self.order.len() as u64 / self.inputs.max(1)) as usize]
     }
 
-    /// Whether no group has ranks of several machines.
+    /// Whether each group lies within one node.
     pub(crate) fn are_within(&self, machines: &[u32]) -> bool {
         self.members.iter().all(|group| group.iter().all(|rank| machines[*rank] == machines[group[0]]))
     }
 
-    /// Ranks of the largest group.
+    /// Returns the number of ranks in the largest group.
     pub(crate) fn largest(&self) -> usize {
         self.members.iter().map(Vec::len).max().unwrap_or(1)
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub(crate) fn count(&self) -> usize {
         self.members.len()
     }
 
-    /// Most inputs that one rank reads.
+    /// Returns the largest number of inputs that one rank reads.
     pub(crate) fn most_inputs(&self) -> u64 {
         let smallest = self.members.iter().map(Vec::len).min().unwrap_or(1).max(1);
         self.inputs.div_ceil(smallest as u64)
@@ -79,7 +81,7 @@ mod tests {
     fn ranks_of_a_machine_share_all_inputs() {
         let groups = ReadingGroups::of_machines(&[0, 1, 0, 1], 8);
         assert_eq!((groups.count(), groups.largest(), groups.most_inputs()), (2, 2, 4));
-        // Two inputs each are at home with ranks 0, 2, 1, 3.
+        // Ranks 0, 2, 1, 3 are home to two inputs each.
         assert_eq!((0..8).map(|input| groups.home(input)).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1, 3, 3]);
         assert_eq!((0..8).map(|input| groups.reader(0, input)).collect::<Vec<_>>(), [0, 0, 2, 2, 0, 2, 0, 2]);
         assert_eq!((0..8).map(|input| groups.reader(3, input)).collect::<Vec<_>>(), [1, 3, 1, 3, 1, 1, 3, 3]);

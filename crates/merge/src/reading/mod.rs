@@ -1,8 +1,9 @@
-//! Which ranks read which inputs: each rank what its own tiles need, or one rank of each group for the whole group.
+//! Which ranks read which inputs: each rank reads those of its own tiles, or one rank of each group reads for the whole
+//! group.
 //!
-//! A tile of a small dataset holds rows of every input. So by tiles nearly every rank opens nearly every input, which a file system
-//! of many clients serves slowly; by files a rank opens its share of them and sends the others their values.
-//! Invariant: the output has the same bytes either way.
+//! A tile of a small dataset holds rows of every input. When reading by tiles, nearly every rank therefore opens nearly
+//! every input, which a file system with many clients serves slowly; when reading by files, a rank opens its share of
+//! the inputs and sends their values to the others. Invariant: the output has the same bytes either way.
 
 mod arrangement;
 mod choice;

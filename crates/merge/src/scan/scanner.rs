@@ -1,6 +1,6 @@
-//! Reduces the objects of one file to what a merge needs of them.
+//! Reduction of the objects of one file to what a merge needs.
 //!
-//! Invariant: what is read here is independent of the file: references are paths, fill values are canonical.
+//! Invariant: the results do not depend on the file: references are paths, fill values are canonical.
 
 use super::visits::{UNSEEN, Visited, Visits};
 use super::{ScannedEntry, ScannedRole};
@@ -27,18 +27,18 @@ use raddle_hdf5::{Hdf5Error, model};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// Largest value of a scalar dataset or attribute that is kept while planning.
+/// Maximum size of a scalar dataset or attribute that is kept in memory while planning.
 const CONSTANT_LIMIT_BYTES: u64 = 64 << 20;
 
-/// What is needed to read the entries of one file.
+/// Reader of the entries of one file.
 pub(super) struct Scanner<'a, 'f> {
     pub view: &'a mut MetadataView<'f>,
     pub resolver: Resolver<'a>,
     pub tree: &'a FileTree,
     pub visits: &'a Visits<'a>,
-    /// Objects by header address; made when first asked for.
+    /// Objects by header address; built on first use.
     pub by_address: OnceCell<HashMap<u64, ObjectIndex>>,
-    /// What the entries of a form share, by the form's address in memory.
+    /// Attributes shared by all entries of a form, by the address of the form in memory.
     pub of_forms: HashMap<*const DatasetForm, Arc<[AttributeValue]>>,
     pub chunks: FormedChunks,
     pub reader: &'a InputReader,
@@ -47,7 +47,7 @@ pub(super) struct Scanner<'a, 'f> {
 }
 
 impl Scanner<'_, '_> {
-    /// The entry number `at`, but for its path.
+    /// Returns entry number `at`, without its path.
     pub fn entry(&mut self, at: usize) -> raddle_hdf5::Result<ScannedEntry> {
         let visits = self.visits;
         let (visit, path) = (&visits.found[at], visits.paths.get(at));
@@ -98,7 +98,7 @@ impl Scanner<'_, '_> {
             ObjectKind::Unreadable { reason, .. } => {
                 return Err(self.unsupported(object.address, reason.clone()));
             }
-            _ => return Err(self.unsupported(object.address, "a kind of object that is new to raddle".to_owned())),
+            _ => return Err(self.unsupported(object.address, "an object of a kind unknown to raddle".to_owned())),
         };
         entry.attributes = self.attributes(&object.attributes, at, &mut entry.dangling)?;
         entry.comment = object.comment.clone();
@@ -110,7 +110,7 @@ impl Scanner<'_, '_> {
         Ok(entry)
     }
 
-    /// Makes the dataset of entry `at` one that is kept once; with its values, if `keeps_values`.
+    /// Marks the dataset of entry `at` as stored once; also reads its values, if `keeps_values`.
     pub fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
         let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
@@ -133,7 +133,7 @@ impl Scanner<'_, '_> {
         Ok(())
     }
 
-    /// Gives the dataset of entry `at` a first axis.
+    /// Adds a first axis to the dataset of entry `at`.
     pub fn lift(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
         let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let address = self.tree.objects[index as usize].address;
@@ -147,7 +147,7 @@ impl Scanner<'_, '_> {
             ScannedRole::Other(_) => return Ok(()),
         };
         if dataset.layout.is_through_library() {
-            return Err(self.unsupported(address, "a record whose values lie in other files".to_owned()));
+            return Err(self.unsupported(address, "a record with values in other files".to_owned()));
         }
         lift(&mut dataset);
         let (template, fact) = split(dataset, address, stored_len_bytes, 0);
@@ -156,11 +156,12 @@ impl Scanner<'_, '_> {
         Ok(())
     }
 
-    /// The role of a dataset with a known form. Such datasets hold no references and have no committed datatype.
+    /// Returns the role of a dataset with a known form. Such datasets hold no references and have no committed
+    /// datatype.
     fn formed(&mut self, formed: &FormedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
         let form = Arc::as_ptr(&formed.form);
         if !self.of_forms.contains_key(&form) {
-            // None of these holds a reference.
+            // None of these attributes holds a reference.
             let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
             self.of_forms.insert(form, attributes);
         }
@@ -174,7 +175,7 @@ impl Scanner<'_, '_> {
         Ok(ScannedRole::Column { template, fact, committed: None, kept: None, values: None })
     }
 
-    /// Attributes of the entry number `at`; those with references to no object of the file are added to `dangling`.
+    /// Returns the attributes of entry number `at`; adds those with references to missing objects to `dangling`.
     fn attributes(
         &mut self,
         attributes: &[Attribute],
@@ -197,7 +198,7 @@ impl Scanner<'_, '_> {
             LinkTarget::Soft(path) => Ok(Role::SoftLink(path.clone())),
             LinkTarget::External { file, path } => Ok(Role::ExternalLink { file: file.clone(), path: path.clone() }),
             LinkTarget::UserDefined { class, data } => Ok(Role::UserLink { class: *class, data: data.clone() }),
-            _ => Err(self.unsupported(0, "a kind of link that is new to raddle".to_owned())),
+            _ => Err(self.unsupported(0, "a link of a kind unknown to raddle".to_owned())),
         }
     }
 
@@ -238,8 +239,8 @@ impl Scanner<'_, '_> {
         Ok(ScannedRole::Column { template: Arc::new(template), fact, committed, kept: None, values: None })
     }
 
-    /// Makes a fill value of a file-local type independent of its file. One of zeros only is a null reference or an
-    /// empty value: HDF5's own default.
+    /// Makes a fill value of a file-local type independent of its file. A value of only zeros is a null reference or an
+    /// empty value, which is HDF5's default.
     fn resolve_fill(&mut self, template: &mut Dataset) -> raddle_hdf5::Result<()> {
         let class = &template.datatype.class;
         let Some(value) = template.fill.value.take_if(|_| class.is_file_local()) else { return Ok(()) };
@@ -250,27 +251,28 @@ impl Scanner<'_, '_> {
         Ok(())
     }
 
-    /// Canonical bytes of the dataset of entry `at`, which is kept once; none for a null dataset.
+    /// Returns the canonical bytes of the dataset of entry `at`, which is stored once; empty for a null dataset.
     fn constant(&mut self, dataset: &Dataset, at: usize) -> raddle_hdf5::Result<Vec<u8>> {
         if dataset.dataspace == Dataspace::Null {
             return Ok(Vec::new());
         }
         let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
         if elements.saturating_mul(dataset.datatype.class.len_bytes()) > CONSTANT_LIMIT_BYTES {
-            let (path, what) = (self.view.file().path().to_path_buf(), "a value that is kept once".to_owned());
+            let (path, what) = (self.view.file().path().to_path_buf(), "a value that is stored once".to_owned());
             return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
         }
         let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
         source.all_values(dataset, self.visits.paths.get(at), &mut self.resolver)
     }
 
-    /// Digest of all values of the dataset of entry `at`, which is kept once.
+    /// Returns the digest of all values of the dataset of entry `at`, which is stored once.
     fn digest(&mut self, dataset: &Dataset, at: usize) -> raddle_hdf5::Result<u64> {
         let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
         source.digest(dataset, self.visits.paths.get(at), &mut self.resolver)
     }
 
-    /// An attribute with its value in canonical bytes, and how many of its references lead to no object of the file.
+    /// Returns an attribute with its value in canonical bytes, and the number of its references to objects missing from
+    /// the file.
     fn attribute(&mut self, attribute: &Attribute, path: &[u8]) -> raddle_hdf5::Result<(AttributeValue, u64)> {
         let class = &attribute.datatype.class;
         let in_attribute = |error: Hdf5Error| {
@@ -317,7 +319,7 @@ impl Scanner<'_, '_> {
     }
 }
 
-/// Makes the facts of a dataset those of its rule: rows count along the rule's axis.
+/// Converts the fact of a dataset to the axis of its rule, along which rows are counted.
 pub(super) fn follow(entry: &mut ScannedEntry, rule: &Rule) {
     let axis = rule.axis();
     if let ScannedRole::Column { template, fact, .. } = &mut entry.role

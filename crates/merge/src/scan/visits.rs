@@ -1,6 +1,6 @@
-//! All objects and links of a file by their paths.
+//! List of all objects and links of a file by path.
 //!
-//! Invariant: parents come before children, and each object is visited at its first path only.
+//! Invariant: parents come before children, and each object is visited only at its first path.
 
 use crate::paths::Paths;
 use crate::schema::PROVENANCE_GROUP;
@@ -8,15 +8,15 @@ use raddle_hdf5::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};
 
 /// All paths of a file.
 pub(super) struct Visits<'t> {
-    /// Depth first in link order.
+    /// Paths, depth first in link order.
     pub paths: Paths,
-    /// What is at each path.
+    /// Object or link at each path.
     pub found: Vec<Visit<'t>>,
-    /// The first path of each object.
+    /// Number of the first path of each object.
     pub of_objects: Vec<usize>,
 }
 
-/// What the walk found at a path.
+/// Object or link found at a path.
 pub(super) struct Visit<'t> {
     pub utf8: bool,
     pub what: Visited<'t>,
@@ -28,20 +28,20 @@ pub(super) enum Visited<'t> {
     Link(&'t LinkTarget),
 }
 
-/// In place of the first path of an object that has none yet.
+/// Marker for an object for which no path has been found yet.
 pub(super) const UNSEEN: usize = usize::MAX;
 
-/// Most bytes of paths that a file of `objects` may have. Every object has a path in memory and one in the output's
-/// provenance, so that groups inside groups take the square of their depth: 64 MiB are 8,000 groups with names of one
-/// letter.
+/// Returns the maximum number of bytes of all paths in a file of `objects`. Every object has a path in memory and one
+/// in the output's provenance, so nested groups take space quadratic in their depth: 64 MiB allow 8,000 nested groups
+/// with names of one letter.
 pub(super) fn paths_limit_bytes(objects: usize) -> u64 {
     const FEW_BYTES: u64 = 64 << 20;
     const MEAN_PATH_BYTES: u64 = 256;
     FEW_BYTES.max(MEAN_PATH_BYTES * objects as u64)
 }
 
-/// Lists all paths depth first in link order, without following a link to an object twice. The provenance group that
-/// raddle left in an input is not an object of the experiment and is left out. `None` where the paths are too long.
+/// Lists all paths depth first in link order, following only one link to each object. The provenance group that raddle
+/// wrote to an input is not user data and is left out. Returns `None` if the paths are too long.
 pub(super) fn walk(tree: &FileTree) -> Option<Visits<'_>> {
     let count = tree.objects.len();
     let limit_bytes = paths_limit_bytes(count);

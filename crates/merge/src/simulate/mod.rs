@@ -1,8 +1,8 @@
-//! A merge by many ranks, planned in one process and not carried out: what each rank would do, hold and wait for.
+//! Simulation of a merge by many ranks in one process: what each rank would do, hold in memory and wait for.
 //!
-//! Inputs are real ones, repeated to the number asked for, or made of a [`Statistic`]. They go through the same join, the
-//! same planning and the same dealing to ranks as those of a merge; only the time of what follows is computed instead of
-//! spent. Not for values: nothing but metadata is read. Invariant: nothing is written.
+//! Inputs are real files, repeated to the requested number, or generated from a [`Statistic`]. They go through the same
+//! join, the same planning and the same distribution over ranks as in a merge; only the time of the later steps is
+//! computed instead of spent. Only metadata is read, never values. Invariant: nothing is written.
 
 mod rates;
 mod statistic;
@@ -31,157 +31,157 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use way::Played;
 
-/// Collectives of an execution beside those of its rounds: three at the start, three at the end.
+/// Number of collectives of an execution in addition to those of its rounds: three at the start, three at the end.
 const COLLECTIVES: u64 = 6;
-/// Collectives of a round: sizes to all, claims to rank 0.
+/// Number of collectives per round: sizes to all ranks, claims to rank 0.
 const COLLECTIVES_PER_ROUND: u64 = 2;
 
 /// Inputs of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub enum SimulatedInputs<'a> {
-    /// Files, scanned once and repeated in their order.
+    /// Files, scanned once and repeated in this order.
     Files(&'a [PathBuf]),
-    /// Files that were never written.
+    /// Files described by a statistic, which do not exist.
     Stated(Statistic),
 }
 
-/// The machine that is simulated.
+/// The simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SimulatedMachine {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
-    /// Worker threads of each rank.
+    /// Number of worker threads per rank.
     pub threads: usize,
-    /// Consecutive ranks that are on one machine; 0: all.
+    /// Number of consecutive ranks per node; 0: all.
     pub ranks_per_machine: usize,
-    /// Memory budget of each rank.
+    /// Memory budget of each rank in bytes.
     pub memory_limit_bytes: u64,
-    /// How fast it is.
+    /// Speed of the machine.
     pub rates: Rates,
 }
 
-/// What planning cost this process.
+/// Cost of planning in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PlannerCost {
-    /// Making or scanning the inputs. A rank of a real run scans its share only.
+    /// Time to generate or scan the inputs. A rank of a real run only scans its share.
     pub inputs_s: f64,
-    /// Joining all inputs.
+    /// Time to join all inputs.
     pub join_s: f64,
-    /// Planning every dataset.
+    /// Time to plan all datasets.
     pub plan_s: f64,
-    /// Dealing all tiles to ranks and rounds.
+    /// Time to distribute all tiles over ranks and rounds.
     pub deal_s: f64,
-    /// Largest resident set of the process by then, where the system tells.
+    /// Peak resident set size of the process after planning, if the system reports it.
     pub peak_rss_bytes: Option<u64>,
 }
 
 impl PlannerCost {
-    /// What every rank of a real run spends beside its scan.
+    /// Returns the time that every rank of a real run spends in addition to its scan.
     pub fn elapsed_s(&self) -> f64 {
         self.join_s + self.plan_s + self.deal_s
     }
 }
 
-/// What the ranks do.
+/// Distributions over ranks of the work they do.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RankSpreads {
-    /// Tiles made.
+    /// Number of tiles written.
     pub tiles: Spread,
-    /// Runs of one input in one tile, read.
+    /// Number of pieces read: runs of one input in one tile.
     pub pieces: Spread,
-    /// Inputs read.
+    /// Number of inputs read.
     pub inputs: Spread,
     /// Stored bytes read.
     pub read_len_bytes: Spread,
-    /// Uncompressed bytes made into tiles.
+    /// Uncompressed bytes of the tiles written.
     pub raw_len_bytes: Spread,
-    /// Seconds of one core for decoding and encoding, by the rates.
+    /// Core seconds for decoding and encoding, computed from the rates.
     pub encode_s: Spread,
-    /// What the plan took them for when it dealt the tiles, in its unit.
+    /// Estimated cost by which the tiles were distributed, in cost units.
     pub dealt_cost: Spread,
 }
 
 /// Predicted times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PredictedTimes {
-    /// Scanning, each rank its share.
+    /// Time to scan, each rank its share.
     pub scan_s: f64,
-    /// Telling all ranks what was found.
+    /// Time to share the scan results with all ranks.
     pub gather_s: f64,
-    /// Planning, the same on every rank.
+    /// Time to plan, the same on every rank.
     pub plan_s: f64,
-    /// Decoding, encoding and placing.
+    /// Time to decode, encode and place all tiles.
     pub execute_s: f64,
-    /// Of it, time in which the mean rank waits for others.
+    /// Part of `execute_s` that a rank spends waiting for others, on average.
     pub wait_s: f64,
-    /// Creating all objects on rank 0; beside the execution, but for what is longer.
+    /// Time to create all objects on rank 0; it overlaps with the execution.
     pub commit_s: f64,
-    /// All of it.
+    /// Total time.
     pub elapsed_s: f64,
 }
 
-/// A simulated merge.
+/// Result of a simulation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Simulation {
-    /// Where the inputs are from: a statistic's name; nothing for files.
+    /// Name of the statistic that the inputs were generated from; `None` for files.
     pub statistic: Option<&'static str>,
-    /// The machine.
+    /// The simulated machine.
     pub machine: SimulatedMachine,
-    /// Inputs.
+    /// Number of inputs.
     pub files: u64,
-    /// Datasets of the output, and how many of them are empty.
+    /// Number of datasets in the output, including empty ones.
     pub datasets: u64,
-    /// Datasets without rows.
+    /// Number of datasets without rows.
     pub empty_datasets: u64,
-    /// Pairs of input and dataset.
+    /// Number of (input, dataset) pairs.
     pub pairs: u64,
-    /// Those with rows.
+    /// Number of (input, dataset) pairs with rows.
     pub pairs_with_rows: u64,
-    /// Bytes of all inputs.
+    /// Size of all inputs in bytes.
     pub input_len_bytes: u64,
-    /// Uncompressed bytes.
+    /// Number of uncompressed bytes.
     pub raw_len_bytes: u64,
-    /// Tiles.
+    /// Number of tiles.
     pub tiles: u64,
-    /// Batches of tiles.
+    /// Number of batches of tiles.
     pub batches: u64,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// What each rank learns of all inputs before it plans.
+    /// Bytes that each rank receives about all inputs before it plans.
     pub facts_len_bytes: u64,
-    /// What each rank learns of the sizes of all batches.
+    /// Bytes that each rank receives about the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// What rank 0 learns of all batches: claims, checksums, and what each adds to digests.
+    /// Bytes that rank 0 receives about all batches: claims, checksums and contributions to digests.
     pub claims_len_bytes: u64,
-    /// Collectives of the execution.
+    /// Number of collectives of the execution.
     pub collectives: u64,
-    /// The ways of reading the inputs.
+    /// The simulated ways of reading the inputs.
     pub readings: Vec<SimulatedReading>,
-    /// Memory of the rank that needs most, beside the plan: workers, buffers, claims.
+    /// Memory of the rank that needs most, in addition to the plan: workers, buffers, claims.
     pub engine_len_bytes: u64,
-    /// The arenas that chunks would be placed in, if asked for.
+    /// Arenas in which chunks would be placed, if alignment is requested.
     pub alignment: Option<Alignment>,
-    /// What the ranks do.
+    /// Distributions over ranks of the work they do.
     pub ranks: RankSpreads,
-    /// What planning cost here.
+    /// Cost of planning in this process.
     pub planner: PlannerCost,
     /// Predicted times.
     pub predicted: PredictedTimes,
 }
 
 impl SimulatedMachine {
-    /// Number of the machine of each rank.
+    /// Returns the number of the node of each rank.
     fn machines(&self) -> Vec<u32> {
         let of_machine = if self.ranks_per_machine == 0 { self.ranks } else { self.ranks_per_machine }.max(1);
         (0..self.ranks).map(|rank| (rank / of_machine) as u32).collect()
     }
 }
 
-/// Plans a merge of `files` inputs (as many as there are, if `None`) by the ranks of `machine` and says what they would do. The
-/// times are those of reading by `strategy`.
+/// Plans a merge of `files` inputs (all inputs, if `None`) by the ranks of `machine` and predicts what they would do.
+/// The predicted times apply to reading by `strategy`.
 ///
 /// # Errors
-/// As [`crate::plan::plan`]; and if a rank's memory does not hold one worker with its largest tile.
+/// As [`crate::plan::plan`]; also if the memory of a rank does not hold one worker with its largest tile.
 pub fn simulate(
     inputs: SimulatedInputs<'_>,
     files: Option<u32>,
@@ -210,7 +210,7 @@ pub fn simulate(
     plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
-    // As many requests are under way as there are threads.
+    // There are as many concurrent requests as threads.
     let clients = (machine.ranks * machine.threads) as f64;
     plan.open_s = machine.rates.opens_per_s.map_or(0.0, |rate| clients / rate);
     let (pool, machines) = (open_pool(&plan), machine.machines());
@@ -221,7 +221,7 @@ pub fn simulate(
     let chosen = choose_with(&plan, strategy, &machines, machine.rates.network_bytes_per_s).groups;
     let mut played = Vec::new();
     for groups in ways {
-        // Ranks that have no room to read for others read for themselves, unless they are asked to.
+        // Ranks without enough memory to read for others read for themselves, unless reading by files was requested.
         let is_asked = groups.is_none() || matches!(strategy, Strategy::Files(_));
         match Played::new(&plan, &pool, groups, &machine) {
             Err(MergeError::Core(CoreError::Memory { .. })) if !is_asked => {}
@@ -303,7 +303,7 @@ fn stored_len_bytes(plan: &MergePlan) -> u64 {
     stored.fold(0, u64::saturating_add)
 }
 
-/// Where simulated inputs come from.
+/// Source of simulated inputs.
 enum Source {
     Stated(StatedInputs, Statistic),
     Scanned { inputs: Vec<(PathBuf, ScannedInput)>, elapsed_s: f64 },
@@ -317,7 +317,7 @@ impl Source {
         };
         let started = Instant::now();
         let mut inputs = Vec::new();
-        // What is left out with `skip_bad` is not simulated either.
+        // Inputs that `skip_bad` leaves out are not simulated either.
         scan::scan(paths, options, watch, &SingleProcess, |place, scanned| {
             inputs.push((paths[place].clone(), scanned))
         })?;

@@ -1,10 +1,10 @@
-//! Files by their statistics: inputs that were never written, as the scan would have found them.
+//! Inputs generated from published statistics, in the form in which the scan would have found them.
 //!
-//! The numbers are those published for the files of NOvA's near and far detector (S. Lee et al., A Case Study on Parallel HDF5
-//! Dataset Concatenation for High Energy Physics Data Analysis, table 3). What they leave open is drawn:
-//! rows of a table per event spread evenly over two orders of magnitude, files differ by a quarter, columns compress 2 to
-//! 20 times. Not for values: these inputs cannot be read.
-//! Invariant: what is drawn depends on the statistic and on the number of the file alone.
+//! The numbers are those published for the files of NOvA's near and far detector (S. Lee et al., A Case Study on
+//! Parallel HDF5 Dataset Concatenation for High Energy Physics Data Analysis, table 3). Everything else is drawn at
+//! random: rows of a table per event are spread evenly over two orders of magnitude, files differ by a quarter, columns
+//! compress 2 to 20 times. The inputs have no values and cannot be read. Invariant: random draws depend only on the
+//! statistic and the number of the file.
 
 use crate::conventions::Recognised;
 use crate::digests::stored::Records;
@@ -20,33 +20,33 @@ use raddle_hdf5::model::{
 use raddle_hdf5::native::Encoding;
 use std::sync::Arc;
 
-/// What is known of many files of one kind. Sizes are those of all files together.
+/// Statistics of many files of one kind. Sizes are totals over all files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistic {
     /// Name on the command line.
     pub name: &'static str,
     /// Number of files.
     pub files: u32,
-    /// Groups in each file; each is a table.
+    /// Number of groups in each file; each group is a table.
     pub groups: u32,
-    /// Datasets of one value per row in each file.
+    /// Number of datasets with one value per row in each file.
     pub narrow_datasets: u32,
-    /// Datasets of many values per row in each file.
+    /// Number of datasets with many values per row in each file.
     pub wide_datasets: u32,
-    /// Datasets without rows in each file.
+    /// Number of datasets without rows in each file.
     pub empty_datasets: u32,
     /// Uncompressed and stored bytes of the narrow datasets.
     pub narrow_len_bytes: (u64, u64),
-    /// Uncompressed and stored bytes of the wide ones.
+    /// Uncompressed and stored bytes of the wide datasets.
     pub wide_len_bytes: (u64, u64),
-    /// Bytes of the files.
+    /// Size of the files in bytes.
     pub file_len_bytes: u64,
 }
 
 const GB: u64 = 1_000_000_000;
 
 impl Statistic {
-    /// Near detector.
+    /// NOvA's near detector.
     pub const NOVA_ND: Self = Self {
         name: "NOvA-ND",
         files: 165,
@@ -58,7 +58,7 @@ impl Statistic {
         wide_len_bytes: (903_200_000_000, 2_100_000_000),
         file_len_bytes: 35_200_000_000,
     };
-    /// Far detector.
+    /// NOvA's far detector.
     pub const NOVA_FD: Self = Self {
         name: "NOvA-FD",
         files: 6_400,
@@ -74,45 +74,45 @@ impl Statistic {
     /// All statistics.
     pub const ALL: [Self; 2] = [Self::NOVA_ND, Self::NOVA_FD];
 
-    /// The statistic of that name, in any case of letters.
+    /// Returns the statistic with this name, ignoring case.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|statistic| statistic.name.eq_ignore_ascii_case(name))
     }
 }
 
-/// Chunks of the inputs.
+/// Number of rows per chunk of the inputs.
 const CHUNK_ROWS: u64 = 128;
-/// Chunks of the narrowest and of the widest wide dataset.
+/// Chunk sizes of the narrowest and the widest of the wide datasets.
 const WIDE_CHUNK_LEN_BYTES: (f64, f64) = (2e6, 44e6);
-/// Rows per event of the tables, least to most.
+/// Smallest and largest number of rows per event of the tables.
 const ROWS_PER_EVENT: (f64, f64) = (0.25, 20.0);
-/// How many times columns compress, least to most.
+/// Smallest and largest compression ratio of the columns.
 const NARROW_RATIO: (f64, f64) = (2.0, 20.0);
-/// Most that a file, and a dataset in it, may have more or less than the mean.
+/// Largest relative deviation from the mean, of a file and of a dataset in it.
 const FILE_SPREAD: f64 = 0.25;
 
-/// A dataset of the files.
+/// A dataset of the generated files.
 struct StatedDataset {
     template: Arc<Dataset>,
-    /// Mean rows in a file; 0 where it is empty in all.
+    /// Mean number of rows in a file; 0 if the dataset is empty in all files.
     mean_rows: f64,
     row_len_bytes: u64,
-    /// Stored bytes per raw byte.
+    /// Stored bytes per uncompressed byte.
     stored_share: f64,
 }
 
-/// Makes the inputs of a statistic.
+/// Generator of the inputs of a statistic.
 pub(crate) struct StatedInputs {
     paths: Paths,
-    /// One entry per path, with the facts of no file.
+    /// One entry per path, without the facts of a file.
     entries: Vec<ScannedEntry>,
-    /// The datasets in the order of their entries, and the table of each.
+    /// Datasets in the order of their entries, each with the number of its table.
     datasets: Vec<(StatedDataset, u32)>,
     file_len_bytes: u64,
 }
 
 impl StatedInputs {
-    /// Inputs of the kind that `statistic` tells of.
+    /// Creates a generator for inputs described by `statistic`.
     pub(crate) fn new(statistic: &Statistic) -> Self {
         let mut inputs = Self {
             paths: Paths::default(),
@@ -147,7 +147,7 @@ impl StatedInputs {
         inputs
     }
 
-    /// Makes the mean sizes what the statistic says.
+    /// Scales the mean sizes to those of the statistic.
     fn scale(&mut self, statistic: &Statistic) {
         let files = f64::from(statistic.files);
         for (is_wide, (raw, stored)) in [(false, statistic.narrow_len_bytes), (true, statistic.wide_len_bytes)] {
@@ -166,7 +166,7 @@ impl StatedInputs {
         }
     }
 
-    /// The input number `file`.
+    /// Returns input number `file`.
     pub(crate) fn input(&self, file: u32) -> ScannedInput {
         let mut entries = self.entries.clone();
         let mut datasets = (0..).zip(&self.datasets);
@@ -181,7 +181,7 @@ impl StatedInputs {
                 let share = dataset.stored_share * around_one(draw(u64::from(file), (1 << 32) + number));
                 let raw_len_bytes = rows * dataset.row_len_bytes;
                 let stored_len_bytes = (raw_len_bytes as f64 * share) as u64;
-                // Somewhere in the file; nobody reads it.
+                // Any address will do, because it is never read.
                 *fact = ColumnFact { rows, address: number, stored_len_bytes, template: 0 };
                 chunk_count += rows.div_ceil(CHUNK_ROWS);
             } else {
@@ -209,13 +209,14 @@ impl StatedInputs {
     }
 }
 
-/// A table of the files.
+/// A table of the generated files.
 struct StatedTable {
     columns: u32,
     mean_rows: f64,
 }
 
-/// Tables: that of the wide datasets, others with rows, then those without, each about as wide as the others.
+/// Returns the table of the wide datasets, then the other tables with rows, then those without. Tables of one kind have
+/// about equally many columns.
 fn tables(statistic: &Statistic, filled: u32) -> Vec<StatedTable> {
     let all = statistic.narrow_datasets + statistic.wide_datasets;
     let with_rows = (u64::from(statistic.groups) * u64::from(filled) / u64::from(all)).max(2) as u32 - 1;
@@ -230,7 +231,8 @@ fn tables(statistic: &Statistic, filled: u32) -> Vec<StatedTable> {
     std::iter::once(wide).chain((0..with_rows).map(of_narrow)).chain((0..without_rows).map(of_empty)).collect()
 }
 
-/// A dataset: column `place.1` of table `place.0`, the wide one of number `wide` if it is one.
+/// Returns the dataset for column `place.1` of table `place.0`; `wide` is its number among the wide datasets, if it is
+/// one.
 fn stated(statistic: &Statistic, wide: Option<u32>, mean_rows: f64, place: (u32, u32)) -> StatedDataset {
     let chance = draw(u64::from(place.0) << 32 | u64::from(place.1), 1 << 40);
     let (element_len_bytes, width, stored_share) = match wide {
@@ -278,7 +280,7 @@ fn entry(role: ScannedRole) -> ScannedEntry {
     }
 }
 
-/// A number of 0 to 1 that depends on both (SplitMix64).
+/// Returns a number from 0 to 1 that depends on both arguments (SplitMix64).
 fn draw(one: u64, other: u64) -> f64 {
     let mut mixed = one.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(other.wrapping_mul(0xD1B5_4A32_D192_ED03));
     for multiplier in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {
@@ -287,7 +289,7 @@ fn draw(one: u64, other: u64) -> f64 {
     ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A factor with the mean 1.
+/// Returns a factor with mean 1.
 fn around_one(chance: f64) -> f64 {
     1.0 + FILE_SPREAD * (2.0 * chance - 1.0)
 }

@@ -1,6 +1,6 @@
-//! What each rank of a schedule reads, encodes, writes and sends, and when it is done.
+//! Work and traffic of each rank of a schedule: what it reads, encodes, writes and sends, and when it finishes.
 //!
-//! Every piece of every tile is looked at. Invariant: sums over ranks are those of the plan.
+//! Every piece of every tile is visited. Invariant: sums over ranks equal those of the plan.
 
 use super::rates::Rates;
 use crate::layout::WIDE_ROW_LEN_BYTES;
@@ -13,56 +13,57 @@ use raddle_core::engine::{Rehearsal, Schedule, told_len_bytes};
 use raddle_core::plan::{Batch, TileIndex};
 use std::collections::HashSet;
 
-/// What all ranks are told of each batch.
+/// Bytes that all ranks receive about each batch.
 const SIZE_LEN_BYTES: u64 = 8;
 
-/// What one rank does.
+/// Work of one rank.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RankTraffic {
     pub tiles: u64,
-    /// Runs of one input in one tile.
+    /// Number of pieces: runs of one input in one tile.
     pub pieces: u64,
     pub raw_len_bytes: u64,
-    /// Stored bytes of the inputs that are read.
+    /// Stored bytes read from the inputs.
     pub read_len_bytes: u64,
-    /// Seconds of one core.
+    /// Core seconds for decoding and encoding.
     pub encode_s: f64,
-    /// Uncompressed bytes that other ranks send.
+    /// Uncompressed bytes received from other ranks.
     pub received_len_bytes: u64,
-    /// Inputs that are read, one bit each.
+    /// Bit set of the inputs that the rank reads.
     inputs: Vec<u64>,
 }
 
 impl RankTraffic {
-    /// Inputs that the rank reads.
+    /// Returns the number of inputs that the rank reads.
     pub(super) fn inputs(&self) -> u64 {
         self.inputs.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Times that it opens one: some are kept open, and where there are more, each piece opens one.
+    /// Returns how often the rank opens an input. A limited number is kept open; with more inputs, each piece opens
+    /// one.
     pub(super) fn opens(&self) -> u64 {
         let inputs = self.inputs();
         if inputs <= open_inputs() as u64 { inputs } else { self.pieces }
     }
 }
 
-/// All ranks.
+/// Work of all ranks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traffic {
     pub ranks: Vec<RankTraffic>,
-    /// When all have placed their tiles, counted from the first.
+    /// Time until all ranks have placed their tiles, from the start of the first round.
     pub execute_s: f64,
-    /// Buffers of the rank that needs most.
+    /// Buffer memory of the rank that needs most.
     pub buffers_len_bytes: u64,
-    /// What each rank learns of the sizes of all batches.
+    /// Bytes that each rank receives about the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// What rank 0 learns of all batches: claims, checksums, and what each adds to digests.
+    /// Bytes that rank 0 receives about all batches: claims, checksums and contributions to digests.
     pub claims_len_bytes: u64,
-    /// Messages that carry values between ranks: one per pair of ranks and round.
+    /// Number of messages that carry values between ranks: one per pair of ranks and round.
     pub messages: u64,
 }
 
-/// Goes through all rounds of a rehearsal.
+/// Computes the traffic of all rounds of a rehearsal.
 pub(super) fn go_through(
     plan: &MergePlan,
     work: &MergeWork<'_>,
@@ -76,7 +77,7 @@ pub(super) fn go_through(
     let blank = RankTraffic { inputs: vec![0; plan.inputs.len().div_ceil(64)], ..RankTraffic::default() };
     let mut traffic = Traffic { ranks: vec![blank; ranks], ..Traffic::default() };
     let mut clock = Clock::new(ranks);
-    // Bytes of the round before and of this one, by rank.
+    // Bytes of the previous round and of this one, by rank.
     let mut buffers = (vec![0_u64; ranks], vec![0_u64; ranks]);
     let mut sent = HashSet::new();
     for (number, round) in schedule.rounds.iter().enumerate() {
@@ -87,7 +88,7 @@ pub(super) fn go_through(
             let owner = schedule.owners[at] as usize;
             let batch = &schedule.batches[at];
             let made = traffic.add(work, &index, batch, owner, way, &mut sent);
-            // As if no tile were wholly fill.
+            // Assumes that no tile consists of fill values only.
             traffic.claims_len_bytes += told_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
             encode_s[owner] += made.encode_s / rehearsal.jobs as f64;
             for (reader, busy_s) in made.of_readers {
@@ -105,7 +106,7 @@ pub(super) fn go_through(
         };
         traffic.buffers_len_bytes = (0..ranks).map(held).max().unwrap_or(0).max(traffic.buffers_len_bytes);
         std::mem::swap(&mut buffers.0, &mut buffers.1);
-        // With arenas the size of each tile is told.
+        // With arenas, the size of each tile is sent.
         let tiles = || schedule.batches[round.clone()].iter().map(|batch| batch.tiles).sum::<u64>();
         let sizes = round.len() as u64 + if plan.alignment.is_some() { tiles() } else { 0 };
         let sizes_len_bytes = ranks as u64 + SIZE_LEN_BYTES * sizes;
@@ -120,18 +121,18 @@ pub(super) fn go_through(
 
 /// How inputs are read, and how fast.
 pub(super) struct Way<'a> {
-    /// Groups that share the inputs; `None`: each rank reads what its tiles need.
+    /// Groups that share the reading of inputs; `None`: each rank reads the inputs of its own tiles.
     pub groups: Option<&'a ReadingGroups>,
-    /// Bytes that a rank receives per second from one of its group.
+    /// Bytes per second that a rank receives from another of its group.
     pub receive_bytes_per_s: f64,
     pub rates: &'a Rates,
 }
 
-/// What a batch adds.
+/// Contribution of one batch.
 struct Made {
-    /// Seconds of its owner.
+    /// Seconds spent by the owner of the batch.
     encode_s: f64,
-    /// Seconds of the ranks that read for it.
+    /// Seconds spent by each rank that reads for it.
     of_readers: HashMap<u32, f64>,
     read_len_bytes: u64,
 }
@@ -190,12 +191,12 @@ impl Traffic {
     }
 }
 
-/// When ranks that go through rounds are done: a rank begins round n + 1 as soon as it has encoded round n, but only if
-/// all have agreed on round n - 1 (on round n, where the two do not fit into memory together).
+/// Clock that computes when ranks that work in rounds finish. A rank begins round n + 1 once it has encoded round n and
+/// all ranks have agreed on round n - 1 (on round n, if the two rounds do not fit into memory together).
 struct Clock {
-    /// When each rank has encoded its last round.
+    /// Time at which each rank has encoded its last round.
     encoded_s: Vec<f64>,
-    /// When all had agreed on the round before, and on the one before that.
+    /// Time at which all ranks agreed on the previous round.
     agreed_s: f64,
     agreed_before_s: f64,
 }
@@ -216,7 +217,7 @@ impl Clock {
     }
 }
 
-/// The cost that the schedule was dealt by, for each rank.
+/// Returns the total cost of each rank by which the schedule was distributed.
 pub(super) fn dealt_costs(schedule: &Schedule, costs: &[u64], ranks: usize) -> Vec<f64> {
     let mut of_ranks = vec![0.0; ranks];
     for (owner, cost) in schedule.owners.iter().zip(costs) {
@@ -231,7 +232,8 @@ mod tests {
 
     #[test]
     fn ranks_run_ahead_by_one_round_only() {
-        // The first rank is slow in round 0, the second in round 1: with one round ahead neither waits for the other.
+        // The first rank is slow in round 0, the second in round 1. With one round of lookahead, neither waits for the
+        // other.
         let mut clock = Clock::new(2);
         clock.round(false, &[3.0, 1.0], 0.0, 0.0);
         clock.round(false, &[1.0, 3.0], 0.0, 0.0);
@@ -240,7 +242,7 @@ mod tests {
         alone.round(false, &[3.0, 1.0], 0.0, 0.5);
         alone.round(true, &[1.0, 3.0], 0.0, 0.5);
         assert_eq!(alone.agreed_s, 7.0);
-        // Round 2 is opened when all have agreed on round 0.
+        // Round 2 begins when all have agreed on round 0.
         let mut third = Clock::new(2);
         third.round(false, &[10.0, 1.0], 0.0, 0.0);
         third.round(false, &[1.0, 1.0], 0.0, 0.0);

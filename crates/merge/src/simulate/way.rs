@@ -1,4 +1,4 @@
-//! A simulated merge with one way of reading the inputs: who does what, and how often inputs are opened.
+//! Simulation of a merge with one way of reading the inputs: which rank reads what, and how often inputs are opened.
 //!
 //! Invariant: a pure function of the plan, the groups and the machine.
 
@@ -20,34 +20,34 @@ use std::time::Instant;
 /// A way of reading the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SimulatedReading {
-    /// For whom a rank reads.
+    /// Whether ranks read whole inputs for a group or the pieces of their own tiles.
     pub by: ReadBy,
-    /// Ranks that share the inputs; 1 by tiles.
+    /// Number of ranks that share the inputs; 1 when reading by tiles.
     pub ranks_per_group: usize,
-    /// Whether it is the one whose times are predicted.
+    /// Whether the predicted times are for this way.
     pub is_chosen: bool,
-    /// Inputs that a rank reads.
+    /// Number of inputs that a rank reads.
     pub inputs: Spread,
-    /// Times that one is opened, by all ranks.
+    /// Number of times that an input is opened, over all ranks.
     pub opens: u64,
-    /// Seconds for that, by the rate of the file system.
+    /// Seconds spent opening inputs, computed from the file system's rate.
     pub open_s: f64,
-    /// Uncompressed bytes that ranks send to one another.
+    /// Uncompressed bytes that ranks send to each other.
     pub sent_len_bytes: u64,
-    /// Messages that carry them: one per pair of ranks and round.
+    /// Number of messages that carry them: one per pair of ranks and round.
     pub messages: u64,
-    /// Seconds of opening, decoding, sending, encoding and placing.
+    /// Seconds for opening, decoding, sending, encoding and placing.
     pub execute_s: f64,
 }
 
-/// A simulated way of reading.
+/// Simulation of one way of reading.
 pub(super) struct Played {
     pub(super) groups: Option<ReadingGroups>,
     pub(super) rehearsal: Rehearsal,
     pub(super) traffic: Traffic,
     pub(super) dealt: Vec<f64>,
     pub(super) deal_s: f64,
-    /// Memory of a rank beside the buffers of its batches.
+    /// Memory of a rank in addition to the buffers of its batches.
     pub(super) fixed_len_bytes: u64,
     opens: u64,
     open_s: f64,

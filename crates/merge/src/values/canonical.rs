@@ -1,6 +1,6 @@
-//! Values of types that hold addresses of their file, in canonical bytes: texts, sequences, references.
+//! Values of types that hold addresses within their file, in canonical bytes: texts, sequences, references.
 //!
-//! Invariant: what is returned means the same in any file.
+//! Invariant: returned values have the same meaning in any file.
 
 use super::ColumnReader;
 use crate::error::{MergeError, Result};
@@ -13,17 +13,18 @@ use raddle_hdf5::model::{FileTree, TypeClass};
 use raddle_hdf5::source::InputFile;
 use std::sync::Arc;
 
-/// Bytes of file-local elements that are read at once: bounds the memory of variable-length data by descriptor size.
+/// Number of bytes of file-local elements read at once. The size counts descriptors; it bounds the memory for
+/// variable-length data.
 const CANONICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
-/// A text of no length in canonical bytes: its length.
+/// Size of an empty text in canonical bytes, which consist only of its length.
 const EMPTY_TEXT_LEN_BYTES: usize = 8;
 
-/// What is called for a block of canonical values: first row in the output, rows, canonical bytes.
+/// Callback for a block of canonical values: first row in the output, number of rows, canonical bytes.
 pub type CanonicalVisit<'v> = dyn FnMut(u64, u64, &[u8]) -> Result<()> + 'v;
 
 impl ColumnReader<'_> {
     /// Calls `visit(first row in the output, rows, canonical bytes)` for blocks of a file-local column, in order. No
-    /// block reaches over a multiple of `cut_rows`.
+    /// block crosses a multiple of `cut_rows`.
     pub fn for_each_canonical_block(
         &mut self,
         column: u32,
@@ -85,7 +86,7 @@ impl ColumnReader<'_> {
         Ok(())
     }
 
-    /// Canonical bytes of rows of an input's part of a column, as they are in the output.
+    /// Returns canonical bytes of rows of an input's part of a column, converted for the output.
     pub fn canonical_rows(&mut self, column: u32, input: u32, row: u64, rows: u64, dims: &[u64]) -> Result<Vec<u8>> {
         let canonical = self.canonical_rows_of_input(column, input, row, rows, dims)?;
         let scanned = &self.plan.schema.columns[column as usize];
@@ -140,8 +141,8 @@ impl ColumnReader<'_> {
         Ok(canonical)
     }
 
-    /// What resolving elements of `class` needs to know of an input: for references all its objects, read again and
-    /// kept for the next block; for anything else only how it encodes addresses.
+    /// Returns the file tree needed to resolve elements of `class` in an input. References need all objects, which are
+    /// read again and kept for the next block; other types only need the encoding of addresses.
     fn tree_for(&mut self, class: &TypeClass, input: u32, file: &InputFile) -> Result<Arc<FileTree>> {
         if !class.has_reference() {
             let encoding = self.plan.inputs[input as usize].encoding;

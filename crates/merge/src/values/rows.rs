@@ -1,4 +1,4 @@
-//! Rows of a whole column, from however many inputs hold them.
+//! Rows of a whole column, read from all inputs that hold them.
 //!
 //! Invariant: rows are those of the output, in its order.
 
@@ -11,7 +11,7 @@ use raddle_core::plan::Segment;
 use std::ops::Range;
 
 impl ColumnReader<'_> {
-    /// All values of a column, of all inputs; only for columns known to be small.
+    /// Returns all values of a column from all inputs; only for columns known to be small.
     pub fn whole_column(&mut self, column: u32) -> Result<Vec<u8>> {
         let planned = &self.plan.columns[column as usize];
         let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
@@ -20,7 +20,7 @@ impl ColumnReader<'_> {
         Ok(values)
     }
 
-    /// Reads rows of the concatenated column, from however many inputs hold them. `out` takes exactly these rows.
+    /// Reads rows of the concatenated column, from all inputs that hold them. `out` must have the size of these rows.
     pub fn read_rows(&mut self, column: u32, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
@@ -54,7 +54,7 @@ impl ColumnReader<'_> {
         Ok(())
     }
 
-    /// The same for runs of rows of inputs in any order.
+    /// Reads rows of a column whose output consists of runs of input rows in any order.
     fn read_runs(
         &mut self,
         column: u32,
@@ -75,7 +75,7 @@ impl ColumnReader<'_> {
         Ok(())
     }
 
-    /// The same for inputs that follow one another along another axis than the first.
+    /// Reads rows of a column whose inputs are concatenated along another axis than the first.
     fn read_rows_along(
         &mut self,
         column: u32,

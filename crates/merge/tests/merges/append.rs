@@ -1,5 +1,5 @@
-//! Appending random files: the file, read by plain libhdf5, is the merge of all files, and its digests and row ranges are
-//! right; what cannot be appended to stays as it was, byte for byte.
+//! Appends random files: read by plain libhdf5, the file equals the merge of all files, and its digests and row ranges
+//! are correct; a file that cannot be appended to stays byte-identical.
 
 use crate::folder::names;
 use crate::watched::{merge_to, watched};
@@ -56,7 +56,7 @@ proptest! {
         merge_to(&all, &inputs, &options).unwrap();
         let (first, second) = inputs.split_at(cut.min(inputs.len() - 1));
         merge_to(&grown, first, &options).unwrap();
-        // Random files may be equal.
+        // Random files may be identical.
         appended(&grown, second, true, &options).unwrap();
         prop_assert_eq!(names(outputs.path()), ["all.h5", "grown.h5"]);
         assert_verified(&grown, &inputs, &options);

@@ -1,5 +1,5 @@
-//! A merged file against its own digests: intact when nothing happened to it, and every byte of data that changes is
-//! found, with its dataset and rows.
+//! Checks a merged file against its own digests: an untouched file is intact, and every changed byte of data is found,
+//! with its dataset and rows.
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn texts(rows: u32) -> Vec<u8> {
     (0..rows).flat_map(|row| canonical(format!("event {row}"))).collect()
 }
 
-/// A file with a chunked, a contiguous, a compact-like small and a variable-length dataset, a scalar, attributes, links.
+/// Returns a file with a chunked, a contiguous, a small and a variable-length dataset, a scalar, attributes and links.
 fn small_file(rows: u32) -> FileSpec {
     let unit = AttributeSpec {
         name: b"unit".to_vec(),
@@ -112,7 +112,7 @@ fn every_changed_byte_of_data_is_found_with_its_rows_and_input() {
             let mut meaningless = 0;
             for at in chunk.address..chunk.address + chunk.len_bytes {
                 let report = merged.flipped(at as usize).unwrap();
-                // Rows behind the last one are no data.
+                // Rows after the last one are not data.
                 if compress == Compress::None && chunk.origin[0] == 64 && at >= chunk.address + 4 {
                     assert_eq!(report.mismatches, [], "byte {at}");
                     continue;
@@ -125,7 +125,7 @@ fn every_changed_byte_of_data_is_found_with_its_rows_and_input() {
                 assert!(mismatch.what.starts_with("rows 0 to 64 "), "{}", mismatch.what);
                 assert_eq!(mismatch.input.as_ref(), Some(&merged.inputs[0]));
             }
-            // The last byte of a deflate stream may hold bits that nobody reads.
+            // The last byte of a deflate stream may hold unused bits.
             assert!(meaningless <= u32::from(compress == Compress::Balanced), "{meaningless} changes not found");
         }
         let plain = storage::data_address(&merged.output, b"/table/plain").unwrap() as usize;

@@ -1,4 +1,4 @@
-//! Partition keys, against what their definition gives when it is followed row by row.
+//! Compares partition keys with a row-by-row implementation of their definition.
 
 use crate::watched::watched;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// Run, subrun and event number of a row.
 pub type Id = (i64, i64, i64);
 
-/// Types that a file may have its ids in: for runs, subruns and event numbers.
+/// Types of the ids in a file: of runs, subruns and event numbers.
 pub type Types = [TypeClass; 3];
 
 pub fn plain_types() -> Types {
@@ -60,7 +60,7 @@ fn group(path: &str, ids: &[Id], types: &Types) -> Vec<ObjectSpec> {
     ]
 }
 
-/// A file with an index group `/spill` and tables.
+/// Returns a file with an index group `/spill` and tables.
 pub fn file(index: &[Id], tables: &[(&str, &[Id])], types: &Types) -> FileSpec {
     let mut objects = group("/spill", index, types);
     tables.iter().for_each(|(path, ids)| objects.extend(group(path, ids, types)));
@@ -90,7 +90,7 @@ fn dims_of(content: &Content, path: &str) -> Vec<u64> {
     content.dataset(path.as_bytes()).unwrap().dataspace.dims().to_vec()
 }
 
-/// What the keys must be: seq, counts, offsets.
+/// Returns the expected keys: seq, counts, offsets.
 fn expected(index: &[Id], table: &[Id]) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
     let mut rows: HashMap<Id, i64> = HashMap::new();
     for (row, id) in (0..).zip(index) {
@@ -129,7 +129,7 @@ fn check_keys(content: &Content, index: &[Id], tables: &[(&str, Vec<Id>)]) {
     }
 }
 
-/// One input: ascending ids with gaps, and tables whose rows follow them.
+/// Generates one input: ascending ids with gaps, and tables in the same order.
 fn input(run: i64) -> impl Strategy<Value = (Vec<Id>, Vec<Id>, Vec<Id>)> {
     (prop::collection::vec((1_i64..5, 0_usize..4, 0_usize..2), 0..60), 0_i64..3).prop_map(move |(events, subrun)| {
         let (mut index, mut tracks, mut hits, mut number) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn keys_are_what_their_definition_says(
-        // Runs are given out of order, so the index is several ascending sequences.
+        // Runs are out of order, so the index consists of several ascending sequences.
         parts in (input(3), input(1), input(7)),
         types in types(),
     ) {
@@ -182,14 +182,14 @@ proptest! {
         let hits = parts.iter().flat_map(|part| part.2.clone()).collect();
         let tables = [("/tracks", tracks), ("/hits", hits)];
         check_keys(&content, &index, &tables);
-        // The file is intact, is what its inputs hold, and its keys are in order.
+        // The file is intact, matches its inputs, and its keys are correct.
         let bare = MergeOptions { made: Vec::new(), ..options.clone() };
         prop_assert_eq!(watched(|watch| check(&output, &bare, watch)).unwrap().mismatches, []);
         prop_assert_eq!(watched(|watch| verify(&output, &inputs, &bare, watch)).unwrap().mismatches, []);
         let report = watched(|watch| keys_check::check(&output, "/spill/evt.seq", &bare, watch)).unwrap();
         prop_assert_eq!((report.events, report.faults), (index.len() as u64, vec![]));
 
-        // Adding keys to a file without gives the same content, and what the file knew of its inputs stays.
+        // Adding keys to a file without keys gives the same content, and its records about inputs are kept.
         let plain_output = folder.path().join("plain.h5");
         let without = MergeOptions { output: plain_output.clone(), ..bare.clone() };
         watched(|watch| merge(&plan(&inputs, &without, watch)?, watch)).unwrap();
@@ -224,13 +224,13 @@ proptest! {
     }
 }
 
-/// Ids enough for several blocks of the index and several reads of a table.
+/// Enough ids for several blocks of the index and several reads of a table.
 #[test]
 fn long_tables_are_joined_block_by_block() {
     let ids =
         |count: i64, shuffle: i64| -> Vec<Id> { (0..count).map(|event| (1, 0, event * shuffle % count * 3)).collect() };
     let folder = tempfile::tempdir().unwrap();
-    // In order; and in none, which is sorted in blocks through the scratch file (300,007 is prime).
+    // Once in order, and otherwise unordered, which is sorted in blocks through the scratch file (300,007 is prime).
     for (name, shuffle, memory) in [("ordered", 1, 1 << 20), ("shuffled", 104_729, 1 << 20), ("kept", 104_729, 1 << 30)]
     {
         let index = ids(300_007, shuffle);
@@ -240,7 +240,7 @@ fn long_tables_are_joined_block_by_block() {
         let output = folder.path().join(name).join("merged.h5");
         std::fs::create_dir(output.parent().unwrap()).unwrap();
         let inputs = plain::make_all(output.parent().unwrap(), &files).unwrap();
-        // Planning makes the keys; the memory is that of the join.
+        // Keys are computed while planning; the memory limit applies to that join.
         let options = MergeOptions { memory_limit_bytes: memory, ..options(&output, &spec()) };
         let mut planned = watched(|watch| plan(&inputs, &options, watch)).unwrap();
         planned.options.memory_limit_bytes = 256 << 20;
@@ -319,7 +319,7 @@ fn event_numbers_that_begin_anew_in_each_input_are_keys_within_it() {
     assert_eq!(numbers_of(&content, "/tracks/evt.seq"), [1, 2, 4, 4]);
     assert_eq!(numbers_of(&content, "/tracks/evt.seq_cnt"), [1, 1, 2, 1, 4, 2]);
     assert_eq!(numbers_of(&content, "/tracks/evt.offsets"), [0, 0, 1, 2, 2, 4]);
-    // A file that knows its inputs gets the same keys later.
+    // A file with records about its inputs gets the same keys later.
     let later = folder.path().join("later.h5");
     let bare = MergeOptions { made: Vec::new(), output: later.clone(), ..options };
     watched(|watch| merge(&plan(&inputs, &bare, watch)?, watch)).unwrap();
@@ -345,7 +345,7 @@ fn keys_that_are_there_are_made_anew_only_when_asked() {
     let content = plain::read(&path).unwrap();
     check_keys(&content, &index, &[("/table", index.to_vec())]);
     assert_eq!(watched(|watch| check(&path, &bare, watch)).unwrap().mismatches, []);
-    // Through a link the file itself is replaced, with its permissions.
+    // Through a symbolic link, the file itself is replaced and keeps its permissions.
     let link = folder.path().join("link.h5");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();

@@ -1,4 +1,4 @@
-//! Virtual outputs: read by plain libhdf5, they are what the plain merge is, and no value was read to make them.
+//! Virtual outputs: read by plain libhdf5, they equal the plain merge, and no value is read to create them.
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ proptest! {
         let contents: Vec<_> = specs.iter().map(FileSpec::content).collect();
         let mut expected = concatenate(&contents).unwrap();
         for node in expected.nodes.values_mut() {
-            // A virtual dataset has the rows that are mapped: it does not grow.
+            // A virtual dataset has exactly the mapped rows: it is not extendible.
             if let Node::Dataset(dataset) = node
                 && let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace
             {
@@ -48,7 +48,7 @@ proptest! {
         let found = plain::read(&output).unwrap();
         let found = if provenance { found.without(b"/_raddle") } else { found };
         let differences = expected.differences(&found);
-        // The provenance group stands in the creation order of the root group.
+        // The provenance group appears in the creation order of the root group.
         let differences: Vec<_> = differences.iter().filter(|line| !line.starts_with("/: creation order")).collect();
         prop_assert!(differences.is_empty(), "{differences:?}");
     }
@@ -135,7 +135,7 @@ fn room_for_mappings_is_predicted() {
         let plan = watched(|watch| plan(&inputs, &options, watch)).unwrap();
         let predicted = predict(&plan, Sample::QUICK).unwrap().metadata_len_bytes as f64;
         let written = watched(|watch| merge(&plan, watch)).unwrap().output_len_bytes as f64;
-        // The region is reserved whole: what is written is at least that long, and no longer where it was enough.
+        // The region is reserved as a whole: the file is at least that long, and no longer if it was large enough.
         let page = 4096.0;
         assert!(written <= predicted + page, "{files} files of {datasets}: {written} written, {predicted} predicted");
         let content = (files * usize::from(datasets)) as f64 * 100.0;

@@ -1,6 +1,6 @@
-//! Whole merges, appends and joins of made files, compared through plain libhdf5 with what must come out.
+//! Whole merges, appends and joins of generated files, compared with the expected results through plain libhdf5.
 //!
-//! One program: every file of tests that were a program of its own would link HDF5 anew.
+//! All tests are in one program, because each separate program would have to link HDF5 again.
 
 mod append;
 mod digests;

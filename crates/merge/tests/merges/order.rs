@@ -1,4 +1,4 @@
-//! Files in the order of their first values.
+//! Sorting files by their first values.
 
 use crate::watched::watched;
 use raddle_hdf5::model::ByteOrder;
@@ -7,7 +7,7 @@ use raddle_merge::{MergeError, MergeOptions};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
 
-/// A file whose `/spill/run` and `/spill/subrun` begin with these; without, one that has no rows.
+/// Returns a file whose `/spill/run` and `/spill/subrun` begin with these values; `None`: a file without rows.
 fn file(first: Option<(i32, u16)>) -> FileSpec {
     let rows = if first.is_some() { 300 } else { 0 };
     let (run, subrun) = first.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Shares of events, against what reading whole key columns gives.
+//! Compares shares of events with the result of reading whole key columns.
 
 use crate::watched::watched;
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ fn column(path: &str, values: &[i64], chunk_rows: u64) -> ObjectSpec {
     }
 }
 
-/// A table's events, ascending with gaps and repeats; rows of a chunk, 0 for none; whether it has offsets.
+/// Events of a table, ascending with gaps and repeats; number of rows per chunk, 0 for no chunks; whether it has
+/// offsets.
 type Table = (Vec<i64>, u64, bool);
 
 fn make(folder: &Path, events: i64, tables: &[Table]) -> PathBuf {
@@ -80,7 +81,7 @@ proptest! {
 fn no_rank_reads_a_whole_key_column() {
     let folder = tempfile::tempdir().unwrap();
     let events = 20_000_i64;
-    // Numbers that hardly compress, so that bytes that are read tell of rows.
+    // Numbers that hardly compress, so that the number of bytes read indicates the number of rows read.
     let seq: Vec<i64> = (0..200_000).map(|row: i64| (row * 7919 % 200_000) / 10).collect::<Vec<_>>();
     let mut seq = seq;
     seq.sort_unstable();

@@ -1,4 +1,4 @@
-//! Parts of a merge give the bytes of one process, whatever is merged.
+//! Parts of a merge give the same bytes as one process, whatever is merged.
 
 use crate::folder::names;
 use crate::watched::watched;

@@ -1,4 +1,4 @@
-//! Merging by several ranks, which are threads here: the bytes, digests and errors of a merge by one.
+//! Merges by several ranks, which are threads here: bytes, digests and errors are those of a merge by one rank.
 
 use crate::folder::count_left_beside;
 use proptest::prelude::*;
@@ -28,14 +28,14 @@ pub fn run(size: usize, inputs: &[PathBuf], options: &MergeOptions) -> Vec<Outco
     })
 }
 
-/// The report of rank 0, when all ranks succeeded.
+/// Returns the report of rank 0, after checking that all ranks succeeded.
 pub fn report(outcomes: Vec<Outcome>) -> MergeReport {
     let mut reports: Vec<_> = outcomes.into_iter().map(|outcome| outcome.unwrap()).collect();
     assert!(reports[1..].iter().all(Option::is_none), "only the first rank reports");
     reports.swap_remove(0).unwrap()
 }
 
-/// Whether a rank was stopped, with or without something that is kept.
+/// Whether a rank was stopped, with or without work that is kept.
 pub fn is_stopped(outcome: &Outcome) -> bool {
     match outcome {
         Err(MergeError::Resumable { source, .. }) => matches!(**source, MergeError::Cancelled),
@@ -43,7 +43,7 @@ pub fn is_stopped(outcome: &Outcome) -> bool {
     }
 }
 
-/// Inputs with a dataset of `chunks` chunks each, and the options of a merge of them.
+/// Returns inputs with a dataset of `chunks` chunks each, and options for merging them.
 pub fn numbers(folder: &Path, files: u32, chunks: u64) -> (Vec<PathBuf>, MergeOptions) {
     let make = |file: u32| {
         let path = folder.join(format!("in{file}.h5"));
@@ -60,7 +60,7 @@ pub fn numbers(folder: &Path, files: u32, chunks: u64) -> (Vec<PathBuf>, MergeOp
                 let raw: Vec<u8> = (0..5000_u32)
                     .flat_map(|row| (row.wrapping_mul(file * 31 + chunk as u32 + 7) >> 3).to_le_bytes())
                     .collect();
-                // As if deflate had been skipped.
+                // Written as if deflate had been skipped.
                 dataset.write_chunk(&[chunk * 5000, 0], &raw, 1).unwrap();
             }
         }
@@ -131,7 +131,7 @@ fn ranks_share_a_contiguous_dataset() {
 fn many_rounds_and_more_ranks_than_files() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = numbers(folder.path(), 3, 40);
-    // Little memory: many rounds.
+    // With little memory there are many rounds.
     let options = MergeOptions { force: true, memory_limit_bytes: 48 << 20, ..options };
     let one = report(run(1, &inputs, &options));
     assert!(one.engine.tiles > 300, "{}", one.engine.tiles);
@@ -202,7 +202,7 @@ fn links_and_inputs_left_out_are_the_same_on_all_ranks() {
 fn a_failure_of_one_rank_is_the_outcome_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = numbers(folder.path(), 3, 20);
-    // In each stage another kind of failure: the output's folder, an input that is gone, a rank that is stopped.
+    // A different kind of failure in each stage: the output's folder, a missing input, a stopped rank.
     std::fs::write(&options.output, b"what was there before").unwrap();
     let outcomes = run(3, &inputs, &options);
     assert!(matches!(&outcomes[0], Err(MergeError::Output { .. })), "{outcomes:?}");

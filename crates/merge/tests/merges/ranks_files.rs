@@ -1,4 +1,4 @@
-//! Ranks that read inputs for one another: the bytes, errors and resumed runs of ranks that read for themselves.
+//! Ranks that read inputs for each other: bytes, errors and resumed runs are those of ranks that read for themselves.
 
 use crate::folder::count_left_beside;
 use crate::ranks::{is_stopped, numbers, report, run};
@@ -19,7 +19,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Merges by ranks on these machines; `open_s` is what opening an input is said to have taken.
+/// Merges with ranks on these nodes; `open_s` is the assumed time to open an input.
 fn read_by(
     machines: &[u32],
     strategy: Strategy,
@@ -58,7 +58,7 @@ proptest! {
         let options = MergeOptions { compress, contiguous, force: true, ..MergeOptions::new(&output) };
         let one = report(run(1, &inputs, &options));
         let bytes = std::fs::read(&output).unwrap();
-        // Both machines have a rank.
+        // Both nodes have a rank.
         let machines = [&[0, 1], machines.as_slice()].concat();
         let several = report(read_by(&machines, files_by(group), None, &inputs, &options));
         prop_assert!(std::fs::read(&output).unwrap() == bytes, "other bytes");
@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// How inputs were read that have two datasets of many tiles, or of one tile.
+/// Merges `inputs` on ranks of these nodes and returns the report on how the inputs were read.
 fn reading(machines: &[u32], strategy: Strategy, inputs: &[PathBuf], options: &MergeOptions) -> ReadingReport {
     report(read_by(machines, strategy, None, inputs, options)).reading.unwrap()
 }
@@ -80,18 +80,18 @@ fn ranks_of_a_group_open_each_input_once() {
     let (inputs, options) = numbers(folder.path(), 12, 8);
     let options = MergeOptions { force: true, ..options };
     let machines = [0, 1, 0, 1];
-    // Tiles are smaller than inputs, and dealt to all ranks.
+    // Tiles are smaller than inputs, and distributed over all ranks.
     let by_tiles = reading(&machines, Strategy::Tiles, &inputs, &options);
     assert_eq!((by_tiles.by, by_tiles.ranks_per_group, by_tiles.sent_len_bytes), (ReadBy::Tiles, 1, 0));
     assert!(by_tiles.opens > 24, "{by_tiles:?}");
     let by_all = reading(&machines, files_by(4), &inputs, &options);
-    // Tiles are made where most of them is read, so little is sent: not the half of it.
+    // A tile is assembled on the rank that reads most of it, so less than half of the data is sent.
     assert_eq!((by_all.by, by_all.ranks_per_group, by_all.opens), (ReadBy::Files, 4, 12));
     let raw_len_bytes = 12 * 8 * 2 * 20_000;
     assert!((1..raw_len_bytes / 2).contains(&by_all.sent_len_bytes) && by_all.messages > 0, "{by_all:?}");
     let by_two = reading(&machines, files_by(2), &inputs, &options);
     assert!((12..=24).contains(&by_two.opens) && by_two.sent_len_bytes < by_all.sent_len_bytes, "{by_two:?}");
-    // A tile with rows of all inputs.
+    // A single tile with rows of all inputs.
     let one_tile = MergeOptions { chunk: Some(vec![12 * 8 * 5000]), ..options };
     assert!(reading(&machines, Strategy::Tiles, &inputs, &one_tile).opens > 24);
     assert_eq!(reading(&machines, files_by(4), &inputs, &one_tile).opens, 12);
@@ -112,7 +112,7 @@ fn slow_opening_makes_ranks_read_for_one_another() {
     assert_eq!(chosen(&[0, 1, 0, 1], 10.0), (ReadBy::Files, 4, vec![1, 2, 4]));
     assert_eq!(chosen(&[0, 0, 0], 10.0), (ReadBy::Files, 3, vec![1, 3]));
     assert_eq!(chosen(&[0, 1, 2], 10.0), (ReadBy::Files, 3, vec![1, 3]));
-    // Half of the time, but not a second less.
+    // Half of the time, but less than a second saved.
     assert_eq!(chosen(&[0, 0, 0], 0.05).0, ReadBy::Tiles);
     let alone = report(read_by(&[0], files_by(2), None, &inputs, &options));
     assert_eq!(alone.reading, None);
@@ -122,7 +122,8 @@ fn slow_opening_makes_ranks_read_for_one_another() {
 fn a_round_may_take_several_exchanges() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = numbers(folder.path(), 10, 150);
-    // Two tiles of 30 MB, each with all inputs: each rank sends half of one of them, in pieces that together exceed an exchange.
+    // Two tiles of 30 MB, each with rows of all inputs: each rank sends half of one of them, in pieces that together
+    // exceed an exchange.
     let options = MergeOptions { chunk: Some(vec![10 * 150 * 5000]), force: true, ..options };
     let one = report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();
@@ -208,7 +209,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
             let plan = plan_among(&inputs, &options, &watch, ranks).unwrap();
             ranks.barrier().unwrap();
             if ranks.rank() == 2 {
-                // Damaged within its values; to all appearances it is the file that was scanned.
+                // The values are damaged, but the file appears to be the one that was scanned.
                 let modified = std::fs::metadata(input).unwrap().modified().unwrap();
                 let mut file = std::fs::OpenOptions::new().write(true).open(input).unwrap();
                 file.seek(SeekFrom::Start(whole.len() as u64 / 2)).unwrap();
@@ -221,7 +222,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
         });
         let name = input.file_name().unwrap().to_str().unwrap();
         assert!(outcomes.iter().all(|error| error.to_string().contains(name)), "{outcomes:?}");
-        // One rank reads the file; the others repeat what it says.
+        // One rank reads the file; the others repeat its error.
         assert_eq!(outcomes.iter().filter(|error| !error.is_echo()).count(), 1, "{outcomes:?}");
         assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
         std::fs::write(input, &whole).unwrap();
@@ -233,7 +234,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
 fn a_stopped_run_is_resumed_by_ranks_that_read_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = numbers(folder.path(), 5, 60);
-    // Little memory: many rounds.
+    // With little memory there are many rounds.
     let options = MergeOptions { force: true, memory_limit_bytes: 80 << 20, ..options };
     report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();

@@ -1,4 +1,5 @@
-//! Partition keys joined by several ranks, which are threads here: the bytes, faults and errors of a join by one.
+//! Partition keys joined by several ranks, which are threads here: bytes, faults and errors are those of a join by one
+//! rank.
 
 use crate::folder::count_left_beside;
 use crate::keys::{Id, file, options, plain_types, spec};
@@ -13,15 +14,16 @@ use raddle_testing::spec::FileSpec;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows of the longest table: several stretches for each of several ranks.
+/// Number of rows of the longest table: several stretches for each of several ranks.
 const ROWS: i64 = 120_000;
 
-/// Events of a file, shuffled by a factor that has no divisor in common with their number.
+/// Returns the events of a file, shuffled by a factor that is coprime to their number.
 fn events(run: i64, count: i64, shuffle: i64) -> Vec<Id> {
     (0..count).map(|event| (run, 0, event * shuffle % count * 3)).collect()
 }
 
-/// Two files: an index, a table that follows it, a shorter one that runs backwards, a few that are short or empty.
+/// Returns two files with an index, a table in index order, a shorter one in reverse order, and a few short or empty
+/// ones.
 fn files(shuffle: i64) -> Vec<FileSpec> {
     let of_run = |run: i64| {
         let count = ROWS / 4 + run;
@@ -44,7 +46,7 @@ fn made(folder: &Path, files: &[FileSpec], spec: &KeySpec) -> (Vec<PathBuf>, Mer
 
 #[test]
 fn any_number_of_ranks_joins_the_same_keys() {
-    // An index in order, and one in none, which is sorted.
+    // An index in order, and an unordered one, which must be sorted.
     for (name, shuffle, scope) in
         [("ordered", 1, KeyScope::File), ("shuffled", 10_007, KeyScope::File), ("within inputs", 1, KeyScope::Input)]
     {
@@ -73,7 +75,7 @@ fn ranks_of_unequal_memory_join_the_same_keys() {
     let (inputs, options) = made(folder.path(), &[file(&index, &[("/hits", &hits)], &plain_types())], &spec());
     report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();
-    // The one sorts the index as a whole, the other in two blocks, which may hold the same ids.
+    // One rank sorts the index as a whole, the other in two blocks, which may hold the same ids.
     let outcomes = Threads::run(2, |ranks| {
         let memory_limit_bytes = [1 << 30, 48 << 20][ranks.rank()];
         let options = MergeOptions { memory_limit_bytes, ..options.clone() };
@@ -123,11 +125,11 @@ fn ids_that_are_missing_or_repeated_are_told_alike_by_all() {
     let folder = tempfile::tempdir().unwrap();
     let mut index = events(1, ROWS, 1);
     let mut hits: Vec<Id> = index.iter().rev().chain(&index).copied().collect();
-    // Far from each other, so that several ranks find some.
+    // Far apart, so that several ranks find some of them.
     for row in [11, 50_000, 50_001, 99_999, 200_000] {
         hits[row].1 = 5;
     }
-    // Runs that overlap: each row is looked up.
+    // The runs overlap, so each row is looked up.
     for row in [70_000, 90_000] {
         index[row] = index[row - 60_000];
     }
@@ -146,7 +148,7 @@ fn ids_that_are_missing_or_repeated_are_told_alike_by_all() {
             ("/hits", KeyFaultKind::Missing, lost, 11),
         ]
     );
-    // Those that were made, and the ids that the index has no longer.
+    // The changed ids, and the ids that are now missing from the index.
     assert!((5..=9).contains(&lost), "{lost}");
     assert_eq!(one[0].ids, [1, 0, 30_000]);
     for size in [2, 3, 4] {
@@ -158,7 +160,7 @@ fn ids_that_are_missing_or_repeated_are_told_alike_by_all() {
 fn a_table_that_one_rank_cannot_read_is_the_error_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = made(folder.path(), &files(1), &spec());
-    // The checksum of one chunk of ids, somewhere in the longest table of the second file.
+    // Changes the checksum of one chunk of ids, somewhere in the longest table of the second file.
     let chunks = plain::storage::chunks(&inputs[1], b"/hits/evt").unwrap();
     let chunk = &chunks[chunks.len() / 2];
     let mut bytes = std::fs::read(&inputs[1]).unwrap();
@@ -168,7 +170,7 @@ fn a_table_that_one_rank_cannot_read_is_the_error_of_all() {
     let outcomes = run(4, &inputs, &options);
     let told: Vec<String> = outcomes.iter().map(|outcome| outcome.as_ref().unwrap_err().to_string()).collect();
     assert!(told.iter().all(|told| told.contains("/hits/evt")), "{told:?}");
-    // Only one rank has read it.
+    // Only one rank has read the chunk.
     assert_eq!(told.iter().filter(|told| !told.contains("join the keys: rank")).count(), 1, "{told:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Going on by ranks, which are threads here, from what ranks left: whatever their number, the bytes of one process.
+//! Runs by several ranks, which are threads here, resumed by any number of ranks: the bytes are those of one process.
 
 use crate::folder::count_left_beside;
 use crate::ranks::{Outcome, is_stopped, merge_by, numbers, report, run};
@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Inputs, and a merge of them with memory for two batches per rank and round: for many rounds.
+/// Returns inputs, and options for a merge with memory for two batches per rank and round, which takes many rounds.
 fn many_rounds(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
     let (inputs, options) = numbers(folder, 3, 80);
     (inputs, MergeOptions { force: true, memory_limit_bytes: 14 << 20, jobs: 1, ..options })
 }
 
-/// Who writes.
+/// How chunks are written.
 #[derive(Debug, Clone, Copy)]
 enum Writes {
-    /// Each thread by itself.
+    /// By each thread separately.
     Each,
-    /// The ranks, round by round, as through MPI-IO.
+    /// By all ranks collectively, round by round, as through MPI-IO.
     Together,
 }
 use Writes::{Each, Together};
@@ -56,7 +56,7 @@ impl SharedSink for OpenFile {
     }
 }
 
-/// Merges by so many ranks, the last of which is stopped at its `stop_at`-th event after planning.
+/// Merges with `size` ranks, the last of which is stopped at its `stop_at`-th event after planning.
 fn run_stopped(size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at: u64) -> Vec<Outcome> {
     run_by(Each, size, inputs, options, stop_at)
 }
@@ -83,7 +83,7 @@ fn run_by(writes: Writes, size: usize, inputs: &[PathBuf], options: &MergeOption
     })
 }
 
-/// The tiles that all ranks say are kept; `None` where they merged to the end.
+/// Returns the number of tiles that all ranks report as kept; `None` if they completed the merge.
 fn kept_tiles(outcomes: &[Outcome]) -> Option<u64> {
     let kept = |outcome: &Outcome| match outcome {
         Ok(_) => None,
@@ -105,14 +105,14 @@ fn any_number_of_ranks_goes_on_from_what_any_number_left() {
     let (mut went_on, mut most) = (0, 0);
     let stops = (0..200).step_by(2).zip([[3, 1, 2], [2, 4, 1], [1, 3, 3], [4, 2, 3]].into_iter().cycle());
     for (stop_at, [first, second, last]) in stops {
-        // How far a rank is at an event depends on the others.
+        // The progress of a rank at an event depends on the other ranks.
         if stop_at >= 48 && went_on >= 4 && most > whole.engine.tiles / 2 {
             return;
         }
-        // Stopped twice, by other numbers of ranks.
+        // Stopped twice, with different numbers of ranks.
         let mut kept = 0;
         for size in [first, second] {
-            // Every other one writes together.
+            // Every other run writes collectively.
             let writes = if (stop_at / 2 + size as u64).is_multiple_of(2) { Together } else { Each };
             let outcomes = run_by(writes, size, &inputs, &options, stop_at);
             match kept_tiles(&outcomes) {
@@ -195,7 +195,7 @@ fn ranks_go_on_only_from_what_is_theirs_and_whole() {
     is_right();
     assert_eq!(told(&MergeOptions { resume: false, ..options.clone() }, &|| ()), (0, String::new()));
     is_right();
-    // Bytes that did not reach the disk, wherever they are: what lies before is kept.
+    // Bytes that did not reach the disk, wherever they are: tiles before them are kept.
     let mut some_are_lost = false;
     for at in (0..left[0].len()).step_by(left[0].len() / 7) {
         let lose = || {
@@ -212,7 +212,7 @@ fn ranks_go_on_only_from_what_is_theirs_and_whole() {
     assert!(some_are_lost, "what lies before lost bytes is kept, and no more");
     let (resumed, words) = told(&MergeOptions { compress: Compress::Gzip(1), ..options.clone() }, &|| ());
     assert!(resumed == 0 && words.contains("the options changed since; starting over"), "{words}");
-    // Last, for it is another input then.
+    // Tested last, because it changes an input.
     let same = std::fs::read(&inputs[1]).unwrap();
     let (resumed, words) = told(&options, &|| std::fs::write(&inputs[1], &same).unwrap());
     assert!(resumed == 0 && words.contains("the inputs changed since; starting over"), "{words}");

@@ -1,4 +1,4 @@
-//! References that ask for more than their bytes: as fill values.
+//! References in fill values, which need objects that exist before the dataset.
 
 use crate::watched::watched;
 use raddle_hdf5::logical::Resolver;
@@ -12,7 +12,7 @@ use raddle_testing::plain::{self, storage::create_reference_fill};
 use raddle_testing::spec::{FileSpec, ObjectSpec};
 use std::path::Path;
 
-/// The path that the fill value of `/list` refers to; empty for a null reference.
+/// Returns the path that the fill value of `/list` refers to; empty for a null reference.
 fn fill_target(path: &Path) -> Vec<u8> {
     let tree = NativeReader::default().read_tree(path).unwrap();
     let is_list = |kind: &ObjectKind| match kind {

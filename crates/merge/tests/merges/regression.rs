@@ -1,4 +1,4 @@
-//! Cases that once went wrong, each as small as it could be made: written by plain libhdf5, merged, read back.
+//! Minimal cases of past bugs: written by plain libhdf5, merged, read back.
 
 use crate::watched::{merge_to, watched};
 use raddle_hdf5::model::{ByteOrder, Member, TypeClass};
@@ -11,7 +11,7 @@ use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, Format, ObjectSpec
 use std::path::Path;
 use std::sync::Arc;
 
-/// Merges files of one object each; the output must be their concatenation.
+/// Merges files of one object each and checks that the output is their concatenation.
 fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOptions) {
     let folder = tempfile::tempdir().unwrap();
     let specs = objects.map(|object| FileSpec { format, objects: vec![object], ..FileSpec::default() });
@@ -24,7 +24,7 @@ fn assert_merged(format: Format, objects: [ObjectSpec; 2], options: &MergeOption
     assert_eq!(expected.differences(&plain::read(&output).unwrap()), Vec::<String>::new());
 }
 
-/// The time of nothing was -0.
+/// The predicted time without datasets was -0.
 #[test]
 fn what_has_no_datasets_is_predicted_to_take_next_to_no_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn what_has_no_datasets_is_predicted_to_take_next_to_no_time() {
     assert_eq!((predicted.stored_len_bytes, predicted.size_error), (0, 0.0));
 }
 
-/// Null strings, as libhdf5 leaves them where nothing was written, became empty strings.
+/// Null strings, which libhdf5 stores for elements that were never written, became empty strings.
 #[test]
 fn a_null_string_stays_null() {
     let words = |texts: &[Option<&str>]| {
@@ -60,7 +60,7 @@ fn chunks_in_the_first_data_block_of_an_extensible_array() {
         for chunks in [4, 5, 6, 20, 21] {
             for filters in [&[][..], &[FilterSpec::Deflate(6)]] {
                 let table = |first| rows(chunks, first).chunked(&[3], filters).at("/table");
-                // So does the output: decoded and chunked anew, or moved as stored.
+                // The output does too, whether chunks are decoded and chunked again or moved as stored.
                 for compat in [Compat::V110, Compat::Latest] {
                     let chunked = MergeOptions { chunk: Some(vec![3]), compat, ..MergeOptions::new("") };
                     assert_merged(format, [table(1), table(100)], &chunked);
@@ -71,7 +71,7 @@ fn chunks_in_the_first_data_block_of_an_extensible_array() {
     }
 }
 
-/// A chunk that is not stored means the fill value of its input, and was moved as one of the output.
+/// An unallocated chunk stands for the fill value of its input, but was moved as if it stood for that of the output.
 #[test]
 fn chunks_that_are_not_stored_keep_their_fill_value() {
     let options = MergeOptions {
@@ -96,7 +96,7 @@ fn chunks_that_are_not_stored_keep_their_fill_value() {
     }
 }
 
-/// Floats in VAX byte order came out as big-endian ones: libhdf5 looks for the order from version 3 of the message on.
+/// Floats in VAX byte order became big-endian, because libhdf5 reads the order only from version 3 of the message on.
 #[test]
 fn vax_byte_order_stays() {
     let class = numbers::float(4, ByteOrder::Vax);

@@ -1,4 +1,5 @@
-//! What a file remembers of its merge: comparing it and appending to it take the same decisions without being told.
+//! Records of a merge in its output: verifying the file and appending to it use the same settings without repeating the
+//! options.
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
@@ -16,7 +17,7 @@ fn mismatches(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> Resu
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever was decided, the file and its inputs are equal under what the file remembers.
+    /// Whatever the settings were, the file and its inputs are equal under the recorded ones.
     #[test]
     fn verify_needs_no_option_of_the_merge(
         specs in files(SchemaOptions { files: 2..=4, ..SchemaOptions::default() }),

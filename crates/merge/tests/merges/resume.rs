@@ -1,4 +1,4 @@
-//! Going on from an interrupted merge of random files: the bytes of a merge that was never interrupted.
+//! Resumes interrupted merges of random files: the bytes are those of an uninterrupted merge.
 
 use crate::folder::count_left_beside;
 use crate::ranks::numbers;

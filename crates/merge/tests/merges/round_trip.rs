@@ -1,5 +1,5 @@
-//! Merging random files: the output, read by plain libhdf5, is what concatenation means, for any layout, compression,
-//! format, number of threads and memory.
+//! Merges random files: read by plain libhdf5, the output is the concatenation of the inputs, for any layout,
+//! compression, format, number of threads and memory limit.
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
@@ -42,14 +42,14 @@ fn options() -> impl Strategy<Value = MergeOptions> {
             jobs,
             ordered,
             memory_limit_bytes: 128 << 20,
-            // It would stand in the creation order of the root group.
+            // It would appear in the creation order of the root group.
             provenance: false,
             ..MergeOptions::new("")
         },
     )
 }
 
-/// Options by which datasets lose their chunks, with some of the others.
+/// Generates options by which datasets lose their chunks, combined with some of the others.
 fn unchunked_options() -> impl Strategy<Value = MergeOptions> {
     let contiguous =
         prop_oneof![Just(Contiguous::Small), (0_u64..5000).prop_map(Contiguous::Below), Just(Contiguous::All)];
@@ -62,7 +62,7 @@ fn unchunked_options() -> impl Strategy<Value = MergeOptions> {
     })
 }
 
-/// `content`, whose datasets need not be able to grow.
+/// Returns `content` with datasets that need not be extendible.
 fn fixed(mut content: Content) -> Content {
     for node in content.nodes.values_mut() {
         if let Node::Dataset(dataset) = node
@@ -113,7 +113,7 @@ proptest! {
         prop_assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 
-    /// Plain libhdf5 has not these filters; `tests/interop` reads them with h5py.
+    /// Plain libhdf5 lacks these filters; `tests/interop` reads them with h5py.
     #[test]
     fn a_merge_with_registered_filters_verifies(
         specs in files(SchemaOptions::default()),

@@ -1,4 +1,4 @@
-//! Simulated merges: what ranks do together is what the plan says, and nothing is written.
+//! Simulated merges: the work of all ranks adds up to the plan, and nothing is written.
 
 use crate::folder::names;
 use crate::ranks::{merge_by, numbers as files_of_numbers};
@@ -65,12 +65,12 @@ fn files_are_repeated_and_their_tiles_dealt_once() {
         assert!((done.ranks.encode_s.mean * ranks as f64 / expected_s - 1.0).abs() < 1e-6);
         assert!(done.predicted.execute_s >= done.ranks.encode_s.most && done.predicted.wait_s >= 0.0);
         assert!(done.ranks.inputs.most <= 500.0 && done.engine_len_bytes <= 1 << 30);
-        // No rate of opening is given: reading by tiles is chosen.
+        // Without a rate for opening files, reading by tiles is chosen.
         let by_tiles = done.readings[0];
         assert!(by_tiles.by == ReadBy::Tiles && by_tiles.is_chosen && by_tiles.sent_len_bytes == 0, "{by_tiles:?}");
         assert_eq!(done.readings.len(), if ranks == 1 { 1 } else { 2 });
     }
-    // The same files without repetition are planned as a merge plans them.
+    // Without repetition, the same files are planned as in a merge.
     let once = run(SimulatedInputs::Files(&inputs), 2, machine(2));
     let planned = watched(|watch| plan(&inputs, &MergeOptions::new(""), watch)).unwrap();
     assert_eq!((once.tiles, once.raw_len_bytes), (planned.tiles.tile_count(), planned.logical_len_bytes()));
@@ -90,7 +90,7 @@ fn a_statistic_makes_a_plan_of_its_size() {
     assert!((done.raw_len_bytes as f64 / raw - 1.0).abs() < 0.15, "{} of {raw}", done.raw_len_bytes);
     assert!(done.ranks.dealt_cost.imbalance() < 0.05, "{:?}", done.ranks.dealt_cost);
     assert!(done.ranks.encode_s.imbalance() < 0.10, "{:?}", done.ranks.encode_s);
-    // The same again: nothing is left to chance.
+    // Repeating the simulation gives the same result.
     let again = run(SimulatedInputs::Stated(statistic), 12, machine(40));
     assert_eq!((again.ranks, again.rounds, again.readings), (done.ranks, done.rounds, done.readings));
 }
@@ -104,7 +104,7 @@ fn reading_by_files_opens_fewer_and_sends_what_others_need() {
     assert_eq!([by_tiles, by_machine, by_all].map(|way| way.ranks_per_group), [1, 10, 40]);
     assert_eq!([by_tiles, by_machine, by_all].map(|way| way.by), [ReadBy::Tiles, ReadBy::Files, ReadBy::Files]);
     assert!(by_tiles.inputs.least > 100.0 && by_tiles.opens > 4000, "{by_tiles:?}");
-    // Each machine opens each input at most once, and each rank a tenth of them.
+    // Each node opens each input at most once, and each rank a tenth of them.
     assert!(by_machine.opens <= 640 && by_machine.inputs.most <= 20.0, "{by_machine:?}");
     assert_eq!((by_all.opens, by_all.inputs.most), (160, 4.0));
     assert_eq!(by_tiles.open_s, by_tiles.opens as f64 / 20.0);
@@ -132,11 +132,11 @@ fn ranks_without_room_to_read_for_others_are_simulated_reading_for_themselves() 
     assert!(run(Strategy::Files(None)).unwrap_err().to_string().contains("memory"));
 }
 
-/// The size that was published: some 83 million pairs of input and dataset.
+/// The published size: about 83 million pairs of input and dataset.
 #[test]
 #[ignore = "make soak"]
 fn the_published_size_is_planned_within_4_gib_and_dealt_evenly() {
-    // Of a core of the machine whose report is in the docs.
+    // Rates of one core of the machine whose report is in the docs.
     let rates = Rates {
         narrow_inflate_bytes_per_s: 181e6,
         narrow_deflate_bytes_per_s: 60.7e6,
@@ -158,7 +158,7 @@ fn a_rank_too_small_for_its_largest_tile_is_an_error() {
     assert!(refused.unwrap_err().to_string().contains("memory"));
 }
 
-/// Ranks whose messages to the first are counted, one number per exchange.
+/// Communicator that counts the bytes that a rank sends to the first rank, one number per exchange.
 #[derive(Debug)]
 struct Counted<'a> {
     ranks: &'a dyn Communicator,
@@ -203,7 +203,7 @@ fn rank_0_is_told_as_many_bytes_as_ranks_send_it() {
         let done =
             watched(|watch| simulate(SimulatedInputs::Files(&inputs), None, machine, Strategy::Tiles, &options, watch));
         let done = done.unwrap();
-        // One exchange per round; the last is that of digests, when all is done.
+        // One exchange per round; the last exchange gathers the digests after all rounds.
         let of_rounds: Vec<&[u64]> = sent.iter().map(|sent| &sent[..sent.len() - 1]).collect();
         assert_eq!(of_rounds[0].len() as u64, done.rounds);
         let told: u64 = of_rounds.concat().iter().sum();

@@ -1,4 +1,4 @@
-//! Unions: files that share no dataset become one, whose datasets are those of the files, chunks as they were stored.
+//! Unions: files without common datasets are merged into one that has all their datasets, with chunks as stored.
 
 use crate::watched::{merge_to, watched};
 use proptest::collection::vec;
@@ -15,7 +15,7 @@ use raddle_testing::split::split;
 use raddle_testing::strategy::{SchemaOptions, file};
 use std::path::{Path, PathBuf};
 
-/// What `--union` asks for.
+/// Returns the options that `--union` sets.
 fn union() -> MergeOptions {
     MergeOptions {
         join: JoinOptions { join: Join::Union, ..JoinOptions::default() },
@@ -119,7 +119,7 @@ fn a_hard_link_may_come_before_its_object() {
     let first = vec![ObjectSpec::group("/g"), table("/g/x", 1)];
     let second = vec![ObjectSpec::group("/a"), ObjectSpec::group("/g"), table("/a/object", 2), alias];
     let inputs = files(folder.path(), [first, second]);
-    // In the union /g comes first, for the first input has it, and /a behind all that is in it.
+    // In the union /g comes first, because the first input has it, and /a follows after all members of /g.
     let output = folder.path().join("union.h5");
     run(&inputs, &output, &union()).unwrap();
     let found = plain::read(&output).unwrap();

@@ -1,4 +1,4 @@
-//! Runs that nobody watches and nobody stops.
+//! Helpers for runs that are neither observed nor cancelled.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Silent;
