@@ -7,7 +7,7 @@ momentum. The histogram is that of the mass of the pair.
 
 * From the ROOT file with uproot and awkward-array.
 * From the output of ``raddle events convert``, with h5py and numpy alone: the columns are flat arrays, and the offsets
-assign the muons to events.
+  assign the muons to events.
 
     python examples/mass_peak.py --events 200000 --figure mass-peak.svg
 

@@ -1,12 +1,13 @@
-"""The five papers, item by item: what raddle does of each, and what shows it. Writes and checks the table in docs/reference/papers.md.
+"""Writes and checks the table in docs/reference/papers.md: the five papers, item by item, with evidence for each.
 
-    python tests/papers/audit.py --check     the table in the documentation is this one, and what it names exists
-    python tests/papers/audit.py --write     put the table into the documentation
-    python tests/papers/audit.py --run       carry out the commands of all items; with --only WORDS some of them
+    python tests/papers/audit.py --check     check that the documentation has this table, and that everything it names
+    exists
+    python tests/papers/audit.py --write     write the table into the documentation
+    python tests/papers/audit.py --run       execute the commands of all items; with --only WORDS some of them
 
-An item works (W), is missing (M) or cannot be shown (N). One that works is shown by experiments of `raddle bench`, by tests that
-compare with another program, or by a command whose answer is checked (commands.py). One that cannot be shown, or is missing, has a
-reason. The items are in rows.py.
+An item works (W), is missing (M) or cannot be demonstrated (N). The evidence for a working item is an experiment of
+`raddle bench`, a test that compares with another program, or a command whose answer is checked (commands.py). An item
+that cannot be demonstrated, or is missing, has a reason. The items are in rows.py.
 """
 
 import argparse
@@ -54,14 +55,14 @@ def table():
 
 
 def page_with(text):
-    """The page with this table between its marks."""
+    """Returns the page with this table between its marks."""
     before, rest = PAGE.read_text().split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
 
 
 def faults():
-    """What is wrong with the table: rows without evidence, and evidence that does not exist."""
+    """Returns the errors of the table: rows without evidence, and evidence that does not exist."""
     found = []
     listed = experiments()
     for paper, rows in PAPERS.items():
@@ -89,7 +90,7 @@ def faults():
 
 @functools.cache
 def experiments():
-    """Names of experiments and planned tables, by workload."""
+    """Returns the names of experiments and planned tables, by workload."""
     found, workload = {}, None
     for line in raddle("bench", "--list").splitlines():
         if title := re.match(r"([\w-]+): ", line):
@@ -101,7 +102,7 @@ def experiments():
 
 
 def carry_out(only):
-    """Carries out all that shows items: commands of this file, experiments, tests."""
+    """Runs the evidence of all items: commands of this file, experiments, tests."""
     benches, tests, failed = {}, {}, []
     for paper, rows in PAPERS.items():
         for row in rows:
@@ -119,7 +120,7 @@ def carry_out(only):
                     with tempfile.TemporaryDirectory() as folder:
                         try:
                             CHECKS[name][1](Path(folder))
-                            print(f"{row.item}: {CHECKS[name][0]}: as it should be", flush=True)
+                            print(f"{row.item}: {CHECKS[name][0]}: passed", flush=True)
                         except (AssertionError, KeyError, ValueError) as error:
                             failed.append(f"{row.item}: {CHECKS[name][0]}: {error!r}")
     for workload, names in benches.items():
@@ -146,7 +147,7 @@ def main():
     if arguments.check:
         failed += faults()
     with contextlib.suppress(BrokenPipeError):
-        print("\n".join(failed) if failed else "nothing is wrong")
+        print("\n".join(failed) if failed else "no errors")
     return 1 if failed else 0
 
 

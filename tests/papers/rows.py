@@ -1,4 +1,5 @@
-"""The items of the five papers: whether raddle does each, and what shows it. Data for audit.py, which makes a table of it."""
+"""The items of the five papers: whether raddle supports each, and the evidence. Data for audit.py, which makes a table
+of it."""
 
 from dataclasses import dataclass
 
