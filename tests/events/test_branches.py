@@ -474,7 +474,7 @@ def test_an_array_behind_a_pointer_that_is_damaged(tmp_path, dump):
 
 
 def test_objects_that_are_referred_to(tmp_path, dump):
-    """The number of a process follows their bits."""
+    """The bits of referenced objects are followed by the number of a process."""
     thing = r.Class("Thing", 2, [r.base("TObject"), r.basic("id", r.INT, "int")])
     bits = [0x0300_0010 if entry % 3 == 1 else 0x0300_0000 for entry in range(ENTRIES)]
     of_all = lists(bits * 2)
@@ -550,7 +550,7 @@ def test_references(tmp_path, dump):
 
 
 def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
-    """They have a header, unlike other whole objects."""
+    """Objects of such classes have a header, unlike other whole objects."""
     vector = r.Class("TVector2", 3, [r.base("TObject"), r.basic("fX", r.DOUBLE, "double"), r.basic("fY", r.DOUBLE, "double")])
     members = [r.tobject(0, 0) + struct.pack(">dd", entry, -entry) for entry in range(ENTRIES)]
     made = [

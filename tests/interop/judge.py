@@ -32,7 +32,7 @@ OPTIONS = [
 ]
 
 
-# By their length in memory.
+# Reference types by their length in memory.
 KINDS_OF_REFERENCE = {kind.get_size(): kind for kind in [h5t.STD_REF_OBJ, h5t.STD_REF_DSETREG]}
 
 

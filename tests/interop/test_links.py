@@ -326,7 +326,7 @@ def test_external_links_that_differ_are_told_by_their_targets(raddle, tmp_path):
 
 
 def test_an_endless_virtual_dataset_that_leads_elsewhere_names_the_option(raddle, tmp_path):
-    """Its extent is that of its sources, so the object itself cannot be read without them."""
+    """The dataset has the extent of its sources, so the object itself cannot be read without them."""
     (tmp_path / "here").mkdir()
     source = tmp_path / "source.h5"
     with h5py.File(source, "w") as file:

@@ -106,7 +106,7 @@ def test_values_that_are_kept_once(tmp_path, stored):
 
 
 def test_variable_length_elements_in_long_chunks(tmp_path, stored):
-    """These are read with the objects, not in tiles."""
+    """Variable-length elements are read with the objects, not in tiles."""
     rows = CHUNK_LEN_BYTES // 16
     path = tmp_path / "in.h5"
     with h5py.File(path, "w") as file:

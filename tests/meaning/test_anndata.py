@@ -92,7 +92,7 @@ def test_many_variables_of_the_same_cells(tmp_path, raddle):
 @pytest.mark.parametrize("axis", ["obs", "var"])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_sparse_arrays_of_the_axis(tmp_path, axis, kind):
-    """Whatever the axis is, their rows are its elements."""
+    """Rows of sparse arrays are elements of the axis, whichever axis it is."""
     objects = pair(plain(extras={"varm"}), rows=(4, 3))
     for number, made in enumerate(objects):
         made.obsm["counts"] = anndata_files.matrix(np.random.default_rng(number), (made.n_obs, 3), kind, "f4")
@@ -204,7 +204,7 @@ def test_an_outer_join_without_cells_keeps_the_type(tmp_path, kind):
 
 
 def test_raw_without_cells_is_left_out(tmp_path):
-    """anndata treats it as absent."""
+    """anndata treats a raw without cells as absent."""
     MERGING.equal(write_all(tmp_path, *pair(plain(extras={"raw"}), rows=(0, 0))))
 
 

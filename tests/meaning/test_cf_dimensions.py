@@ -171,7 +171,7 @@ def test_an_append_of_shorter_texts(tmp_path, raddle):
 
 
 def test_files_without_numbers(tmp_path, raddle):
-    """Scales made by h5py have none."""
+    """Scales made by h5py have no numbers."""
     paths = []
     for number in range(2):
         paths.append(tmp_path / f"{number}.h5")

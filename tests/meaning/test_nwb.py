@@ -254,7 +254,7 @@ def test_repeated_ids_do_not_stay(tmp_path):
 
 @pytest.mark.parametrize(("second_s", "follows"), [(3.0, True), (4.0, False), (0.0, False)])
 def test_series_of_a_rate(tmp_path, second_s, follows):
-    """Their times are computed from the first sample: only a series that follows without a gap can be concatenated."""
+    """Times of such series are computed from the first sample: only a series that follows without a gap can be concatenated."""
     sessions = [Session([1], WORDS[:1], rate=1.0), Session([1], WORDS[:1], first_id=10, first_s=second_s, rate=1.0)]
     inputs = write_all(tmp_path, *sessions)
     if follows:

@@ -150,7 +150,7 @@ def test_rechunk(tmp_path, raddle, convention, files):
 
 @each_convention
 def test_append_to_a_rechunked_file(tmp_path, raddle, convention, files):
-    """It grows like the merge from which it was made."""
+    """A rechunked file grows like the merge from which it was made."""
     inputs, judge = files
     output = merge_or_refusal(inputs[:2], output=tmp_path / f"out{inputs[0].suffix}")
     assert not isinstance(output, Refusal), output

@@ -206,7 +206,7 @@ def events(tmp_path, raddle):
 
 
 def test_events_of_raddle(tmp_path, raddle, events):
-    """They are merged like ``events merge`` does, or refused with its name."""
+    """Such files are merged as by ``events merge``, or the refusal names that command."""
 
     def judge(output, inputs):
         raddle("events", "merge", *inputs, "-o", tmp_path / "right.h5")

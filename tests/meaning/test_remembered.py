@@ -129,7 +129,7 @@ def test_another_dimension_grows_again(tmp_path):
 
 
 def test_partition_keys_are_made_again_or_refused(tmp_path, raddle):
-    """Those of one file count its own events."""
+    """Partition keys of one file count only its own events."""
     inputs = [tmp_path / f"{number}.h5" for number in range(4)]
     for number, path in enumerate(inputs):
         with h5py.File(path, "w") as file:

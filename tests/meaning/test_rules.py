@@ -119,7 +119,7 @@ def test_rules_are_remembered(tmp_path, raddle, form):
 @pytest.mark.parametrize("form", RULES)
 @pytest.mark.parametrize("kind", ["u1", "i1"])
 def test_positions_that_their_type_cannot_hold(tmp_path, form, kind):
-    """They are widened or refused; they do not wrap."""
+    """Positions are widened or refused; they do not wrap."""
     MERGING.equal_or_refused(
         write_all(tmp_path, [[100], [90, 10], [80]], form, kind=kind), "--rule", RULES[form], *ONCE, form=form
     )
@@ -169,7 +169,7 @@ def test_what_is_carried_once_must_be_equal(tmp_path):
     ["/run/indx: ends of /run/hits/energy", "/run/index: ends of /run/hits/enrgy", "/run/edgs: once"],
 )
 def test_a_misspelt_rule_is_refused(tmp_path, rule):
-    """It would leave positions unchanged."""
+    """A misspelt rule would leave positions unchanged."""
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
     misspelt = next(word for word in rule.replace(":", "").split() if "ind" in word or "enr" in word or "edg" in word)
     if "enrgy" in rule:
@@ -198,7 +198,7 @@ def test_positions_among_floats_are_refused(tmp_path):
 )  # fmt: skip
 @pytest.mark.parametrize("first", [True, False])
 def test_each_position_is_one_of_the_rows(tmp_path, form, values, found, first):
-    """Only the first and the last were checked."""
+    """Previously only the first and the last position were checked."""
     inputs = []
     for number in range(2):
         inputs.append(tmp_path / f"{number}.h5")

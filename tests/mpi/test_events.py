@@ -58,7 +58,7 @@ def test_any_number_of_ranks_writes_the_file_of_one_process(ranks, alone, tree, 
 
 
 def test_memory_that_is_too_little_for_a_range_is_an_error(ranks, tree, tmp_path):
-    """Ranks waited for it forever."""
+    """Previously ranks waited forever in this case."""
     options = ["--layout", "rntuple", "--memory", "64MiB", "-q"]
     _, err = ranks(2, "events", "convert", tree, "-o", "all", *options, expect=6)
     assert "a range of entries" in err and "--memory" in err

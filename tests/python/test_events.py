@@ -470,7 +470,7 @@ def test_ids_of_wider_types_are_written_where_they_fit(tmp_path, kind):
     ],
 )
 def test_ids_that_do_not_fit_are_refused(tmp_path, row, kind, words):
-    """They wrapped to another event's id."""
+    """Such ids used to wrap to another event's id."""
     ids = np.array([(1, 2, 3), row], [(name, kind) for name in ("run", "lumi", "event")])
     with pytest.raises(errors.UsageError, match=words):
         raddle.events.write(tmp_path / "ids.h5", {"x": np.zeros(2)}, ids=ids, progress=False)

@@ -276,7 +276,7 @@ def test_batches_keep_to_the_memory(tmp_path, device):
             if isinstance(device, StandIn):
                 assert sum(len(slot.memory) for slot in device.slots[-2:]) <= memory
                 first, second = (slot.loads for slot in device.slots[-2:])
-                # One is read while another is decoded.
+                # One batch is read while another is decoded.
                 assert first - second in (0, 1)
         assert "a chunk takes" in gpu.decoded_by(ours, memory=40_000)["wide"]
         plan = _device_plan.plan_columns(ours._columns(None), None, 20_000)

@@ -49,7 +49,7 @@ def test_what_shares_memory_does_not_overlap(drawn):
 
 @pytest.mark.parametrize("values", [400_000, 1_000_000, 9_000_000])
 def test_arrays_of_events_begin_with_a_page(tmp_path, values):
-    """They grow piece by piece: from small memory to large, and from large to larger."""
+    """Arrays of events grow piece by piece: from small memory to large, and from large to larger."""
     written = np.arange(values, dtype="f8")
     raddle.events.write(tmp_path / "events.h5", {"x": written}, compress="none")
     read = raddle.events.open(tmp_path / "events.h5").arrays("x", library="np")["x"]

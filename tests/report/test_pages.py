@@ -117,7 +117,7 @@ def test_nothing_is_cut_and_nothing_overlaps(kind, request):
         found = look(folder, width)
         assert found["figures"] >= 4, found
         assert found["width"] <= width and not found["outside"] and not found["overlapping"], found
-    # The same as separate files.
+    # The same figures as separate files.
     figures = list(folder.glob("figures/*.svg"))
     assert len(figures) == found["figures"]
     for figure in figures:
