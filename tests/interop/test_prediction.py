@@ -35,8 +35,7 @@ def planned_and_merged(raddle, inputs, output, *options):
 @pytest.mark.parametrize("options", [["-j", 1], ["-j", 2], ["-j", 2, "-c", "none"], ["-j", 2, "-c", "keep"],
                                      ["-j", 4, "--memory", "64MiB"], ["-j", 1, "--memory", "256MiB"]])  # fmt: skip
 def test_size_and_memory_are_as_predicted(raddle, fields, tmp_path, options):
-    """The saving of the largest field was assumed for all fields, and buffers were counted at a third of their
-    memory."""
+    """Previously the saving of the largest field was assumed for all, and a third of the buffers' memory was counted."""
     output = tmp_path / "all.nc"
     planned, report = planned_and_merged(raddle, fields, output, *options)
     assert planned["memory_len_bytes"] == report["memory"]["budget_peak_bytes"]

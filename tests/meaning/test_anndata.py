@@ -116,7 +116,7 @@ def test_names_that_repeat_are_listed(tmp_path, raddle, axis):
 
 @pytest.mark.parametrize("axis", ["obs", "var"])
 def test_names_to_be_matched_must_differ(tmp_path, axis):
-    """The advice names anndata's method for it."""
+    """The advice names anndata's method that makes names unique."""
     objects = pair(plain(columns=[], gene_columns=[]))
     for made in objects:
         made.var_names = ["a", "b", "a", "c", "d"]

@@ -21,7 +21,7 @@ def opened(references, **options):
 
     files = fsspec.filesystem("reference", fo=references, **options)
     with warnings.catch_warnings():
-        # zarr warns that the wrapped file system is not designed for this.
+        # Ignores the warning that the wrapped file system is not designed for this.
         warnings.simplefilter("ignore")
         store = zarr.storage.FsspecStore(AsyncFileSystemWrapper(files), read_only=True, path="")
     return zarr.open_group(store, mode="r", zarr_format=2)
