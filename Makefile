@@ -1,19 +1,19 @@
-# raddle's commands. Each works as the first command in a fresh clone: what it needs, it fetches.
+# raddle's commands. Each works as the first command in a fresh clone and fetches its own requirements.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make test-mpi  only what needs MPI, if there is one; make test-python  only the package in python/; make test-capi  only
-#                the C library of IDX
-#   make test-mpich  the same as test-mpi with MPICH, where that is installed beside another MPI; builds everything once more
+#   make test-mpi  only the tests that need MPI, if it is installed; make test-python  only the package in python/;
+#                make test-capi  only the C library of IDX
+#   make test-mpich  test-mpi with MPICH, if it is installed next to another MPI; rebuilds everything
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
 #                planned for 1,600 ranks; make judge
-#   make judge   merges of CASES random sets of files compared with them by h5py, and of MEANING_CASES sets for each property of
-#                each convention by its own library
+#   make judge   compares merges of CASES random sets of files with their inputs by h5py, and merges of MEANING_CASES sets for
+#                each property of each convention by its own library
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
 #   make build   the optimised command, target/release/raddle
 #   make install-capi PREFIX=FOLDER  the C library of IDX, optimised, with headers, Fortran module and pkg-config file
-#   make python  the package in python/, with the compiled part of the build that the tests use
+#   make python  the package in python/, with the compiled part from the test build
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 #   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
 #   make bench-events  measure events against uproot and h5py (BENCH_EVENTS='--rounds 7 --out FOLDER')
@@ -25,13 +25,13 @@
 #   make bench-pidx  measure writing boxes by ranks against PnetCDF, MPI-IO and raw files (BENCH_PIDX='--rounds 7 --out FOLDER')
 #   make bench-conventions  measure merges of netCDF against ncrcat and CDO, and of AnnData against anndata.concat
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
-#   make bench-prediction  compare what plan predicts with what merges take (BENCH_PREDICTION='--corpora csr texts --rounds 5')
+#   make bench-prediction  compare the predictions of plan with the sizes, memory and times of merges (BENCH_PREDICTION='--corpora csr texts --rounds 5')
 
 PYTHON ?= python3
 PREFIX ?= /usr/local
 VENV := .venv
 BIN := $(abspath $(VENV)/bin)
-# Bundled HDF5 needs cmake >= 3.26; the environment's own comes first on PATH.
+# Bundled HDF5 needs cmake >= 3.26; that of the virtual environment comes first on PATH.
 export PATH := $(BIN):$(PATH)
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
@@ -51,11 +51,11 @@ FIRST_CASE ?= 0
 MEANING_CASES ?= 100
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
-# Property tests draw the same cases in every run of CI; another number draws others.
+# Property tests draw the same cases in every CI run; another seed draws other cases.
 PROPTEST_RNG_SEED ?= 1
 LOOM_MAX_PREEMPTIONS ?= 2
 
-# A test over MPI needs both; without them it is left out.
+# Tests over MPI need both; without them they are left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
@@ -68,8 +68,8 @@ demo: build $(VENV)/.demo-ready
 build: setup
 	$(CARGO) build --release --locked --package raddle
 
-# The tests of the command build the command, with the dependencies as all tests have them: built for itself it would have
-# them with fewer features, built anew.
+# The tests of the command build the command with the same dependency features as all other tests. A separate build would
+# enable fewer features and rebuild the dependencies.
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
@@ -84,15 +84,15 @@ test: check
 test-python: setup-tests python
 	$(BIN)/python -m pytest tests/python
 
-# The library comes from the build of the package, with which its files are compared. Ranks are in here: it is the same for
-# any MPI and links none.
+# The library comes from the build of the package, and its files are compared with the package's. Tests over ranks are
+# included, because the library links no MPI and is the same for any.
 test-capi: setup-tests python
 	$(BIN)/python -m pytest tests/capi
 
-# Not through pip: that would build HDF5 once more, in another folder. The crate has no feature that only maturin turns on,
-# so cargo takes HDF5 and everything else from what `cargo test --workspace` has built: with `--lib --examples` the same
-# features meet, those of development dependencies among them. A copy, not a link: cargo may replace its own while a test
-# has it mapped.
+# Not through pip, which would build HDF5 again in another folder. The crate has no feature that only maturin enables, so
+# cargo reuses HDF5 and everything else from `cargo test --workspace`: with `--lib --examples` the enabled features are the
+# same, including those of development dependencies. The library is copied, not linked, because cargo may replace its file
+# while a test has it mapped.
 python: setup
 	$(CARGO) build --locked --workspace --lib --examples
 	cp target/debug/lib_core.so python/raddle/_core.abi3.so.new
@@ -101,15 +101,15 @@ python: setup
 install-capi:
 	CARGO=$(CARGO) sh scripts/install-capi.sh $(PREFIX)
 
-# The command is built with MPI in place of the one without; nothing below it is built anew.
+# The command with MPI replaces the one without; nothing below it is rebuilt.
 test-mpi: setup-tests
-	@$(HAS_MPI) || echo "note: no mpicc or no mpirun: tests over MPI are left out"
+	@$(HAS_MPI) || echo "note: mpicc or mpirun is not installed: tests over MPI are left out"
 	! ($(HAS_MPI)) || $(CARGO) clippy --locked --workspace --features raddle/mpi --all-targets -- --deny warnings
 	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle/mpi --test ranks
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
-# A folder of its own: cargo does not see that MPICC names another MPI.
+# A separate target folder: cargo does not notice that MPICC names another MPI.
 test-mpich: setup-tests
 	MPICC=mpicc.mpich RADDLE_MPIRUN=mpirun.mpich \
 		$(CARGO) test --locked --workspace --features raddle/mpi --target-dir target/mpich --test ranks
@@ -129,7 +129,7 @@ judge: setup-tests
 		--first $(FIRST_CASE) --count $(CASES)
 	RADDLE=target/debug/raddle RADDLE_MEANING_EXAMPLES=$(MEANING_CASES) $(BIN)/python -m pytest tests/meaning
 
-# What is found lies in fuzz/artifacts, what reached new code in fuzz/corpus.
+# Findings are in fuzz/artifacts, inputs that reached new code in fuzz/corpus.
 fuzz: setup
 	command -v cargo-fuzz > /dev/null || $(CARGO) install --locked cargo-fuzz
 	for target in $(FUZZ_TARGETS); do \
@@ -139,7 +139,7 @@ fuzz: setup
 			-max_total_time=$(FUZZ_TIME_S) -timeout=20 -rss_limit_mb=2048) || exit 1; \
 	done
 
-# A folder of its own: the flag is one of the whole build. HDF5 is not needed.
+# A separate target folder, because the flag applies to the whole build. HDF5 is not needed.
 loom:
 	RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=$(LOOM_MAX_PREEMPTIONS) \
 		$(CARGO) test --locked --package raddle-core --lib --target-dir target/loom
@@ -153,7 +153,7 @@ bench: build setup-tests
 	$(CARGO) build --release --locked --package raddle-hdf5 --example scan_with_libhdf5
 	$(BIN)/python benches/run.py --workloads $(BENCH_WORKLOADS) $(if $(CONTENDER),--contender '$(CONTENDER)')
 
-# Both packages in one build: each for itself would have the dependencies with other features, built anew.
+# Both packages in one build: separate builds would enable different dependency features and rebuild the dependencies.
 bench-python: setup-tests
 	$(CARGO) build --release --locked --package raddle --package raddle-python
 	$(BIN)/python benches/python.py $(BENCH_PYTHON)
@@ -178,7 +178,7 @@ bench-papers: build setup-tests
 bench-conventions: build setup-tests
 	$(BIN)/python benches/conventions.py --folder $(CONVENTIONS_FOLDER) $(BENCH_CONVENTIONS)
 
-# What `plan` predicts against what merges take, over generated sets of files in PREDICTION_FOLDER.
+# Compares predictions of `plan` with merges, over generated sets of files in PREDICTION_FOLDER.
 bench-prediction: build setup-tests
 	$(BIN)/python benches/prediction.py --folder $(PREDICTION_FOLDER) $(BENCH_PREDICTION)
 

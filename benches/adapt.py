@@ -1,15 +1,15 @@
-"""Measures `raddle apply --adapt` against programs left as they are: where HDF5's own chunk cache thrashes, and where it does not and
-nothing may be lost.
+"""Measures `raddle apply --adapt` against unmodified programs.
 
-Each program is a few lines of h5py, or `row_by_row.c` with the libhdf5 that Debian has; it knows nothing of raddle. Runs with and
-without take turns, each first in every other pair, and the files of both must hold the same values. Whole processes are timed; the
-ratio is the median of the pairs' with its 95 % interval, above 1 where adapting is faster.
+The cases include programs where HDF5's own chunk cache thrashes, and programs that must not become slower. Each program
+is a few lines of h5py, or `row_by_row.c` with Debian's libhdf5, and does not know about raddle. Runs with and without
+adapting are interleaved, each first in every other pair, and the files of both must hold the same values. Whole
+processes are timed. The ratio is the median over the pairs with its 95 % interval, above 1 where adapting is faster.
 
     python benches/adapt.py [--rounds 9] [--only NAME ...] [--raddle target/release/raddle]
     python benches/adapt.py --instructions
 
-With `--instructions`, valgrind counts what a dataset, row or write of the programs that cannot gain takes with and without: clocks on
-a machine that does other things do not show less than a few percent.
+With `--instructions`, valgrind counts the instructions per dataset, row or write of programs that cannot gain, with and
+without adapting: on a machine with other work, clocks do not resolve less than a few percent.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from apply import HERE, SERIAL, instructions, interval
 from run import RADDLE, timed
 
 HEAD = "import sys, h5py, numpy as np\nfrom numpy.random import default_rng\n"
-# What each does; `write` makes the file that is compared, `read` reads a file that `input` made.
+# The programs: `write` makes the file that is compared, `read` reads a file that `input` made.
 PROGRAMS = {
     "rows": ("8 datasets written row by row, chunks of columns, not compressed", """
 values = default_rng(0).random(20000)
@@ -105,7 +105,7 @@ with h5py.File(sys.argv[1], "r") as file: print(sum(float(file["table"][row].sum
 }
 
 
-# What each of a loop takes is the difference of two lengths of it.
+# The cost of one iteration is the difference between two loop lengths.
 COUNTED = {
     "small": ("range(4000)", 100, 300),
     "contiguous": ("range(1000)", 50, 150),
@@ -117,10 +117,10 @@ COUNTED = {
 
 
 def count(raddle, folder, only):
-    """Prints what one turn of each loop takes in instructions, and what adapting adds."""
+    """Prints the instructions of one iteration of each loop, and those that adapting adds."""
     variables = subprocess.check_output(shlex.split(f"{raddle} apply --folder {folder}/objects --log none --adapt --emit env"), text=True)
     given = dict(word.split("=", 1) for word in shlex.split(variables) if "=" in word)
-    print("| program | instructions, untouched | added by adapting | ratio |\n|---|---|---|---|")
+    print("| program | instructions, unmodified | added by adapting | ratio |\n|---|---|---|---|")
     for name, (loop, *lengths) in COUNTED.items():
         if only and name not in only:
             continue

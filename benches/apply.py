@@ -1,9 +1,10 @@
-"""Measures `raddle apply`: what it gains for a program that writes row by row, and what it costs one that it does not help.
+"""Measures `raddle apply`: its gain for a program that writes row by row, and its cost for one that it does not help.
 
-The first is `row_by_row.c` with the libhdf5 that pkg-config or Debian has; both files must hold the same values. The second
-makes 4,000 datasets with h5py. Runs with and without take turns, each first in every other pair; whole processes are timed, and the
-ratio is the median of the pairs' with its 95 % interval. What the second costs is too little for clocks on a machine that does
-other things: with valgrind at hand, instructions are counted too, which are the same in every run.
+The first is `row_by_row.c` with the libhdf5 of pkg-config or Debian; both files must hold the same values. The second
+makes 4,000 datasets with h5py. Runs with and without `apply` are interleaved, each first in every other pair. Whole
+processes are timed, and the ratio is the median over the pairs with its 95 % interval. The cost of the second is too
+small for clocks on a machine with other work. If valgrind is installed, instructions are counted too, which are the
+same in every run.
 
     python benches/apply.py [--rounds 5] [--pairs 40] [--raddle target/release/raddle]
 """
@@ -34,14 +35,14 @@ with h5py.File(sys.argv[1], "w") as file:
         file.create_dataset(f"d{number}", data=values).attrs["unit"] = number
 """
 MANY = 4000
-# Numbers of datasets whose instructions are counted: their difference is what a dataset takes.
+# Numbers of datasets for which instructions are counted: their difference gives the cost of a dataset.
 COUNTED = [200, 600]
-# Without what makes equal runs count differently: drawn hashes, and threads of numpy's that spin while they wait.
+# Disables sources of different counts in equal runs: random hashes, and numpy's threads that spin while they wait.
 STEADY = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def interval(ratios, resamples=2000):
-    """95 % interval of the median: percentiles of the medians of resamples."""
+    """Returns the 95 % interval of the median: percentiles of the medians of resamples."""
     draw = random.Random(1)
     medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(resamples))
     return medians[int(0.025 * resamples)], medians[int(0.975 * resamples) - 1]
@@ -56,7 +57,7 @@ def compare(name, plain, applied, rounds):
             runs.append((timed(applied), timed(plain))[::-1])
     for what in ["wall_s", "cpu_s"]:
         medians = [statistics.median(run[side][what] for run in runs) for side in (0, 1)]
-        # What is gained is told as times faster, what is lost as a share.
+        # A gain is reported as a speedup, a loss as a share.
         ratios = [left[what] / right[what] for left, right in runs]
         low, high = interval(ratios)
         print(f"{name}, {what}: {medians[0]:.3f} s, with apply {medians[1]:.3f} s;"
@@ -64,7 +65,8 @@ def compare(name, plain, applied, rounds):
 
 
 def instructions(command, variables, folder):
-    """Instructions of a command, as callgrind counts them; of a fixed hash seed they are the same each time."""
+    """Returns the instructions of a command, counted by callgrind; with a fixed hash seed they are the same each
+    time."""
     told = folder / "callgrind.out"
     words = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={told}", *shlex.split(command)]
     subprocess.run(words, check=True, capture_output=True, env={**os.environ, **STEADY, **variables})
@@ -73,7 +75,7 @@ def instructions(command, variables, folder):
 
 
 def count(name, plain, variables, folder):
-    """What `apply` costs in instructions: once, for each dataset, and of all with MANY datasets."""
+    """Prints the instructions that `apply` costs: once, for each dataset, and in total with MANY datasets."""
     counted = {}
     for side, given in (("plain", {}), ("applied", variables)):
         counted[side] = [instructions(f"{plain} {folder}/c.h5 {number}", given, folder) for number in COUNTED]
@@ -85,8 +87,8 @@ def count(name, plain, variables, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="pairs of the program that writes row by row")
-    parser.add_argument("--pairs", type=int, default=40, help="pairs of the one that makes datasets")
+    parser.add_argument("--rounds", type=int, default=5, help="pairs of runs of the program that writes row by row")
+    parser.add_argument("--pairs", type=int, default=40, help="pairs of runs of the program that makes datasets")
     parser.add_argument("--only", choices=["rows", "datasets", "instructions"], action="append")
     parser.add_argument("--raddle", type=Path, default=RADDLE)
     arguments = parser.parse_args()

@@ -1,4 +1,5 @@
-"""Is OUTPUT the concatenation of INPUTS? Read with h5py, one dataset at a time; exits with 1 at the first difference.
+"""Checks with h5py that OUTPUT is the concatenation of INPUTS, one dataset at a time; exits with 1 at the first
+difference.
 
     python compare.py OUTPUT INPUT...
 """

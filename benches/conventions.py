@@ -1,8 +1,8 @@
 """Measures merges that follow conventions: netCDF against ncrcat and CDO, AnnData against `anndata.concat`.
 
-Contenders run interleaved, each after the free memory was touched. Before its time counts, the first output of each is read by
-xarray or anndata and compared with their own concatenation of the inputs. Prints medians of wall time and processor time, and
-the peak memory; --out keeps them.
+Contenders run interleaved, each after the free memory was touched. Before its time counts, the first output of each is
+read by xarray or anndata and compared with their own concatenation of the inputs. Prints medians of wall time and
+processor time, and the peak memory; --out also writes them to files.
 
     python benches/conventions.py --folder DATA [--only netcdf anndata] [--rounds 3] [--out FOLDER]
 """
@@ -31,7 +31,7 @@ NONZEROS, CELLS, GENES = 100_000_000, 100_000, 20_000
 
 
 def write_months(folder, own_times, own_packing):
-    """60 files of a month each: two packed fields and a float one, deflated by netCDF4's defaults."""
+    """Writes 60 files of one month each: two packed fields and a float one, deflated by netCDF4's defaults."""
     packed = {"zlib": True, "chunksizes": (1, LATITUDES, LONGITUDES)}
     for month in range(MONTHS):
         random = np.random.default_rng([11, month])
@@ -40,7 +40,7 @@ def write_months(folder, own_times, own_packing):
             for name, size in {"time": None, "lat": LATITUDES, "lon": LONGITUDES, "nv": 2}.items():
                 file.createDimension(name, size)
             time = file.createVariable("time", "f8", ("time",))
-            # All months have 31 days here, so that no calendar is needed to say when each begins.
+            # All months have 31 days here, so that their beginnings need no calendar.
             first = np.datetime64("2000-01-01") + 31 * month
             time.units, time.calendar, time.bounds = "days since 2000-01-01", "standard", "time_bnds"
             days = 31.0 * month + np.arange(TIMES)
@@ -61,7 +61,7 @@ def write_months(folder, own_times, own_packing):
 
 
 def write_floats(folder, inputs):
-    """The same months with values that were never packed."""
+    """Writes the same months with values that were never packed."""
     import xarray
 
     for path in inputs:
@@ -73,14 +73,14 @@ def write_floats(folder, inputs):
 
 
 def write_samples(folder):
-    """Two AnnData files of a sparse matrix each, with the same genes, uncompressed as anndata writes them."""
+    """Writes two AnnData files of one sparse matrix each, with the same genes, uncompressed as anndata writes them."""
     import anndata
     import scipy.sparse as sp
 
     for number in range(2):
         random = np.random.default_rng([12, number])
         per_cell = np.full(CELLS, NONZEROS // CELLS)
-        # Steps between the genes of a cell: ascending numbers without a sort of each row.
+        # Steps between the genes of a cell: ascending numbers without sorting each row.
         steps = random.integers(1, 2 * GENES // per_cell[0], (CELLS, per_cell[0]), dtype="i4")
         genes = np.minimum(np.cumsum(steps, axis=1, dtype="i4") - 1, GENES - per_cell[0] + np.arange(per_cell[0], dtype="i4"))
         counts = random.geometric(0.4, NONZEROS).astype("f4")
@@ -228,7 +228,7 @@ def table(title, found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="where the inputs are, or are made, and the outputs")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of outputs and of inputs, generated if missing")
     parser.add_argument("--only", nargs="+", choices=["netcdf", "anndata"], default=["netcdf", "anndata"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")

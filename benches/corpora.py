@@ -1,4 +1,4 @@
-"""Makes sets of input files of different kinds, for measurements that must not depend on one of them.
+"""Makes sets of input files of different kinds, for measurements that must not depend on a single one.
 
 Each corpus is a function that writes files into a folder; CORPORA lists them. Values come from seeded generators, so that a
 corpus is the same on every machine with the same versions of numpy and HDF5.
@@ -17,7 +17,7 @@ RADDLE = Path(__file__).parent.parent / "target/release/raddle"
 
 
 def smooth(random, shape, spread):
-    """A random walk along the last axis and along the one before it: a field as of temperatures."""
+    """Returns a random walk along the last two axes: a field like temperatures."""
     field = random.normal(0, spread, shape).cumsum(axis=-1)
     return field + random.normal(0, spread, shape[:-1]).cumsum(axis=-1)[..., np.newaxis]
 
@@ -31,7 +31,8 @@ def nova(workload):
 
 
 def netcdf_packed(folder):
-    """200 files of one day each: a packed field, a float field with noise, coordinates, cell bounds, the grid's mask."""
+    """Writes 200 files of one day each: a packed field, a float field with noise, coordinates, cell bounds, the grid's
+    mask."""
     latitudes, longitudes, hours = 90, 180, 8
     for day in range(200):
         random = np.random.default_rng([1, day])
@@ -63,7 +64,7 @@ def netcdf_packed(folder):
 
 
 def netcdf_plain(folder):
-    """12 files of uncompressed floats, contiguous but for the record dimension."""
+    """Writes 12 files of uncompressed floats, contiguous except along the record dimension."""
     for month in range(12):
         random = np.random.default_rng([2, month])
         with netCDF4.Dataset(folder / f"month{month:02}.nc", "w") as file:
@@ -77,7 +78,8 @@ def netcdf_plain(folder):
 
 
 def csr(folder):
-    """6 files laid out as AnnData's: a sparse matrix in three arrays, names of cells, categories, a dense embedding."""
+    """Writes 6 files laid out like AnnData's: a sparse matrix in three arrays, names of cells, categories, a dense
+    embedding."""
     for sample in range(6):
         random = np.random.default_rng([3, sample])
         cells, genes = 6000 + 500 * sample, 20_000
@@ -97,7 +99,7 @@ def csr(folder):
 
 
 def tables(folder):
-    """20 files of compound tables, flat columns with offsets, and a wide map: events as a framework writes them."""
+    """Writes 20 files of compound tables, flat columns with offsets, and a wide map, like a framework's events."""
     hit = np.dtype([("event", "u4"), ("channel", "u2"), ("adc", "i2"), ("time", "f4"), ("charge", "f8")])
     for run in range(20):
         random = np.random.default_rng([4, run])
@@ -124,7 +126,7 @@ def tables(folder):
 
 
 def texts(folder):
-    """10 files of variable-length text and lists: short names, long notes, empty ones, ragged numbers."""
+    """Writes 10 files of variable-length strings and lists: short names, long notes, empty ones, ragged numbers."""
     for part in range(10):
         random = np.random.default_rng([5, part])
         rows = 8000 + 400 * part
@@ -143,7 +145,7 @@ def texts(folder):
 
 
 def noise(folder):
-    """4 files of numbers that do not compress, deflated all the same."""
+    """Writes 4 files of incompressible numbers, deflated nevertheless."""
     for part in range(4):
         random = np.random.default_rng([6, part])
         with h5py.File(folder / f"noise{part}.h5", "w") as file:
@@ -153,7 +155,7 @@ def noise(folder):
 
 
 def drifting(folder):
-    """8 files whose values change their nature along the rows: silence, then a signal, then noise."""
+    """Writes 8 files whose values change along the rows: zeros, then a signal, then noise."""
     for part in range(8):
         random = np.random.default_rng([7, part])
         rows = 1 << 19
@@ -167,7 +169,7 @@ def drifting(folder):
 
 
 def many_small(folder):
-    """400 files of 20 datasets with about 100 rows each: opening and creating decides."""
+    """Writes 400 files of 20 datasets with about 100 rows each, dominated by opening and creating."""
     for part in range(400):
         random = np.random.default_rng([8, part])
         rows = int(random.integers(60, 140))
@@ -181,7 +183,7 @@ def many_small(folder):
 
 
 def one_file(folder):
-    """One file with large chunks, as an instrument writes it: frames and a table."""
+    """Writes one file with large chunks, like that of an instrument: frames and a table."""
     random = np.random.default_rng(9)
     with h5py.File(folder / "instrument.h5", "w") as file:
         frames = file.create_dataset("entry/frames", (120, 512, 512), "u2", chunks=(1, 512, 512), compression="gzip",
@@ -215,7 +217,7 @@ CORPORA = [
 
 
 def inputs_of(corpus, folder):
-    """The files of a corpus, sorted by name; they are made where they are missing."""
+    """Returns the files of a corpus, sorted by name; missing files are made."""
     target = folder / corpus.name
     if not target.exists():
         unfinished = folder / f"{corpus.name}.unfinished"

@@ -1,11 +1,11 @@
 """Measures events: reading ROOT files against uproot, and writing products against a loop in h5py and against streams.
 
-Reading: flat and jagged columns of a tree, and their baskets decompressed, raddle on one core and on all. Writing: the same blobs of
-10,000 events x 21 products, by a loop in h5py as the framework of HEP-CCE writes (one write for each product and batch of 100
-events, with their lengths; the same filters), and by raddle in its layouts, which reads them from an uncompressed stream; and
-1,000 products in batches of 100 events. The same in batches and as a stream with one codec. Every run is a process of its own,
-programs take turns, memory is touched before each read, and nothing counts before what they read or wrote was compared.
-Needs the package optimised:
+Reading: flat and jagged columns of a tree, and their decompressed baskets, with raddle on one core and on all. Writing:
+the same blobs of 10,000 events x 21 products, by a loop in h5py as the framework of HEP-CCE writes (one write for each
+product and batch of 100 events, with their lengths; the same filters), and by raddle in its layouts, from an
+uncompressed stream; also 1,000 products in batches of 100 events, and the same in batches and as a stream with one
+codec. Every run is a separate process, programs are interleaved, memory is touched before each read, and nothing counts
+before the results were compared. Needs the optimised package:
 
     make bench-events BENCH_EVENTS='--rounds 7 --out FOLDER'
 """
@@ -25,7 +25,7 @@ from session import arguments, begun, environment_with, keep, touch_memory
 
 CODECS = ("zstd", "lz4", "zlib")
 BATCH = 100
-# The level of deflate, behind shuffle, of both writers.
+# The deflate level of both writers, after shuffle.
 GZIP = 4
 # Touched before each read: more than any program needs.
 TOUCHED_LEN_BYTES = 1 << 30
@@ -48,7 +48,7 @@ def main():
 
 
 def tasks(folder, environment, only):
-    """Each task whose name has ``only``, with its input and the programs that do it, the one to compare with first."""
+    """Yields each task whose name contains ``only``, with its input and its programs, the reference program first."""
     threads = ("1 thread", "2 threads")
     planned = []
     for codec in CODECS:
@@ -60,7 +60,7 @@ def tasks(folder, environment, only):
         task = f"write {events:,} events of {products:,} products"
         several = [f"{layout}, {number}" for layout in ("pds", "product", "event", "batch") for number in threads]
         planned.append((task, make, ("h5py", *several)))
-        # Batches that HDF5 does not compress: by the framework's codecs, or by none.
+        # Batches that HDF5 does not compress: with the framework's codecs, or with none.
         for codec, batches in (("zstd:3", "cce-batch"), ("none", "batch")):
             programs = [f"{layout}, {number}" for number in threads for layout in ("pds", batches)]
             planned.append((f"{task}, codec {codec}", make, tuple(programs)))
@@ -80,7 +80,7 @@ def run(task, program, source, output, environment):
 
 
 def measure(task, path, programs, rounds, environment, folder):
-    """Times of all programs, after what they give was compared."""
+    """Returns the times of all programs, after comparing their results."""
     output = folder / "output"
     kind = task if task.startswith("read") else f"write {task.partition('codec ')[2]}".strip()
     digests = {}
@@ -90,7 +90,7 @@ def measure(task, path, programs, rounds, environment, folder):
         sys.exit(f"{task}: the programs differ: {digests}")
     runs = {program: [] for program in programs}
     for turn in range(rounds):
-        # Every program comes first, and behind every other.
+        # In some round every program runs first, and after every other one.
         order = programs[turn % len(programs) :] + programs[: turn % len(programs)]
         for program in order if turn % 2 else reversed(order):
             runs[program].append(run(kind, program, path, output, environment))
@@ -99,7 +99,7 @@ def measure(task, path, programs, rounds, environment, folder):
 
 
 def one(task, program, source, output):
-    """A run: makes an input, times a task, or digests what it gives."""
+    """Runs once: makes an input, times a task, or prints a digest of its result."""
     checks = task.startswith("check ")
     task = task.removeprefix("check ")
     if task == "make":
@@ -113,7 +113,8 @@ def one(task, program, source, output):
 
 
 def make_tree(codec, path):
-    """10 flat and 10 jagged columns of 1,000,000 events, in baskets of 100,000: values as detectors give them, few bits each."""
+    """Makes 10 flat and 10 jagged columns of 1,000,000 events, in baskets of 100,000: values like a detector's, few
+    bits each."""
     import awkward as ak
     import numpy as np
     import uproot
@@ -138,7 +139,7 @@ def make_tree(codec, path):
 
 
 def make_stream(size, path):
-    """Blobs of random products, as a stream."""
+    """Makes blobs of random products, as a stream."""
     import awkward as ak
     import numpy as np
     import raddle
@@ -195,12 +196,12 @@ def read(task, program, path, checks):
 
 
 def baskets_of(branch):
-    """The baskets of a branch, decompressed."""
+    """Returns the baskets of a branch, decompressed."""
     return [branch.basket(number) for number in range(branch.num_baskets)]
 
 
 def members_of(basket):
-    """Names of a basket's bytes, and of their offsets if it has some, as uproot and raddle call them."""
+    """Returns the names of the attributes with a basket's bytes and, if present, its offsets, in uproot and raddle."""
     offsets = "offsets" if hasattr(basket, "offsets") else "byte_offsets"
     return ["data"] if getattr(basket, offsets) is None else ["data", offsets]
 
@@ -240,7 +241,7 @@ def write(program, codec, source, output, checks):
                     ends = np.cumsum(file[f"{name}_sz"][()])
                     digest.update(f"{name} {ends.tolist()}".encode() + file[name][()].tobytes())
         else:
-            # All at once: a stream's products are read together.
+            # All at once, because a stream's products are read together.
             whole = raddle.events.open(output, raw=True).arrays()
             for name in sorted(ak.fields(whole)):
                 blobs = whole[name]
@@ -251,7 +252,7 @@ def write(program, codec, source, output, checks):
 
 
 def write_with_h5py(source, output):
-    """As the framework's product layout is written: for each batch and product its bytes and their lengths."""
+    """Writes the framework's product layout: for each batch and product its bytes and their lengths."""
     import awkward as ak
     import h5py
     import numpy as np
@@ -285,9 +286,9 @@ def write_with_h5py(source, output):
 
 def table(report):
     lines = [f"# Events, {report['date']}", "",
-             f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; programs in turn, warm "
-             "cache, what they give compared first; ratios are medians over rounds. Metadata: time in which libhdf5 makes the "
-             "objects, of that of the whole.", "",
+             f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; programs interleaved, warm "
+             "cache, results compared first; ratios are medians over rounds. Metadata: share of the time in which libhdf5 "
+             "makes the objects.", "",
              "| task | program | s | MB | faster than the first | metadata |", "|---|---|---|---|---|---|"]
     for task, found in report["tasks"].items():
         first = next(iter(found["runs"].values()))

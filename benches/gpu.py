@@ -1,8 +1,8 @@
-"""Measures columns decoded on a GPU against the CPU's decoding and a copy, and against the two ceilings of the first.
+"""Measures columns decoded on a GPU against the CPU's decoding plus a copy, and against two upper bounds for the GPU.
 
-The ceilings: copying from pinned memory to the device, and nvCOMP inflating the same batch again and again with nothing else to
-do. Times are those of the device's events, rates of decoded bytes but for the copy's. Values of both ways are compared first.
-Needs a GPU, `pip install .[gpu]`, and the package optimised:
+The upper bounds are the copy from pinned memory to the device, and nvCOMP inflating the same batch repeatedly without
+other work. Times are those of the device's events. Rates are of decoded bytes, except for the copy. Values of both ways
+are compared first. Needs a GPU, `pip install .[gpu]`, and the optimised package:
 
     make bench-gpu BENCH_GPU='--rounds 7 --keep FOLDER --out FOLDER'
 """
@@ -43,7 +43,7 @@ def main():
 
 
 def described(device):
-    """The GPU, and the versions that were used."""
+    """Describes the GPU, and the versions used."""
     runtime = device.cupy.cuda.runtime
     name = runtime.getDeviceProperties(device.cupy.cuda.Device().id)["name"].decode()
     nvcomp = ".".join(map(str, device.nvcomp.version))
@@ -51,7 +51,7 @@ def described(device):
 
 
 def timed(device, rounds, work):
-    """Seconds of each round, by events before and after all of the device's work; one round more comes first."""
+    """Returns the seconds of each round, by events before and after all of the device's work, after a warm-up round."""
     cuda, found = device.cupy.cuda, []
     for _ in range(rounds + 1):
         start, end = cuda.Event(), cuda.Event()
@@ -66,7 +66,7 @@ def timed(device, rounds, work):
 
 
 def copied(device, rounds):
-    """The first ceiling: from pinned memory to the device."""
+    """Measures the first upper bound: copying from pinned memory to the device."""
     import numpy as np
 
     cupy = device.cupy
@@ -79,7 +79,7 @@ def copied(device, rounds):
 
 
 def tables(device, path, rounds):
-    """The table of the file with the most values of numbers, read in every way."""
+    """Measures every way of reading the table of the file with the most numbers."""
     import raddle
 
     with raddle.open(path) as file:
@@ -108,7 +108,7 @@ def tables(device, path, rounds):
 
 
 def largest(raddle, file):
-    """The group whose deflated columns of numbers have the most values, and their names."""
+    """Returns the group whose deflated columns of numbers have the most values, and their names."""
     tables = {}
 
     def visit(name, item):
@@ -121,7 +121,7 @@ def largest(raddle, file):
 
 
 def inflated(device, group, names, memory, rounds):
-    """The second ceiling: the largest batch, inflated where it lies."""
+    """Measures the second upper bound: inflating the largest batch in place."""
     from raddle import _device_columns, _device_plan
 
     plan = _device_plan.plan_columns(group._columns(names), None, memory // _device_columns.SLOTS)

@@ -1,8 +1,8 @@
-"""The merge script that many people have: h5py, one dataset at a time. The contender of the benchmarks.
+"""The usual merge script, with h5py, one dataset at a time: the baseline of the benchmarks.
 
     python h5py_loop.py OUTPUT INPUT...
 
-Chunks are those of raddle's default layout: 1 MiB for columns, 128 rows for wide maps; gzip 6.
+Chunks match raddle's default layout: 1 MiB for columns, 128 rows for wide maps; gzip 6.
 """
 
 import sys

@@ -1,9 +1,10 @@
 """Measures writing IDX: boxes against one raw file per box of the same bytes, and whole arrays against OpenVisus.
 
-Every run is a process of its own that makes its arrays before the clock runs; the writers take turns, and nothing counts
-before what each wrote has been read back equal. Raw files are written by as many threads and made durable, as raddle's are.
-OpenVisus leaves its files in the page cache: it is timed as it is beside raddle with sync=False, and with an fsync of each
-file beside raddle as it is. It is left out where it is not installed. Needs the package optimised:
+Every run is a separate process that makes its arrays before the clock starts. The writers are interleaved, and nothing
+counts before each output has been read back equal. Raw files are written by the same number of threads and synced, like
+raddle's. OpenVisus leaves its files in the page cache: it is timed unchanged next to raddle with sync=False, and with
+an fsync of each file next to raddle with its default. It is left out if it is not installed. Needs the optimised
+package:
 
     make bench-idx BENCH_IDX='--rounds 7 --out FOLDER'
 """
@@ -34,9 +35,9 @@ TASKS = {
     "256^3, 1 field of float32": (256, 1, 1, "float32"),
     "252^3, 1 field of float32": (252, 1, 1, "float32"),
 }
-# Those of one box are written by OpenVisus as well.
+# Writers of every task; OpenVisus also writes those with a single box.
 BOXED = ("raw file per box", "raddle, rows", "raddle, HZ order")
-# Of whole arrays, by who waits for the disk: raddle, and OpenVisus doing the same.
+# Writers of whole arrays, paired by whether they wait for the disk: raddle, and OpenVisus doing the same.
 LIKE = {
     "raddle, rows": "OpenVisus, rows, fsync",
     "raddle, HZ order": "OpenVisus, HZ order, fsync",
@@ -66,7 +67,7 @@ def writers_of(task):
 
 
 def measure(task, rounds, package, folder):
-    """Seconds of every writer, after what each wrote was read back."""
+    """Returns the seconds of every writer, after each output was read back."""
     writers = writers_of(task)
 
     def run(writer, check):
@@ -83,7 +84,7 @@ def measure(task, rounds, package, folder):
 
 
 def one(writer, task, folder, check):
-    """A run: makes the boxes, times writing them, and reads them back if it is to be verified."""
+    """Runs once: makes the boxes, times writing them, and reads them back if they are to be verified."""
     import numpy as np
 
     side, along, fields, dtype = TASKS[task]
@@ -95,7 +96,7 @@ def one(writer, task, folder, check):
     whole = side * along
     threads = min(os.cpu_count(), len(boxes))
     folder = Path(folder)
-    # What former runs left in the page cache is not waited for by this one's fsync.
+    # So that this run's fsync does not wait for pages left in the cache by earlier runs.
     os.sync()
     if writer == "raw file per box":
         def put(number):
@@ -149,8 +150,8 @@ def one(writer, task, folder, check):
 def table(report):
     machine = report["machine"]
     lines = [f"# Writing IDX, {report['date']}", "",
-             f"Commit {report['commit']}; {machine['cores']} cores, {machine['cpu']}; writers in turn, raw blocks, read back first; "
-             "medians. OpenVisus without fsync and raddle without sync leave files in the page cache, the others wait for the disk.", "",
+             f"Commit {report['commit']}; {machine['cores']} cores, {machine['cpu']}; writers interleaved, raw blocks, read "
+             "back first; medians. OpenVisus without fsync and raddle without sync leave files in the page cache, the others wait for the disk.", "",
              "| task | writer | s | MB/s | of raw |", "|---|---|---|---|---|"]
     for task, found in report["tasks"].items():
         times = {writer: [run["elapsed_s"] for run in runs] for writer, runs in found["runs"].items()}
@@ -158,7 +159,7 @@ def table(report):
             share = statistics.median(a / b for a, b in zip(times[BOXED[0]], of_writer, strict=True))
             median = statistics.median(of_writer)
             lines.append(f"| {task} | {writer} | {median:.4f} | {found['len_bytes'] / median / 1e6:.0f} | {share:.0%} |")
-    lines += ["", "How many times as long OpenVisus takes, of the two that do the same; median of the rounds, and all of them.", "",
+    lines += ["", "OpenVisus's time divided by that of the equivalent raddle writer; median and range over the rounds.", "",
               "| task | writers | times | from | to |", "|---|---|---|---|---|"]
     for task, found in report["tasks"].items():
         for ours, theirs in LIKE.items() if WHOLE[-1] in found["runs"] else ():

@@ -1,7 +1,7 @@
 """Measures `raddle keys add` on a merged file of 100 million rows: rows per second and core, peak memory.
 
-One table of rows and the index it belongs to, ids as in NOvA's files; the keys that were added are compared with numpy's
-before a time counts. The whole command is timed: reading the ids, joining, compressing and writing the keys.
+The file has one table of rows and its index, with ids like those of NOvA's files. The new keys are compared with
+numpy's before a time counts. The whole command is timed: reading the ids, joining, compressing and writing the keys.
 
     python benches/keys.py [--rounds 5] [--events 5000000] [--rows-per-event 19]
 """
@@ -47,7 +47,7 @@ def generate(path, events, rows_per_event):
 
 
 def verify(path, events, rows_per_event):
-    """Stops if the keys are not those that numpy makes of the numbers of rows per event."""
+    """Exits if the keys differ from those that numpy computes from the numbers of rows per event."""
     counts = rows_of_events(events, rows_per_event)
     number = np.arange(len(counts))
     with h5py.File(path) as file:
@@ -64,7 +64,8 @@ def verify(path, events, rows_per_event):
 
 
 def apart(function, *arguments):
-    """Calls a function in a process of its own: the peak memory of a command counts that of the process it was forked from."""
+    """Calls a function in a separate process: a command's peak memory includes that of the process it was forked
+    from."""
     process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
     process.start()
     process.join()
@@ -92,7 +93,7 @@ def main():
                 found.append(timed(f"{RADDLE} keys add {keyed} --jobs {jobs} --memory {MEMORY} -q"))
                 if turn == 0:
                     apart(verify, keyed, *workload)
-    print(f"{rows:,} rows, {options.events:,} of them of the index; --memory {MEMORY}; median of {options.rounds} rounds\n")
+    print(f"{rows:,} rows, {options.events:,} of them in the index; --memory {MEMORY}; median of {options.rounds} rounds\n")
     print("| jobs | wall (s) | min - max | million rows/s | of one core | peak RSS (MB) |\n|---|---|---|---|---|---|")
     for jobs, found in runs.items():
         walls = [run["wall_s"] for run in found]

@@ -1,7 +1,7 @@
 """Fills the table of sizes and speeds of docs/reference/event-layouts.md.
 
-The same blobs, 10,000 events of 21 products, are written in every layout and read again, each with one thread and as often as
-`--rounds` says, in turn; medians count. Needs the package optimised:
+The same blobs, 10,000 events of 21 products, are written in every layout and read back, with one thread each. The
+layouts are interleaved over `--rounds` rounds, and the table has the medians. Needs the optimised package:
 
     make bench-layouts
 """
@@ -21,7 +21,7 @@ from session import arguments, environment_with
 PAGE = HERE.parent / "docs/reference/event-layouts.md"
 MARKS = ("<!-- measured -->", "<!-- /measured -->")
 EVENTS, PRODUCTS = 10_000, 21
-# As the command is told of each.
+# Options of the command for each layout.
 LAYOUTS = {
     "`columns`": ["--layout", "columns"],
     "`columns -c none`": ["--layout", "columns", "-c", "none"],
@@ -69,7 +69,7 @@ def timed(*command):
 
 
 def row(layout, output, times, source):
-    """Rates are of the bytes of the uncompressed stream."""
+    """Formats a row of the table; rates are of the bytes of the uncompressed stream."""
     mb = source.stat().st_size / 1e6
     rates = " | ".join(f"{mb / statistics.median(each):.0f}" for each in times)
     return f"| {layout} | {output.stat().st_size / 1e6:.1f} | {rates} |"

@@ -1,9 +1,10 @@
-"""Makes the table of docs/howto/reproduce-the-papers.md: one row per experiment, the paper's words and what came out here.
+"""Makes the table of docs/howto/reproduce-the-papers.md: one row per experiment, the paper's words and the local
+result.
 
     python benches/papers.py [occam-2005 ...] [--scale small] [--hdf5 LIBRARY] [--scratch FOLDER] [--keep FOLDER]
 
-Each workload is measured by `raddle tune` with its usual limits (ten minutes at most), or read from FOLDER/WORKLOAD.json where
---keep left it before.
+Each workload is measured by `raddle tune` with its usual limits (ten minutes at most), or read from
+FOLDER/WORKLOAD.json if an earlier run with --keep stored it.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def measured(workload, arguments, folder):
 
 
 def told(finding):
-    """`chunk=11x8x40 1.55 (1.43 to 1.77), worse`."""
+    """Formats a finding, as `chunk=11x8x40 1.55 (1.43 to 1.77), worse`."""
     name = finding["arm"]["candidate"]["name"]
     fault = finding["arm"]["fault"]
     if fault:
@@ -42,7 +43,7 @@ def told(finding):
 
 
 def ratio(estimate):
-    """` 1.55 (1.43 to 1.77)`."""
+    """Formats an estimate, as ` 1.55 (1.43 to 1.77)`."""
     if not estimate:
         return ""
     low, high = estimate["interval"]
@@ -63,7 +64,7 @@ def table(report):
         sweep = experiment["sweep"]
         fault = sweep["arms"][0]["arm"]["fault"]
         cells = [f"left out: {'; '.join(fault.values())}"] if fault else [
-            # Defaults of cases are compared with nothing.
+            # Defaults of cases have no comparison.
             told(finding) for finding in sweep["arms"] if finding["verdict"] or finding["arm"]["fault"]
         ]
         metric = "; processor time" if sweep["metric"] == "cpu_s" else ""

@@ -1,9 +1,10 @@
 """Compares writing S3D's boxes as IDX with PnetCDF, MPI-IO and a raw file per process (Kumar and others 2012, figures 10a, 11a, 12).
 
-Ranks of MPI each hold one cube of doubles: pressure, temperature, velocity (3 numbers a sample) and species (11). Every run is a
-job of mpirun of its own that makes its values before the clock runs; the time is that of the slowest rank, from a barrier to the
-closed file. Writers take turns, and nothing counts before what each wrote was read back equal by every rank. Nobody waits for the
-disk. Needs mpi4py, Debian's libpnetcdf0d for PnetCDF, which is left out without, and the compiled part of the package:
+MPI ranks each hold one cube of doubles: pressure, temperature, velocity (3 numbers a sample) and species (11). Every
+run is a separate mpirun job that makes its values before the clock starts; its time is that of the slowest rank, from a
+barrier to the closed file. Writers are interleaved, and nothing counts before every rank has read each output back
+equal. No writer waits for the disk. Needs mpi4py, the compiled part of the package, and Debian's libpnetcdf0d for
+PnetCDF, which is left out otherwise:
 
     python benches/pidx.py --rounds 5 --folder FOLDER [--core target/debug/lib_core.so]
 """
@@ -35,7 +36,7 @@ TASKS = {
 }
 PNETCDF = ("libpnetcdf.so.0d", "libpnetcdf.so.4", "libpnetcdf.so")
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
-# Of pnetcdf.h.
+# Constants of pnetcdf.h.
 NC_CLOBBER, NC_NOWRITE, NC_64BIT_DATA, NC_DOUBLE = 0, 0, 0x0020, 6
 
 
@@ -46,7 +47,7 @@ def main():
     report = begun()
     writers = tuple(WRITERS)
     if pnetcdf() is None:
-        print(f"note: none of {', '.join(PNETCDF)} is there: PnetCDF is left out", file=sys.stderr)
+        print(f"note: none of {', '.join(PNETCDF)} is installed; PnetCDF is left out", file=sys.stderr)
         writers = tuple(writer for writer in writers if writer != "PnetCDF, collective")
     with tempfile.TemporaryDirectory() as temporary:
         package = package_with(options.core, Path(temporary))
@@ -57,7 +58,7 @@ def main():
 
 
 def measure(task, writers, rounds, package, folder):
-    """Seconds of every writer, after what each wrote was read back."""
+    """Returns the seconds of every writer, after each output was read back."""
 
     def run(writer, check):
         environment = environment_with(package)
@@ -75,7 +76,7 @@ def measure(task, writers, rounds, package, folder):
 
 
 def one(writer, task, folder, check):
-    """A run: makes the values of a rank, times writing them, and reads them back if they are to be verified."""
+    """Runs once: makes the values of a rank, times writing them, and reads them back if they are to be verified."""
     import numpy as np
     from mpi4py import MPI
 
@@ -88,7 +89,7 @@ def one(writer, task, folder, check):
     random = np.random.default_rng(world.rank)
     arrays = {f"v{number}": random.random((side, side, side) + ((count,) if count > 1 else ())) for number, count in enumerate(COMPONENTS)}
     box = (world, Path(folder), whole, start, arrays)
-    # Loading code is not what is measured.
+    # Imported before the clock starts, so that loading code is not measured.
     importlib.import_module("raddle.idx")
     pnetcdf()
     world.barrier()
@@ -98,7 +99,7 @@ def one(writer, task, folder, check):
     elapsed_s = world.allreduce(time.perf_counter() - started_s, MPI.MAX)
     if check == "verify":
         found = WRITERS[writer][1](*box)
-        assert all(np.array_equal(found[name], array) for name, array in arrays.items()), f"{writer}: other values are read"
+        assert all(np.array_equal(found[name], array) for name, array in arrays.items()), f"{writer}: wrong values"
     if world.rank == 0:
         print(json.dumps({"elapsed_s": elapsed_s}))
     return 0
@@ -132,10 +133,10 @@ def read_own(world, folder, whole, start, arrays):
 
 
 def through_mpi(world, folder, whole, start, arrays, mode, act):
-    """Acts on each array through its view of one shared file."""
+    """Calls ``act`` on each array through its view of one shared file."""
     from mpi4py import MPI
 
-    # Open MPI's own MPI-IO and ROMIO both take this.
+    # Both Open MPI's own MPI-IO and ROMIO accept this.
     file = MPI.File.Open(world, str(folder / "shared.raw"), mode)
     offset = 0
     for name, array in arrays.items():
@@ -170,7 +171,7 @@ def read_shared(*box):
 
 
 def pnetcdf():
-    """The library, if there is one."""
+    """Returns the PnetCDF library, or None."""
     for name in PNETCDF:
         try:
             return ctypes.CDLL(name, ctypes.RTLD_GLOBAL)
@@ -180,7 +181,7 @@ def pnetcdf():
 
 
 class Pnetcdf:
-    """A file of PnetCDF that all ranks opened together."""
+    """A PnetCDF file that all ranks opened collectively."""
 
     def __init__(self, world, path, whole, arrays, creates):
         from mpi4py import MPI
@@ -241,7 +242,7 @@ def read_pnetcdf(world, folder, whole, start, arrays):
     return found
 
 
-# What writes, and what reads it back.
+# Functions that write, and that read back.
 WRITERS = {
     "raddle, three phases": (write_idx, read_idx),
     "raw file per rank": (write_own, read_own),
@@ -254,8 +255,8 @@ WRITERS = {
 def table(report):
     machine = report["machine"]
     lines = [f"# Writing S3D's boxes, {report['date']}", "",
-             f"Commit {report['commit']}; {machine['cores']} cores, {machine['cpu']}; writers in turn, read back first; medians; nobody "
-             "waits for the disk.", "", "| task | writer | s | MiB/s | raddle takes |", "|---|---|---|---|---|"]
+             f"Commit {report['commit']}; {machine['cores']} cores, {machine['cpu']}; writers interleaved, read back first; medians; "
+             "no writer waits for the disk.", "", "| task | writer | s | MiB/s | raddle takes |", "|---|---|---|---|---|"]
     for task, found in report["tasks"].items():
         times = {writer: [run["elapsed_s"] for run in runs] for writer, runs in found["runs"].items()}
         own = next(iter(times))

@@ -1,8 +1,10 @@
-"""Compares what raddle predicts of a merge with what the merge then takes, over the sets of files of corpora.py.
+"""Compares raddle's predictions for merges with the actual sizes, memory and times, over the sets of files of
+corpora.py.
 
-Each round runs `raddle plan --json` and then `raddle merge` with the same inputs and options, and compares the size of the output,
-the memory of buffers and the wall time. The table has the medians of the rounds. The exit status is 1 if a prediction that is given
-misses by more than LIMITS allows. The prediction in the report of the merge, from a smaller sample, has the same limits.
+Each round runs `raddle plan --json` and then `raddle merge` with the same inputs and options, and compares the size of
+the output, the memory of buffers and the wall time. The table has the medians of the rounds. The exit status is 1 if a
+prediction misses by more than LIMITS allows. The prediction in the report of the merge, from a smaller sample, has the
+same limits.
 
     python benches/prediction.py --folder DATA [--corpora csr texts] [--rounds 3] [--options '-c balanced' '-c none']
 """
@@ -27,7 +29,7 @@ SHORT_S = 2.0
 
 
 def raddle(binary, *arguments):
-    """Runs raddle; returns what it prints and its resource usage."""
+    """Runs raddle; returns its output and its resource usage."""
     command = [str(binary), *map(str, arguments), "--progress", "never"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     printed = process.stdout.read()
@@ -38,7 +40,7 @@ def raddle(binary, *arguments):
 
 
 def predictions(predicted):
-    """The predicted quantities; None for those that raddle reports as unknown."""
+    """Returns the predicted quantities; None for those that raddle reports as unknown."""
     size = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"]
     return {
         "size": None if predicted["size_error"] > LIMITS["size"] else size,
@@ -49,7 +51,8 @@ def predictions(predicted):
 
 
 def measured(binary, inputs, options, folder):
-    """One round: predictions of `plan` and of `merge`, the truth, and the processor time of both commands."""
+    """Runs one round: predictions of `plan` and of `merge`, the actual values, and the processor time of both
+    commands."""
     printed, plan_usage = raddle(binary, "plan", *inputs, "--json", *options)
     output, report = folder / "merged.h5", folder / "report.json"
     output.unlink(missing_ok=True)
@@ -66,7 +69,8 @@ def measured(binary, inputs, options, folder):
 
 
 def judged(rounds, command, quantity):
-    """The median ratio of prediction to truth (None: unknown in half of the rounds), and whether it is acceptable."""
+    """Returns the median ratio of prediction to truth (None: unknown in half of the rounds), and whether it is
+    acceptable."""
     if quantity == "time" and any(one[command]["is short"] and one["truth"]["time"] > SHORT_S for one in rounds):
         return SHORT_S, False
     given = [one for one in rounds if one[command][quantity] is not None]
@@ -78,7 +82,7 @@ def judged(rounds, command, quantity):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="where the corpora are, or are made")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of the corpora, generated if missing")
     parser.add_argument("--raddle", type=Path, default=RADDLE)
     parser.add_argument("--corpora", nargs="+", choices=[corpus.name for corpus in CORPORA], metavar="NAME")
     parser.add_argument("--options", nargs="+", default=["-j 2"], help="options of plan and merge, one set per argument")
@@ -86,7 +90,7 @@ def main():
     arguments = parser.parse_args()
 
     missed = []
-    print("predicted / taken; those of the report of the merge in parentheses; '?': unknown\n")
+    print("predicted / taken; from the merge's report in parentheses; '?': unknown\n")
     print("| corpus | options | " + " | ".join(LIMITS) + " | CPU plan / merge, s |")
     print("|---" * (len(LIMITS) + 3) + "|")
     for corpus in CORPORA:

@@ -1,9 +1,9 @@
 """Measures reading with the Python package against h5py on the same files.
 
-Five tasks: every column of a merged file, one after the other, and again group by group with `read_columns`; every column of
-one of its inputs, in chunks of 128 rows; 50 columns of a table with `read_columns`; opening a file of 16,000 datasets and
-listing shapes and types. Each run is a process of its own, the two
-take turns, and nothing counts before both have read the same values. Needs the package optimised:
+Five tasks: every column of a merged file, one after another, and again group by group with `read_columns`; every column
+of one of its inputs, in chunks of 128 rows; 50 columns of a table with `read_columns`; opening a file of 16,000
+datasets and listing shapes and types. Each run is a separate process, the two readers are interleaved, and nothing
+counts before both have read the same values. Needs the optimised package:
 
     make bench-python BENCH_PYTHON='--rounds 5 --keep FOLDER --out FOLDER'
 """
@@ -23,7 +23,7 @@ from session import arguments, begun, environment_with, keep, touch_memory
 
 READERS = ("h5py", "raddle")
 COLUMNS = 50
-# More than any reader takes; before each run, for both alike.
+# Touched before each run, for both readers: more than any reader needs.
 TOUCHED_LEN_BYTES = 2 << 30
 
 
@@ -43,7 +43,7 @@ def main():
 
 
 def package_with(core, folder):
-    """A copy of the package around the optimised compiled part."""
+    """Makes a copy of the package around the optimised compiled part."""
     if not core.exists():
         sys.exit(f"{core} is missing: make bench-python")
     shutil.copytree(HERE.parent / "python/raddle", folder / "package/raddle", ignore=shutil.ignore_patterns("*.so*"))
@@ -52,7 +52,7 @@ def package_with(core, folder):
 
 
 def workload(folder):
-    """The file of each task."""
+    """Returns the file of each task."""
     wide, nova = inputs_of("wide", folder), inputs_of("nova", folder)
     merged = folder / "wide.h5"
     if not merged.exists():
@@ -62,7 +62,7 @@ def workload(folder):
 
 
 def measure(task, path, rounds, package):
-    """Times of both readers, after their digests were compared."""
+    """Returns the times of both readers, after comparing their digests."""
     def run(reader, check):
         command = [sys.executable, HERE / "python.py", "--one", reader, task, path, check]
         touch_memory(TOUCHED_LEN_BYTES)
@@ -83,7 +83,7 @@ def measure(task, path, rounds, package):
 
 
 def one(reader, task, path, check):
-    """A run: times the task, or digests what it reads."""
+    """Runs once: times the task, or prints a digest of the values read."""
     import numpy as np
 
     if reader == "h5py":
@@ -111,13 +111,13 @@ def one(reader, task, path, check):
     with opened(path) as file:
         if task == "open and list":
             listed = []
-            # h5py's own visit has no types; both make objects.
+            # h5py's own visit has no types; both readers create objects.
             file.visititems(lambda name, item: listed.append((name, str(item.shape), item.dtype.str))
                             if isinstance(item, library.Dataset) else None)
             elapsed_s = time.perf_counter() - start_s
             digest.update(repr(listed).encode())
         elif task == "50 columns at once":
-            # The columns are found before the clock runs, for both.
+            # For both readers, the columns are looked up before the clock starts.
             tables = {}
             for name, item in datasets(file):
                 if item.ndim and item.shape[0] and item.nbytes < 64 << 20:
@@ -143,7 +143,7 @@ def one(reader, task, path, check):
                 columns = {name: group[name][()] for name in names} if reader == "h5py" else group.read_columns(names)
                 for name in names:
                     take(f"{folder}/{name}", columns[name])
-                # As a program would that goes through the groups: one after the other in memory.
+                # Like a program that goes through the groups and holds one at a time in memory.
                 del columns
             elapsed_s = time.perf_counter() - start_s
         else:
@@ -151,7 +151,7 @@ def one(reader, task, path, check):
                 if item.size:
                     take(name, item[()])
             elapsed_s = time.perf_counter() - start_s
-    # That of this program: what wait4 tells counts that of the process it was forked from.
+    # The peak of this program: wait4 reports that of the process it was forked from.
     peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     print(json.dumps({"elapsed_s": elapsed_s, "peak_rss_bytes": int(peak.split()[1]) * 1024, "digest": digest.hexdigest()}))
     return 0
@@ -159,8 +159,8 @@ def one(reader, task, path, check):
 
 def table(report):
     lines = [f"# Reading in Python, {report['date']}", "",
-             f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; readers in turn, "
-             "warm cache, memory touched before, values compared first, numpy without threads of BLAS.", "",
+             f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; readers interleaved, "
+             "warm cache, memory touched before, values compared first, numpy without BLAS threads.", "",
              "| task | h5py (s) | raddle (s) | h5py / raddle | peak h5py (MB) | peak raddle (MB) |", "|---|---|---|---|---|---|"]
     for task, found in report["tasks"].items():
         times = {reader: [run["elapsed_s"] for run in found["runs"][reader]] for reader in READERS}

@@ -1,7 +1,7 @@
-"""Measures a merge by two ranks of one thread against one rank of two threads, both under the launcher, and without.
+"""Measures merges by two ranks of one thread, by one rank of two threads, and without a launcher.
 
-Needs a raddle with MPI (`cargo build --release --package raddle --features mpi`). Contenders take turns; their outputs must
-be the same bytes, and the first is compared with its inputs before a time counts.
+Needs a raddle with MPI (`cargo build --release --package raddle --features mpi`). Contenders are interleaved; their
+outputs must be the same bytes, and the first is compared with its inputs before a time counts.
 
     python benches/ranks.py [--workload wide] [--rounds 5] [--compress balanced] [--out FOLDER]
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from run import HERE, MEMORY, RADDLE, inputs_of, machine, timed
 
-# What Open MPI asks for to run as root; other launchers do not look.
+# Open MPI requires these to run as root; other launchers ignore them.
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
@@ -69,7 +69,7 @@ def table(report):
     reference = statistics.median(walls_s["1 rank x 2 threads"])
     lines = [f"# Ranks and threads, {report['date']}", "",
              f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; {report['workload']}, "
-             f"{report['compress']}; in turn, the same bytes from all, median of {len(walls_s['1 rank x 2 threads'])} rounds.",
+             f"{report['compress']}; interleaved, identical bytes from all, median of {len(walls_s['1 rank x 2 threads'])} rounds.",
              "", "| | wall (s) | min - max | against 1 rank x 2 threads |", "|---|---|---|---|"]
     for name, walls in walls_s.items():
         wall = statistics.median(walls)

@@ -1,5 +1,5 @@
-/* Writes an ocean model's field row by row into one compressed dataset, with HDF5's own settings: each row covers an eighth
-   of 24 chunks, 3 MB together, and HDF5 1.10 has a chunk cache of 1 MiB. */
+/* Writes an ocean model's field row by row into one compressed dataset, with HDF5's default settings: each row covers an
+   eighth of 24 chunks, 3 MB together, and HDF5 1.10 has a chunk cache of 1 MiB. */
 #include <hdf5.h>
 #include <math.h>
 

@@ -1,7 +1,7 @@
 """Measures raddle against an h5py loop (and any other command) on generated NOvA-like workloads.
 
-Contenders take turns in one process group, so that a busy neighbour slows all of them; every contender's output is
-verified against the inputs before its time counts; medians, ratios and peak memory are printed and kept under
+Contenders are interleaved in one process group, so that other load slows all of them; every contender's output is
+verified against the inputs before its time counts. Medians, ratios and peak memory are printed and kept under
 benches/runs/DATE-machine/ as README.md and raw.json.
 
     python benches/run.py --workloads small wide nova [--rounds 3] [--contender 'NAME=COMMAND {inputs} {output}']
@@ -40,7 +40,7 @@ def contenders(extra):
 
 
 def timed(command):
-    """Runs a command; wall, user and system seconds and peak resident bytes of it and its children."""
+    """Runs a command; returns wall, user and system seconds and peak resident bytes, including its children."""
     started = datetime.datetime.now(datetime.timezone.utc)
     process = subprocess.Popen(shlex.split(command), stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -64,7 +64,7 @@ def measure(workload, inputs, commands, rounds, folder):
     results = {name: {"runs": []} for name in commands}
     names = list(commands)
     for turn in range(rounds):
-        # Each round starts with another contender, so that none always follows the same one.
+        # Each round starts with a different contender, so that none always follows the same one.
         for name in names[turn % len(names):] + names[: turn % len(names)]:
             output.unlink(missing_ok=True)
             run = timed(commands[name].format(inputs=listed, output=output))
@@ -78,7 +78,7 @@ def measure(workload, inputs, commands, rounds, folder):
 
 
 def scan(inputs, rounds):
-    """Reading all metadata and chunk indexes: ours against libhdf5's own calls, alternating."""
+    """Times reading all metadata and chunk indexes: raddle against libhdf5's own calls, alternating."""
     libhdf5 = HERE.parent / "target/release/examples/scan_with_libhdf5"
     times = {"libhdf5": [], "raddle": []}
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""What the measurements of the package have in common: their options, and the report that they keep."""
+"""Code shared by the measurements of the package: their options, and the report that they keep."""
 
 import argparse
 import datetime
@@ -13,8 +13,8 @@ CORE = HERE.parent / "target/release/lib_core.so"
 
 
 def arguments(description, one, where, **more):
-    """Options of a measurement: ``one`` names what a single run takes, ``where`` is the option for a folder and its help, as
-    ``more`` are of other texts."""
+    """Parses the options of a measurement. ``one`` names the arguments of a single run, ``where`` is a folder option
+    and its help, and ``more`` maps the names of string options to their helps."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(where[0], type=Path, help=where[1])
@@ -27,13 +27,13 @@ def arguments(description, one, where, **more):
 
 
 def begun():
-    """A report without tasks."""
+    """Returns a report without tasks."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
     return {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit.stdout.strip(), "tasks": {}}
 
 
 def keep(report, shown, folder):
-    """Prints the table of a report; with a folder, keeps both there."""
+    """Prints the table of a report; with a folder, also stores both there."""
     print(shown)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,22 +42,22 @@ def keep(report, shown, folder):
 
 
 def environment_with(package):
-    """That of runs with the package in this folder. The threads of numpy's BLAS, which nobody here needs, keep the second core busy
-    for a moment after they are made."""
+    """Returns the environment of runs with the package in this folder. It disables the threads of numpy's BLAS, which
+    nothing here needs and which keep the second core busy for a moment after they are started."""
     return {**os.environ, "PYTHONPATH": str(package), "OPENBLAS_NUM_THREADS": "1"}
 
 
 def touch_memory(len_bytes):
-    """Writes to memory and gives it back. Hosts of virtual machines take back what was freed a while ago, in large pieces: without
-    this, programs that ask for large pages pay for what the one before them freed."""
+    """Writes to memory and frees it. Hosts of virtual machines reclaim memory freed a while ago, in large pieces:
+    without this, programs that request large pages would pay for memory freed by the previous one."""
     import numpy as np
 
     np.ones(len_bytes, np.uint8)
 
 
 def in_turns(task, writers, rounds, run):
-    """What `run(writer, "time")` gives in each round, by writer. Each is verified first; then they take turns, each round beginning
-    with another one."""
+    """Returns the results of `run(writer, "time")` of each round, by writer. Each writer is verified first; then they
+    are interleaved, and each round begins with a different one."""
     for writer in writers:
         run(writer, "verify")
     runs = {writer: [] for writer in writers}

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The same histogram from many small files and from the merged one.
+"""Computes the same histogram from many small files and from the merged one.
 
-A selection as analyses have it: of events with a vertex inside the detector, the energy of the tracks that are long enough.
-Vertices and tracks are tables of their own, with different numbers of rows per event.
+The selection is typical of an analysis: among events with a vertex inside the detector, the energy of sufficiently long
+tracks. Vertices and tracks are separate tables, with different numbers of rows per event.
 
-* Many files: one job per file with h5py, the events of the two tables matched by their ids, the histograms added up.
-* One file: `raddle.merge` with partition keys, then one program of several processes; each asks `File.partition` for its
-  share of the events, reads its rows, and matches tables by ``evt.seq``.
+* Many files: one job per file with h5py, the events of the two tables matched by their ids, the histograms summed.
+* One file: `raddle.merge` with partition keys, then one program with several processes; each asks `File.partition` for
+  its share of the events, reads its rows, and matches tables by ``evt.seq``.
 
     python examples/histograms.py --files 64 --events 2000 --processes 2 --figure histograms.svg
 
-prints times and memory of both as JSON, after it has compared the histograms. Needs raddle, h5py, and matplotlib for the
+Compares the histograms, then prints times and memory of both as JSON. Needs raddle, h5py, and matplotlib for the
 figure.
 """
 
@@ -35,7 +35,7 @@ INSIDE_CM = 180.0
 
 
 def make_files(folder: Path, files: int, events: int) -> list[Path]:
-    """Files as a detector writes them: one per subrun, tables in small chunks."""
+    """Makes files like those of a detector: one per subrun, tables in small chunks."""
     paths = []
     for subrun in range(files):
         random = np.random.default_rng(subrun)
@@ -55,7 +55,7 @@ def make_files(folder: Path, files: int, events: int) -> list[Path]:
 
 
 def table(file: h5py.File, name: str, subrun: int, events: np.ndarray, columns: dict[str, np.ndarray]) -> None:
-    """A group whose columns begin with the ids of the row's event."""
+    """Writes a group whose columns begin with the ids of the row's event."""
     ids = {"run": np.full_like(events, 7), "subrun": np.full_like(events, subrun), "evt": events}
     for column, values in {**ids, **columns}.items():
         file.create_dataset(
@@ -64,18 +64,18 @@ def table(file: h5py.File, name: str, subrun: int, events: np.ndarray, columns: 
 
 
 def is_inside(vertices: dict[str, np.ndarray]) -> np.ndarray:
-    """Vertices that count."""
+    """Returns which vertices are selected."""
     return np.all([np.abs(vertices[axis]) < INSIDE_CM for axis in "xyz"], axis=0)
 
 
 def histogram(tracks: dict[str, np.ndarray], of_selected_event: np.ndarray) -> np.ndarray:
-    """Energies of the tracks that count."""
+    """Returns the histogram of the energies of selected tracks."""
     chosen = of_selected_event & (tracks["len"] > LONG_ENOUGH_CM)
     return np.histogram(tracks["energy"][chosen], EDGES_GEV)[0]
 
 
 def of_one_file(path: Path) -> tuple[np.ndarray, int]:
-    """The job of a file, with h5py; its histogram, and the process and the memory that it has needed."""
+    """Processes one file with h5py; returns its histogram and the peak memory of the process."""
     with h5py.File(path) as file:
         vertices = {name: file["rec.vtx"][name][:] for name in ("evt", "x", "y", "z")}
         tracks = {name: file["rec.trk"][name][:] for name in ("evt", "len", "energy")}
@@ -84,7 +84,7 @@ def of_one_file(path: Path) -> tuple[np.ndarray, int]:
 
 
 def of_one_share(path: Path, rank: int, size: int) -> tuple[np.ndarray, int]:
-    """What one of the parallel program's processes does."""
+    """Processes the share of one process of the parallel program."""
     with raddle.open(path, threads=1) as file:
         share = file.partition(rank, size, key="evt")
         vertices = share.read_columns("rec.vtx", ["evt.seq", "x", "y", "z"])
@@ -95,14 +95,15 @@ def of_one_share(path: Path, rank: int, size: int) -> tuple[np.ndarray, int]:
 
 
 def peak_rss_bytes() -> int:
-    """Most memory that this process has had."""
+    """Returns the peak memory of this process."""
     # Linux counts in KiB, macOS in bytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def measured(jobs: list[tuple], job, processes: int) -> dict:
-    """Runs the jobs in fresh processes; the sum of their histograms, time, and memory of the largest process."""
-    # Fresh ones: a fork would begin with the memory of this process.
+    """Runs the jobs in fresh processes; returns the sum of their histograms, the time, and the memory of the largest
+    process."""
+    # Fresh processes: a fork would begin with the memory of this one.
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         pool.map(peak_rss_bytes_of_imports, range(processes))
         start_s = time.perf_counter()
@@ -113,12 +114,12 @@ def measured(jobs: list[tuple], job, processes: int) -> dict:
 
 
 def peak_rss_bytes_of_imports(_: int) -> int:
-    """A job that does nothing, so that starting Python is in no one's time."""
+    """Does nothing, so that no measurement includes starting Python."""
     return peak_rss_bytes()
 
 
 def draw(path: Path, files: int, many: dict, one: dict) -> None:
-    """The figure: both histograms on each other, and their difference."""
+    """Draws both histograms in one plot, and their difference."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -140,7 +141,7 @@ def draw(path: Path, files: int, many: dict, one: dict) -> None:
 
 
 def main() -> int:
-    """Make the files, run both, compare, tell."""
+    """Makes the files, runs both ways, compares them and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=64)
     parser.add_argument("--events", type=int, default=2000, help="events per file")

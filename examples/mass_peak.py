@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""A mass peak from a ROOT file, and the same from its columns in HDF5.
+"""Finds a mass peak in a ROOT file, and in the same columns in HDF5.
 
-Events with any number of muons are generated: pairs that come from one heavy particle, and others that come from nowhere. The
-selection is one that analyses have: exactly two muons of opposite charge, both with enough transverse momentum; drawn is the
-mass of the pair.
+Events with any number of muons are generated: pairs that come from one heavy particle, and other muons from no
+particle. The selection is typical of an analysis: exactly two muons of opposite charge, both with sufficient transverse
+momentum. The histogram is that of the mass of the pair.
 
 * From the ROOT file with uproot and awkward-array.
-* From the file that ``raddle events convert`` makes of it, with h5py and numpy alone: the columns are flat arrays, and the
-  offsets say which muons are of which event.
+* From the output of ``raddle events convert``, with h5py and numpy alone: the columns are flat arrays, and the offsets
+  assign the muons to events.
 
     python examples/mass_peak.py --events 200000 --figure mass-peak.svg
 
-prints the position of the peak and the sizes of both files as JSON, after it has compared the histograms. Needs raddle, uproot
+Compares the histograms, then prints the position of the peak and the sizes of both files as JSON. Needs raddle, uproot
 and h5py, and matplotlib for the figure.
 """
 
@@ -36,7 +36,7 @@ HEAVY_GEV, WIDTH_GEV, MUON_GEV = 91.19, 2.5, 0.10566
 
 
 def make_file(path: Path, events: int) -> None:
-    """A tree of events: the numbers of muons, and of each its momentum, direction and charge."""
+    """Makes a tree of events: the number of muons, and the momentum, direction and charge of each."""
     random = np.random.default_rng(11)
     is_pair = random.random(events) < 0.4
     others = random.poisson(0.9, events)
@@ -44,9 +44,10 @@ def make_file(path: Path, events: int) -> None:
     ends = np.cumsum(counts)
     pt, eta = random.exponential(18, ends[-1]) + 3, random.normal(0, 1.1, ends[-1])
     phi, charge = random.uniform(-np.pi, np.pi, ends[-1]), random.choice([-1, 1], ends[-1])
-    # The first two muons of an event with a pair fly apart as halves of a particle at rest across the beam.
+    # The first two muons of an event with a pair fly apart, like the decay products of a particle at rest across the
+    # beam.
     first = (ends - counts)[is_pair]
-    # A Breit-Wigner peak, as far as 12 half widths to either side.
+    # A Breit-Wigner peak, up to 12 half widths to either side.
     mass = HEAVY_GEV + WIDTH_GEV / 2 * np.tan(random.uniform(-1, 1, len(first)) * np.arctan(12))
     angle, boost, turn = (
         random.normal(0, 0.7, len(first)),
@@ -68,7 +69,7 @@ def make_file(path: Path, events: int) -> None:
 
 
 def histogram(pt: list, eta: list, phi: list) -> np.ndarray:
-    """Masses of pairs: of each quantity the arrays of the first and of the second muons."""
+    """Returns the histogram of pair masses; each quantity is given as arrays of the first and of the second muons."""
     pt, eta, phi = (np.asarray(both, "f8") for both in (pt, eta, phi))
     along, across = (
         np.sum(np.sqrt(MUON_GEV**2 + (pt * np.cosh(eta)) ** 2), axis=0),
@@ -79,7 +80,7 @@ def histogram(pt: list, eta: list, phi: list) -> np.ndarray:
 
 
 def from_tree(path: Path) -> np.ndarray:
-    """The histogram with uproot and awkward-array."""
+    """Returns the histogram with uproot and awkward-array."""
     with uproot.open(path) as file:
         muons = file["Events"].arrays(["Muon_pt", "Muon_eta", "Muon_phi", "Muon_charge"])
     pairs = muons[ak.num(muons["Muon_pt"]) == 2]
@@ -89,7 +90,7 @@ def from_tree(path: Path) -> np.ndarray:
 
 
 def from_columns(path: Path) -> np.ndarray:
-    """The histogram with h5py and numpy."""
+    """Returns the histogram with h5py and numpy."""
     with h5py.File(path) as file:
         events = file["events"]
         offsets = events["Muon_pt-offsets"][:]
@@ -101,7 +102,7 @@ def from_columns(path: Path) -> np.ndarray:
 
 
 def draw(path: Path, counts: np.ndarray) -> None:
-    """The figure."""
+    """Draws the figure."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -117,7 +118,7 @@ def draw(path: Path, counts: np.ndarray) -> None:
 
 
 def main() -> int:
-    """Make the file, convert it, make both histograms, compare, tell."""
+    """Makes the file, converts it, makes both histograms, compares them and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--folder", type=Path, help="where the files are made; default: a temporary folder")

@@ -1,4 +1,4 @@
-! The I/O kernel of s3d_io.c in Fortran, as S3D is: the same arguments, the same files.
+! The I/O kernel of s3d_io.c in Fortran, the language of S3D, with the same arguments and the same files.
 !
 !     s3d_io OUT.idx [steps=20] [side=30] [grid=XxYxZ] [OPTION=VALUE ...]
 !
@@ -66,7 +66,7 @@ program s3d_io
         end if
     end do
 
-    ! How many ranks lie along each axis: the prime factors of their number, each given to the axis with the fewest.
+    ! Returns the number of ranks along each axis: each prime factor of the total goes to the axis with the fewest ranks.
     along = 1
     rest = rank_count
     factor = 2
@@ -134,7 +134,7 @@ program s3d_io
 
 contains
 
-    ! Values that tell their places: whole 1024ths, so that they are the same wherever they are computed.
+    ! Computes values that encode their positions, in whole 1024ths, so that they are the same on any machine.
     subroutine compute(samples, number)
         real(c_double), intent(out) :: samples(:, :, :, :)
         integer, intent(in) :: number
@@ -153,13 +153,13 @@ contains
         end do
     end subroutine
 
-    ! What is asked of this rank alone goes through this.
+    ! Checks the status of a call that concerns only this rank.
     subroutine check(status)
         integer(c_int), intent(in) :: status
         if (status /= RADDLE_IDX_OK) call stop_all(raddle_idx_error_message(), status)
     end subroutine
 
-    ! What ranks do together fails on all of them; one says why, and none has to be stopped by the others.
+    ! Checks the status of a collective call. It fails on all ranks and one prints the reason, so no rank needs to abort the others.
     subroutine check_together(status)
         integer(c_int), intent(in) :: status
         if (status == RADDLE_IDX_OK) return

@@ -1,14 +1,14 @@
-/* An I/O kernel as that of the combustion code S3D: every rank holds a box of four variables, pressure and temperature (one
- * double per sample), velocity (3) and species (11), and all of them are written in 20 time steps.
+/* An I/O kernel like that of the combustion code S3D: every rank holds a box of four variables, pressure and temperature
+ * (one double per sample), velocity (3) and species (11), and writes all of them in 20 time steps.
  *
  *     s3d_io OUT.idx [steps=20] [side=30] [grid=XxYxZ] [OPTION=VALUE ...]
  *
- * side: samples per axis of each rank. grid: of all ranks together, instead. Other options are those of raddle idx write, for
- * example compress=lz4. Without MPI:
+ * side: samples per axis of each rank. grid (instead of side): samples per axis of all ranks together. Other options are
+ * those of raddle idx write, for example compress=lz4. Without MPI:
  *
  *     cc s3d_io.c $(pkg-config --cflags --libs raddle-idx) -o s3d_io
  *
- * With any MPI: mpicc -DUSE_MPI, and the same. */
+ * With any MPI: mpicc -DUSE_MPI, and the same arguments. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const struct {
     uint32_t components;
 } VARIABLE[VARIABLES] = {{"pressure", 1}, {"temperature", 1}, {"velocity", 3}, {"species", 11}};
 
-/* Which ranks there are, and which is this. */
+/* The number of ranks, and this rank. */
 static int rank = 0, size = 1;
 
 static void stop(int code) {
@@ -38,7 +38,7 @@ static void stop(int code) {
     exit(code);
 }
 
-/* What is asked of this rank alone goes through this: the words are there until the next call fails. */
+/* Checks the status of a call that concerns only this rank. The message is valid until the next call fails. */
 static void check(raddle_idx_status status) {
     if (status != RADDLE_IDX_STATUS_OK) {
         fprintf(stderr, "rank %d: %s\n", rank, raddle_idx_error_message());
@@ -46,7 +46,8 @@ static void check(raddle_idx_status status) {
     }
 }
 
-/* What ranks do together fails on all of them; one says why, and none has to be stopped by the others. */
+/* Checks the status of a collective call. It fails on all ranks and one prints the reason, so no rank needs to abort the
+ * others. */
 static void check_together(raddle_idx_status status) {
     if (status != RADDLE_IDX_STATUS_OK) {
         if (status != RADDLE_IDX_STATUS_RANK) {
@@ -59,7 +60,7 @@ static void check_together(raddle_idx_status status) {
     }
 }
 
-/* How many ranks lie along each axis: the prime factors of their number, each given to the axis with the fewest. */
+/* Computes the number of ranks along each axis: each prime factor of the total goes to the axis with the fewest ranks. */
 static void lay_out(uint64_t along[AXES]) {
     along[0] = along[1] = along[2] = 1;
     int rest = size;
@@ -77,7 +78,7 @@ static void lay_out(uint64_t along[AXES]) {
     }
 }
 
-/* A value that tells its place: whole 1024ths, so that it is the same wherever it is computed. */
+/* Returns a value that encodes its position, in whole 1024ths, so that it is the same on any machine. */
 static double value(uint64_t place, uint64_t step, uint32_t variable, uint32_t component) {
     return (double)(place * 32 + step * 7 + variable * 5 + component) / 1024.0;
 }

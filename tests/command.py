@@ -1,4 +1,4 @@
-"""The command under test: where it is, and running it. Shared by the suites that run it as a process."""
+"""Finds and runs the command under test. Shared by the suites that run it as a process."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[1] / "target/debug/
 
 
 def run_command(*arguments, **options):
-    """Runs the command with any exit code; the finished process."""
+    """Runs the command and returns the finished process, with any exit code."""
     command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
 

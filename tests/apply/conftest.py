@@ -1,4 +1,4 @@
-"""What the tests of `raddle apply` share: the command, programs in C, and what they are compiled with."""
+"""Fixtures for the tests of `raddle apply`: the command, and C programs with their compilers and flags."""
 
 import os
 import shutil
@@ -12,32 +12,33 @@ RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/
 PROGRAMS = Path(__file__).parent / "programs"
 # Debian's serial HDF5.
 SERIAL = ["-I/usr/include/hdf5/serial", "-L/usr/lib/x86_64-linux-gnu/hdf5/serial", "-lhdf5"]
-# A folder into which Debian's packages of MPICH are unpacked (`dpkg -x`), where they are not to be installed.
+# A folder into which Debian's packages of MPICH are unpacked (`dpkg -x`), if they cannot be installed.
 MPICH_ROOT = Path(os.environ.get("MPICH_ROOT", "/"))
 
 
 @dataclass
 class Mpi:
-    """One of Debian's MPIs and the parallel libhdf5 that is built with it."""
+    """One of Debian's MPIs and the parallel libhdf5 built with it."""
 
     name: str
     library: str
     launcher: str
     include: Path
-    # What a program in C is compiled with and by.
+    # The compiler of C programs, and its flags.
     compiler: str
     flags: list
-    # What its launcher takes beside `-n`, and finds in the environment.
+    # Additional options of the launcher, besides `-n`, and its environment variables.
     options: list = field(default_factory=list)
     variables: dict = field(default_factory=dict)
 
     def start(self, size):
-        """The beginning of a command line."""
+        """Returns the beginning of a command line."""
         return [self.launcher, *self.options, "-n", str(size)]
 
 
 def open_mpi():
-    """Debian's Open MPI, or any in its place; it has to be asked to start ranks for root, and more of them than cores."""
+    """Returns Debian's Open MPI, or its replacement; it needs options to start ranks as root, and more ranks than
+    cores."""
     folder, launcher = "/usr/lib/x86_64-linux-gnu/hdf5/openmpi", shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     compiler, include = shutil.which("mpicc.openmpi") or shutil.which("mpicc"), Path("/usr/include/hdf5/openmpi")
     variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -46,7 +47,8 @@ def open_mpi():
 
 
 def mpich():
-    """Debian's MPICH, installed or unpacked; its compiler would look for it where it is to be installed."""
+    """Returns Debian's MPICH, installed or unpacked; its compiler would search the folder where the package is to be
+    installed."""
     libraries, include = MPICH_ROOT / "usr/lib/x86_64-linux-gnu", MPICH_ROOT / "usr/include/hdf5/mpich"
     launcher = shutil.which("mpiexec.mpich", path=MPICH_ROOT / "usr/bin")
     flags = [f"-I{include}", f"-I{MPICH_ROOT / 'usr/include/x86_64-linux-gnu/mpich'}", f"-L{libraries / 'hdf5/mpich'}", "-lhdf5",
@@ -59,10 +61,10 @@ MPIS = {"openmpi": open_mpi, "mpich": mpich}
 
 
 def found(name):
-    """An MPI, where it is there."""
+    """Returns an MPI, or skips the test if it is missing."""
     mpi = MPIS[name]()
     if not mpi.launcher or not mpi.compiler or not (mpi.include / "hdf5.h").exists():
-        pytest.skip(f"no {mpi.name} with its libhdf5")
+        pytest.skip(f"{mpi.name} or its libhdf5 is not installed")
     return mpi
 
 
@@ -85,7 +87,7 @@ def apply(tmp_path):
 
 
 def compiled(folder, name, flags, compiler="cc"):
-    """A program of this folder, compiled."""
+    """Returns a program of this folder, compiled."""
     program = folder / name
     source = PROGRAMS / f"{name}.c"
     subprocess.run([compiler, "-O1", str(source), "-o", str(program), *flags, "-lm", "-ldl", "-lpthread"], check=True)
@@ -96,25 +98,25 @@ def compiled(folder, name, flags, compiler="cc"):
 def serial(tmp_path):
     """Compiles a program with Debian's libhdf5."""
     if not Path("/usr/include/hdf5/serial/hdf5.h").exists():
-        pytest.skip("no libhdf5-dev")
+        pytest.skip("libhdf5-dev is not installed")
     return lambda name: compiled(tmp_path, name, SERIAL)
 
 
 @pytest.fixture
 def serial_flags(serial):
-    """How programs are compiled with Debian's libhdf5."""
+    """Returns the flags that compile programs with Debian's libhdf5."""
     return SERIAL
 
 
 @pytest.fixture(params=MPIS)
 def mpi(request):
-    """Each MPI in turn."""
+    """Each MPI, one after another."""
     return found(request.param)
 
 
 @pytest.fixture
 def other(mpi):
-    """Another MPI than ``mpi``."""
+    """An MPI other than ``mpi``."""
     return found(*(MPIS.keys() - {mpi.name}))
 
 
@@ -126,12 +128,12 @@ def parallel(mpi, tmp_path):
 
 @pytest.fixture
 def bundled(tmp_path):
-    """Compiles a program statically with the HDF5 that raddle's build has made."""
+    """Compiles a program statically with the HDF5 from raddle's build."""
     target = Path(__file__).parents[2] / "target/debug/build"
     libraries = sorted(target.glob("hdf5-metno-src-*/out/lib/libhdf5.a"), key=lambda path: path.stat().st_mtime)
     zlib = sorted(target.glob("libz-sys-*/out/**/libz.a"))
     if not libraries or not zlib:
-        pytest.skip("no static HDF5 in target/debug/build")
+        pytest.skip("target/debug/build has no static HDF5")
     include = libraries[-1].parents[1] / "include"
     flags = ["-static", f"-I{include}", str(libraries[-1]), str(zlib[-1])]
     return lambda name: compiled(tmp_path, name, flags)

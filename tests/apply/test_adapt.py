@@ -1,6 +1,6 @@
-"""`raddle apply --adapt` on unmodified programs: what it chose and why, what that saves, and that contents stay the same.
+"""`raddle apply --adapt` on unmodified programs: its choices and their reasons, its savings, and unchanged contents.
 
-What is saved is counted, not timed: the bytes that a program has asked the system to read and write (`/proc/self/io`)."""
+Savings are counted, not timed: the bytes that a program has asked the system to read and write (`/proc/self/io`)."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import pytest
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# `moved()` is how much was read and written since the last call; `cache(d)` is a dataset's cache.
+# `moved()` returns the bytes read and written since the last call; `cache(d)` returns a dataset's cache.
 HEAD = """
 import sys, os, h5py, numpy as np
 before = 0
@@ -67,7 +67,7 @@ def assert_same(left, right):
 
 
 def both(apply, tmp_path, code, *arguments, options=()):
-    """A program's outputs untouched and adapted to; their files hold the same."""
+    """Returns a program's outputs without and with adapting; the contents of their files are equal."""
     plain, adapted = tmp_path / "plain.h5", tmp_path / "adapted.h5"
     untouched = run(code, plain, *arguments)
     done = apply(["--adapt", *options], [sys.executable, "-c", code, adapted, *arguments])
@@ -79,7 +79,8 @@ def test_rows_of_later_datasets_get_the_cache_that_the_first_lacked(apply, tmp_p
     untouched, done = both(apply, tmp_path, WRITE_ROWS, "{}")
     (usual, *_), plain = columns(untouched.stdout)
     caches, adapted = columns(done.stdout)
-    # 128 chunks of 200x50 numbers. HDF5 cannot give it to the first, which is open when it is seen to need it.
+    # 128 chunks of 200x50 numbers. The first dataset is already open when its need is noticed, so its cache cannot be
+    # changed.
     assert caches == (usual, 128 * 80000, 128 * 80000)
     assert adapted[1] < plain[1] / 8 and adapted[2] < plain[2] / 8, (plain, adapted)
     assert "step0/plane (chunks 200x50 of 8-byte elements, 80000 bytes): chunk cache left: nothing was observed" in done.log
@@ -100,7 +101,7 @@ def test_readers_get_it_while_the_dataset_is_open(apply, tmp_path):
 
 
 def test_debian_s_library(apply, serial, tmp_path):
-    """HDF5 1.10, with a cache of 1 MiB: of 1,600 columns the 32 chunks of a row fit, of 6,400 the 128 do not."""
+    """HDF5 1.10 has a cache of 1 MiB: the 32 chunks of a row of 1,600 columns fit, the 128 of 6,400 columns do not."""
     program = serial("rows")
 
     def caches(text):
@@ -109,7 +110,7 @@ def test_debian_s_library(apply, serial, tmp_path):
     done = apply(["--adapt"], [program, tmp_path / "narrow.h5", "write", 1600])
     assert caches(done.stdout) == [MIB] * 4
     assert "left: the usual cache holds what is returned to" in done.log
-    # A cache that was set by hand is kept.
+    # A cache set explicitly is kept.
     done = apply(["--adapt", "--set", "chunk_cache=512KiB"], [program, tmp_path / "narrow.h5", "write", 1600])
     assert caches(done.stdout) == [512 * KIB] * 4 and "kept: it was set already" in done.log
     plain, adapted = tmp_path / "plain.h5", tmp_path / "adapted.h5"
@@ -158,7 +159,7 @@ def test_caches_that_the_program_sets_are_kept(apply, tmp_path, where):
     assert columns(done.stdout)[0] == (2 * MIB,) * 3
     assert "chunk cache kept: it was set already" in done.log or where == "dataset"
     if where == "dataset":
-        # Seen only where there is something to give.
+        # Observes only if a cache could help.
         assert "by what was observed" not in done.log
 
 
@@ -202,7 +203,7 @@ for step in range(2):
 def test_large_objects_of_new_files_are_aligned_within_one_percent(apply, tmp_path, size, is_aligned):
     run(ALIGNED, tmp_path / "plain", size)
     done = apply(["--adapt", "--block", "64KiB"], [sys.executable, "-c", ALIGNED, tmp_path / "adapted", size])
-    # A hundred blocks, so that nothing can add more than 1 %.
+    # A hundred blocks, so that alignment adds at most 1 %.
     assert columns(done.stdout) == [(6400 * KIB,) * 2, (64 * KIB,) * 2]
     for step in range(2):
         plain, adapted = tmp_path / f"plain{step}.h5", tmp_path / f"adapted{step}.h5"
@@ -212,7 +213,7 @@ def test_large_objects_of_new_files_are_aligned_within_one_percent(apply, tmp_pa
         offsets = [file[f"d{number}"].id.get_offset() % (64 * KIB) for number in range(10)]
         assert (offsets == [0] * 10) == is_aligned
     assert "adapted1.h5 (H5Fcreate, HDF5 2." in done.log and "set alignment=65536,alignment_threshold=6553600" in done.log
-    # Elsewhere nothing is gained by it.
+    # On other file systems alignment gains nothing.
     assert columns(apply(["--adapt"], [sys.executable, "-c", ALIGNED, tmp_path / "b", size]).stdout)[1] == (1, 1)
 
 
@@ -234,7 +235,7 @@ def test_files_that_ranks_share_are_left_alone(apply, mpi, parallel, tmp_path):
 
 
 def test_what_others_may_see_is_left_alone(apply, tmp_path):
-    """Files with SWMR, also if they were opened before without; and a file that is open for writing as well."""
+    """Files with SWMR, also if they were opened before without it; and a file that is also open for writing."""
     code = HEAD + """
 with h5py.File(sys.argv[1], "w", libver="latest") as file:
     plane = file.create_dataset("plane", (200, 6400), "f8", chunks=(200, 50))
@@ -295,7 +296,8 @@ assert all(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 for child in 
 
 
 def test_any_accesses_read_and_write_the_same(apply, tmp_path):
-    """Drawn shapes, chunks, filters and selections, written, rewritten, resized and read; contents and what is read agree."""
+    """Random shapes, chunks, filters and selections, written, rewritten, resized and read; contents and values read are
+    equal."""
     code = """
 import sys, h5py, numpy as np, zlib
 random, told = np.random.default_rng(int(sys.argv[2])), 0

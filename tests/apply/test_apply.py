@@ -1,4 +1,4 @@
-"""`raddle apply` on programs that know nothing of it: what HDF5 was given is read back, and contents are equal."""
+"""`raddle apply` on unmodified programs: the settings that HDF5 received are read back, and contents are equal."""
 
 
 import os
@@ -17,7 +17,7 @@ SETTINGS = ["--set", "alignment=1MiB", "--set", "meta_block=64KiB", "--set", "si
 
 
 def told(text):
-    """NAME VALUES lines; values of a name that comes more than once are together."""
+    """Parses NAME VALUES lines; values of a repeated name are collected."""
     found = {}
     for line in text.splitlines():
         name, *values = line.split()
@@ -50,9 +50,9 @@ def test_a_program_linked_with_debian_s_library(apply, serial, tmp_path):
     assert found["sieve"] == ["131072"]
     assert found["metadata_cache"] == [str(4 * MIB), "evictions", "1"]
     assert [int(offset) % MIB for offset in found["offset"]] == [0, 0, 0]
-    # One sweep along the rows, when created and when opened again; HDF5 1.10 has 1 MiB by itself.
+    # One sweep along the rows, both when created and when reopened; HDF5 1.10 has a default of 1 MiB.
     assert found["cache"] == ["3200000", "3200000"]
-    # Contents are the program's.
+    # The contents are unchanged.
     assert found["gzip"] == ["9", "9"]
     assert_same(plain, tuned)
     assert f"{tuned} (H5Fcreate, HDF5 1." in done.log
@@ -136,7 +136,7 @@ def test_three_wheels_in_one_process(apply, tmp_path):
             assert [file[f"d{number}"].id.get_offset() % MIB for number in range(3)] == [0, 0, 0], name
         with h5py.File(plain / name) as file:
             assert any(file[f"d{number}"].id.get_offset() % MIB for number in range(3)), name
-    # Each has a libhdf5 of its own.
+    # Each has a separate libhdf5.
     versions = {line.split("HDF5 ")[1].split(")")[0] for line in done.log.splitlines() if "H5Fcreate" in line}
     assert len(versions) == 3, done.log
 
@@ -144,7 +144,7 @@ def test_three_wheels_in_one_process(apply, tmp_path):
 def test_h5repack(apply, tmp_path):
     h5repack = shutil.which("h5repack")
     if not h5repack:
-        pytest.skip("no h5repack")
+        pytest.skip("h5repack is not installed")
     with h5py.File(tmp_path / "in.h5", "w") as file:
         for number in range(3):
             file[f"d{number}"] = np.arange(150000.0) + number
@@ -156,7 +156,7 @@ def test_h5repack(apply, tmp_path):
 
 @pytest.mark.parametrize("outside", [True, False])
 def test_ranks(apply, mpi, parallel, tmp_path, outside):
-    """By either MPI; its MPI-IO prints the hints that it took."""
+    """Tests both MPIs; their MPI-IO prints the hints that it accepted."""
     program, variables = parallel("ranks"), {**mpi.variables, "ROMIO_PRINT_HINTS": "1"}
     options = ["--set", "alignment=1MiB", "--set", "collective_metadata=on", "--set", "cb_buffer_size=2MiB"]
     command = [*mpi.start(2), program, tmp_path / "a.h5"]
@@ -165,7 +165,7 @@ def test_ranks(apply, mpi, parallel, tmp_path, outside):
         assert "left out collective_metadata=on: it hangs" in done.stderr
         assert told(done.stdout)["collective"] == ["0", "0"]
         done = apply([*options, "--collective-metadata"], command, **variables)
-        assert done.log.count("a.h5 (H5Fcreate, HDF5 1.") == 2, "a line of each rank"
+        assert done.log.count("a.h5 (H5Fcreate, HDF5 1.") == 2, "one line from each rank"
     else:
         raddle = Path(os.environ.get("RADDLE", "target/debug/raddle")).resolve()
         words = [raddle, "apply", "--folder", tmp_path / "objects", *options, "--collective-metadata", "--", program, tmp_path / "a.h5"]
@@ -189,7 +189,7 @@ def test_a_static_program_gets_the_driver(apply, bundled, tmp_path):
     assert "(driver raddle_apply): set alignment=1048576" in done.log
     assert "left out sieve=131072: HDF5 is inside of the program" in done.stderr
     assert_same(plain, tuned)
-    # An ordinary file, which grows with the default driver.
+    # An ordinary file that grows with the default driver.
     with h5py.File(tuned, "a") as file:
         file["more"] = np.arange(1000)
     with h5py.File(tuned) as file:
@@ -197,7 +197,7 @@ def test_a_static_program_gets_the_driver(apply, bundled, tmp_path):
 
 
 def test_the_driver_on_many_changes(apply, tmp_path):
-    """Datasets made, resized and deleted, through the driver and then without it; every value is read back."""
+    """Creates, resizes and deletes datasets, through the driver and then without it; every value is read back."""
     code = """
 import sys, h5py, numpy as np
 path, seed = sys.argv[1], int(sys.argv[2])
@@ -292,7 +292,7 @@ int main(void) {
 def test_the_patch_applies_to_hdf5_s_source(apply, tmp_path):
     sources = sorted(Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")).glob("registry/src/*/hdf5-metno-src-*/ext/hdf5"))
     if not sources or not shutil.which("patch"):
-        pytest.skip("no source of HDF5, or no patch")
+        pytest.skip("the HDF5 sources or patch are missing")
     patch = apply([*SETTINGS, "--emit", "hdf5-patch", "--hdf5-source", sources[-1]], [])
     assert "metadata_cache is no default" in patch.stderr
     (tmp_path / "src").mkdir()
@@ -332,7 +332,7 @@ def test_the_objects_need_nothing_but_the_c_library(apply, tmp_path):
     for path in objects:
         listed = subprocess.check_output(["readelf", "-d", path], text=True)
         needed = [line.split("[")[1].rstrip("]") for line in listed.splitlines() if "NEEDED" in line]
-        # The loader is a part of it, and finds the variables of threads.
+        # The loader is part of it, and resolves thread-local variables.
         assert all(name.startswith(("libc.", "ld-linux")) for name in needed), (path, needed)
         undefined = subprocess.check_output(["nm", "-D", "--undefined-only", path], text=True)
         assert not any(name.startswith(("H5", "MPI")) for name in undefined.split())

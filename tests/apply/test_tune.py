@@ -1,4 +1,4 @@
-"""`raddle tune -- COMMAND`: programs that know nothing of it; and ranks of MPI that `raddle bench` starts."""
+"""`raddle tune -- COMMAND` with unmodified programs, and the MPI ranks that `raddle bench` starts."""
 
 import json
 import os
@@ -25,7 +25,7 @@ with h5py.File(sys.argv[1], "w") as file:
 
 @pytest.fixture
 def raddle(tmp_path):
-    """Runs the command in a folder of its own: the outcome, and the report where one is asked for."""
+    """Runs the command in a separate folder; returns the outcome, and the report if one is requested."""
 
     def run(*words, expect=0, **variables):
         environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "RADDLE_APPLY_FOLDER": str(tmp_path / "objects"), **variables}
@@ -40,7 +40,7 @@ def raddle(tmp_path):
     return run
 
 
-# Experiments of ranks that read nothing.
+# Experiments with ranks that read nothing.
 WRITE_ONLY = {"ranks-4-together", "ranks-write-16KiB", "ranks-vpic", "ranks-amrex"}
 
 
@@ -49,12 +49,12 @@ def arms(report):
 
 
 def test_a_program_that_writes_row_by_row(raddle, serial_flags, tmp_path):
-    """What helps it is found, verified, written into a profile, and applied from there."""
+    """The setting that helps is found, verified, written into a profile, and applied from it."""
     program, source = tmp_path / "rows", tmp_path / "rows.c"
     # A quarter of the rows: each still covers an eighth of 24 chunks.
     source.write_text(ROWS.read_text().replace("ROWS = 64", "ROWS = 16"))
     subprocess.run(["cc", "-O2", source, "-o", program, *serial_flags, "-lm"], check=True)
-    # Neighbours may have one experiment say that nothing can be told, hardly three.
+    # Other load may leave one experiment undecided, but hardly three.
     for seed in range(3):
         done = raddle("tune", "-o", "mine.toml", "-f", "-q", "--report", "run.json", "--blocks", "5", "--seed", seed,
                       "--try", "auto_chunk_cache=256MiB", "--try", "sieve=1MiB", "--", "./rows", "{scratch}/out.h5")
@@ -72,7 +72,8 @@ def test_a_program_that_writes_row_by_row(raddle, serial_flags, tmp_path):
 
 
 def test_where_its_files_go(raddle, tmp_path):
-    """Without a word for it the program runs in the folder of the run; what it chose itself is left out."""
+    """Unless its command line names a folder, the program runs in the folder of the run; settings chosen by the program
+    are left out."""
     script = tmp_path / "write.py"
     script.write_text(WRITER.replace('"w")', '"w", alignment_threshold=1, alignment_interval=512)'))
     done = raddle("tune", "-o", "mine.toml", "-q", "--report", "run.json", "--blocks", "1", "--try", "alignment=4KiB", "--try", "sieve=1MiB",
@@ -123,14 +124,14 @@ def test_a_static_program(raddle, bundled, tmp_path):
 
 @pytest.fixture
 def ranks(raddle, mpi, tmp_path):
-    """Runs an experiment by ranks of an MPI that `launcher` starts, or a script in its place."""
+    """Runs an experiment with MPI ranks started by `launcher`, or by a script in its place."""
 
     def run(name, experiment, *words, launcher=mpi.launcher, script=None, **options):
         if script:
             launcher = tmp_path / "launcher"
             launcher.write_text(f"#!/bin/sh\n{script}\n")
             launcher.chmod(0o755)
-        # What is found without a word is not named.
+        # The default launcher is not named.
         default = shutil.which("mpirun")
         named = [] if default and Path(default).resolve() == Path(launcher).resolve() else ["--mpirun", launcher]
         words = ["--scale", "tiny", "--blocks", "1", "-q", "--hdf5", mpi.library, *named, *words]
@@ -153,7 +154,7 @@ def ranks(raddle, mpi, tmp_path):
     ],
 )
 def test_ranks_of_a_parallel_library(ranks, name, experiment):
-    """Interfaces, alignment and collective metadata, by ranks that this raddle knows of only by the library."""
+    """Interfaces, alignment and collective metadata, with ranks that this raddle knows only through the library."""
     done = ranks(name, experiment, "--report", "run.json")
     count = 2 if experiment.startswith("ranks-baseline") else 4
     for arm, found in arms(done.report).items():
@@ -172,7 +173,7 @@ def test_ranks_of_a_parallel_library(ranks, name, experiment):
 
 
 def test_nova_files_are_concatenated_by_ranks(ranks):
-    """Each step by ranks: who creates, what ranks share when they read, and how many there are; every value is compared."""
+    """Each step on ranks: creating, shared reading, and the number of ranks; every value is compared."""
     stages = {}
     for experiment in ["ranks-create", "ranks-empty-layout", "ranks-chunk-1d", "ranks-partition-1d", "ranks-partition-2d", "ranks-scaling-1d"]:
         done = ranks("nova-2021", experiment, "--report", "run.json")
@@ -187,7 +188,7 @@ def test_nova_files_are_concatenated_by_ranks(ranks):
             if (experiment, arm) == ("ranks-create", "default"):
                 writes = run["calls"]["write"]
             if arm == "collective_metadata=on":
-                # Metadata is gathered: each write is a round trip on a parallel file system.
+                # Metadata is gathered, because each write is a round trip on a parallel file system.
                 assert run["calls"]["write"] < writes / 2, (run["calls"], writes)
     assert stages["ranks-create", "single"] == {"open", "objects", "close"}
     assert stages["ranks-partition-2d", "datasets"] == {"collect", "open", "objects", "read", "write", "close"}
@@ -195,7 +196,7 @@ def test_nova_files_are_concatenated_by_ranks(ranks):
 
 
 def test_more_ranks_have_more_work(ranks):
-    """Where each rank has work of its own, the file grows with them; where they divide it, not."""
+    """If each rank has separate work, the file grows with the number of ranks; if they divide the work, it does not."""
     for experiment, len_bytes in [("ranks-baseline-16KiB", 3 * (16 << 10)), ("ranks-multi-core-16KiB", 16 << 10)]:
         found = arms(ranks("battle-layout", experiment, "--ranks", 3, "--report", "run.json").report)
         run = found["posix"]["arm"]["runs"][0]
@@ -203,7 +204,7 @@ def test_more_ranks_have_more_work(ranks):
 
 
 def test_interleaved_libraries(raddle, serial, tmp_path):
-    """Another libhdf5 beside the first in every experiment, and those that a workload names."""
+    """A second libhdf5 in every experiment, and libraries named by a workload."""
     words = ["occam-2005", "--only", "chunk-plain", "--scale", "tiny", "--blocks", "1", "-q", "--report", "run.json"]
     done = raddle("bench", *words, "--hdf5", "libhdf5_serial.so.103", "--hdf5", "/absent/libhdf5.so", "--hdf5", "libhdf5_serial.so.103")
     found = arms(done.report)
@@ -229,7 +230,7 @@ variants.none = { library = "/absent/libhdf5.so" }
     assert set(version) == {"few: default", "few: debian", "many: default", "many: debian"}
     assert version["few: debian"].startswith("1.") and version["few: default"].startswith("2."), version
     assert "libhdf5_serial.so.103: HDF5 1." in done.stdout and "few: none was left out" in done.stdout
-    # One that the user names must be there.
+    # A library named by the user must exist.
     assert "/absent/libhdf5.so" in raddle("bench", workload, "--hdf5", "/absent/libhdf5.so", "-q", expect=3).stderr
 
 
@@ -246,14 +247,14 @@ def test_szip_with_both_codings(raddle, serial):
 
 
 def test_a_rank_that_dies(ranks, mpi):
-    """The launcher ends the other one, which waits for it."""
-    # Not before one has the request: until then ranks are taken for not to be had.
+    """The launcher ends the other rank, which waits for the dead one."""
+    # Only after a rank has received the request: until then ranks count as unavailable.
     rank = '"${PMIX_RANK:-$PMI_RANK}"'
     one = f'if [ {rank} = 1 ]; then until [ -e "${{3%/*}}/started" ]; do sleep 0.01; done; kill -KILL $$; fi; exec "$@"'
     script = f'shift 2; exec {shlex.join(mpi.start(2))} sh -c {shlex.quote(one)} sh "$@"'
     started = time.monotonic()
     done = ranks("battle-layout", "ranks-baseline-16KiB", script=script, expect=3)
-    assert re.search(r"/launcher ended: exit status: \d+: .*\b9\b", done.stderr, re.DOTALL), "what the launcher says of it"
+    assert re.search(r"/launcher ended: exit status: \d+: .*\b9\b", done.stderr, re.DOTALL), "the launcher's message"
     assert time.monotonic() - started < 60, done.stderr
 
 
@@ -263,7 +264,7 @@ def test_ranks_that_are_not_to_be_had(raddle, ranks, mpi):
     assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", "--mpirun", mpi.launcher, **mpi.variables).stdout
     absent = ranks("battle-layout", "ranks-baseline-16KiB", launcher="/absent/mpirun").stdout
     assert "/absent/mpirun, which is not there" in absent
-    assert "give more --time" not in absent, "time is not what was missing"
+    assert "give more --time" not in absent, "time was sufficient"
     alone = ranks("battle-layout", "ranks-baseline-16KiB", script='shift 2; exec "$@"', expect=3).stderr
     assert f"the MPI of {mpi.library} sees 1" in alone and "--mpirun" in alone
     refused = ranks("battle-layout", "ranks-baseline-16KiB", script="echo not as root >&2; exit 1").stdout
@@ -277,10 +278,10 @@ def test_the_launcher_of_another_mpi(ranks, mpi, other):
 
 
 def test_another_zlib(raddle, serial, tmp_path):
-    """A zlib that stands in for the system's: its copy, which is another object."""
+    """A zlib that replaces the system's: a copy, which is a different object."""
     found = next((path for path in map(Path, ["/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib64/libz.so.1"]) if path.exists()), None)
     if not found:
-        pytest.skip("no libz.so.1")
+        pytest.skip("libz.so.1 is not installed")
     own = tmp_path / "libz.so.1"
     shutil.copy(found.resolve(), own)
     done = raddle("bench", "occam-2005", "--only", "filters", "--scale", "tiny", "--blocks", "1", "-q", "--report", "run.json",

@@ -1,6 +1,7 @@
-"""Where the C library of IDX is installed for the tests, and what is compiled against it.
+"""Installs the C library of IDX for the tests, and compiles programs against it.
 
-The Python package that it is compared with is the one in python/, with the compiled part that `make python` puts there.
+The files of the library are compared with those of the Python package in python/, with the compiled part from `make
+python`.
 """
 
 import os
@@ -14,26 +15,26 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
-# Where cargo has built the library.
+# Folder of the library built by cargo.
 BUILT = Path(os.environ.get("RADDLE_CAPI", ROOT / "target/debug")).resolve()
 MPICC = os.environ.get("MPICC", "mpicc")
 MPIF90 = os.environ.get("MPIF90", "mpif90")
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
-# Much more than any run takes; one that hangs is ended.
+# Much longer than any run; a run that hangs is killed.
 TIMEOUT_S = 120
 
 
 def needs(*programs):
     missing = [program for program in programs if shutil.which(program) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)}")
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
 
 
 def run(command, folder, expect=0, **more):
     command = [str(word) for word in command]
     environment = {
         **os.environ,
-        # What Open MPI asks for to run as root and with more ranks than cores; MPICH does not look.
+        # Open MPI requires these to run as root and with more ranks than cores; MPICH ignores them.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -48,10 +49,10 @@ def run(command, folder, expect=0, **more):
 
 
 class Installed:
-    """The library in a folder of its own, and what is compiled against it."""
+    """The library in a separate folder, and programs compiled against it."""
 
     def __init__(self, folder):
-        # A name that shells and sed would take apart.
+        # A name that unquoted shell or sed text would break.
         self.prefix = folder / "a & b"
         self.programs = folder / "programs"
         self.programs.mkdir()
@@ -72,7 +73,7 @@ class Installed:
         program = self.programs / name
         if not program.exists():
             libraries = [*self.flags("--cflags", "--libs"), f"-Wl,-rpath,{self.prefix}/lib"]
-            # A folder of its own: compilers of Fortran leave modules.
+            # A separate folder, because Fortran compilers leave module files.
             folder = self.programs / f"{name}.made"
             folder.mkdir()
             run([compiler, *flags, *sources, *libraries, "-o", program], folder)
@@ -82,7 +83,7 @@ class Installed:
         return self.compile(source.stem, os.environ.get("CC", "cc"), [source], ["-std=c11", *STRICT])
 
     def mpi(self, source):
-        # Of MPI's own header not all warnings are for us.
+        # MPI's own header causes warnings that are not ours.
         flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-DUSE_MPI"]
         return self.compile(f"{source.stem}-mpi", MPICC, [source], flags)
 
@@ -102,5 +103,5 @@ class Installed:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
     if shutil.which("pkg-config") is None:
-        pytest.skip("no pkg-config")
+        pytest.skip("pkg-config is not installed")
     return Installed(tmp_path_factory.mktemp("installed"))

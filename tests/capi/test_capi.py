@@ -1,5 +1,5 @@
-"""The C library of IDX as simulations use it: installed, compiled against, run, with and without MPI, from C and Fortran; its
-files are those of the Python package, byte by byte."""
+"""The C library of IDX as simulations use it: installed, compiled against, run, with and without MPI, from C and
+Fortran. Its files equal those of the Python package, byte by byte."""
 
 import json
 import re
@@ -15,13 +15,13 @@ import raddle
 PROGRAMS = Path(__file__).parent / "programs"
 EXAMPLES = ROOT / "examples"
 SIZES = [1, 2, 3, 4, 8]
-# x first: neither powers of two nor divisible among ranks.
+# x first; neither powers of two nor divisible by the number of ranks.
 GRID = (45, 20, 37)
 VARIABLES = {"pressure": 1, "temperature": 1, "velocity": 3, "species": 11}
 
 
 def variables(grid, step):
-    """What the example writes, as arrays with z first."""
+    """Returns the values that the example writes, as arrays with z first."""
     place = np.arange(np.prod(grid), dtype=np.uint64).reshape(grid[::-1])
     made = {}
     for number, (name, components) in enumerate(VARIABLES.items()):
@@ -37,7 +37,7 @@ def write_right(path, grid, steps, **options):
 
 
 def files_of(path):
-    """Every file of a dataset, with its bytes; its own name does not count."""
+    """Returns the bytes of every file of a dataset by path, with the dataset's name removed."""
     name = path.stem
     found = {file.relative_to(path.with_suffix("")): file.read_bytes() for file in path.with_suffix("").rglob("*.bin")}
     return {**found, "header": path.read_bytes().replace(name.encode(), b"NAME")}
@@ -49,7 +49,7 @@ def grid_argument(grid):
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory):
-    """Files of the example as one process of Python writes them, by options."""
+    """The files of the example as written by one Python process, by options."""
     made = {}
 
     def files(**options):
@@ -110,7 +110,7 @@ def test_packagers_install_elsewhere_than_it_will_be(installed, tmp_path):
     run(["sh", script, "/opt/raddle", BUILT], tmp_path, DESTDIR=str(tmp_path / "package"))
     root = tmp_path / "package/opt/raddle"
     assert "prefix=/opt/raddle\n" in (root / "lib/pkgconfig/raddle-idx.pc").read_text()
-    # A path from where it is called; links stay within.
+    # A path relative to the caller's folder; links stay within the installation.
     run(["sh", script, "here", BUILT], tmp_path)
     library = tmp_path / "here/lib/libraddle_idx.so"
     assert library.resolve().name == f"libraddle_idx.so.{raddle.__version__}"
@@ -129,7 +129,7 @@ def test_the_library_exports_the_header_and_nothing_else(installed):
     assert len(declared) > 20 and exported == declared
     interfaces = (installed.fortran_folder / "raddle_idx.f90").read_text()
     public = set(re.findall(r"\braddle_idx_\w+", interfaces.split("public :: raddle_idx_error_message")[1].split("!")[0]))
-    # Pauses are for functions of ranks, which are C.
+    # Pauses are for rank functions, which are written in C.
     assert declared - {"raddle_idx_pause"} <= public | {"raddle_idx_error_message"}
 
 
@@ -141,7 +141,7 @@ def test_the_headers_are_cpp(installed, tmp_path):
     run([program], tmp_path)
     if shutil.which("mpicxx"):
         source.write_text("#include <raddle_idx_mpi.h>\nint main() { return raddle_idx_close(nullptr); }\n")
-        # Without the classes of C++ that MPI has no more, but Open MPI 4 still brings.
+        # Without the C++ classes that MPI has removed, but Open MPI 4 still provides.
         strict = ["-Wall", "-Wextra", "-Werror", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
         run(["mpicxx", *strict, "-fsyntax-only", *installed.flags("--cflags"), source], tmp_path)
 
@@ -159,7 +159,7 @@ def test_boxes_without_steps_of_any_rank(installed, tmp_path, axes, no_sync, dur
     assert files_of(tmp_path / "boxes.idx") == files_of(tmp_path / "right.idx")
 
 
-# Status, call, what the message says.
+# Status, call, text of the message.
 MISUSE = """
 2 create null path: path is NULL
 2 create null counts: counts is NULL
@@ -269,7 +269,7 @@ def test_boxes_are_read_at_a_resolution(installed, tmp_path):
         ranges = [slice(first, first + count) for first, count in zip(box[::2], box[1::2], strict=True)][::-1]
         wanted = raddle.idx.read(tmp_path / "flow.idx", field, step=step, resolution=level, box=ranges or None)
         assert (tmp_path / "out.raw").read_bytes() == wanted.tobytes()
-    # A damaged block is told by file, field and block, and not read.
+    # The error for a damaged block names file, field and block, and the block is not read.
     for file in (tmp_path / "flow/time_0001").rglob("*.bin"):
         file.write_bytes(file.read_bytes()[:5000])
     _, err = run([program, "flow.idx", "species", 1, resolution, "bad.raw"], tmp_path, expect=3)
@@ -300,7 +300,7 @@ def test_fortran_writes_and_reads_the_same(installed, right, tmp_path):
 @pytest.mark.parametrize("size", SIZES)
 def test_any_number_of_ranks_writes_the_same(installed, right, tmp_path, size):
     program = installed.mpi(EXAMPLES / "s3d_io.c")
-    # The library itself links no MPI.
+    # The library does not link MPI.
     assert "libmpi" not in run(["ldd", installed.prefix / "lib/libraddle_idx.so"], tmp_path)[0]
     for number, options in enumerate(OPTIONS):
         command = [MPIRUN, "-n", size, program, f"flow{number}.idx", "steps=2", grid_argument(GRID), *words(options)]
@@ -308,7 +308,7 @@ def test_any_number_of_ranks_writes_the_same(installed, right, tmp_path, size):
         assert out.startswith(f"2 steps of 45x20x37 samples by {size} ranks: "), out
         assert files_of(tmp_path / f"flow{number}.idx") == right(**options), options
     before = sorted(tmp_path.rglob("*"))
-    # The launcher ends with the status of one of them.
+    # The launcher exits with the status of one of them.
     _, err = run([MPIRUN, "-n", size, program, "flow0.idx", "steps=2"], tmp_path, expect={5} if size == 1 else {5, 9})
     assert err.count("exists; set option force") == 1, err
     assert sorted(tmp_path.rglob("*")) == before

@@ -1,4 +1,4 @@
-"""What the tests of event files share: raddle's columns of a file as awkward arrays, by the example program ``dump``."""
+"""Reads raddle's columns of event files as awkward arrays, through the example program ``dump``."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Dumped:
         return self.products[name]["form"]
 
     def raw(self, name):
-        """The bytes of each entry."""
+        """Returns the bytes of each entry."""
         assert self.form(name) == {"blob": "basket"}
         return [bytes(entry) for entry in ak.to_list(self.arrays[name])]
 
@@ -71,7 +71,7 @@ def _layout(form, buffers):
 
 @pytest.fixture
 def dump(tmp_path):
-    """Reads a file by raddle: ``dump(path, tree=None, raw=False)``; ``expect`` is what a refusal must say."""
+    """Reads a file with raddle: ``dump(path, tree=None, raw=False)``; ``expect`` is the expected text of a refusal."""
     count = iter(range(10**6))
 
     def run(path, tree=None, raw=False, expect=None):

@@ -1,8 +1,8 @@
-"""A small writer of ROOT trees, for what uproot reads and cannot write: branches of objects, descriptions of classes, baskets
-of any bytes. Nothing in it knows what the bytes of entries mean.
+"""A small writer of ROOT trees with content that uproot reads but cannot write: branches of objects, descriptions of
+classes, baskets of any bytes. It does not interpret the bytes of entries.
 
-Layouts are those of ROOT's own ``TTree``, ``TBranchElement``, ``TBasket`` and ``TStreamerInfo``; the file around them is
-uproot's.
+Layouts are those of ROOT's own ``TTree``, ``TBranchElement``, ``TBasket`` and ``TStreamerInfo``; uproot writes the
+surrounding file.
 """
 
 import struct
@@ -30,7 +30,7 @@ def text(value):
 
 
 def counted(version, content, checksum=None):
-    """An object with its front."""
+    """Returns an object with its header (byte count and version)."""
     front = struct.pack(">H", version) + (struct.pack(">I", checksum) if checksum is not None else b"")
     return struct.pack(">I", BYTE_COUNT | (len(front) + len(content))) + front + content
 
@@ -60,7 +60,7 @@ class Element:
         length = 0
         for extent in self.extents:
             length = max(length, 1) * extent
-        # kHasRange, which ROOT sets where the title of a Double32_t or Float16_t has a range.
+        # kHasRange, which ROOT sets if the title of a Double32_t or Float16_t has a range.
         has_range = self.type_name.rstrip("*") in ("Double32_t", "Float16_t") and "," in self.title
         element = tnamed(self.name, self.title, 0x0300_0000 | (0x40 if has_range else 0))
         element += struct.pack(">iiii", self.type, 8, length, len(self.extents))
@@ -104,7 +104,7 @@ class Class:
         elements = [_pointer_to(f"TStreamer{element.kind}", element.bytes()) for element in self.elements]
         array = counted(3, tobject() + text("") + struct.pack(">ii", len(elements), 0) + b"".join(elements))
         info = tnamed(self.name, "") + struct.pack(">Ii", self.checksum, self.version) + _pointer_to("TObjArray", array)
-        # An option of the list's link follows each.
+        # Each is followed by an option of the list's link.
         return _pointer_to("TStreamerInfo", counted(9, info)) + text("")
 
 
@@ -116,7 +116,7 @@ TNAMED_CLASS = Class(
     0xDFB7_4A3C,
 )
 
-# What the metadata of trees needs and uproot does not describe.
+# Classes that the metadata of trees needs and uproot does not describe.
 METADATA = [
     Class("TLeafElement", 1, [base("TLeaf", 2), basic("fID", INT, "int"), basic("fType", INT, "int")]),
     Class("TLeafD32", 1, [base("TLeaf", 2), basic("fMinimum", DOUBLE32, "Double32_t"), basic("fMaximum", DOUBLE32, "Double32_t")]),
@@ -136,13 +136,13 @@ METADATA = [
     ),
 ]
 
-# What leaves of a class have behind the members of ``TLeaf``.
+# Bytes that leaves of a class have after the members of ``TLeaf``.
 LEAF_TAILS = {"TLeafD32": bytes(8), "TLeafF16": bytes(6), "TLeafD": bytes(16), "TLeafL": bytes(16), "TLeafS": bytes(4), "TLeafB": bytes(2)}
 
 
 @dataclass
 class Of:
-    """What a branch of objects says of them (``TBranchElement``)."""
+    """The description that a branch of objects has (``TBranchElement``)."""
 
     of_class: str
     id: int
@@ -156,8 +156,8 @@ class Of:
 
 @dataclass
 class Branch:
-    """A branch with one leaf, or several (class, name and whether it is unsigned); ``entries`` are the bytes of each. ``counter``
-    is the branch whose leaf counts its values."""
+    """A branch with one leaf, or several (class, name and whether it is unsigned); ``entries`` are the bytes of each
+    entry. ``counter`` is the branch whose leaf counts its values."""
 
     name: str
     entries: list
@@ -169,7 +169,7 @@ class Branch:
     # Whether baskets have the offsets of entries, and their IO bits (None: none).
     has_offsets: bool = True
     io_bits: int = None
-    # Whether the only basket is part of the tree.
+    # Whether the only basket is stored in the tree.
     is_embedded: bool = False
     per_basket: int = 5
     branches: list = field(default_factory=list)
@@ -182,7 +182,7 @@ def _pointer_to(of_class, content):
 
 
 class _Out:
-    """Bytes of nested objects whose lengths are known at their ends."""
+    """Collects the bytes of nested objects, whose lengths are known only at their ends."""
 
     def __init__(self, key_len):
         self.bytes = bytearray()
@@ -204,7 +204,7 @@ class _Out:
     def pointer(self, of_class):
         start = len(self.bytes)
         self.add(bytes(4), struct.pack(">I", NEW_CLASS), of_class.encode(), b"\0")
-        # How references to it are tagged.
+        # The tag of references to it.
         yield start + self.key_len + 2
         struct.pack_into(">I", self.bytes, start, BYTE_COUNT | (len(self.bytes) - start - 4))
 
@@ -216,7 +216,7 @@ class _Out:
 
 
 def write(path, made, classes=(), tree="events"):
-    """A file with one tree of these branches."""
+    """Writes a file with one tree of these branches."""
     with uproot.recreate(path, compression=None) as file:
         sink, cascading = file._file.sink, file._cascading
         key_len = uproot.reading._key_format_big.size + 6 + 2 + 2 * len(tree)
@@ -237,7 +237,7 @@ def write(path, made, classes=(), tree="events"):
 
 
 def _store(file, content_at):
-    """Bytes that need their own address; returns that."""
+    """Stores bytes that contain their own address; returns the address."""
     sink, free = file._file.sink, file._cascading.freesegments
     length = len(content_at(0))
     location = free.allocate(length, dry_run=False)
@@ -274,7 +274,7 @@ def _add_branch(out, branch, entries, store):
         element = branch.element
         with out.object(10):
             _add_plain(out, branch, entries, store)
-            # Branches of members have the class that the member is in as that of their parent.
+            # Branches of members name the class that contains the member as that of their parent.
             out.add(text(element.of_class), text(element.of_class if element.id >= 0 else ""), text(element.clones))
             out.add(struct.pack(">Ihiiii", element.checksum, element.version, element.id, element.kind, element.streamer_type, 0))
             out.add(bytes(8))
@@ -325,28 +325,28 @@ def _add_leaf(out, branch, of_class, name, title, is_unsigned):
 
 
 def _basket(branch, entries, store):
-    """Stores a basket; returns where, and its length. Without ``store``, its bytes as part of a tree."""
+    """Stores a basket; returns its address and length. Without ``store``, returns its bytes as part of a tree."""
     front = text("TBasket") + text(branch.name) + text("events")
     key_len = 26 + len(front) + 18 + 1 + 8 + (branch.io_bits is not None)
     data, starts = b"".join(entries), []
     for entry in entries:
         starts.append(key_len + sum(map(len, entries[: len(starts)])))
-    # With the bit of generated offsets, lengths are stored in their place.
+    # With the bit of generated offsets, lengths are stored instead.
     stored = [*starts, 0] if branch.io_bits is None else [0, *map(len, entries)]
     behind = struct.pack(f">i{len(stored)}i", len(stored), *stored) if branch.has_offsets else b""
     size = len(starts) + 1 if branch.has_offsets else len(data) // max(1, len(entries))
 
     def at(location):
-        # One that is part of a tree has no length of its own.
+        # A basket stored in the tree has length 0.
         length = key_len + len(data + behind) if store else 0
         key = struct.pack(">ihiIhhqq", length, 1004, len(data + behind), 0, key_len, 1, location, 100)
         bits = struct.pack(">i", size) if branch.io_bits is None else struct.pack(">iB", -max(size, 1), branch.io_bits)
         last = struct.pack(">ii", len(entries), key_len + len(data))
-        # The flag of offsets that are to be generated.
+        # The flag of offsets that readers must generate.
         flag = b"\0" if branch.io_bits is None or branch.has_offsets else b"\x50"
         fixed = key + front + struct.pack(">hi", 3, 32000) + bits + last
         if store is None:
-            # TBasket::Streamer: 1 for offsets that follow, 10 for data, 80 for offsets that are to be generated.
+            # TBasket::Streamer: 1 if offsets follow, 10 if data follows, 80 for offsets that readers must generate.
             is_generated = branch.io_bits is not None and not branch.has_offsets
             offsets = struct.pack(f">i{len(starts)}i", len(starts), *starts) if branch.has_offsets else b""
             return fixed + bytes([91 if is_generated else 11 if branch.has_offsets else 12]) + offsets + bytes(key_len) + data

@@ -1,4 +1,4 @@
-"""``raddle events bench``: events that take as long as a file says."""
+"""``raddle events bench`` with events whose durations come from a file."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ def bench(*arguments, code=0):
 def test_events_wait_as_long_as_a_file_says(tmp_path, source):
     times = tmp_path / "times.txt"
     times.write_text("1000 3000\n\n 2000.5\n")
-    # 100 times all three, and the first once more.
+    # 100 times all three, and the first again.
     (measured,) = bench("--source", source, "--events", 301, "--wait-file", times, "--json")
     waited_s = 100 * 6000.5e-6 + 1000e-6
     assert measured["entries"] == 301

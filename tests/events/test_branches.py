@@ -1,4 +1,5 @@
-"""Branches that uproot reads and cannot write: raddle's columns are uproot's, or ROOT's where uproot does not follow ROOT."""
+"""Branches that uproot reads but cannot write: raddle's columns equal uproot's, or ROOT's where uproot deviates from
+ROOT."""
 
 import os
 import resource
@@ -20,12 +21,12 @@ ALL = float(2**32 - 1)
 
 
 def lists(values):
-    """The first values of the first entry, then those of the next, as many as the counts say."""
+    """Splits values into lists: each entry takes the next values, as many as its count."""
     values = iter(values)
     return [[next(values) for _ in range(count)] for count in COUNTS]
 
 
-# Title of the comment, and what ROOT makes of it: minimum and steps per unit, or bits of a mantissa, or nothing.
+# Title of the comment, and ROOT's interpretation: minimum and steps per unit, or bits of a mantissa, or None.
 RANGES = {
     "": None,
     "[-1,1,10]": (-1.0, 1024 / 2.0),
@@ -33,13 +34,14 @@ RANGES = {
     "[-pi,twopi,12]": (-np.pi, 4096 / (3 * np.pi)),
     "[0,0,8]": 8,
     "[0,0,14]": 14,
-    # No mantissa is so long: the same as nothing.
+    # Too long for a mantissa, so treated as None.
     "[0,0,16]": None,
 }
 
 
 def stored(packed, seed, count, is_float16=False):
-    """Numbers as a comment says that they are stored, and their values as ROOT's ``ReadDouble32`` and ``ReadFloat16``."""
+    """Returns numbers as stored according to a comment, and their values as read by ROOT's ``ReadDouble32`` and
+    ``ReadFloat16``."""
     random = np.random.default_rng(seed)
     if is_float16 and packed is None:
         packed = 12
@@ -60,7 +62,7 @@ def stored(packed, seed, count, is_float16=False):
 
 
 def check_uproot(path, name, values, tolerance=1e-6):
-    """uproot reads the same up to its own rounding: it takes 2**32 steps for 2**32 - 1."""
+    """Checks that uproot reads the same up to its own rounding: it uses 2**32 steps instead of 2**32 - 1."""
     with uproot.open(path) as file:
         assert np.allclose(ak.to_numpy(file["events"][name].array()), values, rtol=tolerance, atol=0), name
 
@@ -90,13 +92,13 @@ def test_leaves_of_packed_numbers(tmp_path, dump, is_float16):
         assert dumped[name].to_list() == values, name
         assert str(dumped[name].type).endswith(number), name
     for seed, title in enumerate(RANGES):
-        # uproot takes a mantissa of 16 bits, and has 3 bytes for it.
+        # uproot assumes a mantissa of 16 bits, stored in 3 bytes.
         if title != "[0,0,16]":
             check_uproot(path, f"one{seed}", expected[f"one{seed}"])
 
 
 def packed_class(name="Packed"):
-    """Members of every range, and of an array."""
+    """Describes members of every range, and of an array."""
     members = []
     for number, title in enumerate(RANGES):
         members.append(r.basic(f"d{number}", r.DOUBLE32, "Double32_t", title))
@@ -106,7 +108,7 @@ def packed_class(name="Packed"):
 
 
 def packed_objects(count):
-    """The bytes of each member of some objects, and the values."""
+    """Returns the bytes of each member of some objects, and the values."""
     parts, values = {}, {}
     for number, packed in enumerate(RANGES.values()):
         parts[f"d{number}"], values[f"d{number}"] = stored(packed, 50 + number, count)
@@ -118,7 +120,7 @@ def packed_objects(count):
 
 
 def test_members_that_are_packed_numbers(tmp_path, dump):
-    """Of whole objects, split objects, and split and unsplit collections of objects."""
+    """Members of whole objects, of split objects, and of split and unsplit collections of objects."""
     described = packed_class()
     parts, values = packed_objects(ENTRIES)
     names = [element.name for element in described.elements]
@@ -147,13 +149,13 @@ def test_members_that_are_packed_numbers(tmp_path, dump):
         assert dumped[f"one.{name}"].to_list() == values[name], name
         assert dumped[f"all.{name}"].to_list() == lists(of_all[name]), name
         assert dumped["vector"][name].to_list() == lists(of_all[name]), name
-        # uproot takes a mantissa of 16 bits, and has 3 bytes for it.
+        # uproot assumes a mantissa of 16 bits, stored in 3 bytes.
         if name not in ("d6", "f6"):
             check_uproot(path, f"one/{name}", values[name])
 
 
 def test_collections_of_packed_numbers(tmp_path, dump):
-    """Their types have no range."""
+    """The types of their elements have no range."""
     made, expected = [], {}
     for name, is_float16 in [("Double32_t", False), ("Float16_t", True)]:
         parts, values = stored(None, 5, sum(COUNTS), is_float16)
@@ -166,7 +168,7 @@ def test_collections_of_packed_numbers(tmp_path, dump):
 
 
 def test_what_is_not_supported_does_not_hide_the_rest(tmp_path, dump):
-    """A leaf and a branch whose own descriptions have members that are not known."""
+    """A leaf and a branch whose own descriptions have unknown members."""
     odd = [r.Element("Artificial", "fOdd", 99, "Odd")]
     classes = [r.Class("TLeafD", 1, [r.base("TLeaf", 2), *odd])]
     numbers = [struct.pack(">d", entry / 3) for entry in range(ENTRIES)]
@@ -190,7 +192,7 @@ def test_what_is_not_supported_does_not_hide_the_rest(tmp_path, dump):
 
 
 def collection(parts):
-    """A collection with its front, of values that were serialised."""
+    """Returns a collection with its header, from serialised values."""
     return r.counted(10, struct.pack(">I", len(parts)) + b"".join(parts))
 
 
@@ -218,12 +220,12 @@ def test_rvec(tmp_path, dump):
         for ours, theirs in [("floats", "floats"), ("nested", "nested"), ("holder.v", "holder/v")]:
             expected = file["events"][theirs].array()
             assert dumped[ours].to_list() == expected.to_list(), ours
-    # uproot takes no notice of the fronts of these.
+    # uproot ignores the headers of these.
     assert dumped["objects"].to_list() == [[{"id": entry, "x": x} for x in range(count)] for entry, count in enumerate(COUNTS)]
 
 
 def headed(parts):
-    """Values with a front around all of them."""
+    """Returns values with one header around all of them."""
     return r.counted(10, b"".join(parts))
 
 
@@ -269,8 +271,8 @@ def test_tstrings(tmp_path, dump):
 
 
 def test_arrays_of_a_fixed_length(tmp_path, dump):
-    """Of strings of both kinds, of lists, and of objects. Strings and lists have one front for all of an array's, even where they
-    have none by themselves; objects have theirs each. As ROOT 6.40 writes them; uproot reads few of them."""
+    """Arrays of both kinds of strings, of lists, and of objects. Strings and lists have one header for the whole array,
+    even if they have none otherwise; objects have one each. As ROOT 6.40 writes them; uproot reads few of them."""
     small = r.Class("Small", 1, [r.basic("id", r.INT, "int"), r.basic("x", r.FLOAT, "float")])
     described = r.Class(
         "Arrays",
@@ -332,8 +334,8 @@ GENERATED = {"has_offsets": False, "io_bits": 1}
 
 
 def test_baskets_without_offsets(tmp_path, dump):
-    """Counts are in another branch. ROOT states it by a bit (NanoAOD has it so), older files do not."""
-    # Every basket has a multiple of its entries' number of values: as if all had one length.
+    """Counts are in another branch. ROOT marks this with a bit (as in NanoAOD), older files do not."""
+    # The number of values of every basket is a multiple of its entries, as if all entries had one length.
     counts = [0, 1, 2, 3, 4] * 2 + [1, 0]
     entries = range(len(counts))
     values = [[entry + value / 8 for value in range(count)] for entry, count in enumerate(counts)]
@@ -348,10 +350,10 @@ def test_baskets_without_offsets(tmp_path, dump):
         r.Branch("short", numbers, "TLeafF", "short[small]", counter="small", **GENERATED),
         r.Branch("pairs", pairs, "TLeafD", "pairs[n][2]", length=2, counter="n", **GENERATED),
         r.Branch("packed", numbers, "TLeafD32", "packed[n]", counter="n", **GENERATED),
-        # Baskets that end elsewhere than those of the counts.
+        # Baskets that end at other entries than those of the counts.
         r.Branch("other", numbers, "TLeafF", "other[n]", counter="n", per_basket=7, **GENERATED),
         r.Branch("words", list(map(r.text, words)), "TLeafC", io_bits=1),
-        # Baskets that are part of their tree.
+        # Baskets stored in their tree.
         r.Branch("inside", numbers, "TLeafF", "inside[n]", counter="n", is_embedded=True, **GENERATED),
         r.Branch("texts", list(map(r.text, words)), "TLeafC", io_bits=1, is_embedded=True),
         r.Branch("usual", numbers, "TLeafF", "usual[n]", counter="n", is_embedded=True),
@@ -364,7 +366,7 @@ def test_baskets_without_offsets(tmp_path, dump):
         assert raw.raw(name) == numbers, name
     assert dumped["pairs"].to_list() == [[[value, -value] for value in entry] for entry in values]
     assert raw.raw("pairs") == pairs
-    # uproot takes lengths for offsets.
+    # uproot interprets lengths as offsets.
     assert dumped["words"].to_list() == dumped["texts"].to_list() == words
     with uproot.open(path) as file:
         for name in ["plain", "generated", "short", "usual"]:
@@ -387,7 +389,8 @@ def test_baskets_without_offsets_that_cannot_be_read(tmp_path, dump):
 
 
 def test_arrays_behind_pointers(tmp_path, dump):
-    """``float *pt; //[n]`` in whole objects, in objects member by member, and by itself; arrays of pointers; packed numbers."""
+    """``float *pt; //[n]`` in whole objects, in objects member by member, and alone; arrays of pointers; packed
+    numbers."""
     described = r.Class(
         "Pointers",
         1,
@@ -405,7 +408,7 @@ def test_arrays_behind_pointers(tmp_path, dump):
         pt = [seed + k / 2 for k in range(n)]
         pairs = [[100 * seed + 10 * j + k for k in range(n)] for j in range(2)]
         packed, values = stored(RANGES["[-1,1,10]"], seed, n)
-        # A byte says whether there are any; pointers that are null have none, whatever the count says.
+        # A byte states whether there are values; null pointers have none, whatever the count is.
         flag, is_null = bytes([n > 0]), seed == 5
         parts = {
             "n": struct.pack(">i", n),
@@ -437,7 +440,7 @@ def test_arrays_behind_pointers(tmp_path, dump):
     counts = [struct.pack(">i", count) for count in COUNTS]
     of_members = {name: [b"".join(parts[name] for parts, _ in entry) for entry in of_all] for name in names}
     split = [
-        # Other baskets than those of the counts.
+        # Baskets that differ from those of the counts.
         r.Branch(f"all.{name}", of_members[name], element=r.Of("Pointers", number, 41, element.type), per_basket=5 if name == "n" else 4)
         for number, (name, element) in enumerate(zip(names, described.elements))
     ]
@@ -445,7 +448,7 @@ def test_arrays_behind_pointers(tmp_path, dump):
     branches.append(r.Branch("lone.pt", of_members["pt"], element=r.Of("Pointers", 1, 41, 45)))
     path = r.write(tmp_path / "pointers.root", branches, [described])
     dumped = dump(path)
-    # The counts of objects of a split collection are in another branch, which this one has not.
+    # The counts of objects of a split collection are in another branch, which is missing here.
     assert dumped.notes.startswith("lone.pt: read as bytes: arrays of type float*[] whose lengths are in no branch")
     assert dumped.notes.count("\n") == 1
     expected = [values for _, values in made]
@@ -471,7 +474,7 @@ def test_an_array_behind_a_pointer_that_is_damaged(tmp_path, dump):
 
 
 def test_objects_that_are_referred_to(tmp_path, dump):
-    """The number of a process is behind their bits."""
+    """The bits of referenced objects are followed by the number of a process."""
     thing = r.Class("Thing", 2, [r.base("TObject"), r.basic("id", r.INT, "int")])
     bits = [0x0300_0010 if entry % 3 == 1 else 0x0300_0000 for entry in range(ENTRIES)]
     of_all = lists(bits * 2)
@@ -484,7 +487,7 @@ def test_objects_that_are_referred_to(tmp_path, dump):
 
     by_member = []
     for entry in of_all:
-        # Bases of this class stay whole.
+        # Base classes of this class stay whole.
         content = b"".join(map(whole, entry)) + struct.pack(f">{len(entry)}i", *range(len(entry)))
         by_member.append(r.counted(0x4009, struct.pack(">HI", 2, len(entry)) + content))
     made = [
@@ -492,7 +495,7 @@ def test_objects_that_are_referred_to(tmp_path, dump):
         r.Branch("fBits", list(map(bits_of, bits)), element=r.Of("TObject", 1, 0, r.BITS, checksum=r.TOBJECT_CLASS.checksum)),
         r.Branch("all.fBits", [b"".join(map(bits_of, entry)) for entry in of_all], element=r.Of("TObject", 1, 31, r.BITS, checksum=r.TOBJECT_CLASS.checksum)),
         r.Branch("members", by_member, element=r.Of("vector<Thing>", -1)),
-        # Split one level deep: the base by itself.
+        # Split one level deep: the base class alone.
         r.Branch("base", list(map(whole, bits)), element=r.Of("Thing", 0, 0, r.TOBJECT, version=2)),
     ]
     dumped = dump(r.write(tmp_path / "bits.root", made, [r.TOBJECT_CLASS, thing]))
@@ -505,7 +508,7 @@ def test_objects_that_are_referred_to(tmp_path, dump):
     assert dumped["members"].to_list() == [[{"fUniqueID": 5, "fBits": value, "id": number} for number, value in enumerate(entry)] for entry in of_all]
 
 
-# ROOT describes what they are in memory.
+# ROOT describes their layout in memory.
 TREF_CLASS = r.Class("TRef", 1, [r.base("TObject")])
 TREFARRAY_CLASS = r.Class("TRefArray", 1, [r.base("TSeqCollection"), r.basic("fLast", r.INT, "int")])
 
@@ -547,7 +550,7 @@ def test_references(tmp_path, dump):
 
 
 def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
-    """They have a front, unlike other whole objects."""
+    """Objects of such classes have a header, unlike other whole objects."""
     vector = r.Class("TVector2", 3, [r.base("TObject"), r.basic("fX", r.DOUBLE, "double"), r.basic("fY", r.DOUBLE, "double")])
     members = [r.tobject(0, 0) + struct.pack(">dd", entry, -entry) for entry in range(ENTRIES)]
     made = [
@@ -564,7 +567,8 @@ def test_whole_objects_with_a_streamer_of_their_own(tmp_path, dump):
 
 
 def test_classes_that_are_stored_otherwise_than_described(tmp_path, dump):
-    """Arrays and dates of ROOT's own have no fronts; lists of objects are not supported, and do not refuse the rest."""
+    """ROOT's own arrays and dates have no headers; lists of objects are unsupported, and do not prevent reading the
+    rest."""
     arrays = [struct.pack(f">i{count}f", count, *[entry / 2] * count) for entry, count in enumerate(COUNTS)]
     dates = [struct.pack(">I", 0x6444_0000 + entry) for entry in range(ENTRIES)]
     bits = [r.counted(1, r.tobject(0, 0) + struct.pack(">IIBB", 8, 1, 1, entry)) for entry in range(ENTRIES)]
@@ -573,7 +577,7 @@ def test_classes_that_are_stored_otherwise_than_described(tmp_path, dump):
         r.Class("TArray", 1, [r.basic("fN", r.INT, "int")]),
         r.Class("TArrayF", 1, [r.base("TArray"), r.pointer("fArray", r.FLOAT, "float", "fN", "TArray")]),
         r.Class("TDatime", 1, [r.basic("fDatime", r.UINT, "unsigned int")]),
-        # The only counts that are not of Int_t.
+        # The only counts that are not of type Int_t.
         r.Class("TBits", 1, [r.base("TObject"), r.basic("fNbits", r.UINT, "unsigned int"), r.basic("fNbytes", r.UINT, "unsigned int"), r.pointer("fAllBits", 11, "unsigned char", "fNbytes", "TBits")]),
         r.Class("TCollection", 3, [r.base("TObject"), r.basic("fSize", r.INT, "int")]),
         r.Class("TList", 5, [r.base("TCollection", 3)]),
@@ -609,7 +613,8 @@ def test_classes_that_are_stored_otherwise_than_described(tmp_path, dump):
 
 @pytest.mark.parametrize("options", [["--layout", "pds"], ["--layout", "event", "--compat", "cce"], ["--layout", "product", "--compat", "cce"]])
 def test_ids_are_no_product_of_formats_that_store_them(tmp_path, dump, options):
-    """The framework's branch ``EventID`` has the ids of its trees, and it refused such a tree as a product that has no bytes."""
+    """The framework's branch ``EventID`` has the ids of its trees. Such a tree was refused because this product has no
+    bytes."""
     leaves = [("TLeafI", "run", True), ("TLeafI", "lumi", True), ("TLeafL", "event", True)]
     ids = [struct.pack(">IIQ", 1, entry % 2, 7 + entry) for entry in range(ENTRIES)]
     numbers = [collection([struct.pack(">i", entry)] * count) for entry, count in enumerate(COUNTS)]
@@ -636,8 +641,8 @@ def test_ids_are_no_product_of_formats_that_store_them(tmp_path, dump, options):
 
 
 def test_changed_bytes_are_read_or_refused(tmp_path, dump):
-    """Trees of most of the above with bytes changed: raddle reads them or refuses them, and needs no more memory than they could
-    fill."""
+    """Trees of most of the above with modified bytes: raddle reads or refuses them, and needs no more memory than they
+    could fill."""
     described = r.Class(
         "Mixed",
         1,

@@ -27,7 +27,7 @@ def refused(constant):
 
 
 def rows(*arguments):
-    """The objects of all lines; nothing but JSON is taken."""
+    """Parses all lines as JSON; anything else fails."""
     return [json.loads(line, parse_constant=refused) for line in run(*arguments, "--json").splitlines()]
 
 
@@ -44,7 +44,7 @@ def same(got, expected):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A tree of every bit pattern, and an RNTuple with texts, lists of lists and records."""
+    """A tree with every bit pattern, and an RNTuple with strings, lists of lists and records."""
     folder = tmp_path_factory.mktemp("dumped")
     tree = test_trees.write(folder / "tree.root", [test_trees.columns(1, 80), test_trees.columns(2, 21)], tree="Events")
     with uproot.recreate(folder / "ntuple.root") as file:
@@ -57,7 +57,7 @@ def test_json_has_the_values_of_uproot(files, jobs):
     for path in files:
         with uproot.open(path) as file:
             events = file["Events"]
-            # Without members of records, which uproot lists too.
+            # Without members of records, which uproot also lists.
             names = [name for name in events.keys() if "." not in name]
             expected = ak.to_list(events.arrays(names)[names])
         got = rows(path, "-j", jobs)
@@ -68,7 +68,7 @@ def test_json_has_the_values_of_uproot(files, jobs):
 
 
 def test_objects_have_the_values_of_uproot(tmp_path):
-    """Records in records, maps and lists of lists, which uproot reads when they are an RNTuple."""
+    """Records in records, maps and lists of lists, which uproot reads from an RNTuple."""
     source, ntuple = SAMPLES / "unsplit.root", tmp_path / "unsplit.root"
     raddle("convert", source, "-o", ntuple, "--layout", "rntuple")
     with uproot.open(ntuple) as file:
@@ -97,7 +97,7 @@ def test_ids_and_bytes(tmp_path):
     path = SAMPLES / "packed_events.root"
     got = rows(path)
     assert [row["id"] for row in got] == [{"run": 1, "lumi": 1, "event": event} for event in range(1, 11)]
-    # Ten test products of the framework: three numbers behind two headers.
+    # Ten test products of the framework: three numbers after two headers.
     assert got[3]["products"]["product1"]["bytes"].startswith("4000")
     sizes = {len(bytes.fromhex(row["products"]["product0"]["bytes"])) for row in got}
     assert sizes == {28}
@@ -115,7 +115,7 @@ def test_text_shows_the_first_items(files):
     assert list(lines) == events.fields
     assert lines["jagged_int16"] == f"[{values[0]}, {values[1]}, … {len(values) - 2} more]"
     assert lines["flat_int64"] == str(events["flat_int64"][number])
-    # 32-bit numbers as short as they can be told apart.
+    # 32-bit numbers with the fewest digits that distinguish them.
     assert np.float32(lines["flat_float32"]) == events["flat_float32"][number]
     assert len(lines["flat_float32"]) < len(str(float(events["flat_float32"][number])))
 

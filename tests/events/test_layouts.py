@@ -1,4 +1,4 @@
-"""Layouts of events in HDF5 as h5py and awkward-array see them: values, and the framework's form to the letter."""
+"""Layouts of events in HDF5 as h5py and awkward-array read them: values, and the framework's form exactly."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def raddle(*arguments, code=0):
 
 
 def read_columns(path):
-    """What the how-to says: all columns of a file, as one array of records."""
+    """Reads all columns of a file as one array of records, as in the how-to guide."""
     with h5py.File(path) as file:
         events = file["events"]
         buffers = {name: dataset[()] for name, dataset in events.items()}
@@ -60,7 +60,7 @@ def test_columns_are_what_uproot_reads(tree, tmp_path, options):
     with h5py.File(output) as file:
         assert set(file["ids/run"][()]) == {7} and list(file["ids/lumi"][:2]) == [1, 1]
         assert np.array_equal(file["ids/event"][()], ak.to_numpy(expected["event"]))
-        # What the form says is what numpy sees.
+        # numpy reads the type that the form states.
         assert file["events/flat_bool-data"].dtype == bool
         assert file["events/jagged_float32-offsets"].dtype == np.uint64
 
@@ -76,7 +76,7 @@ def test_products_are_chosen_by_name(tree, tmp_path):
 
 
 def vector(kind, values):
-    """A vector as ROOT serialises it."""
+    """Returns a vector as ROOT serialises it."""
     data = struct.pack(f">{len(values)}{kind}", *values)
     entry = struct.pack(">IHI", 0x40000000 | len(data) + 6, 10, len(values)) + data
     return struct.pack(">IH", 0x40000000 | len(entry) + 2, 6) + entry
@@ -118,7 +118,7 @@ def test_a_stream_comes_back_through_every_layout(stream, tmp_path):
             back = tmp_path / f"{layout}{len(form)}.pds"
             raddle("convert", output, "-o", back, "--layout", "pds", "--codec", "none")
             if form and layout == "product":
-                # Its reader takes products in the order of names.
+                # The framework's reader expects products in the order of names.
                 assert back.stat().st_size == stream.stat().st_size
             else:
                 assert back.read_bytes() == stream.read_bytes()
@@ -153,7 +153,7 @@ def test_streams_are_merged_as_they_are(stream, tmp_path):
 
 
 def test_more_files_are_joined_than_may_be_open(stream, tmp_path):
-    """Of each format, with 64 descriptors for 100 files."""
+    """For each format, 100 files with 64 descriptors."""
     raddle("convert", stream, "-o", tmp_path / "one.h5", "--layout", "event")
     for number in range(100):
         (tmp_path / f"part{number}.pds").symlink_to(stream)
@@ -216,7 +216,7 @@ def test_the_framework_s_event_and_batch_layouts(stream, tmp_path):
         }
         assert list(lumi["Offsets"]) == [0, 28, 56] * 10
         assert lumi["Products"][()].tobytes() == blobs
-    # In the order in which the framework makes them: readers have nothing else to tell products by.
+    # In the order in which the framework makes them: readers identify products only by this order.
     data = output.read_bytes()
     names = [b"run\0", b"lumisec\0", b"CompressionLevel\0", b"Compression\0", b"ints\0", b"floats\0"]
     places = [data.index(name) for name in names]
@@ -268,11 +268,11 @@ def test_our_layouts_read_with_h5py_alone(stream, tmp_path):
 def test_bad_branches_are_left_out_when_asked(tree, tmp_path):
     broken = tmp_path / "broken.root"
     with uproot.open(tree) as file:
-        # Of numbers that compress: others are stored as they are.
+        # A branch of compressible numbers: others are stored uncompressed.
         branch = file["Events/njagged_float64"]
         start = branch.member("fBasketSeek")[1]
     data = bytearray(Path(tree).read_bytes())
-    # How the basket is compressed stands behind its key.
+    # The basket's compression is stated after its key.
     start = data.index(b"ZS", start)
     data[start : start + 2] = b"??"
     broken.write_bytes(data)

@@ -1,4 +1,4 @@
-"""RNTuples that raddle writes: uproot reads the values of the source, and raddle reads its own."""
+"""RNTuples written by raddle: uproot reads the values of the source, and raddle reads its own output."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ CODECS = {"none": 0, "zlib": 106, "zlib:1": 101, "lz4": 401, "zstd": 509, "zstd:
 
 
 def to_ntuple(source, tmp_path, *options):
-    """Converts; the bytes must be the same for any number of threads."""
+    """Converts a file; the bytes must be the same for any number of threads."""
     outputs = [tmp_path / f"{jobs}.root" for jobs in (1, 3)]
     for jobs, output in zip((1, 3), outputs):
         raddle("convert", source, "-o", output, "--layout", "rntuple", "-f", "-j", jobs, *options)
@@ -26,7 +26,7 @@ def to_ntuple(source, tmp_path, *options):
 
 
 def check(output, expected):
-    """uproot reads these fields, in this order, of these values and types."""
+    """Checks that uproot reads these fields, in this order, with these values and types."""
     with uproot.open(output) as file:
         assert file.keys(cycle=False) == ["Events"]
         # The description of the anchor's class, as ROOT stores it.
@@ -91,7 +91,7 @@ def test_columns_are_the_same_by_way_of_an_ntuple(trees, ntuples, tmp_path):
             for name, dataset in one["events"].items():
                 assert dataset.dtype == other["events"][name].dtype
                 assert dataset[()].tobytes() == other["events"][name][()].tobytes(), name
-        # And from columns into an RNTuple.
+        # Also from columns into an RNTuple.
         again = tmp_path / "again.root"
         raddle("convert", by_way, "-o", again, "-f", "--layout", "rntuple")
         check(again, read_columns(by_way))
@@ -115,7 +115,7 @@ def test_ids_are_kept(trees, tmp_path):
     batch = {"pt": np.arange(5.0), "run": np.full(5, 7, np.uint32), "luminosityBlock": np.arange(5, dtype=np.uint32)}
     batch["event"] = np.arange(5, dtype=np.uint64) + 2**40
     source = test_trees.write(tmp_path / "ids.root", [batch], tree="Events")
-    # Beside other products they are what they were; without them they are added.
+    # With other products ids stay unchanged; without them they are added.
     for options, names in [
         ([], ["pt", "run", "luminosityBlock", "event"]),
         (["--products", "pt"], ["pt", "run", "lumi", "event"]),
@@ -132,7 +132,7 @@ def test_ids_are_kept(trees, tmp_path):
         with h5py.File(columns) as file:
             assert file["ids/event"][()].tolist() == batch["event"].tolist()
             assert file["ids/lumi"][()].tolist() == batch["luminosityBlock"].tolist()
-    # A source that has none gets none.
+    # A source without ids gets none.
     with uproot.open(to_ntuple(trees, tmp_path)) as file:
         assert not {"run", "lumi", "event", "EventID"} & set(file["Events"].keys())
 
@@ -163,7 +163,7 @@ def test_arrays_of_records_are_lists(tmp_path):
 
 
 def test_many_clusters_and_pages(tmp_path):
-    """More than one cluster, pages of several, lists across their ends."""
+    """More than one cluster, several pages, lists that cross their boundaries."""
     random = np.random.default_rng(5)
     entries = 100_000
     counts = random.integers(0, 60, entries)
@@ -171,7 +171,7 @@ def test_many_clusters_and_pages(tmp_path):
     data["flag"] = random.integers(0, 2, entries).astype(bool)
     with uproot.recreate(tmp_path / "in.root") as file:
         file.mkrntuple("Events", ak.Array(data))
-    # In one cluster there: only what raddle cuts is cut.
+    # The source has one cluster, so only raddle's own boundaries matter.
     columns = tmp_path / "columns.h5"
     raddle("convert", tmp_path / "in.root", "-o", columns)
     for source in (tmp_path / "in.root", columns):

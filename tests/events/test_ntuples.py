@@ -1,4 +1,4 @@
-"""RNTuples that uproot writes: raddle's columns are uproot's."""
+"""RNTuples written by uproot: raddle's columns equal uproot's."""
 
 import struct
 
@@ -11,7 +11,7 @@ from uproot.writing import _cascadentuple as writing
 
 
 def columns(seed, entries):
-    """A field of every kind that uproot can write."""
+    """Returns a field of every kind that uproot can write."""
     random = np.random.default_rng(seed)
 
     def numbers(kind, count):
@@ -61,13 +61,14 @@ def test_fields_are_those_of_uproot(dump, tmp_path, compression):
 
 
 class LateFields:
-    """Adds fields to an RNTuple that has entries, as ROOT does while it writes. uproot itself adds none, but writes the records."""
+    """Adds fields to an RNTuple that already has entries, as ROOT does while writing. uproot has no such feature, but
+    writes the records."""
 
     def __init__(self, ntuple, data):
         self.ntuple, before = ntuple._cascading, len(ntuple._cascading._header._column_keys)
         fields_before = len(self.ntuple._header._field_records)
         header = writing.NTuple_Header(None, "Events", "", data.layout.form)
-        # The header that is in the file stays; what comes behind its records is the footer's extension.
+        # The header in the file stays unchanged; the records added to it form the footer's extension.
         header._checksum = self.ntuple._header._checksum
         self.late = header._column_keys[before:]
         self.columns = header._column_records[before:]
@@ -77,7 +78,7 @@ class LateFields:
         self.ntuple._footer.extension_column_record_frames = self.columns
 
     def per_entry(self, number):
-        """Elements of each entry in a column of a field; none in collections."""
+        """Returns the number of elements of each entry in a column of a field; 0 in collections."""
         field, product = self.fields[number], 1
         parent = field.parent_field_id
         if field.repetition is not None:
@@ -93,7 +94,7 @@ class LateFields:
         firsts = []
         for column in self.columns:
             per_entry = self.per_entry(column.field_id)
-            # A text's characters are a column of the field itself, behind that of the ends.
+            # A string's characters are a column of the field itself, after that of the ends.
             is_content = column is not next(other for other in self.columns if other.field_id == column.field_id)
             firsts.append(0 if per_entry is None or is_content else (self.ntuple._num_entries + skipped) * per_entry)
             column.first_element_index = firsts[-1]
@@ -156,14 +157,14 @@ def test_fields_that_were_added_later_begin_with_zeros(dump, tmp_path, monkeypat
 
 
 class Suppressed:
-    """A column without elements in a cluster, which has those of another representation."""
+    """A column without elements in a cluster that stores another representation of it."""
 
     def serialize(self):
         return writing._serialize_rntuple_list_frame([], wrap=False, extra_payload=struct.pack("<q", -(2**63)))
 
 
 class SecondRepresentation:
-    """The record of a column that holds the elements of ``column`` from entry ``first`` on."""
+    """Returns the record of a column that holds the elements of ``column`` from entry ``first`` on."""
 
     def __init__(self, column, first):
         self.column, self.first = column, first
@@ -181,7 +182,7 @@ def test_a_cluster_may_have_another_representation(dump, tmp_path, monkeypatch, 
     with uproot.recreate(path) as file:
         file.mkrntuple("Events", batches[0])
         ntuple = file["Events"]._cascading
-        # Of the list, that of its ends.
+        # For the list, the column of its ends.
         at = {"number": 0, "list": 1}[name]
         ntuple._footer.extension_column_record_frames = [SecondRepresentation(ntuple._header._column_records[at], 5)]
         envelope = writing.NTuple_PageListEnvelope
@@ -195,7 +196,7 @@ def test_a_cluster_may_have_another_representation(dump, tmp_path, monkeypatch, 
         with monkeypatch.context() as patch:
             patch.setattr(writing, "NTuple_PageListEnvelope", exchanged)
             file["Events"].extend(batches[1])
-        # A cluster that has the first representation again.
+        # A cluster with the first representation again.
         with monkeypatch.context() as patch:
             patch.setattr(
                 writing,

@@ -1,4 +1,4 @@
-"""Trees that uproot writes: raddle's columns and bytes are uproot's."""
+"""Trees written by uproot: raddle's columns and bytes equal uproot's."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ COMPRESSIONS = {
 
 
 def columns(seed, entries):
-    """A column of every kind that uproot can write."""
+    """Returns a column of every kind that uproot can write."""
     random = np.random.default_rng(seed)
 
     def numbers(kind, shape):
         if kind.startswith("float"):
-            # Every bit pattern, those that are no numbers among them.
+            # Every bit pattern, including NaN.
             return np.frombuffer(random.bytes(int(np.prod(shape)) * np.dtype(kind).itemsize), kind).reshape(shape)
         if kind == "bool":
             return random.integers(0, 2, shape).astype(bool)
@@ -41,7 +41,7 @@ def columns(seed, entries):
 
 
 def write(path, batches, compression=None, tree="events"):
-    """A basket of each branch for every batch."""
+    """Writes a basket of each branch for every batch."""
     with uproot.recreate(path, compression=compression) as file:
         first = batches[0]
         kinds = {name: array.type if isinstance(array, ak.Array) else (array.dtype, array.shape[1:]) for name, array in first.items()}
@@ -54,7 +54,7 @@ def write(path, batches, compression=None, tree="events"):
 
 
 def as_bits(array):
-    """NaN equals NaN of the same bits."""
+    """Returns the bits, so that NaN equals NaN with the same bits."""
     if isinstance(array, np.ndarray):
         return ak.Array(array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "f" else array)
     return ak.transform(
@@ -66,7 +66,7 @@ def as_bits(array):
 
 
 def compare(dumped, path, tree):
-    """Everything that uproot reads of the tree; returns the number of branches."""
+    """Compares everything that uproot reads from the tree; returns the number of branches."""
     with uproot.open(path) as file:
         branches = file[tree].items()
         assert dumped.entries == file[tree].num_entries
@@ -92,7 +92,7 @@ def test_columns_of_every_kind(tmp_path, dump, compression):
 
 
 def entry_bytes(branch):
-    """The bytes of each entry of a branch, as uproot sees them."""
+    """Returns the bytes of each entry of a branch, as uproot sees them."""
     entries = []
     for number in range(branch.num_baskets):
         basket = branch.basket(number)
@@ -115,7 +115,7 @@ def test_bytes_of_entries(tmp_path, dump, compression):
 
 @pytest.mark.parametrize("name", ["unsplit", "objectwise", "split", "embedded"])
 def test_bytes_of_what_root_wrote(dump, name):
-    """Every branch with baskets, objects and collections of all kinds among them, under whatever name."""
+    """Compares every branch with baskets, including objects and collections of all kinds, under any name."""
     path = Path(__file__).parents[2] / f"crates/events/tests/samples/{name}.root"
     dumped = dump(path, raw=True)
     with uproot.open(path) as file:
@@ -157,7 +157,7 @@ def test_tree_without_entries(tmp_path, dump):
 
 
 def test_baskets_of_several_blocks(tmp_path, dump):
-    """A block holds 16 MiB at most."""
+    """A compressed block holds at most 16 MiB."""
     values = np.repeat(np.random.default_rng(1).integers(0, 1 << 40, 1 << 18), 18)
     for name in ["zlib", "lz4", "zstd"]:
         path = write(tmp_path / f"{name}.root", [{"x": values}], COMPRESSIONS[name])

@@ -1,4 +1,4 @@
-"""What the interoperability tests share: the command under test, and small files made with h5py."""
+"""Fixtures for the interoperability tests: the command under test, and small files made with h5py."""
 
 import h5py
 import numpy as np
@@ -7,7 +7,7 @@ from command import RADDLE, raddle  # noqa: F401
 
 
 def write_events(path, seed, events=500, groups=6):
-    """A file like NOvA's: tables of rank-2 columns in chunks of 128 rows, most of them empty, and wide maps."""
+    """Writes a file like NOvA's: tables of rank-2 columns in chunks of 128 rows, most of them empty, and wide maps."""
     random = np.random.default_rng(seed)
     chunked = {"maxshape": (None, None), "compression": "gzip", "compression_opts": 6}
     with h5py.File(path, "w") as file:
@@ -79,7 +79,7 @@ def every_type(tmp_path):
 
 
 def visit(path):
-    """All datasets of a file by path, those of raddle's own group left out."""
+    """Returns all datasets of a file by path, except those of raddle's own group."""
     found = {}
     with h5py.File(path) as file:
 
@@ -92,7 +92,7 @@ def visit(path):
 
 
 def assert_concatenated(output, inputs):
-    """Every dataset of ``output`` is the concatenation of the inputs' along axis 0, bit by bit."""
+    """Asserts that every dataset of ``output`` is the concatenation of the inputs' along axis 0, bit by bit."""
     merged, parts = visit(output), [visit(path) for path in inputs]
     assert sorted(merged) == sorted(parts[0])
     for name, values in merged.items():

@@ -1,8 +1,8 @@
-"""A judge of merges that shares nothing with raddle: h5py and numpy read inputs and output and compare.
+"""Judges merges independently of raddle: h5py and numpy read inputs and output, and compare them.
 
-Everything of the first input must be in the output, datasets with the rows of all inputs one behind the other, region
-references moved along with the rows that they point to. What h5py cannot read of an input (a filter that it was built
-without) is counted, not compared.
+Everything in the first input must be in the output. Datasets must have the rows of all inputs, one after another, and
+region references must move with the rows that they point to. Objects that h5py cannot read from an input (because of a
+filter that it lacks) are counted, not compared.
 """
 
 import argparse
@@ -32,17 +32,17 @@ OPTIONS = [
 ]
 
 
-# By their length in memory.
+# Reference types by their length in memory.
 KINDS_OF_REFERENCE = {kind.get_size(): kind for kind in [h5t.STD_REF_OBJ, h5t.STD_REF_DSETREG]}
 
 
 class Judge:
-    """Compares one output with its inputs. ``differences`` says what is wrong, ``counts`` what was looked at."""
+    """Compares one output with its inputs. ``differences`` lists the errors, ``counts`` the objects compared."""
 
     def __init__(self, output, inputs):
         self.differences = []
         self.counts = collections.Counter()
-        # Addresses of the first input's objects, to those of the output's.
+        # Maps addresses of the first input's objects to those of the output's.
         self._seen = {}
         with contextlib.ExitStack() as files:
             self._files = [files.enter_context(h5py.File(path)) for path in [output, *inputs]]
@@ -56,7 +56,7 @@ class Judge:
         if type(merged) is not type(parts[0]):
             return self._differ(path, "another kind of object")
         address, merged_address = (h5py.h5o.get_info(item.id).addr for item in [parts[0], merged])
-        # Objects of several names, and hard links that lead back to a group.
+        # Objects with several names, and hard links back to a group.
         if address in self._seen or merged_address in self._seen.values():
             if self._seen.get(address) != merged_address:
                 self._differ(path, "not the same hard links")
@@ -133,10 +133,10 @@ class Judge:
 
 
 def elements(source, file, before=()):
-    """The elements of a dataset or attribute of ``file``, where ``==`` means the same bits and the same targets.
+    """Returns the elements of a dataset or attribute of ``file``; ``==`` compares their bits and their targets.
 
-    Rows that region references select are counted from the first of the files ``before``. Read without conversion:
-    numpy lacks some of HDF5's types.
+    Rows selected by region references are counted from the first of the files ``before``. Elements are read without
+    conversion, because numpy lacks some of HDF5's types.
     """
     if source.shape is None:
         return []
@@ -152,7 +152,7 @@ def elements(source, file, before=()):
 
 
 def decoder(kind, file, before):
-    """What makes a comparable value of the bytes of one element in memory."""
+    """Returns a function that converts the bytes of one element in memory to a comparable value."""
     if kind.get_class() == h5t.COMPOUND:
         members = []
         for number in range(kind.get_nmembers()):
@@ -183,7 +183,8 @@ def decoder(kind, file, before):
 
 
 def target(raw, file, before):
-    """What a reference points to: a path, and for a region its points or blocks; ``None`` if to nothing."""
+    """Returns the target of a reference: a path, and for a region its points or blocks; ``None`` for a null
+    reference."""
     reference = reference_of(raw)
     if not reference:
         return None
@@ -202,20 +203,20 @@ def target(raw, file, before):
 
 
 def reference_of(raw):
-    """The reference that bytes in memory are, made by h5py's own conversion."""
-    # Room for 16 bytes: a region reference has 12, the pointer that takes its place 8.
+    """Returns the reference stored in bytes in memory, made by h5py's own conversion."""
+    # Space for 16 bytes: a region reference has 12, the pointer that replaces it 8.
     room, background = np.empty(2, object), np.empty(2, object)
     for array in (room, background):
         ctypes.memset(array.ctypes.data, 0, array.nbytes)
     ctypes.memmove(room.ctypes.data, raw, len(raw))
     h5t.convert(KINDS_OF_REFERENCE[len(raw)], h5t.PYTHON_OBJECT, 1, room, background)
-    # The rest of the bytes is no pointer.
+    # The remaining bytes are not part of the pointer.
     ctypes.memset(room.ctypes.data + 8, 0, 8)
     return room[0]
 
 
 def judge_cases(raddle, cases, first, count):
-    """Makes, merges and judges ``count`` cases from number ``first``: the differences, and what was looked at."""
+    """Makes, merges and judges ``count`` cases from number ``first``; returns the differences and the counts."""
     differences, counts = [], collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([cases, folder, str(first), str(count)], check=True)
@@ -238,7 +239,7 @@ def judge_cases(raddle, cases, first, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("raddle")
-    parser.add_argument("cases", help="the program that makes them: target/debug/examples/cases")
+    parser.add_argument("cases", help="the program that generates cases: target/debug/examples/cases")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -247,7 +248,7 @@ def main():
     batches = [(first, min(100, end - first)) for first in range(arguments.first, end, 100)]
     judge_batch = functools.partial(judge_cases, arguments.raddle, arguments.cases)
     differ, counts = False, collections.Counter({"datasets not compared": 0})
-    # A process for each batch: values of variable length that were read without conversion are never freed.
+    # A process for each batch, because variable-length values read without conversion are never freed.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, mp_context=spawn, max_tasks_per_child=1) as pool:
         for differences, looked_at in pool.map(judge_batch, *zip(*batches, strict=True)):

@@ -1,4 +1,4 @@
-"""What an append leaves, read back by h5py; and what h5py and raddle do to one file at the same time."""
+"""Results of appends, read by h5py; and access to one file by h5py and raddle at the same time."""
 
 import shutil
 
@@ -71,7 +71,7 @@ def test_the_same_input_twice_is_refused(raddle, events, tmp_path):
     assert output.read_bytes() == before
     raddle("append", output, copy, "--again")
     assert_concatenated(output, [*events[:2], copy])
-    # What was appended is known as well.
+    # Appended inputs are recognised too.
     raddle("append", output, events[2])
     before = output.read_bytes()
     assert events[2].name in raddle("append", output, events[3], events[2], expect=3).stderr
@@ -95,7 +95,7 @@ def test_what_cannot_grow_is_named_and_left_alone(raddle, tmp_path):
 
 
 def write_fixed(path, sizes, seed):
-    """Contiguous datasets of fixed extent."""
+    """Writes contiguous datasets of fixed extent."""
     with h5py.File(path, "w") as file:
         for name, size in sizes.items():
             file[name] = np.random.default_rng(seed).random(size)
@@ -108,7 +108,7 @@ def write_fixed(path, sizes, seed):
         ({"a/large": 600, "b": 700}, True),
         # One chunk index for a small dataset is less than 1 % of the large one.
         ({"large": 200_000, "small": 3}, True),
-        # Here indexes would take more.
+        # Here the indexes would exceed 1 %.
         ({"large": 600, "small": 3}, False),
         ({f"small{number}": 30 for number in range(20)}, False),
     ],
@@ -126,7 +126,7 @@ def test_merges_of_plain_files_are_extendible_where_that_is_cheap(raddle, tmp_pa
     raddle("append", output, inputs[2], expect=0 if grows else 3)
     if grows:
         assert_concatenated(output, inputs)
-    # Asked for, it is done at any cost; a file that is rewritten keeps what it has.
+    # On request, all datasets become extendible at any cost; a rewritten file keeps its extents.
     raddle("merge", *inputs[:2], "-o", output, "--force", "--extendible")
     raddle("append", output, inputs[2])
     raddle("rechunk", fixed, "-o", output, "--force")

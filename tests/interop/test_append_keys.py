@@ -1,4 +1,4 @@
-"""Partition keys of a file that grows: those of one merge of all inputs."""
+"""Partition keys of a growing file equal those of a single merge of all inputs."""
 
 import h5py
 import numpy as np
@@ -13,7 +13,7 @@ RUN = ["/spill/run", "/spill/evt"]
 
 
 def write(path, run, events, tables, *, first_event=0, chunk=16):
-    """A file of one run. ``tables`` has the number of rows of each event by name of the table."""
+    """Writes a file of one run. ``tables`` maps the name of each table to its number of rows per event."""
     options = {"maxshape": (None, 1), "chunks": (chunk, 1), "compression": 1}
     ids = first_event + np.arange(events, dtype="i4")
     with h5py.File(path, "w") as file:
@@ -73,7 +73,7 @@ def test_keys_go_on_in_files_of_other_joins(raddle, tmp_path, join):
     for path in inputs[:2]:
         with h5py.File(path, "a") as file:
             del file["hit/x"]
-    # Columns of the second file are the model; an inner join leaves one out.
+    # Columns of the second file are the template; an inner join leaves one out.
     output, wanted = tmp_path / "out.h5", tmp_path / "wanted.h5"
     raddle("merge", *inputs, "-o", wanted, "--join", join, *KEYS["file"])
     raddle("merge", *inputs[:3], "-o", output, "--join", join, *KEYS["file"])
@@ -128,7 +128,7 @@ def test_inputs_may_have_keys_of_their_own(raddle, tmp_path):
 
 
 def refused(raddle, output, *inputs, names=()):
-    """Appends what is refused; the file stays as it is."""
+    """Appends inputs that must be refused; the file stays unchanged."""
     before = output.read_bytes()
     message = " ".join(raddle("append", output, *inputs, expect=3).stderr.split())
     assert output.read_bytes() == before
@@ -142,7 +142,7 @@ def test_events_that_the_file_has_are_refused(raddle, tmp_path):
     output = tmp_path / "out.h5"
     raddle("merge", first, "-o", output, *KEYS["file"])
     refused(raddle, output, again, names=["/spill"])
-    # Ids that are unique in each input may repeat.
+    # Ids that are unique only within each input may repeat.
     raddle("merge", first, "-o", output, *KEYS["input"], "--force")
     raddle("append", output, again)
 
@@ -159,11 +159,11 @@ def test_rows_of_events_that_the_file_has_are_refused(raddle, tmp_path):
                 file[f"trk/{name}"][:, 0] = values
 
     raddle("merge", first, "-o", output, *KEYS["file"])
-    # Of the last event, whose number of rows would change; and of an earlier one, behind its rows.
+    # Rows of the last event, which would change its number of rows; and rows of an earlier event, after its rows.
     for events in [[4], [2, 3]]:
         with_rows(events)
         refused(raddle, output, more, names=["/trk", "merge all inputs again"])
-    # Where there are no numbers of rows, the numbers of events go on.
+    # Without numbers of rows, the event numbers continue.
     only = [*KEYS["file"], "--key-datasets", "seq"]
     raddle("merge", first, "-o", output, *only, "--force")
     raddle("merge", first, more, "-o", wanted, *only)
@@ -181,7 +181,7 @@ def test_a_table_without_order_keeps_its_numbers_of_events(raddle, tmp_path):
     assert "trk/evt.seq_cnt" not in visit(output)
     raddle("append", output, *inputs[1:])
     assert_same(output, wanted)
-    # One that loses its order loses what counts rows of events: that is no append.
+    # A file that loses its order also loses its row counts per event, so it cannot be appended to.
     raddle("merge", *inputs[1:], "-o", output, *KEYS["file"], "--force")
     refused(raddle, output, inputs[0], names=["/trk", "merge all inputs again"])
 

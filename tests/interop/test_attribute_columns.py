@@ -1,4 +1,4 @@
-"""Attributes that differ between inputs as datasets: `--attributes stack` and `--add-column`, read by h5py."""
+"""Attributes that differ between inputs, as datasets: `--attributes stack` and `--add-column`, read by h5py."""
 
 import json
 
@@ -10,7 +10,7 @@ SITES = ["north", "south", "é", "west"]
 
 
 def write(path, number, rows, **extra):
-    """Two tables in groups, attributes of the root, of a group and of a dataset."""
+    """Writes two tables in groups, and attributes of the root, of a group and of a dataset."""
     with h5py.File(path, "w") as file:
         file.attrs["run"] = np.int32(100 + number)
         file.attrs["pressure"] = 0.5 * number
@@ -52,7 +52,7 @@ def assert_stacked(output, inputs):
         assert file["origin"].shape == (len(inputs), 3) and np.array_equal(file["origin"], attribute(inputs, "origin"))
         assert file["hits/threshold"][:].tolist() == [number + 0.25 for number in numbers]
         assert file["hits/energy.channel"].dtype == "u2" and file["hits/energy.channel"][:].tolist() == list(numbers)
-        # What is the same everywhere stays an attribute.
+        # Attributes that are equal in all inputs stay attributes.
         assert dict(file.attrs) == {"experiment": "loom"}
         assert not file["hits"].attrs and not file["hits/energy"].attrs
 
@@ -62,7 +62,7 @@ def test_attributes_are_stacked(raddle, tmp_path, inputs):
     reported = raddle("merge", *inputs, "-o", output, "--attributes", "stack").stderr
     assert "stacked in /run" in reported, reported
     assert_stacked(output, inputs)
-    # The file remembers how it was merged.
+    # The file records the options of its merge.
     assert "equal" in raddle("verify", output, "--against", *inputs).stdout
     raddle("verify", output)
     with h5py.File(output, "a") as file:
@@ -81,7 +81,7 @@ def test_a_file_of_stacked_attributes_grows(raddle, tmp_path, inputs):
         assert np.array_equal(file["origin"], attribute(inputs, "origin")) and len(file["hits/energy.channel"]) == 4
     raddle("verify", output)
     raddle("verify", output, "--against", *inputs, "--order", "given")
-    # The longest text decided the type.
+    # The longest string determined the type.
     refused = raddle("append", output, write(tmp_path / "run4.h5", 4, 2), expect=3).stderr
     assert "code as string of 4 bytes" in refused and "run4.h5" in refused and 'code = "xxxxx"' in refused, refused
 
@@ -126,7 +126,7 @@ def test_columns_are_added(raddle, tmp_path, inputs):
         assert np.array_equal(file["hits/cut"], number + 0.25)
     raddle("verify", output, "--against", *inputs)
     raddle("verify", output)
-    # In chunks, on several threads, in parts, and resumed: the bytes are the same.
+    # With chunks, several threads, parts and resuming, the bytes are the same.
     achannel = tmp_path / "achannel.h5"
     for number in (1, 2):
         raddle("merge", *inputs, "-o", achannel, *options, "--part", f"{number}/2")
@@ -222,7 +222,7 @@ def test_stacked_scalars_grow_as_the_file_remembers(raddle, tmp_path):
         assert file["title"].asstr()[:].tolist() == ["", "t", "tt", "ttt"] and file["same"].shape == ()
     raddle("verify", output)
     raddle("verify", output, "--against", *inputs)
-    # An option that is given holds in place of the remembered one.
+    # An option on the command line overrides the recorded one.
     assert "same" not in raddle("verify", output, "--against", *inputs, "--scalars", "first", expect=8).stdout
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"], file["run"], file["title"], file["same"] = np.arange(2), np.int16(7), "late", 2.5

@@ -1,4 +1,4 @@
-"""What `raddle inspect` adds up over files, as h5py counts it."""
+"""Sums of `raddle inspect` over files, compared with h5py's counts."""
 
 import json
 
@@ -8,7 +8,8 @@ from conftest import write_events
 
 
 def counted(paths):
-    """Groups, empty datasets, attributes, and of narrow and wide datasets number, bytes of values and stored bytes."""
+    """Counts groups, empty datasets and attributes, and for narrow and wide datasets their number, bytes of values and
+    stored bytes."""
     sums = {"groups": 0, "empty_datasets": 0, "attributes": 0}
     kinds = {kind: {"datasets": 0, "logical_len_bytes": 0, "stored_len_bytes": 0} for kind in ["narrow", "wide"]}
     for path in paths:
@@ -43,7 +44,7 @@ def test_the_sum_over_files(raddle, events, tmp_path):
     assert each.count('"file"') == len(events) and "shortest_file_len_bytes" not in each
     text = raddle("inspect", *events, "--total").stdout
     assert text.startswith("4 files: ") and "one value a row" in text and str(events[0]) not in text
-    # Of several files the sum comes last, of one there is none.
+    # For several files the sum comes last; for one file there is no sum.
     assert raddle("inspect", *events).stdout.endswith(text)
     assert "one value a row" not in raddle("inspect", events[0]).stdout
 

@@ -1,4 +1,4 @@
-"""The judge of merges: what it says of random files, and that it sees whatever is wrong."""
+"""The judge of merges: its verdicts on random files, and that it detects every error."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Partition keys as numpy finds them, and a file that another program changed."""
+"""Partition keys as numpy computes them, and a file changed by another program."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_keys_are_what_numpy_finds(raddle, events, tmp_path):
             found, rows = np.unique(expected, return_counts=True)
             assert np.array_equal(file[name]["evt.seq_cnt"], np.stack([found, rows], axis=1))
             assert np.array_equal(file[name]["evt.offsets"], np.searchsorted(expected, np.arange(count + 1)))
-            # The share of one reader of three, as the documentation says.
+            # The share of one of three readers, as documented.
             low, high = file[name]["evt.offsets"][[count // 3, 2 * count // 3]]
             mine = (expected >= count // 3) & (expected < 2 * count // 3)
             assert np.array_equal(file[name]["energy"][low:high, 0], file[name]["energy"][:, 0][mine])
@@ -64,7 +64,7 @@ def test_keys_of_groups_that_are_skipped_stay(raddle, events, tmp_path):
     raddle("verify", output)
     raddle("verify", output, "--against", *events)
     raddle("keys", "check", output)
-    # The record still says that they are keys: another file's do not follow them.
+    # The record still marks them as keys; another file's keys do not continue them.
     other = tmp_path / "other.h5"
     raddle("merge", events[0], "-o", other, "--keys", "/spill/evt", "--key-scope", "input")
     refused = raddle("merge", output, other, "-o", tmp_path / "both.h5", "--keys", "/spill/evt", "--key-skip", "/table1", expect=3)
@@ -86,7 +86,7 @@ def test_keys_of_another_program_stay_where_none_are_made(raddle, tmp_path):
     with h5py.File(paths[0]) as file:
         assert file["hits/evt.seq"][()].tolist() == [70, 71, 72] and file["calibration/evt.seq"][()].tolist() == [7, 8]
         assert file["tracks/evt.seq"][()].tolist() == [0, 1, 2] and "evt.offsets" not in file["hits"]
-    # Of two files, one's keys do not follow the other's.
+    # With two files, one's keys do not continue the other's.
     refused = raddle("merge", *paths, "-o", tmp_path / "both.h5", "--keys", "/spill/evt", "--key-scope", "input", expect=3)
     assert "/calibration/evt.seq" in refused.stderr and "--exclude" in refused.stderr
 
@@ -103,7 +103,7 @@ def test_what_another_program_changed_is_found(raddle, events, tmp_path):
 
 
 def write_wide(path, run, events, *, shape=(3,), kind="<i4"):
-    """Ids of three numbers in a row, as MicroBooNE's ``event_table/event_id``: run, subrun, event."""
+    """Writes ids of three numbers per row, as in MicroBooNE's ``event_table/event_id``: run, subrun, event."""
     random = np.random.default_rng(run)
     ids = np.column_stack([np.full(events, run), np.arange(events) // 10, np.arange(events) % 10]).astype(kind)
     with h5py.File(path, "w") as file:
@@ -151,7 +151,7 @@ def test_ids_that_are_refused(raddle, tmp_path):
     refused = raddle("merge", path, "-o", output, "--keys", "/event_table/image", expect=3)
     assert "/event_table/image" in refused.stderr and "17" in refused.stderr
     raddle("merge", path, "-o", output, "--keys", "/event_table/event_id", "--key-skip", "/{image,track}*")
-    # An id that the index lacks is named with all of its numbers.
+    # The error for an id that the index lacks shows all of its numbers.
     with h5py.File(path, "r+") as file:
         file["hit_table/event_id"][3] = [1, 77, 8]
     refused = raddle("merge", path, "-o", output, "-f", "--keys", "/event_table/event_id", "--key-skip", "/{image,track}*", expect=3)

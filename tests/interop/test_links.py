@@ -1,4 +1,4 @@
-"""Unions and linked outputs, read back by h5py."""
+"""Unions and linked outputs, read by h5py."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from conftest import assert_concatenated, write_events
 
 
 def stored_chunks(dataset):
-    """Stored bytes and filter mask of every chunk, by origin."""
+    """Returns stored bytes and filter mask of every chunk, by origin."""
     chunks = {}
     for number in range(dataset.id.get_num_chunks()):
         origin = dataset.id.get_chunk_info(number).chunk_offset
@@ -34,7 +34,7 @@ def test_a_union_moves_chunks_as_they_are_stored(raddle, tmp_path):
         with h5py.File(tmp_path / f"{name}.h5", "w") as file:
             dataset = file.create_dataset(f"tables/{name}", data=data, chunks=(128,), maxshape=(2000,), **options)
             dataset.attrs["unit"] = name
-    # A chunk that no decoder takes: it is carried over, not looked at.
+    # An undecodable chunk is carried over without being examined.
     with h5py.File(tmp_path / "gzip.h5", "r+") as file:
         file["tables/gzip"].id.write_direct_chunk((256,), b"no deflate stream", 0)
     inputs = [tmp_path / f"{name}.h5" for name in filters]
@@ -93,7 +93,7 @@ def test_a_virtual_merge_reads_as_the_merge(raddle, events, tmp_path):
         assert {source.file_name for source in file["spill/evt"].virtual_sources()} == {path.name for path in events}
     raddle("verify", output)
     raddle("verify", output, "--against", *events)
-    # Merged again, it is the plain merge.
+    # Merged again, it equals the plain merge.
     raddle("merge", output, "-o", tmp_path / "filled.h5")
     assert_concatenated(tmp_path / "filled.h5", events)
     with h5py.File(tmp_path / "filled.h5") as file:
@@ -131,7 +131,7 @@ def test_sources_of_virtual_inputs_must_be_there(raddle, tmp_path):
     os.remove(output)
     for number in (0, 2):
         os.remove(tmp_path / f"source{number}.h5")
-    # Readers would see the fill value, without a word.
+    # Readers would silently see the fill value.
     for command in (["merge", *inputs, "-o", output, "--link", "virtual"], ["plan", *inputs, "--link", "virtual"]):
         told = raddle(*command, expect=3).stderr
         assert "source0.h5" in told and "source2.h5" in told and "source1.h5" not in told
@@ -147,7 +147,7 @@ def test_absolute_names_and_names_with_percent_signs(raddle, tmp_path):
         assert_concatenated(output, inputs)
 
 
-# Filters that the libhdf5 in raddle does not have, alone and among others.
+# Filters that raddle's libhdf5 lacks, alone and with others.
 FOREIGN_FILTERS = {
     "lzf": {"compression": "lzf"},
     "lzf shuffled": {"compression": "lzf", "shuffle": True, "fletcher32": True},
@@ -185,7 +185,7 @@ def test_a_view_of_foreign_filters_reads_as_the_merge(raddle, tmp_path, name):
     raddle("merge", view, "-o", copy)
     assert_concatenated(copy, inputs)
     raddle("verify", copy, "--against", *inputs)
-    # Other values than the inputs' are found, and other chunks than a filter made are told.
+    # Values that differ from the inputs', and chunks that no filter made, are reported.
     with h5py.File(inputs[1], "r+") as file:
         file["numbers"][500] += 1
     raddle("verify", copy, "--against", view, expect=8)
@@ -256,7 +256,7 @@ def test_each_object_of_the_root_groups_gets_a_link(raddle, tmp_path):
             file[f"z{9 - number}/deep/x"] = np.arange(number + 3)
             file[f"täble{number}"] = np.arange(5) * number
             file[f"alias{number}"] = h5py.SoftLink(f"/z{9 - number}/deep")
-    # A merge has a group of raddle's own, which is not the user's.
+    # A merged file has raddle's own group, which does not belong to the user.
     raddle("merge", inputs[0], "-o", folder / "part1.new.h5")
     (folder / "part1.new.h5").replace(inputs[0])
     output = tmp_path / "links.h5"
@@ -326,7 +326,7 @@ def test_external_links_that_differ_are_told_by_their_targets(raddle, tmp_path):
 
 
 def test_an_endless_virtual_dataset_that_leads_elsewhere_names_the_option(raddle, tmp_path):
-    """Its extent is that of its sources, so the object itself cannot be read without them."""
+    """The dataset has the extent of its sources, so the object itself cannot be read without them."""
     (tmp_path / "here").mkdir()
     source = tmp_path / "source.h5"
     with h5py.File(source, "w") as file:

@@ -1,4 +1,4 @@
-"""Memory against its budget where a small file stands for long chunks: what is done stays within it, the rest is refused."""
+"""Memory against its budget if a small file has large chunks: operations stay within it or are refused."""
 
 import subprocess
 import sys
@@ -13,8 +13,8 @@ from conftest import RADDLE
 CHUNK_LEN_BYTES = 256 << 20
 
 
-# The most memory of a process counts from before it becomes the program that it runs: pytest's own would count. So a small
-# process starts it.
+# The peak memory of a process includes the time before it executes the program, so pytest's own memory would count.
+# Therefore a small process starts it.
 MEASURE = """
 import os, sys
 pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
@@ -24,7 +24,7 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
 
 
 def peak(*arguments):
-    """Exit code, messages and the most memory of a run, in bytes."""
+    """Returns exit code, messages and peak memory of a run, in bytes."""
     command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
     run = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], capture_output=True, text=True, check=True)
     code, most = map(int, run.stdout.split())
@@ -32,7 +32,7 @@ def peak(*arguments):
 
 
 def deflated_zeros(length):
-    """Zeros as deflate stores them: a thousandth, made without as much memory."""
+    """Returns zeros as deflate stores them: a thousandth of the length, made without allocating that length."""
     compressor = zlib.compressobj(6)
     block = bytes(1 << 20)
     return b"".join([*(compressor.compress(block) for _ in range(length >> 20)), compressor.flush()])
@@ -44,7 +44,7 @@ def stored():
 
 
 def write_long_chunks(path, stored, shuffle, chunks=2, rows=None):
-    """A file of half a megabyte, whose chunks inflate to 256 MiB each."""
+    """Writes a file of half a megabyte whose chunks inflate to 256 MiB each."""
     rows_per_chunk = CHUNK_LEN_BYTES // 8
     with h5py.File(path, "w") as file:
         file["short"] = np.arange(10)
@@ -65,7 +65,7 @@ def test_a_merge_keeps_to_its_budget(tmp_path, stored, shuffle):
     code, text, most = peak("merge", path, "-o", output, "--memory", budget, "--jobs", 4, "-q")
     assert code == 0, text
     assert most < 1.1 * budget, most
-    # Not that the budget is generous.
+    # Shows that the budget is not generous.
     assert most > needed
     with h5py.File(path) as expected, h5py.File(output) as found:
         assert found["deep/long"].shape == expected["deep/long"].shape
@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path, stored, command):
 
 
 def test_the_rest_of_a_worker_is_counted(tmp_path, stored):
-    """Memory for a chunk, but not for a tile beside it: found by the engine, told with the dataset."""
+    """Memory for a chunk, but not for a tile next to it: detected by the engine and reported with the dataset."""
     path = write_long_chunks(tmp_path / "in.h5", stored, False)
     code, text, _ = peak("merge", path, "-o", tmp_path / "out.h5", "--memory", CHUNK_LEN_BYTES + (5 << 20))
     assert code == 6 and "/deep/long" in text, text
@@ -106,7 +106,7 @@ def test_values_that_are_kept_once(tmp_path, stored):
 
 
 def test_variable_length_elements_in_long_chunks(tmp_path, stored):
-    """These are read with the objects, not in tiles."""
+    """Variable-length elements are read with the objects, not in tiles."""
     rows = CHUNK_LEN_BYTES // 16
     path = tmp_path / "in.h5"
     with h5py.File(path, "w") as file:

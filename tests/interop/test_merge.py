@@ -1,4 +1,4 @@
-"""What a merge writes, read back by h5py: values, types, attributes, objects of every kind."""
+"""Outputs of merges, read by h5py: values, types, attributes, objects of every kind."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_values_whatever_the_compression(raddle, events, tmp_path, compress, shu
 
 
 def pipeline(path, name):
-    """Number and parameters of each filter of a dataset."""
+    """Returns number and parameters of each filter of a dataset."""
     with h5py.File(path) as file:
         plist = file[name].id.get_create_plist()
         filters = [plist.get_filter(number) for number in range(plist.get_nfilters())]
@@ -34,7 +34,8 @@ def pipeline(path, name):
 @pytest.mark.parametrize("compression", [hdf5plugin.Zstd(clevel=7), hdf5plugin.LZ4(), {"compression": "gzip", "shuffle": True}],
                          ids=["zstd", "lz4", "shuffle"])
 def test_filters_are_kept_where_chunks_cannot_be(raddle, tmp_path, compression):
-    """The rows of the first input end in a chunk, so chunks of the second begin elsewhere in the output."""
+    """The rows of the first input end within a chunk, so chunks of the second begin at other positions in the
+    output."""
     paths, values = [tmp_path / "a.h5", tmp_path / "b.h5"], [np.arange(1234) % 71, np.arange(4321) % 53]
     for path, numbers in zip(paths, values, strict=True):
         with h5py.File(path, "w") as file:
@@ -54,7 +55,7 @@ def test_filters_are_kept_where_chunks_cannot_be(raddle, tmp_path, compression):
         chunks = [file["d"].id.get_chunk_info(number) for number in range(file["d"].id.get_num_chunks())]
     assert all(chunk.filter_mask == 0 for chunk in chunks)
     raddle("verify", output)
-    # Nothing is shuffled that is not compressed.
+    # Uncompressed data is not shuffled.
     raddle("rechunk", output, "-o", tmp_path / "plain.h5", "-c", "none")
     assert pipeline(tmp_path / "plain.h5", "d") == []
 
@@ -124,7 +125,7 @@ def test_every_kind_of_object(raddle, every_type, tmp_path):
                 expected = [row for part in expected for row in part]
                 assert all(np.array_equal(row, other) for row, other in zip(values, expected, strict=True)), name
             else:
-                # Not np.concatenate: it brings compounds to native byte order.
+                # Not np.concatenate, which converts compounds to native byte order.
                 assert values.tobytes() == b"".join(part.tobytes() for part in expected), name
     with h5py.File(output) as file, h5py.File(every_type[0]) as first:
         assert [name for name in file if name != "_raddle"] == list(first), "creation order"
@@ -248,7 +249,7 @@ def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_
         assert [file[reference].name if reference else None for reference in about] == ["/kept", None, None]
         assert not file["kept"].attrs["part"]
     raddle("verify", output, "--against", *inputs)
-    # Values are another matter: what they lead to is lost, and nothing says that this may be.
+    # Values are different: the targets of references would be lost, and no option allows that.
     for path in inputs:
         with h5py.File(path, "a") as file:
             file["gone"] = np.arange(2)
@@ -286,7 +287,7 @@ def test_inputs_are_not_sorted_by_strings_of_variable_length(raddle, tmp_path):
     with h5py.File(path, "w") as file:
         file["when"] = ["2024", "2025"]
     refused = raddle("plan", path, "--sort-by", "/when", expect=3).stderr
-    # The table breaks lines.
+    # The table wraps lines.
     assert "a string of variable length" in refused and "sort by numbers or by strings of fixed length" in refused, refused
 
 
@@ -416,7 +417,7 @@ def test_user_blocks_are_not_lost_silently(raddle, tmp_path):
 
 
 def test_absent_columns_stay_aligned_beside_other_lengths(raddle, tmp_path):
-    """Bins beside a table, in its group: they say nothing of how many rows the table has."""
+    """Bins in the group of a table do not affect the number of rows of the table."""
     inputs = []
     for number, (rows, has_y) in enumerate([(3, True), (2, False), (4, True)]):
         inputs.append(tmp_path / f"run{number}.h5")
@@ -432,7 +433,7 @@ def test_absent_columns_stay_aligned_beside_other_lengths(raddle, tmp_path):
             assert file["t/y"][:].tolist() == [0, 1, 2, 0, 0, 200, 201, 202, 203]
             assert len(file["t/x"]) == 9 and len(file["t/bins"]) == (7 if kept else 21)
         raddle("verify", output, "--against", *inputs, "--join", "outer", *kept)
-    # Of one input nothing tells to which of two it belongs.
+    # With a single input, the table to which a column belongs is ambiguous.
     with h5py.File(inputs[0], "a") as file:
         file["t/z"], file["t/w"] = np.arange(7), np.arange(3)
     with h5py.File(inputs[1], "a") as file:
@@ -447,7 +448,7 @@ def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
             file["spill/evt_again"] = file["spill/evt"]
             file["refs"] = np.array([file["spill/run"].ref], h5py.ref_dtype)
             file["spill"].attrs["about"] = file["table1/evt"].ref
-            # What cannot be merged can be left out.
+            # Objects that cannot be merged can be left out.
             file.create_dataset("odd", data=np.zeros(5), chunks=(5,))
     with h5py.File(events[1], "a") as file:
         del file["odd"]
@@ -467,20 +468,20 @@ def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
         assert sorted(merged) == selected and selected
         for name in set(selected) - {"refs"}:
             assert len(merged[name]) == sum(len(visit(path)[name]) for path in events), name
-        # Only the groups that lead to something selected are there.
+        # The output has only the groups that lead to a selected object.
         with h5py.File(output) as file:
             groups = {name.split("/")[0] for name in selected if "/" in name}
             assert {name for name, item in file.items() if isinstance(item, h5py.Group)} - {"_raddle"} == groups
             if "spill" in groups:
-                # A reference to what is left out is null, and that is told.
+                # A reference to an excluded object is null, with a warning.
                 assert bool(file["spill"].attrs["about"]) == ("table1" in groups)
                 assert ("dangling references" in told) == ("table1" not in groups), told
         raddle("verify", output, "--against", *events, *options)
-    # The output has more than was asked for: verify says so.
+    # The output contains more than requested: verify reports it.
     raddle("merge", *events, "-o", output, "--force", "--exclude", "odd")
     more = raddle("verify", output, "--against", *events, "--include", "spill", expect=8).stdout
     assert "is not in any input" in more
-    # Values that refer to what is left out are refused.
+    # Values that refer to excluded objects are refused.
     refused = raddle("merge", *events, "-o", output, "--force", "--include", "refs", expect=3).stderr
     assert "/refs" in refused, refused
     assert "not a valid pattern" in raddle("plan", *events, "--include", "a[", expect=2).stderr

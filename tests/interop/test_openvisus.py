@@ -1,6 +1,6 @@
-"""OpenVisus, which people read IDX with, against raddle in both directions, at every resolution.
+"""Compares OpenVisus, the usual reader of IDX, with raddle in both directions, at every resolution.
 
-Left out where OpenVisus is not installed: there are wheels for CPython 3.11 only.
+Skipped if OpenVisus is not installed: there are wheels for CPython 3.11 only.
 """
 
 import json
@@ -27,7 +27,7 @@ def array_of(shape, sample):
 
 
 def spacing(bitmask, resolution, rank):
-    """Distance of samples at a resolution, z first."""
+    """Returns the distance of samples at a resolution, z first."""
     return [2 ** bitmask[resolution + 1 :].count(str(axis)) for axis in reversed(range(rank))]
 
 
@@ -95,7 +95,7 @@ def test_raddle_reads_what_openvisus_writes(raddle, tmp_path, shape, sample, ord
         assert got.dtype == array.dtype and np.array_equal(got, want), resolution
 
 
-# As raddle's option and as OpenVisus's name; how far values may be off, `None` for a thousandth of the largest.
+# raddle's option and OpenVisus's name; the largest allowed error of values, `None` for a thousandth of the largest.
 ZFP = {
     "zfp": ("zfp-reversible-reversible", 0),
     "zfp:accuracy=0.01": ("zfp-accuracy=0.01-accuracy=0.01", 0.01),
@@ -104,14 +104,14 @@ ZFP = {
 
 
 def waves(shape, dtype):
-    """Values that zfp makes shorter; of integers it keeps the highest bits."""
+    """Returns values that zfp can compress; for integers it keeps the highest bits."""
     largest = {"int32": 2**28, "int64": 2**60}.get(dtype, 1000)
     grids = np.meshgrid(*[np.arange(n) for n in shape], indexing="ij")
     return (largest * np.sin(sum(grid / (7 + axis) for axis, grid in enumerate(grids)))).astype(dtype)
 
 
 def codings(path):
-    """How many blocks of each coding the files hold."""
+    """Counts the blocks of each coding in the files."""
     found = {}
     for file in path.with_suffix("").glob("**/*.bin"):
         for record in np.frombuffer(file.read_bytes()[40 : 40 * 17], ">u4").reshape(-1, 10):
@@ -120,7 +120,7 @@ def codings(path):
     return found
 
 
-# zfp knows an accuracy of floating-point numbers only.
+# zfp supports accuracies of floating-point numbers only.
 TYPES_AND_MODES = [
     (dtype, mode)
     for dtype in ("float32", "float64", "int32", "int64")
@@ -133,7 +133,7 @@ TYPES_AND_MODES = [
 @pytest.mark.parametrize("shape", [(22, 36, 22), (45, 70)])
 @pytest.mark.parametrize(("dtype", "mode"), TYPES_AND_MODES)
 def test_zfp_in_both_directions(raddle, tmp_path, dtype, shape, order, mode):
-    """What either writes, both read, bit by bit the same, and within what was asked for."""
+    """Both read the output of either, bit by bit the same, and within the requested error."""
     name, tolerance = ZFP[mode]
     array = waves(shape, dtype)
     np.save(tmp_path / "a.npy", array)
@@ -161,7 +161,7 @@ def test_zfp_in_both_directions(raddle, tmp_path, dtype, shape, order, mode):
 
 
 def test_plain_zfp_of_openvisus_is_read_as_it_was_written(raddle, tmp_path):
-    """It writes every bit, and reads 64 bit planes, which is something else."""
+    """OpenVisus writes every bit, but reads 64 bit planes, which gives other values."""
     array, path = waves((22, 36, 22), "float32"), tmp_path / "a.idx"
     field = openvisus.Field("a", "float32")
     dataset = openvisus.CreateIdx(url=str(path), dims=[22, 36, 22], fields=[field], bitsperblock=9, blocksperfile=16)
@@ -174,7 +174,7 @@ def test_plain_zfp_of_openvisus_is_read_as_it_was_written(raddle, tmp_path):
 
 
 def test_files_are_those_of_openvisus(write, tmp_path):
-    """Raw blocks are byte for byte where OpenVisus puts them when it writes in block order."""
+    """Raw blocks equal those of OpenVisus byte for byte when it writes in block order."""
     shape = (22, 36, 22)
     array = array_of(shape, "float32")
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
@@ -193,7 +193,7 @@ def test_files_are_those_of_openvisus(write, tmp_path):
     assert names == sorted(path.name for path in (ours / "data").glob("*.bin"))
     for name in names:
         one, other = (ours / "data" / name).read_bytes(), (theirs / "data" / name).read_bytes()
-        # Ours begin at a multiple of 4096 bytes behind the tables.
+        # raddle's blocks begin at a multiple of 4096 bytes after the tables.
         assert len(one) - 4096 == len(other) - 40 * (1 + 16), name
         for block in range(16):
             record = slice(40 * (1 + block), 40 * (2 + block))
@@ -217,7 +217,7 @@ want = np.load(path.replace(".idx", ".npy"))
 os._exit(0 if got.dtype == want.dtype and np.array_equal(got.reshape(want.shape), want) else 7)
 """
 
-# Components and type, around every length at which OpenVisus begins or ceases to read.
+# Components and type, around every length at which OpenVisus starts or stops being able to read.
 LENGTHS = [
     *[(count, "uint8") for count in (5, 29, 31, 32, 33, 63, 64, 65, 127, 128, 129, 256, 257, 512, 1024, 1025, 2048)],
     *[(count, "int16") for count in (16, 17, 32, 64)],
@@ -246,7 +246,7 @@ def test_openvisus_reads_the_vectors_that_info_says(raddle, tmp_path, order):
 
 @pytest.mark.parametrize(("which", "names"), [("wide", 1 + 1 + 11), ("all", 1 + 3 + 11)])
 def test_openvisus_reads_the_components_of_wide_vectors(raddle, tmp_path, which, names):
-    """The variables of S3D: their species are eleven doubles."""
+    """The variables of S3D: its species are eleven doubles."""
     random, shape = np.random.default_rng(5), (15, 20, 17)
     arrays = {"pressure": random.random(shape), "velocity": random.random((*shape, 3)), "species": random.random((*shape, 11))}
     for name, array in arrays.items():
@@ -303,7 +303,7 @@ def test_a_box_is_put_into_a_dataset_of_openvisus(raddle, tmp_path, order, compr
                 assert np.array_equal(got.reshape(want.shape), want), (name, step, resolution)
 
 
-# Options of the output, the box of samples that they take (z, y, x) and the type that OpenVisus is to find.
+# Options of the output, the box of samples that they select (z, y, x) and the type that OpenVisus must find.
 REWRITTEN = [
     (["-c", "zip"], np.s_[:], "f4"),
     (["-c", "lz4", "--order", "hz", "--blocks-per-file", 4], np.s_[:], "f4"),
@@ -350,7 +350,7 @@ def test_a_dataset_of_openvisus_is_written_again(raddle, tmp_path, options, part
 
 
 class Drawn:
-    """A dataset of drawn shape, types, layout, fields and steps; every other one has a size that people have.
+    """A dataset of random shape, types, layout, fields and steps; every other one has a realistic size.
 
     OpenVisus reads up to four components of every type.
     """
@@ -359,7 +359,7 @@ class Drawn:
         random = np.random.default_rng(seed)
         known = [(34, 34, 34), (22, 36, 22), (17, 29, 66)][seed // 2 % 3]
         self.shape = known if seed % 2 else tuple(int(n) for n in random.integers(2, 40, random.integers(2, 4)))
-        # zfp takes four types, and no vectors.
+        # zfp supports four types, and no vectors.
         is_zfp = seed % 4 == 3
         self.is_vector = not is_zfp and random.random() < 0.4
         self.steps = [3, 5] if random.random() < 0.5 else [None]
@@ -377,7 +377,7 @@ class Drawn:
         self.compression = "zfp" if is_zfp else str(random.choice(["none", "zip", "lz4"]))
 
     def __iter__(self):
-        """Name, step, resolution, and the samples that are to be read there."""
+        """Yields name, step, resolution, and the expected samples."""
         for name, of in self.fields.items():
             for step, array in of.items():
                 for resolution in range(len(self.bitmask)):

@@ -1,4 +1,4 @@
-"""What `plan` predicts of a merge: the size, or that it is unknown, and the memory of buffers."""
+"""Predictions of `plan` for a merge: the size, or that it is unknown, and the memory of buffers."""
 
 import json
 
@@ -11,7 +11,7 @@ LARGEST_SIZE_ERROR = 0.15
 
 @pytest.fixture(scope="module")
 def fields(tmp_path_factory):
-    """Files of a field that compresses well, one that hardly does, uncompressed numbers, and words."""
+    """Files with a field that compresses well, one that hardly does, uncompressed numbers, and words."""
     paths = [tmp_path_factory.mktemp("fields") / f"day{day}.nc" for day in range(6)]
     for day, path in enumerate(paths):
         random = np.random.default_rng(day)
@@ -27,7 +27,7 @@ def fields(tmp_path_factory):
 
 
 def planned_and_merged(raddle, inputs, output, *options):
-    """The prediction of `plan`, and the report of the merge."""
+    """Returns the prediction of `plan`, and the report of the merge."""
     predicted = json.loads(raddle("plan", *inputs, "--json", *options).stdout)["predicted"]
     return predicted, json.loads(raddle("merge", *inputs, "-o", output, "--json", *options).stdout)
 
@@ -35,7 +35,7 @@ def planned_and_merged(raddle, inputs, output, *options):
 @pytest.mark.parametrize("options", [["-j", 1], ["-j", 2], ["-j", 2, "-c", "none"], ["-j", 2, "-c", "keep"],
                                      ["-j", 4, "--memory", "64MiB"], ["-j", 1, "--memory", "256MiB"]])  # fmt: skip
 def test_size_and_memory_are_as_predicted(raddle, fields, tmp_path, options):
-    """The gain of the largest field was taken for that of all, and buffers were counted for a third of their memory."""
+    """Previously the saving of the largest field was assumed for all, and a third of the buffers' memory was counted."""
     output = tmp_path / "all.nc"
     planned, report = planned_and_merged(raddle, fields, output, *options)
     assert planned["memory_len_bytes"] == report["memory"]["budget_peak_bytes"]

@@ -11,7 +11,7 @@ KINDS = {"rho": ("<f4", (48, 70, 33)), "big": (">i2", (50, 40)), "deep": ("<f8",
 
 
 def write_arrays(path, seed, chunked=True, **more):
-    """Arrays of two to five axes in two groups, and what has no preview."""
+    """Writes arrays of two to five axes in two groups, and datasets that have no preview."""
     random = np.random.default_rng(seed)
     with h5py.File(path, "w") as file:
         for name, (kind, shape) in KINDS.items():
@@ -34,18 +34,18 @@ def inputs(tmp_path):
 
 
 def header_of(path):
-    """Keys of an .idx file with their values."""
+    """Returns the keys of an .idx file with their values."""
     lines = path.read_text().splitlines()
     return {key[1:-1]: value for key, value in zip(lines[::2], lines[1::2], strict=True)}
 
 
 def lattice(values, spacing):
-    """Every so many elements along each axis; ``spacing`` is a word per axis, x first."""
+    """Returns every n-th element along each axis; ``spacing`` is a string with one number per axis, x first."""
     return values[tuple(slice(None, None, int(step)) for step in reversed(spacing.split()))]
 
 
 def assert_is_preview(raddle, folder, output, names, scratch):
-    """Every dataset of ``folder`` is the merged array at every resolution."""
+    """Asserts that every dataset of ``folder`` is the merged array at every resolution."""
     assert sorted(path.stem for path in folder.glob("*.idx")) == sorted(names)
     with h5py.File(output) as file:
         for path in folder.glob("*.idx"):
@@ -76,7 +76,7 @@ def test_every_resolution_is_the_merged_data(raddle, inputs, tmp_path, samples, 
 
 
 def test_stored_chunks_of_a_union_are_decoded_for_it(raddle, tmp_path):
-    """Chunks that are moved as stored and not decoded for digests, some of them never written."""
+    """Chunks moved as stored and not decoded for digests, some of them never written."""
     first, second = tmp_path / "a.h5", tmp_path / "b.h5"
     with h5py.File(first, "w") as file:
         sparse = file.create_dataset("sparse", (90, 80), "i4", chunks=(16, 16), compression="gzip", fillvalue=7)
@@ -90,7 +90,7 @@ def test_stored_chunks_of_a_union_are_decoded_for_it(raddle, tmp_path):
 
 
 def files_of(folder):
-    """The files of a preview by name, but for the one that names its output."""
+    """Returns the files of a preview by name, except for the one that names its output."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".preview-of")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -131,7 +131,7 @@ def test_openvisus_reads_it(raddle, inputs, tmp_path):
             assert np.array_equal(np.asarray(dataset.read()).reshape(wanted.shape), wanted)
             if wanted.ndim > 3:
                 continue
-            # It lies where the merged array does: sample i at i times the spacing.
+            # It has the position of the merged array: sample i at i times the spacing.
             placed = dataset.db.getDatasetBounds().toAxisAlignedBox()
             steps = [int(step) for step in header["preview spacing"].split()]
             far = [step * count for step, count in zip(steps, reversed(wanted.shape), strict=True)]
@@ -196,7 +196,7 @@ def test_outputs_of_one_stem_have_previews_of_their_own(raddle, inputs, tmp_path
     before = files_of(tmp_path / "pv.nc.preview")
     raddle("merge", *inputs, "-o", second, *options, "--force")
     assert files_of(tmp_path / "pv.nc.preview") == before and (tmp_path / "pv.h5.preview").is_dir()
-    # Nor where the folder is named.
+    # Also if the folder is named.
     named = f"--preview={tmp_path / 'pv.nc.preview'}"
     told = raddle("merge", *inputs, "-o", second, named, "--force", expect=5).stderr
     assert "pv.nc" in told and "--preview=FOLDER" in told and files_of(tmp_path / "pv.nc.preview") == before

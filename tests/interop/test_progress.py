@@ -1,4 +1,5 @@
-"""Progress on terminals of any width: no line is longer than the terminal, where it would wrap and be drawn again below itself."""
+"""Progress on terminals of any width: no line is longer than the terminal, where it would wrap and be drawn again
+below."""
 
 import fcntl
 import os
@@ -18,7 +19,7 @@ STAGES = {"scan", "plan", "create", "read", "decode", "regroup", "encode", "plac
 
 
 def on_terminal(columns, folder, *words):
-    """What the command draws on a terminal of so many columns."""
+    """Returns the command's output on a terminal with this number of columns."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {**os.environ, "TERM": "xterm"}
@@ -48,7 +49,7 @@ def test_no_line_is_longer_than_the_terminal(columns, tmp_path):
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", drawn))
     bars = [line for line in lines if line.startswith("encode") and " in " not in line]
     assert len(bars) > 3, drawn
-    # Bars are filled up with blanks to the width of the terminal, and follow one another without line breaks.
+    # Bars are padded with blanks to the width of the terminal, and follow one another without line breaks.
     rows = [line[start : start + columns] for line in lines if " in " not in line for start in range(0, len(line), columns)]
     wrapped = [row for row in rows if row.strip() and row.split()[0] not in STAGES]
     assert not wrapped, wrapped

@@ -1,4 +1,4 @@
-"""The output opens in the readers that people use: h5dump, h5netcdf, netCDF4, PyTables."""
+"""Common readers open the output: h5dump, h5netcdf, netCDF4, PyTables."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ def test_h5dump(raddle, events, tmp_path):
 
 
 def fields(random):
-    """Numbers whose bytes, when they are shuffled, are noise, nearly constant, or vary slowly."""
+    """Returns numbers whose shuffled bytes are noise, nearly constant, or slowly varying."""
     walk = random.normal(0, 0.3, (3, 120, 500)).cumsum(-1)
     packed = (walk * 100).astype("i2")
     made = {"f8": walk, "f4": walk.astype("f4"), "big_endian": walk.astype(">f4"), "packed": packed, "unpacked": packed * 0.01 + 273.15}
@@ -47,7 +47,7 @@ def test_shuffled_numbers_are_inflated_by_zlib(raddle, tmp_path, effort):
         for name in expected[0]:
             dataset = file[name]
             assert np.array_equal(dataset[()], np.concatenate([fields[name] for fields in expected])), name
-            # In pieces, as readers of streams do it.
+            # In pieces, as streaming readers do.
             mask, stored = dataset.id.read_direct_chunk((0, 0, 0))
             inflater = zlib.decompressobj()
             pieces = [inflater.decompress(stored[at : at + 777]) for at in range(0, len(stored), 777)]
@@ -76,7 +76,8 @@ def test_netcdf_with_dimension_scales(raddle, tmp_path):
 
 
 def cf_file(path, number, grows=True, transposed=False):
-    """As climate data are: time, coordinates with bounds, areas of cells, a scalar, and nothing that is not."""
+    """Writes a file like those of climate data: time, coordinates with bounds, areas of cells, a scalar, and nothing
+    else."""
     with netCDF4.Dataset(path, "w") as file:
         if grows:
             file.createDimension("time", None)
@@ -111,14 +112,14 @@ def test_climate_data(raddle, tmp_path):
         assert np.array_equal(merged["T"][3:6], first["T"][:] + 1) and merged["time"][:].tolist() == list(range(9))
     raddle("verify", output, "--against", *inputs)
     raddle("verify", output)
-    # What describes the grid must be the same everywhere.
+    # Variables that describe the grid must be equal in all inputs.
     with netCDF4.Dataset(inputs[2], "a") as file:
         file["area"][2, 2] = -1
     assert "/area" in raddle("merge", *inputs, "-o", output, "-f", expect=3).stderr
 
 
 def test_netcdf_without_an_axis_that_grows_asks_for_one(raddle, tmp_path):
-    """Nothing in the files says along which of its axes a variable goes on."""
+    """The files do not state along which axis a variable continues."""
     inputs = [tmp_path / f"part{number}.nc" for number in range(2)]
     for number, path in enumerate(inputs):
         cf_file(path, number, grows=False, transposed=True)
@@ -173,7 +174,7 @@ def test_pytables_with_an_index(raddle, tmp_path):
     with tables.open_file(output, "a") as file:
         file.root.t.cols.a.create_index()
         assert file.root.t.read_where("a == 110")["a"].tolist() == [110]
-    # Alone, rows are where they were.
+    # A single input keeps its rows in place.
     raddle("rechunk", inputs[0], "-o", output, "-f", "--for", "keep", "--extendible")
     with tables.open_file(output) as file:
         assert file.root.t.indexed and file.root.t.read_where("a == 10")["a"].tolist() == [10]

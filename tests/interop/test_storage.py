@@ -1,4 +1,4 @@
-"""How datasets are stored: contiguously, compactly or in chunks, read back by h5py and by mapping the file into memory."""
+"""Storage of datasets: contiguous, compact or chunked, read by h5py and by mapping the file into memory."""
 
 import json
 
@@ -12,7 +12,7 @@ STORED = {h5py.h5d.CONTIGUOUS: "contiguous", h5py.h5d.COMPACT: "compact", h5py.h
 
 
 def storage(path):
-    """What stores each dataset, without those of the provenance."""
+    """Returns the storage of each dataset, without those of the provenance."""
     found = {}
     with h5py.File(path) as file:
         for name, dataset in visit_datasets(file):
@@ -85,7 +85,7 @@ def test_every_type_can_be_contiguous(raddle, every_type, tmp_path):
     check_values(found, expected)
     raddle("verify", output)
     raddle("verify", output, "--against", *every_type)
-    # And back: what was contiguous is chunked again.
+    # And back: contiguous datasets are chunked again.
     raddle("rechunk", output, "-o", chunked, "--force", "--extendible", "--empty", "chunked")
     check_values(visit(chunked), expected)
 
@@ -95,7 +95,7 @@ def write_long(path, rows, seed):
     with h5py.File(path, "w") as file:
         file.create_dataset("long", data=random.integers(0, 1 << 60, rows), chunks=(1000,), compression="gzip")
         file.create_dataset("wide", data=random.random((rows // 200, 333, 3)), chunks=(7, 100, 2))
-        # Rows that are longer than a tile.
+        # Rows longer than a tile.
         file.create_dataset("maps", data=random.integers(0, 99, (1 + seed, 300, 1500), np.int32), chunks=(1, 30, 1500))
         file.create_dataset("short", data=np.arange(10 * seed))
         # All elements are the fill value.
@@ -238,7 +238,8 @@ def test_previews_see_contiguous_datasets(raddle, tmp_path):
 def test_columns_of_rank_2_get_rank_1(raddle, events, tmp_path, options):
     path, output = events[2], tmp_path / "out.h5"
     with h5py.File(path, "r+") as file:
-        # Chunks that reach beyond the second dimension, values of variable length, and what keeps both dimensions.
+        # Chunks that extend beyond the second dimension, variable-length values, and datasets that keep both
+        # dimensions.
         file.create_dataset("wider", data=np.arange(300)[:, None], chunks=(50, 4), maxshape=(None, None), compression="gzip")
         file.create_dataset("words", data=np.array([f"wört {n}" for n in range(70)], object)[:, None], dtype=h5py.string_dtype())
         file["labelled"] = np.arange(50)[:, None]
@@ -268,7 +269,7 @@ def test_columns_of_rank_2_get_rank_1(raddle, events, tmp_path, options):
             assert dict(found.attrs).keys() == dict(dataset.attrs).keys()
         assert flat > 15 and new[new["of"][0]] == new["wider"]
         assert list(new["scaled"].dims[0].keys()) == list(old["scaled"].dims[0].keys())
-    # Once more: nothing is left to change, and both are still known to hold the same.
+    # Again: nothing is left to change, and both are still recognised as equal.
     again = tmp_path / "again.h5"
     raddle("rechunk", output, "-o", again)
     raddle("verify", again, "--against", output)
@@ -333,7 +334,7 @@ def test_empty_datasets_can_become_null(raddle, events, tmp_path):
             else:
                 assert found.size > 0 or name in ("empty/scale", "empty/scaled"), name
         assert nulls >= 6 and new["empty/words"].attrs["unit"] == "letters" and new["empty/alias"] == new["empty/words"]
-    # Rows that come later have no place.
+    # Additional rows have no space.
     assert "/table0" in raddle("append", output, write_events(tmp_path / "more.h5", 11), expect=3).stderr
     told = raddle("merge", *events, "-o", again, "-f", "--empty", "null", "--keys", "/spill/evt", expect=2).stderr
     assert "--keys" in told

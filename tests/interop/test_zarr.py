@@ -1,4 +1,5 @@
-"""OME-Zarr as raddle writes it, read by zarr-python and by readers of OME-Zarr, against what numpy makes of the same array."""
+"""OME-Zarr written by raddle, read by zarr-python and by readers of OME-Zarr, against numpy's results for the same
+array."""
 
 import itertools
 import json
@@ -30,7 +31,8 @@ def subsampled(array, space):
 
 
 def averaged(array, space):
-    """The mean of each cell: added in array order, as float64 or exactly; of integers the nearest, ties to even."""
+    """Returns the mean of each cell: summed in array order, as float64 or exactly; for integers rounded to nearest,
+    ties to even."""
     steps = [2 if halved and count > 1 else 1 for halved, count in zip(space, array.shape, strict=True)]
     exact = array.astype(object) if array.dtype.kind in "iu" else array.astype("f8")
     shape = [-(-count // step) for count, step in zip(array.shape, steps, strict=True)]
@@ -88,7 +90,7 @@ def folder(tmp_path_factory):
 )
 def test_zarr_reads_what_numpy_makes(raddle, folder, shape, dtype, method, compress, data):
     array = numbers(shape, dtype)
-    if data.draw(st.booleans()):  # wide stretches of the fill value, which are not stored
+    if data.draw(st.booleans()):  # large regions of the fill value, which are not stored
         array[tuple(slice(0, max(1, count // 2)) for count in shape)] = 0
     chunk = [data.draw(st.integers(1, 6)) for _ in shape]
     shard = [side * data.draw(st.integers(1, 4)) for side in chunk]

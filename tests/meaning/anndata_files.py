@@ -1,6 +1,6 @@
 """Random AnnData objects that share a schema, written as ``.h5ad`` files by anndata.
 
-A `Schema` is what the files of a case have in common; a case may be special in one respect.
+A `Schema` holds the properties common to the files of a case; a case may be special in one respect.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ SETTINGS = {"allow_write_nullable_strings": True}
 
 @dataclasses.dataclass
 class Schema:
-    """What the files of a case have in common."""
+    """Properties common to the files of a case."""
 
     x: tuple
     layers: dict
@@ -29,7 +29,7 @@ class Schema:
 
 
 def matrix(random, shape, kind, dtype):
-    """A matrix with about half zeros."""
+    """Returns a matrix with about half zeros."""
     values = random.integers(0, 4, shape) * (random.random(shape) < 0.6)
     if np.dtype(dtype).kind == "f":
         values = values + 0.5 * (values > 0)
@@ -74,9 +74,9 @@ EXTRAS = ["obsm", "obsm sparse", "obsm frame", "varm", "varp", "obsp", "uns", "r
 
 
 def make(schema, number, genes, rows, **special):
-    """The object of a file. ``special`` replaces parts of the schema or columns."""
+    """Makes the object of a file. ``special`` replaces parts of the schema or columns."""
     random = np.random.default_rng([schema.seed, number])
-    # The same for each file: what belongs to genes.
+    # Values that belong to genes are the same for each file.
     fixed = {gene: GENES.index(gene) + schema.seed for gene in genes}
     names = [f"cell{number}-{row}" for row in range(rows)]
     columns = special.get("columns", schema.columns)
@@ -122,7 +122,7 @@ def make(schema, number, genes, rows, **special):
 
 
 def write(path, made, **options):
-    """Writes an object; texts stay texts."""
+    """Writes an object; strings stay strings."""
     with anndata.settings.override(**SETTINGS):
         made.write_h5ad(path, convert_strings_to_categoricals=False, **options)
     return path
@@ -161,7 +161,7 @@ class Case:
 
 @st.composite
 def cases(draw, what):
-    """Two or three files of a schema, ``what`` being special about them."""
+    """Draws two or three files of a schema; ``what`` names their special property."""
     kinds = {"outer": SPARSE, "outer dense": ["dense"]}.get(what, ["dense", *SPARSE])
     schema = draw(schemas(kinds))
     if what == "outer dense":
@@ -209,7 +209,7 @@ def cases(draw, what):
     return Case(objects, how, what in MUST_MERGE)
 
 
-# What is special about the last file.
+# Special properties of the last file.
 SPECIAL_LAST = {
     "kinds": lambda draw, schema: {"x": draw(st.tuples(st.sampled_from(["dense", *SPARSE]), st.just(schema.x[1])))},
     "types": lambda draw, schema: {"x": (schema.x[0], draw(st.sampled_from(DTYPES)))},

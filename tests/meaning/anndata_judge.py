@@ -1,8 +1,9 @@
-"""Judges merges of ``.h5ad`` files by ``anndata.concat``: what anndata reads of the output is what it makes of the inputs.
+"""Judges merges of ``.h5ad`` files by ``anndata.concat``: the output must read as anndata's concatenation of the
+inputs.
 
 Both are compared as read from a file, with their types. The storage of a sparse matrix (CSR or CSC, order and width of
-indices, stored zeros) does not matter, its values do. What concat does with each element is described in
-docs/internals/conventions.md.
+indices, stored zeros) does not matter, its values do. docs/internals/conventions.md describes how concat treats each
+element.
 """
 
 import tempfile
@@ -24,7 +25,7 @@ def read(path):
 
 
 def options(how):
-    """The options of the command for arguments of concat."""
+    """Returns the options of the command for arguments of concat."""
     made = []
     for name, value in how.items():
         if name == "uns_merge":
@@ -37,8 +38,8 @@ def options(how):
 
 
 def judge(output, inputs, **how):
-    """``output`` reads as anndata concatenates ``inputs`` with arguments ``how``. Without a ``join`` all must have the same
-    genes, columns and keys."""
+    """Asserts that ``output`` reads as anndata concatenates ``inputs`` with arguments ``how``. Without a ``join`` all
+    must have the same genes, columns and keys."""
     parts = [read(path) for path in inputs]
     if "join" not in how:
         _have_the_same(parts, how.get("axis", "obs"))
@@ -46,7 +47,8 @@ def judge(output, inputs, **how):
         warnings.simplefilter("ignore")
         try:
             expected = anndata.concat(parts, **{"merge": "same", "uns_merge": "same", **how})
-            # As it reads once written, for types; what cannot be written cannot be merged either.
+            # As it reads after writing, for the sake of types; an object that cannot be written cannot be merged
+            # either.
             path = anndata_files.write(Path(folder) / "expected.h5ad", expected)
         except Exception as error:
             raise NoConcatenation(f"anndata: {error!r}") from error
@@ -92,7 +94,7 @@ def same_value(name, found, expected):
         for key in expected:
             same_value(f"{name}/{key}", found[key], expected[key])
     elif isinstance(expected, pd.DataFrame):
-        # concat forgets the name of an index.
+        # concat drops the name of an index.
         found, expected = found.rename_axis(index=None), expected.rename_axis(index=None)
         assert list(found.columns) == list(expected.columns), name
         pd.testing.assert_frame_equal(found, expected, obj=name, check_names=False, check_exact=True)

@@ -1,7 +1,7 @@
 """Random netCDF-4 files of the CF conventions, written by netCDF4 or by xarray.
 
-A `Layout` is what the files of a case have in common; each `File` holds the rows of some times. A file may deviate from the
-layout in one respect.
+A `Layout` holds the properties common to the files of a case; each `File` holds the rows of some times. A file may
+deviate from the layout in one respect.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 
 @dataclasses.dataclass
 class Variable:
-    """A variable as it is stored. ``stored_rows`` limits how many rows are written; the rest are left to the fill value."""
+    """A variable as stored. ``stored_rows`` limits how many rows are written; the rest have the fill value."""
 
     dims: tuple
     values: object
@@ -38,7 +38,7 @@ class File:
 
 
 def write(path, file):
-    """Writes a file by netCDF4; values are stored as they are."""
+    """Writes a file by netCDF4; values are stored unchanged."""
     with netCDF4.Dataset(path, "w") as dataset:
         _write_group(dataset, file)
     return path
@@ -68,7 +68,7 @@ def _write_group(group, file):
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """How times are stored: number of ``unit`` since ``reference``."""
+    """The storage of times: number of ``unit`` since ``reference``."""
 
     unit: str
     reference: str
@@ -80,19 +80,19 @@ class Clock:
         return f"{self.unit} since {self.reference}"
 
     def number(self, seconds, epoch="1990-01-01"):
-        """The exact number of ``seconds`` after ``epoch``."""
+        """Returns the exact number of units from the reference to ``seconds`` after ``epoch``."""
         origin = seconds_between(epoch, self.reference, self.calendar)
         return Fraction(seconds - origin, SECONDS[self.unit])
 
     def holds(self, seconds):
-        """Whether the type holds the number exactly."""
+        """Returns whether the type represents the number exactly."""
         number = self.number(seconds)
         if self.type.startswith("i"):
             return number.denominator == 1 and np.iinfo(self.type).min <= number <= np.iinfo(self.type).max
         return Fraction(float(np.dtype(self.type).type(float(number)))) == number
 
     def stored(self, seconds):
-        """The stored values of times."""
+        """Returns the stored values of times."""
         return np.array([float(self.number(int(time))) for time in seconds], "f8").astype(self.type)
 
     def attributes(self):
@@ -100,7 +100,7 @@ class Clock:
 
 
 def seconds_between(first, second, calendar):
-    """Seconds from one date to another."""
+    """Returns the seconds from one date to another."""
     unit = f"seconds since {first}"
     date = cftime.num2date(0, f"seconds since {second}", calendar)
     return int(round(cftime.date2num(date, unit, calendar)))
@@ -108,7 +108,7 @@ def seconds_between(first, second, calendar):
 
 @dataclasses.dataclass
 class Layout:
-    """What the files of a case have in common."""
+    """Properties common to the files of a case."""
 
     clock: Clock
     step_s: int
@@ -121,7 +121,7 @@ class Layout:
     seed: int
 
     def file(self, first_step, steps, clock=None):
-        """The file of some steps."""
+        """Returns the file of some steps."""
         clock = clock or self.clock
         random = np.random.default_rng([self.seed, first_step])
         seconds = (first_step + np.arange(steps)) * self.step_s
@@ -176,7 +176,7 @@ TYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "f4", "f8"]
 
 @st.composite
 def clocks(draw, calendar, step_s, types=("i4", "i8", "f8", "f8", "f4")):
-    """Clocks that hold every time of a case."""
+    """Draws clocks that can represent every time of a case."""
     clock = Clock(
         draw(st.sampled_from(list(SECONDS))),
         draw(st.sampled_from(REFERENCES)),
@@ -189,7 +189,7 @@ def clocks(draw, calendar, step_s, types=("i4", "i8", "f8", "f8", "f4")):
 
 @st.composite
 def packings(draw, kind):
-    """Attributes that change what values mean."""
+    """Draws attributes that change the meaning of values."""
     kind = np.dtype(kind)
     attributes = {}
     if kind.kind in "iu" and draw(st.booleans()):
@@ -241,7 +241,7 @@ def layouts(draw):
 
 @dataclasses.dataclass
 class Case:
-    """Files in the order in which they are named, and whether they can surely be merged."""
+    """Files in the order in which they are named, and whether merging them must succeed."""
 
     files: list
     options: list
@@ -250,7 +250,7 @@ class Case:
 
 @st.composite
 def cases(draw, what):
-    """Two to four files of a layout, ``what`` being special about them."""
+    """Draws two to four files of a layout; ``what`` names their special property."""
     layout = draw(layouts())
     count = draw(st.integers(2, 4))
     lengths = draw(st.lists(st.integers(1, 4), min_size=count, max_size=count))
@@ -372,8 +372,8 @@ SPECIALS = ["plain", "clocks", "swapped", *DEVIATIONS]
 
 
 def simple(first_day=0, days=3, since="days since 2000-01-01", kind="f8", times=None, **changes):
-    """A file of one field along time, which starts ``first_day`` days after 2000-01-01. ``times`` are stored in place of the
-    days. ``changes`` are attributes of the field."""
+    """Returns a file of one field along time, which starts ``first_day`` days after 2000-01-01. ``times`` are stored in
+    place of the days. ``changes`` are attributes of the field."""
     times = np.arange(first_day, first_day + days) if times is None else times
     field = np.arange(2.0 * len(times), dtype="f4").reshape(-1, 2) + 100 * first_day
     kind_of_field = changes.pop("type", "f4")

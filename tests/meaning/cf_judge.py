@@ -1,7 +1,8 @@
-"""Judges merges of netCDF-4 files by what xarray, cftime and netCDF4 read of them.
+"""Judges merges of netCDF-4 files by the values that xarray, cftime and netCDF4 read from them.
 
-Three readers: times are compared as exact numbers of seconds, with the dates of cftime; everything else as xarray decodes and
-concatenates it; and once more as netCDF4 masks and unpacks it. Attributes that say what values mean may not differ.
+Three readers: times are compared as exact numbers of seconds, with the dates of cftime; everything else as xarray
+decodes and concatenates it; and again as netCDF4 masks and unpacks it. Attributes that define the meaning of values may
+not differ.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import numpy as np
 import xarray as xr
 from merging import NoConcatenation
 
-# Units of times, in seconds; cftime knows more names of them.
+# Units of times, in seconds; cftime supports more names of them.
 UNITS_S = {
     **dict.fromkeys(["microsecond", "microseconds", "us"], Fraction(1, 1_000_000)),
     **dict.fromkeys(["millisecond", "milliseconds", "msec", "msecs", "ms"], Fraction(1, 1000)),
@@ -23,7 +24,7 @@ UNITS_S = {
     **dict.fromkeys(["day", "days", "d"], Fraction(86400)),
 }
 
-# What values mean depends on them.
+# Attributes on which the meaning of values depends.
 MEANING = [
     "units", "standard_name", "cell_methods", "positive", "grid_mapping", "flag_values", "flag_masks", "flag_meanings",
     "formula_terms", "compress", "climatology", "sampling_dimension", "instance_dimension",
@@ -38,7 +39,7 @@ def calendar_of(attributes):
 
 
 def times_of(variable, attributes):
-    """The times of a variable as exact seconds since 1900-01-01 in its calendar; ``None`` where there is none."""
+    """Returns the times of a variable as exact seconds since 1900-01-01 in its calendar; ``None`` for missing ones."""
     unit, reference = attributes["units"].lower().split(" since ")
     calendar = calendar_of(attributes)
     date = cftime.num2date(0, f"seconds since {reference.strip()}", calendar)
@@ -54,7 +55,7 @@ def times_of(variable, attributes):
 
 
 def time_attributes(group):
-    """Attributes that say what times mean, of each variable of a group that holds times; bounds inherit them."""
+    """Returns the attributes that define times, for each variable of a group that holds times; bounds inherit them."""
     found = {}
     for name, variable in group.variables.items():
         attributes = variable.__dict__
@@ -68,9 +69,9 @@ def time_attributes(group):
 
 
 def judge(output, inputs, dim="time", ordered=True, tolerance=None, unpacked=(), different=(), xarray_times=True):
-    """``output`` reads as ``inputs``, in the order of their times if ``ordered``, concatenated along ``dim``. Variables in
-    ``unpacked`` may be stored in another way; those in ``different`` may have other attributes. xarray decodes times too if
-    ``xarray_times``."""
+    """Asserts that ``output`` reads as ``inputs``, concatenated along ``dim``, in the order of their times if
+    ``ordered``. Variables in ``unpacked`` may be stored differently; those in ``different`` may have different
+    attributes. xarray also decodes times if ``xarray_times``."""
     with contextlib.ExitStack() as stack:
         merged, *parts = (stack.enter_context(netCDF4.Dataset(path)) for path in [output, *inputs])
         for dataset in [merged, *parts]:
@@ -98,7 +99,7 @@ def _groups(group, path=""):
 
 
 def _order(parts, dim):
-    """The order in which the times of the inputs ascend."""
+    """Returns the order in which the times of the inputs ascend."""
     if dim not in parts[0].variables or dim not in time_attributes(parts[0]):
         return list(range(len(parts)))
     if len({calendar_of(part[dim].__dict__) for part in parts}) > 1:
@@ -115,7 +116,7 @@ def _order(parts, dim):
 def _judge_group(merged, parts, dim, different):
     names = [name for name in merged.groups if name != "_raddle"]
     assert sorted(names) == sorted(name for name in parts[0].groups if name != "_raddle")
-    assert sorted(merged.variables) == sorted(parts[0].variables), "other variables"
+    assert sorted(merged.variables) == sorted(parts[0].variables), "different variables"
     for part in parts:
         if sorted(part.variables) != sorted(parts[0].variables):
             raise NoConcatenation("variables differ")
@@ -127,7 +128,7 @@ def _judge_group(merged, parts, dim, different):
             raise NoConcatenation(f"dimensions of {name} differ")
         assert _dimensions(variable) == _dimensions(sources[0]), name
         is_time = [name in found for found in times]
-        assert len({*is_time}) == 1, f"{name} holds times in some inputs only"
+        assert len({*is_time}) == 1, f"{name} holds times only in some inputs"
         if is_time[0]:
             _judge_times(name, variable, merged_times[name], sources, [found[name] for found in times], dim)
         elif name not in different:
@@ -137,7 +138,7 @@ def _judge_group(merged, parts, dim, different):
 
 
 def _dimensions(variable):
-    """The dimensions of a variable; readers of texts drop that of the characters, whatever its name is."""
+    """Returns the dimensions of a variable; readers of strings drop that of the characters, whatever its name is."""
     if variable.dtype == "S1" and variable.ndim:
         return (*variable.dimensions[:-1], None)
     return variable.dimensions
@@ -147,7 +148,7 @@ def _judge_times(name, variable, attributes, sources, source_attributes, dim):
     calendars = {calendar_of(each) for each in source_attributes}
     if len(calendars) > 1:
         raise NoConcatenation(f"calendars of {name} differ")
-    assert calendar_of(attributes) in calendars, f"another calendar of {name}"
+    assert calendar_of(attributes) in calendars, f"{name} has another calendar"
     parts = [times_of(*each) for each in zip(sources, source_attributes)]
     found = times_of(variable, attributes)
     if dim in variable.dimensions:
@@ -190,7 +191,7 @@ def _judge_decoded(output, paths, group, dim, tolerance, times, xarray_times):
         merged = _decode(output, group, with_times)
         parts = [_decode(path, group, with_times) for path in paths]
         if not with_times:
-            # Their numbers differ with their units; they have been compared exactly.
+            # Their numbers differ because of their units; they have been compared exactly.
             merged, *parts = (dataset.drop_vars(times) for dataset in [merged, *parts])
         if not merged.variables:
             continue
@@ -224,7 +225,8 @@ def _same(name, found, wanted, tolerance=None):
 
 
 def _judge_masked(merged, parts, dim, tolerance, unpacked):
-    """What netCDF4 masks and unpacks, which is more than xarray does: default fill values and valid ranges."""
+    """Compares values as masked and unpacked by netCDF4, which handles more than xarray: default fill values and valid
+    ranges."""
     times = time_attributes(merged)
     for name, variable in merged.variables.items():
         sources = [part.variables[name] for part in parts]

@@ -1,7 +1,7 @@
 """Settings of the tests of meaning, and the counts of their cases.
 
-RADDLE_MEANING_EXAMPLES=N draws N cases for each property, other ones in each run. RADDLE_MEANING_COUNTS=FILE writes how many
-cases of each convention were drawn, equal, refused and wrong.
+RADDLE_MEANING_EXAMPLES=N draws N cases for each property, different ones in each run. RADDLE_MEANING_COUNTS=FILE writes
+how many cases of each convention were drawn, equal, refused and wrong.
 """
 
 import json
@@ -14,11 +14,11 @@ from merging import COUNTS, EXAMPLES
 
 settings.register_profile(
     "meaning",
-    # The same cases in every run of CI.
+    # The same cases in every CI run.
     derandomize=EXAMPLES is None,
     database=None,
     deadline=None,
-    # A failing case is short enough as it was drawn; looking for a shorter one takes minutes of merges.
+    # No shrinking: cases are short enough as drawn, and looking for a shorter one takes minutes of merges.
     phases=[Phase.explicit, Phase.generate],
     report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

@@ -1,6 +1,6 @@
 """Merges whose outcome is judged: an output that reads as the concatenation of its inputs, or a refusal.
 
-After a refusal nothing may be written, and the message must help. Anything else is wrong.
+After a refusal no file may have been written, and the message must help. Any other outcome is wrong.
 """
 
 import collections
@@ -18,17 +18,17 @@ from hypothesis import settings
 COUNTS = collections.defaultdict(lambda: dict.fromkeys(["drawn", "equal", "refused", "wrong"], 0))
 
 
-# Cases of each property; more are drawn at random, not the same in every run.
+# Cases of each property, if set; they are then random, and differ in every run.
 EXAMPLES = os.environ.get("RADDLE_MEANING_EXAMPLES")
 
 
 def examples(count):
-    """Settings of a property: ``count`` cases, unless RADDLE_MEANING_EXAMPLES says otherwise."""
+    """Returns the settings of a property: ``count`` cases, unless RADDLE_MEANING_EXAMPLES overrides it."""
     return settings(max_examples=int(EXAMPLES or count))
 
 
 class NoConcatenation(Exception):
-    """The convention defines no concatenation of these inputs: only a refusal is right."""
+    """Raised if the convention defines no concatenation of these inputs: only a refusal is right."""
 
 
 class Refusal(str):
@@ -37,13 +37,13 @@ class Refusal(str):
 
 @contextlib.contextmanager
 def case_folder():
-    """A folder of one drawn case: of many in one test."""
+    """Provides a folder for one drawn case; a test has many."""
     with tempfile.TemporaryDirectory(prefix="meaning-") as name:
         yield Path(name)
 
 
 def merge_or_refusal(inputs, *options, output=None):
-    """Merges. The path of the output, or the refusal: exit code 3 and nothing written."""
+    """Merges. Returns the path of the output, or the refusal (exit code 3 and nothing written)."""
     inputs = [Path(path) for path in inputs]
     output = Path(output or _free_name(inputs[0]))
     before = sorted(output.parent.iterdir())
@@ -58,13 +58,14 @@ def merge_or_refusal(inputs, *options, output=None):
 
 
 def _free_name(path):
-    """A name for an output beside an input."""
+    """Returns an unused name for an output next to an input."""
     names = (path.parent / f"merged{number or ''}{path.suffix}" for number in itertools.count())
     return next(name for name in names if not name.exists())
 
 
 def _without_wraps(message):
-    """A message without blanks, and behind it each column of its table: cells are wrapped line by line."""
+    """Returns a message without blanks, followed by each column of its table, because cells are wrapped line by
+    line."""
     columns, starts = [], []
     for line in message.splitlines():
         if line.startswith(" object "):
@@ -78,22 +79,22 @@ def _without_wraps(message):
 
 
 class Merging:
-    """Merges of one convention, counted by their outcome. ``judge(output, inputs, **how)`` asserts that the output reads as
-    the concatenation of the inputs; it raises `NoConcatenation` where there is none."""
+    """Merges of one convention, counted by their outcome. ``judge(output, inputs, **how)`` asserts that the output
+    reads as the concatenation of the inputs; it raises `NoConcatenation` if there is none."""
 
     def __init__(self, convention, judge):
         self.counts = COUNTS[convention]
         self.judge = judge
 
     def equal(self, inputs, *options, **how):
-        """Merges inputs that can be merged; the output."""
+        """Merges inputs that must merge; returns the output."""
         outcome = self.equal_or_refused(inputs, *options, **how)
         assert not isinstance(outcome, Refusal), f"refused\n{outcome}"
         return outcome
 
     def equal_or_refused(self, inputs, *options, output=None, **how):
-        """Merges inputs of which only this is promised: no wrong output is written. The output or the refusal. Another
-        ``judge``, or ``None`` if the caller judges the output."""
+        """Merges inputs that may be refused, but must not produce a wrong output. Returns the output or the refusal.
+        ``judge`` replaces the default judge; with ``None`` the caller judges the output."""
         self.counts["drawn"] += 1
         try:
             outcome = merge_or_refusal(inputs, *options, output=output)
@@ -113,7 +114,7 @@ class Merging:
         return outcome
 
     def refused(self, inputs, *options, names=()):
-        """Merges inputs that must be refused, with ``names`` in the message; the message."""
+        """Merges inputs that must be refused, with ``names`` in the message; returns the message."""
         self.counts["drawn"] += 1
         outcome = merge_or_refusal(inputs, *options)
         if not isinstance(outcome, Refusal):

@@ -1,4 +1,4 @@
-"""Merges of ``.h5ad`` files read as ``anndata.concat`` makes them of the inputs."""
+"""Merges of ``.h5ad`` files read as ``anndata.concat`` concatenates the inputs."""
 
 import anndata
 import anndata_files
@@ -30,7 +30,7 @@ def test_random_files(what):
 
 @pytest.mark.parametrize("what", anndata_files.SPECIALS)
 def test_random_files_along_variables(what):
-    """The same objects with observations for variables."""
+    """The same objects with observations and variables exchanged."""
     how = {"axis": "var"}
 
     @examples(2)
@@ -45,7 +45,7 @@ def test_random_files_along_variables(what):
 
 
 def plain(**changes):
-    """A schema with one of everything that is simple."""
+    """Returns a schema with one of each simple element."""
     made = {"x": ("csr", "f4"), "layers": {}, "columns": ["group", "count"], "gene_columns": ["length"], "extras": set()}
     return Schema(**{**made, "seed": 7, **changes})
 
@@ -63,7 +63,7 @@ def test_matrices(tmp_path, kind, dtype):
 @pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
 @pytest.mark.parametrize("cells", [(GENES[:5], GENES[:5]), (GENES[:5], GENES[:5][::-1]), (GENES[:4], GENES[1:5])])
 def test_variables_of_the_same_cells(tmp_path, raddle, kind, cells):
-    """Other measurements of the same cells, with pairs of genes and names that repeat."""
+    """Different measurements of the same cells, with pairs of genes and repeated names."""
     schema = plain(x=(kind, "f4"), layers={"counts": (kind, "i4")}, extras={"obsm", "varm", "obsp", "varp", "uns"})
     how = {"axis": "var", "pairwise": True, "index_unique": "-", "join": "inner"}
     inputs = write_all(tmp_path, *(made.T for made in pair(schema, cells)))
@@ -73,7 +73,7 @@ def test_variables_of_the_same_cells(tmp_path, raddle, kind, cells):
 
 
 def test_many_variables_of_the_same_cells(tmp_path, raddle):
-    """More chunks than one in both directions, and types that are brought to one."""
+    """More chunks than one in both directions, and types that must be promoted."""
     random = np.random.default_rng(4)
     objects = []
     for number, columns in enumerate([700, 450]):
@@ -92,7 +92,7 @@ def test_many_variables_of_the_same_cells(tmp_path, raddle):
 @pytest.mark.parametrize("axis", ["obs", "var"])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_sparse_arrays_of_the_axis(tmp_path, axis, kind):
-    """Whatever the axis, their rows are its elements."""
+    """Rows of sparse arrays are elements of the axis, whichever axis it is."""
     objects = pair(plain(extras={"varm"}), rows=(4, 3))
     for number, made in enumerate(objects):
         made.obsm["counts"] = anndata_files.matrix(np.random.default_rng(number), (made.n_obs, 3), kind, "f4")
@@ -116,7 +116,7 @@ def test_names_that_repeat_are_listed(tmp_path, raddle, axis):
 
 @pytest.mark.parametrize("axis", ["obs", "var"])
 def test_names_to_be_matched_must_differ(tmp_path, axis):
-    """The advice names what anndata has for it."""
+    """The advice names anndata's method that makes names unique."""
     objects = pair(plain(columns=[], gene_columns=[]))
     for made in objects:
         made.var_names = ["a", "b", "a", "c", "d"]
@@ -129,7 +129,7 @@ def test_names_to_be_matched_must_differ(tmp_path, axis):
 @pytest.mark.parametrize("join", ["inner", "outer"])
 @pytest.mark.parametrize("rows", [(4, 4), (4, 3), (0, 0)])
 def test_raw_along_variables(tmp_path, kind, join, rows):
-    """Its variables follow one another too, with their columns and arrays."""
+    """Its variables are also concatenated, with their columns and arrays."""
     schema = plain(x=(kind, "f4"), gene_columns=["symbol", "length"])
     objects = pair(schema, (GENES[:3], GENES[3:5]), rows)
     for number, made in enumerate(objects):
@@ -175,7 +175,7 @@ def test_other_genes_are_joined(tmp_path, kind, join):
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 @pytest.mark.parametrize("join", ["inner", "outer"])
 def test_other_genes_of_many_cells(tmp_path, raddle, kind, join):
-    """More elements than one block in which those of common genes are counted, and more than one chunk."""
+    """More elements than one block in which elements of common genes are counted, and more than one chunk."""
     random = np.random.default_rng(3)
     objects = []
     for number, columns in enumerate([300, 260]):
@@ -192,7 +192,7 @@ def test_other_genes_of_many_cells(tmp_path, raddle, kind, join):
 @pytest.mark.parametrize("kind", ["dense", *anndata_files.SPARSE])
 @pytest.mark.parametrize("join", ["inner", "outer"])
 def test_no_gene_in_common(tmp_path, kind, join):
-    """No element of the inputs is taken, or none is where the other input has one."""
+    """No element of the inputs is used, or the other input has no element there."""
     inputs = write_all(tmp_path, *pair(plain(x=(kind, "f4")), (GENES[:2], GENES[4:6])))
     MERGING.equal(inputs, "--join", join, join=join)
 
@@ -204,7 +204,7 @@ def test_an_outer_join_without_cells_keeps_the_type(tmp_path, kind):
 
 
 def test_raw_without_cells_is_left_out(tmp_path):
-    """anndata takes it for none."""
+    """anndata treats a raw without cells as absent."""
     MERGING.equal(write_all(tmp_path, *pair(plain(extras={"raw"}), rows=(0, 0))))
 
 
@@ -285,7 +285,7 @@ def test_a_missing_column(tmp_path, join, column):
 
 @pytest.mark.parametrize("column", ["count", "flag", "note"])
 def test_a_missing_column_that_changes_its_type(tmp_path, column):
-    """anndata makes numbers float64, booleans nullable and texts missing."""
+    """In anndata, numbers become float64, booleans nullable, and strings missing."""
     objects = [make(plain(), 0, GENES[:2], 3, columns=["total", column]), make(plain(), 1, GENES[:2], 3, columns=["total"])]
     MERGING.equal_or_refused(write_all(tmp_path, *objects), "--join", "outer", join="outer")
 
@@ -402,7 +402,7 @@ def test_many_inputs(tmp_path):
 
 
 def test_files_of_old_versions_are_refused(tmp_path):
-    """Before encodings, anndata kept categories elsewhere and sparse formats in other attributes."""
+    """Before encodings, anndata stored categories elsewhere and sparse formats in other attributes."""
     paths = [tmp_path / f"old{number}.h5ad" for number in range(2)]
     for path in paths:
         with h5py.File(path, "w") as file:

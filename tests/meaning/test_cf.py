@@ -251,7 +251,7 @@ def test_missing_floats_without_a_fill_value_read_as_missing(tmp_path, kind, whi
 
 
 def test_missing_records_are_those_of_their_dimension(tmp_path):
-    """Variables of several dimensions that can grow stand in one group, with equally many records in one of the files."""
+    """A group has variables with several unlimited dimensions, which have equal lengths in one of the files."""
     files = [File({"time": None, "obs": None}, {}) for _ in range(2)]
     for file, days, counts in zip(files, [[0, 1], [2, 3, 4]], [2, 4]):
         units = {"units": "days since 2000-01-01"}
@@ -338,7 +338,7 @@ def test_the_output_follows_the_latest_version_of_cf(tmp_path, raddle, first, se
         assert merged.Conventions == latest
     raddle("verify", output, "--against", *inputs)
     MERGING.refused(inputs, "--require-equal", "Conventions", names=["Conventions", f"CF-1.{first}", f"CF-1.{second}"])
-    # What a file says of itself does not change when it grows.
+    # Attributes that describe a file do not change when it grows.
     earlier, later = write(tmp_path / "more", 6, 0, 12)
     raddle("append", output, earlier)
     refused = raddle("append", output, later, expect=3)
@@ -346,7 +346,8 @@ def test_the_output_follows_the_latest_version_of_cf(tmp_path, raddle, first, se
 
 
 def test_dimensions_stay_dimensions(tmp_path):
-    """What netCDF-C reads: dimensions in their order, unlimited ones, dimensions without a variable."""
+    """Compares the values that netCDF-C reads: dimensions in their order, unlimited ones, dimensions without a
+    variable."""
     files = [simple(), simple(3)]
     for file in files:
         file.dims["nv"] = 2
@@ -363,11 +364,11 @@ SECOND_JUDGES = {"ncrcat": ["ncrcat", "-O"], "cdo": ["cdo", "-s", "-O", "--no_hi
 @pytest.mark.parametrize("tool", SECOND_JUDGES)
 def test_other_tools_agree(tmp_path, tool):
     if shutil.which(tool) is None:
-        pytest.skip(f"no {tool}")
+        pytest.skip(f"{tool} is not installed")
     files = [simple(), simple(3), simple(6, 2, times=[144, 168], since="hours since 2000-01-01")]
     inputs = write_all(tmp_path, *files)
     theirs = tmp_path / "theirs.nc"
-    # CDO wants dates in its own form, ncrcat rebases times as raddle does.
+    # CDO requires dates in its own form, ncrcat rebases times as raddle does.
     subprocess.run([*SECOND_JUDGES[tool], *map(str, inputs), str(theirs)], check=True, timeout=60)
     output = MERGING.equal(inputs)
     with netCDF4.Dataset(output) as ours, netCDF4.Dataset(theirs) as other:

@@ -1,4 +1,4 @@
-"""Merged variables have the dimensions that they have in every input, whatever numbers and names these have there."""
+"""Merged variables have the same dimensions as in every input, whatever numbers and names these have there."""
 
 import cf_judge
 import h5py
@@ -13,7 +13,7 @@ MERGING = Merging("cf", cf_judge.judge)
 
 
 def dataset(day, names, notes):
-    """Texts of xarray, whose characters have a dimension that is named after their number."""
+    """Returns strings as stored by xarray, whose characters have a dimension named after their number."""
     time = np.datetime64("2000-01-01", "D") + day + np.arange(len(names))
     variables = {"name": ("time", np.array(names, "S")), "note": ("time", np.array(notes, "S"))}
     return xr.Dataset(
@@ -66,7 +66,7 @@ def test_a_length_of_texts_that_is_another_variable_s_too_is_refused(tmp_path):
         file.dims["short"] = size
         file.variables["a"].values = np.full((3, size), b"x")
     files[0].variables["b"].values = np.full((3, 2), b"x")
-    # Of four characters in the second file; those of the first file's dimension become three.
+    # Four characters in the second file; those of the first file's dimension become three.
     MERGING.equal(write_all(tmp_path, *files))
     files[1].dims["long"] = 2
     files[1].variables["b"].values = np.full((3, 2), b"x")
@@ -75,7 +75,7 @@ def test_a_length_of_texts_that_is_another_variable_s_too_is_refused(tmp_path):
 
 @pytest.mark.parametrize("join", ["exact", "outer"])
 def test_dimensions_of_later_files_get_numbers_of_their_own(tmp_path, raddle, join):
-    """The library finds dimensions by their numbers: of two with one number, variables had the last one."""
+    """The library finds dimensions by their numbers: if two had the same number, variables had the last one."""
     files = [simple(), simple(3)]
     for file, name, size in zip(files, "yz", [2, 5]):
         file.dims[name] = size
@@ -105,7 +105,7 @@ def test_a_union_of_files_with_the_same_numbers(tmp_path, raddle):
             group = file.createGroup(name)
             group.createDimension(name, size)
             group.createDimension(f"of_{name}", 3)
-            # A coordinate of two dimensions names the second by its number only.
+            # A coordinate of two dimensions names the second only by its number.
             group.createVariable(name, "f8", (name, f"of_{name}"))[:] = np.ones((size, 3))
             group.createVariable("field", "f8", (name,))[:] = np.arange(float(size))
         paths.append(path)
@@ -119,7 +119,8 @@ def test_a_union_of_files_with_the_same_numbers(tmp_path, raddle):
 
 
 def labelled(day, dims, second):
-    """A file with a coordinate of two dimensions, of which the library keeps numbers only. ``dims``: in their order."""
+    """Returns a file with a coordinate of two dimensions, of which the library keeps only numbers. ``dims``: in their
+    order."""
     file = simple(day)
     file.dims = {name: file.dims.get(name, 2) for name in dims}
     file.variables["site"] = Variable(("site", second), np.arange(4.0).reshape(2, 2))
@@ -170,7 +171,7 @@ def test_an_append_of_shorter_texts(tmp_path, raddle):
 
 
 def test_files_without_numbers(tmp_path, raddle):
-    """Scales that h5py made carry none."""
+    """Scales made by h5py have no numbers."""
     paths = []
     for number in range(2):
         paths.append(tmp_path / f"{number}.h5")

@@ -11,7 +11,7 @@ from merging import Merging, case_folder, examples
 
 
 def judge(output, inputs, name="time"):
-    """What raddle keeps once is equal in all inputs, where xarray repeats it."""
+    """Judges the output; xarray repeats variables that raddle keeps once, which are equal in all inputs."""
     opened = [xr.open_dataset(path, decode_timedelta=False) for path in inputs]
     expected = xr.concat(opened, name, data_vars="all", coords="different", compat="equals", combine_attrs="override")
     with xr.open_dataset(output, decode_timedelta=False) as merged:
@@ -30,7 +30,7 @@ MERGING = Merging("cf", judge)
 
 
 def record(number, kind="f4", units="days since 2000-01-01", time=None, half=0.5):
-    """One record; its time is bounded, the grid has bounds and coordinates of two dimensions."""
+    """Returns one record; its time has bounds, and the grid has bounds and coordinates of two dimensions."""
     random = np.random.default_rng(number)
     values = (random.random((3, 4)) * 100).astype(kind)
     time = float(number) if time is None else time
@@ -73,7 +73,7 @@ UNITS = {"days since 2000-01-01": (1, 0), "days since 1999-12-25": (1, 7), "hour
     st.sampled_from([{}, {"zlib": True, "chunksizes": (2, 3)}, {"chunksizes": (3, 4)}]),
 )
 def test_random_records(units, kind, engine, storage):
-    """Times in other units are converted, and their bounds with them."""
+    """Times in different units are converted, together with their bounds."""
     records = []
     for number, unit in enumerate(units):
         per_day, days = UNITS[unit]

@@ -1,4 +1,5 @@
-"""Attributes that say what the values of netCDF-4 files mean: where they differ, values are converted on demand or refused."""
+"""Attributes that define the meaning of values in netCDF-4 files: if they differ, values are converted on request or
+refused."""
 
 import cf_judge
 import netCDF4
@@ -65,7 +66,7 @@ def test_unpacked_unsigned_bytes(tmp_path):
     st.integers(0, 2**32 - 1),
 )
 def test_repacked_values(kind, packings, seed):
-    """Every value is within half a step of the new packing of the value that its input has; missing ones stay missing."""
+    """Every value is within half a step of the new packing of its input's value; missing values stay missing."""
     random = np.random.default_rng(seed)
     limits = np.iinfo(kind)
     files = []

@@ -12,7 +12,7 @@ from merging import Merging, Refusal
 MERGING = Merging("cf", cf_judge.judge)
 
 
-# Files that follow on each other: their times are those of 2000-01-01 to 2000-01-06.
+# Consecutive files: their times are those of 2000-01-01 to 2000-01-06.
 FOLLOWING = {
     "hours": dict(times=[72, 96, 120], since="hours since 2000-01-01"),
     "minutes": dict(times=[4320, 5760, 7200], since="minutes since 2000-01-01 00:00"),
@@ -30,7 +30,7 @@ FOLLOWING = {
 @pytest.mark.parametrize(("what", "kind"), [*itertools.product(FOLLOWING, ["f8", "i4"]), ("hours", "f4"), ("hours", "i8")])
 def test_times_of_other_units_are_converted(tmp_path, raddle, what, kind):
     if kind.startswith("i") and what == "reference at noon":
-        pytest.skip("halves are no integers")
+        pytest.skip("halves are not integers")
     first, second = simple(kind=kind), simple(3, kind=kind, **FOLLOWING[what])
     inputs = write_all(tmp_path, first, second)
     output = MERGING.equal(inputs)
@@ -50,7 +50,7 @@ def test_the_first_input_gives_the_units_of_times(tmp_path):
 
 @pytest.mark.parametrize("kind", ["i4", "i8", "f4"])
 def test_times_that_the_type_cannot_hold_are_refused(tmp_path, kind):
-    # A third of a day is no integer, and no float32.
+    # A third of a day is neither an integer nor exact in float32.
     other = simple(3, times=[80, 104, 128], since="hours since 2000-01-01", kind=kind)
     inputs = write_all(tmp_path, simple(kind=kind), other)
     MERGING.refused(

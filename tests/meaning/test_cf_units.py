@@ -1,4 +1,4 @@
-"""Units are converted as the library of UDUNITS-2 converts them."""
+"""Units are converted as the UDUNITS-2 library converts them."""
 
 import ctypes
 import ctypes.util
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from merging import case_folder, examples
 
-# Texts by what they measure, in the spellings that files have.
+# Unit strings by quantity, in the spellings that files use.
 UNITS = {
     "temperature": [
         "K", "kelvin", "degC", "degrees_C", "Celsius", "°C", "degF", "degree_fahrenheit", "degR", "mK", "deg_K",
@@ -52,12 +52,12 @@ UNITS = {
 
 
 class Udunits:
-    """The library, by the name that the system has for it."""
+    """The library, by its name on the system."""
 
     def __init__(self):
         name = ctypes.util.find_library("udunits2")
         if name is None:
-            pytest.skip("no libudunits2")
+            pytest.skip("libudunits2 is not installed")
         self.library = ctypes.CDLL(name)
         for function in ["ut_read_xml", "ut_parse", "ut_get_converter", "ut_set_error_message_handler"]:
             getattr(self.library, function).restype = ctypes.c_void_p
@@ -66,9 +66,9 @@ class Udunits:
         self.system = ctypes.c_void_p(self.library.ut_read_xml(None))
 
     def converter(self, text, target):
-        """A function from one unit to another; None where there is none."""
+        """Returns a function that converts one unit to another; None if impossible."""
         units = [self.library.ut_parse(self.system, each.encode(), 2) for each in [text, target]]
-        assert all(units), f"UDUNITS does not know {text!r} or {target!r}"
+        assert all(units), f"UDUNITS does not support {text!r} or {target!r}"
         converter = self.library.ut_get_converter(*map(ctypes.c_void_p, units))
         if not converter:
             return None
@@ -81,7 +81,7 @@ def udunits():
 
 
 def file(day, units, values):
-    """A file with a variable for each unit."""
+    """Returns a file with a variable for each unit."""
     variables = {"time": Variable(("time",), [float(day)], {"units": "days since 2000-01-01"})}
     for number, unit in enumerate(units):
         variables[f"v{number}"] = Variable(("time",), np.array([values[number]]), {"units": unit})
@@ -89,7 +89,8 @@ def file(day, units, values):
 
 
 def check(folder, udunits, raddle, pairs, values):
-    """Merges files whose variables have the units of ``pairs``; second numbers come out in first units."""
+    """Merges files whose variables have the units of ``pairs``; the second numbers must be converted to the first
+    units."""
     converters = [udunits.converter(second, first) for first, second in pairs]
     inputs = write_all(
         folder, file(0, [first for first, _ in pairs], values), file(1, [second for _, second in pairs], values)
@@ -102,7 +103,7 @@ def check(folder, udunits, raddle, pairs, values):
             variable = merged[f"v{number}"]
             wanted = [values[number], converter(values[number])]
             assert variable.units == first
-            # UDUNITS rounds on the way; zero is lost in differences of large numbers.
+            # UDUNITS rounds intermediate results; differences of large numbers lose zero.
             scale = max(abs(converter(0.0)), abs(wanted[1]))
             assert np.allclose(variable[:], wanted, rtol=1e-12, atol=1e-12 * scale), (first, second, variable[:], wanted)
 
@@ -131,7 +132,7 @@ PREFIXES = ["", "", "k", "m", "h", "c", "M", "G", "u", "n", "da", "d", "p"]
 
 @st.composite
 def products(draw):
-    """A product of powers of a few symbols, and another spelling of it with other prefixes."""
+    """Draws a product of powers of a few symbols, and another spelling of it with different prefixes."""
     count = draw(st.integers(1, 3))
     powers = [(draw(st.sampled_from(SYMBOLS)), draw(st.integers(-3, 3).filter(bool))) for _ in range(count)]
     texts = []

@@ -1,6 +1,6 @@
 """Merges of NeXus files read as scippnexus concatenates the inputs.
 
-A pulse keeps its events, an entry of a log its time. What belongs to a run as a whole is carried once or refused.
+A pulse keeps its events, an entry of a log its time. Values of a whole run are carried once or refused.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclasses.dataclass
 class Run:
-    """A run: how many events each pulse has, when it starts, and how it is stored."""
+    """A run: the number of events of each pulse, its start, and its storage."""
 
     pulses: list
     log: int
@@ -77,7 +77,7 @@ EVENTS, LOG, ENTRY = "entry/events", "entry/sample/temperature", "entry"
 
 
 def judge(output, inputs):
-    """Events by pulse, logs by time, once as scippnexus reads them and once as plain arrays."""
+    """Compares events by pulse and logs by time, as scippnexus reads them and as plain arrays."""
     with snx.File(output) as merged:
         found = [_events(merged[EVENTS]), _log(merged[LOG])]
     parts = []
@@ -102,9 +102,9 @@ def judge(output, inputs):
 
 
 def _events(events):
-    """Times of the pulses, and the events of each."""
+    """Returns the times of the pulses, and the events of each."""
     read = events[()]
-    # scippnexus returns the bare fields where it cannot make sense of them.
+    # scippnexus returns the bare fields if it cannot interpret them.
     assert isinstance(read, sc.DataArray), "no events by pulse"
     pulses = []
     for index in range(read.sizes["event_time_zero"]):
@@ -218,7 +218,7 @@ def test_index_types_are_widened(tmp_path):
 
 
 def test_an_index_past_the_events_does_not_wrap(tmp_path):
-    """Writers put the largest number where no more events come."""
+    """Writers store the largest number if no more events follow."""
     inputs = write_all(tmp_path, *[Run([2, 1, 0], 2, first_s=10 * number, index_type="u8") for number in range(2)])
     for path in inputs:
         with h5py.File(path, "a") as file:
@@ -234,7 +234,7 @@ def test_events_before_the_first_pulse_are_refused(tmp_path):
 
 
 def test_events_without_pulses(tmp_path):
-    """A bank that saw nothing."""
+    """A bank without events."""
     inputs = write_all(tmp_path, Run([0, 0], 2), Run([3, 1], 2, first_s=10), Run([0], 2, first_s=20))
     MERGING.equal(inputs)
 
@@ -274,7 +274,7 @@ def judge_data(output, inputs):
 
 
 def test_data_along_an_axis(tmp_path):
-    """Whether data continue along their axis or are another picture of the same bins is not written anywhere."""
+    """The files do not state whether data continue along their axis or are another image of the same bins."""
     inputs = [write_data(tmp_path / f"{number}.nxs", 4 * number) for number in range(2)]
     MERGING.equal_or_refused(inputs, judge=judge_data)
 

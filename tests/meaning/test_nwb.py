@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @dataclasses.dataclass
 class Session:
-    """What a file of a session holds. ``words`` are texts, ragged twice; ids start at ``first_id``."""
+    """Contents of a session's file. ``words`` are doubly ragged strings; ids start at ``first_id``."""
 
     spikes: list = dataclasses.field(default_factory=list)
     words: list = dataclasses.field(default_factory=list)
@@ -78,7 +78,7 @@ def write_all(folder, *sessions):
 
 
 def read(path):
-    """What a file holds, as plain values: rows of tables by column, samples of series."""
+    """Returns the contents of a file as plain values: rows of tables by column, samples of series."""
     with warnings.catch_warnings(), contextlib.ExitStack() as stack:
         warnings.simplefilter("ignore")
         file = stack.enter_context(pynwb.NWBHDF5IO(path, "r", load_namespaces=True)).read()
@@ -123,7 +123,7 @@ def _plain(value):
 
 
 def judge(output, inputs):
-    """Series and tables are those of the inputs, one behind the other; electrodes are the same ones in all inputs."""
+    """Series and tables must be those of the inputs, one after another; electrodes are the same in all inputs."""
     about, series, tables, dates, object_id = read(output)
     parts = [read(path) for path in inputs]
     if any(part[0] != parts[0][0] for part in parts):
@@ -149,7 +149,7 @@ def judge(output, inputs):
         expected = [row for rows in each for row in rows]
         assert [without_id(row) for row in tables[name]] == [without_id(row) for row in expected], name
         ids = [row["id"] for row in expected]
-        # Ids that would repeat may be numbered anew.
+        # Ids that would repeat may be renumbered.
         assert [row["id"] for row in tables[name]] == ids or len({*ids}) < len(ids), f"ids of {name}"
 
 
@@ -254,7 +254,7 @@ def test_repeated_ids_do_not_stay(tmp_path):
 
 @pytest.mark.parametrize(("second_s", "follows"), [(3.0, True), (4.0, False), (0.0, False)])
 def test_series_of_a_rate(tmp_path, second_s, follows):
-    """Their times are computed from the first sample on: only what follows without a gap can be concatenated."""
+    """Times of such series are computed from the first sample: only a series that follows without a gap can be concatenated."""
     sessions = [Session([1], WORDS[:1], rate=1.0), Session([1], WORDS[:1], first_id=10, first_s=second_s, rate=1.0)]
     inputs = write_all(tmp_path, *sessions)
     if follows:
@@ -284,7 +284,7 @@ def test_labels_in_another_order_are_refused(tmp_path, options):
     for number, labels in enumerate([["left", "right"], ["right", "left"]]):
         file = pynwb.NWBFile("one session", f"{number}", START, session_id="7")
         file.add_trial_column("side", "of the animal", enum=True)
-        # They are numbered as they come.
+        # They are numbered in order of appearance.
         for trial, label in enumerate(labels):
             file.add_trial(id=2 * number + trial, start_time=1.0 * trial, stop_time=trial + 0.5, side=label)
         inputs.append(tmp_path / f"{number}.nwb")

@@ -1,4 +1,5 @@
-"""The order of rows: that of the paths as typed, that of numbers in sorted names, or that of times where files have any."""
+"""The order of rows: that of the paths as typed, that of numbers in sorted names, or that of times if files have
+any."""
 
 import h5py
 import netCDF4
@@ -32,12 +33,12 @@ MERGING = Merging("order", judge_names)
 @pytest.mark.parametrize(
     ("typed", "order"),
     [
-        # Not sorted: somebody chose the order.
+        # Not sorted: the order was chosen.
         (["jan.h5", "feb.h5", "mar.h5"], ["jan.h5", "feb.h5", "mar.h5"]),
         (["b.h5", "a.h5"], ["b.h5", "a.h5"]),
         (["run2.h5", "run1.h5", "run10.h5"], ["run2.h5", "run1.h5", "run10.h5"]),
         (["run1.h5", "run2.h5", "run10.h5"], ["run1.h5", "run2.h5", "run10.h5"]),
-        # Sorted by bytes, as a shell sorts what a pattern matches: read as numbers.
+        # Sorted by bytes, as a shell sorts the matches of a pattern: ordered by numbers.
         (["run1.h5", "run10.h5", "run2.h5"], ["run1.h5", "run2.h5", "run10.h5"]),
         (["run10.h5", "run9.h5"], ["run9.h5", "run10.h5"]),
         (["a.h5", "b.h5"], ["a.h5", "b.h5"]),
@@ -54,7 +55,7 @@ def test_typed_paths(tmp_path, typed, order):
 def test_any_order_that_is_typed_is_kept(names):
     typed = [f"{name}.h5" for name in names]
     with case_folder() as folder:
-        # Sorted as a shell may, by bytes or by letters.
+        # Sorted as a shell may sort, by bytes or by letters.
         if typed not in (sorted(typed), sorted(typed, key=str.casefold)):
             MERGING.equal(write_rows(folder, typed), output=folder / "out.h5", order=typed)
 
@@ -85,7 +86,7 @@ def months(folder, names, firsts, days=2):
 
 
 def judge_times(output, inputs, times, fields=None):
-    """Times and rows of the field, which say the day on which their file begins."""
+    """Compares times and rows of the field, which encode the first day of their file."""
     with netCDF4.Dataset(output) as merged:
         assert merged["time"][:].tolist() == times
         if fields is not None:
@@ -129,7 +130,7 @@ def test_times_decide_in_any_order(firsts):
 
 
 def test_descending_times_stay_descending(tmp_path):
-    """Each input descends: so does the merge, or it is refused."""
+    """Each input descends: the merge must descend too, or be refused."""
     files = [simple(times=[5, 4, 3]), simple(times=[2, 1, 0])]
     inputs = [write(tmp_path / f"{number}.nc", file) for number, file in enumerate(files)]
     TIMES.equal_or_refused(inputs, times=[5, 4, 3, 2, 1, 0])
@@ -167,7 +168,7 @@ def test_one_of_the_repeated_times_is_taken(tmp_path, raddle, which, swapped):
 
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_a_file_that_lies_in_another(tmp_path, which):
-    """A correction of some days in the midst of a longer file."""
+    """A correction of some days in the middle of a longer file."""
     inputs = [write(tmp_path / "long.nc", simple(0, 6)), write(tmp_path / "short.nc", simple(2, 2))]
     rows = {time: 2.0 * time for time in range(6)}
     if which == "last":
@@ -185,7 +186,7 @@ def test_overlaps_in_other_units(tmp_path):
 
 
 def test_files_without_a_time_keep_their_order(tmp_path):
-    """A record dimension without a coordinate says nothing about the order."""
+    """A record dimension without a coordinate does not determine the order."""
     inputs = []
     for name, value in [("jan.nc", 1), ("feb.nc", 2)]:
         inputs.append(tmp_path / name)

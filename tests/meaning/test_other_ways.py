@@ -1,7 +1,7 @@
-"""Ways to a merged file other than one ``merge``: each keeps what values mean, or refuses.
+"""Other ways to a merged file than a single ``merge``: each keeps the meaning of values, or refuses.
 
 Appending, links to the inputs, parts of job arrays, other layouts, one thread or several: for a pair of files of each
-convention whose values change in a merge.
+convention with values that change in a merge.
 """
 
 import anndata_files
@@ -60,7 +60,7 @@ each_convention = pytest.mark.parametrize("convention", CONVENTIONS, ids=lambda 
 
 @pytest.fixture
 def files(tmp_path, convention):
-    """Three files of a convention, and its judge."""
+    """Returns three files of a convention, and its judge."""
     (tmp_path / "in").mkdir()
     return convention(tmp_path / "in")
 
@@ -82,7 +82,7 @@ def judged(convention, outcome, inputs, judge):
 
 @each_convention
 def test_append(tmp_path, convention, files):
-    """More rows behind a merged file are those of a merge of all; else the file stays as it was."""
+    """Rows appended to a merged file equal those of a merge of all inputs; otherwise the file stays unchanged."""
     inputs, judge = files
     output = merge_or_refusal(inputs[:2], output=tmp_path / f"out{inputs[0].suffix}")
     assert not isinstance(output, Refusal), output
@@ -101,11 +101,11 @@ def test_append(tmp_path, convention, files):
 @each_convention
 @pytest.mark.parametrize("kind", ["virtual", "external"])
 def test_links(tmp_path, convention, files, kind):
-    """A link changes no values: where a merge must, it is refused."""
+    """A link changes no values: if a merge must change them, the link is refused."""
     inputs, judge = files
     outcome = merge_or_refusal(inputs, "--link", kind, output=tmp_path / f"out{inputs[0].suffix}")
     if kind == "external" and not isinstance(outcome, Refusal):
-        # Every input stays by itself, under a group of its own.
+        # Every input stays separate, under its own group.
         with h5py.File(outcome) as file:
             assert len([name for name in file if name != "_raddle"]) == len(inputs)
         return
@@ -123,7 +123,7 @@ def test_layouts(tmp_path, convention, files, options):
 
 @each_convention
 def test_parts(tmp_path, convention, files):
-    """Two processes of a job array: the bytes of one."""
+    """Two processes of a job array produce the bytes of one."""
     inputs, judge = files
     alone = merge_or_refusal(inputs, output=tmp_path / f"alone{inputs[0].suffix}")
     output = tmp_path / f"out{inputs[0].suffix}"
@@ -139,7 +139,7 @@ def test_parts(tmp_path, convention, files):
 
 @each_convention
 def test_rechunk(tmp_path, raddle, convention, files):
-    """Another layout of a merged file reads the same."""
+    """A merged file in another layout reads the same."""
     inputs, judge = files
     output = merge_or_refusal(inputs, output=tmp_path / f"out{inputs[0].suffix}")
     assert not isinstance(output, Refusal), output
@@ -150,7 +150,7 @@ def test_rechunk(tmp_path, raddle, convention, files):
 
 @each_convention
 def test_append_to_a_rechunked_file(tmp_path, raddle, convention, files):
-    """It grows as the merge that it was made of."""
+    """A rechunked file grows like the merge from which it was made."""
     inputs, judge = files
     output = merge_or_refusal(inputs[:2], output=tmp_path / f"out{inputs[0].suffix}")
     assert not isinstance(output, Refusal), output
@@ -173,14 +173,14 @@ def test_a_merge_of_merges(tmp_path, convention, files):
 
 @each_convention
 def test_verify_finds_what_is_wrong(tmp_path, convention, files):
-    """The rules are applied to the inputs: another input is found, and so are bytes that were concatenated."""
+    """The rules are applied to the inputs: another input is detected, and so are literally concatenated bytes."""
     inputs, _ = files
     output = merge_or_refusal(inputs, output=tmp_path / f"out{inputs[0].suffix}")
     assert not isinstance(output, Refusal), output
     finished = run_command("verify", output, "--against", *inputs)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     finished = run_command("verify", output, "--against", inputs[0], inputs[2], inputs[1], "--order", "given")
-    # Times order the inputs themselves, however they are given.
+    # Times order the inputs, in whatever order they are given.
     assert convention is cf or finished.returncode == 8, finished.stdout + finished.stderr
     finished = run_command("verify", output, "--against", *inputs[:2])
     assert finished.returncode != 0, finished.stdout + finished.stderr
@@ -193,7 +193,7 @@ def test_verify_finds_what_is_wrong(tmp_path, convention, files):
 
 @each_convention
 def test_judges_see_what_is_wrong(tmp_path, raddle, convention, files):
-    """Rows that were concatenated as they are stored mean something else."""
+    """Rows concatenated as stored have another meaning."""
     inputs, judge = files
     output = tmp_path / f"out{inputs[0].suffix}"
     options = ["--convention", "none", "--scalars", "first"]

@@ -52,7 +52,7 @@ def write(path, frames, **options):
     data_columns = options.get("data_columns") or []
     with pd.HDFStore(path, "w") as store:
         for key, each in frames.items():
-            # Texts of all inputs are stored in the same width.
+            # Strings of all inputs are stored in the same width.
             where = "text" if data_columns is True or "text" in data_columns else "values"
             width = {"min_itemsize": {where: 8}} if "text" in each else {}
             store.append(key, each, **width | options)
@@ -64,7 +64,7 @@ def write_all(folder, *frames, **options):
 
 
 def judge(output, inputs):
-    """Each frame is the concatenation of the inputs'. Rows of a default index may be counted through."""
+    """Each frame must be the concatenation of the inputs'. Rows of a default index may be renumbered."""
     keys = _keys(output)
     for key in keys:
         found = pd.read_hdf(output, key)
@@ -89,7 +89,7 @@ def judge(output, inputs):
 
 
 def _keys(path):
-    """Keys of frames; categories are kept as frames of their own, below ``meta``."""
+    """Returns the keys of frames; categories are stored as separate frames, below ``meta``."""
     with pd.HDFStore(path, "r") as store:
         return sorted(key for key in store.keys() if "/meta/" not in key)
 
@@ -222,7 +222,7 @@ def test_categories_are_not_doubled(tmp_path):
 
 
 def test_columns_in_another_order_are_not_exchanged(tmp_path):
-    """The compound types are equal: a block of two reals each."""
+    """The compound types are equal: each has a block of two reals."""
     first = frame(0, 3, ["real", "other"])
     inputs = write_all(tmp_path, first, frame(1, 3, ["real", "other"])[["other", "real"]])
     MERGING.refused(inputs, names=["/data/table", "values_block_0_kind"])

@@ -1,4 +1,5 @@
-"""Merges of files of no convention: what their attributes say of values is the same in all inputs, or they are refused."""
+"""Merges of files without a convention: attributes that describe values must be equal in all inputs, or they are
+refused."""
 
 import h5py
 import numpy as np
@@ -64,6 +65,6 @@ OPTIONS = ["--dim=x", "--new-dim=gain", "--time-units=days since 2000-01-01", "-
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_options_of_a_convention_that_inputs_do_not_follow_are_refused(tmp_path, option):
-    """They would decide nothing, and the merge would not be what was asked for."""
+    """Such options would have no effect, and the merge would differ from the requested one."""
     inputs = [write(tmp_path / f"{number}.h5", {"units": "m", "run": number}) for number in range(2)]
     MERGING.refused(inputs, option, names=[option.split("=")[0], "no convention", "--convention"])

@@ -1,4 +1,5 @@
-"""Files whose parts belong together are refused by name, with the tool that merges them; bytes are merged on demand."""
+"""Files whose parts belong together are refused by name, with the tool that merges them; bytes are merged on
+request."""
 
 import awkward as ak
 import h5py
@@ -11,7 +12,7 @@ MERGING = Merging("refused", None)
 
 
 def keras_model(file, number):
-    """As ``model.save("model.h5")`` of Keras 2 writes it."""
+    """Writes the file as ``model.save("model.h5")`` of Keras 2 does."""
     file.attrs["keras_version"], file.attrs["backend"] = "2.15.0", "tensorflow"
     file.attrs["model_config"] = '{"class_name": "Sequential"}'
     weights = file.create_group("model_weights")
@@ -22,14 +23,14 @@ def keras_model(file, number):
 
 
 def keras_weights(file, number):
-    """As ``save_weights("w.h5")`` of Keras 2 writes it."""
+    """Writes the file as ``save_weights("w.h5")`` of Keras 2 does."""
     file.attrs["keras_version"], file.attrs["backend"] = "2.15.0", "tensorflow"
     file.attrs["layer_names"] = np.array([b"dense"])
     file["dense/dense/kernel:0"] = np.full((4, 2), number, "f4")
 
 
 def keras_3_weights(file, number):
-    """As ``save_weights("m.weights.h5")`` of Keras 3 writes it."""
+    """Writes the file as ``save_weights("m.weights.h5")`` of Keras 3 does."""
     for group in ["layers/dense/vars", "layers/dense_1/vars", "vars"]:
         file.create_group(group)
     file["layers/dense/vars/0"], file["layers/dense/vars/1"] = np.full((4, 2), number, "f4"), np.zeros(2, "f4")
@@ -53,14 +54,14 @@ def matlab_cell(file, number):
 
 
 def matlab_sparse(file, number):
-    """A sparse matrix: ``jc`` are positions of columns in ``ir``."""
+    """Writes a sparse matrix: ``jc`` are positions of columns in ``ir``."""
     group = file.create_group("m")
     group.attrs["MATLAB_class"], group.attrs["MATLAB_sparse"] = np.bytes_(b"double"), np.uint64(3)
     group["data"], group["ir"], group["jc"] = np.ones(2), np.array([0, 2], "u8"), np.array([0, 1, 2], "u8")
 
 
 def matlab_empty(file, number):
-    """An empty array holds its shape in place of values."""
+    """Writes an empty array, which stores its shape in place of values."""
     file["e"] = np.array([0, 3], "u8")
     file["e"].attrs["MATLAB_class"], file["e"].attrs["MATLAB_empty"] = np.bytes_(b"double"), np.uint8(1)
 
@@ -191,7 +192,7 @@ def test_a_file_alone_is_not_refused(tmp_path, raddle):
 
 @pytest.fixture
 def events(tmp_path, raddle):
-    """Two event files of raddle."""
+    """Returns two event files of raddle."""
     paths = []
     for number, rows in enumerate([5, 3]):
         with uproot.recreate(tmp_path / f"{number}.root") as file:
@@ -205,7 +206,7 @@ def events(tmp_path, raddle):
 
 
 def test_events_of_raddle(tmp_path, raddle, events):
-    """They are merged as ``events merge`` does, or refused naming it."""
+    """Such files are merged as by ``events merge``, or the refusal names that command."""
 
     def judge(output, inputs):
         raddle("events", "merge", *inputs, "-o", tmp_path / "right.h5")

@@ -1,4 +1,4 @@
-"""Later commands on a merged file follow the options by which it was made, though they are not given again."""
+"""Later commands on a merged file follow the options of its merge, without repeating them."""
 
 import cf_judge
 import h5py
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def merged(folder, form, *options):
-    """A merge of two files by rules, and a third file."""
+    """Returns a merge of two files by rules, and a third file."""
     inputs = test_rules.write_all(folder, [[1, 2], [3], [0, 2, 1]], form)
     output = MERGING.equal(inputs[:2], "--rule", RULES[form], *ONCE, *options, output=folder / "merged.h5", form=form)
     return output, inputs
@@ -58,7 +58,7 @@ def test_merged_files_are_merged_by_their_rules(tmp_path, raddle, form):
 
 @pytest.mark.parametrize("form", ["bounds", "rows"])
 def test_a_merged_file_and_another_need_the_rule(tmp_path, form):
-    """The rules that one of them was merged by are not known to hold for the other."""
+    """The rules of one file's merge are not known to apply to the other."""
     output, inputs = merged(tmp_path, form)
     rule = RULES[form].replace("positions", "rows")
     names = ["/run/index", f"--rule '{rule}'", "/run/edges", "--rule '/run/edges: once'"]
@@ -70,7 +70,7 @@ def test_a_merged_file_and_another_need_the_rule(tmp_path, form):
         test_rules.judge(both, inputs, form)
 
     MERGING.equal([output, inputs[2]], "--order", "given", "--rule", RULES[form], *ONCE, judge=judge)
-    # Structure alone, on the user's word.
+    # Structure alone, at the user's request.
     finished = run_command("merge", output, inputs[2], "-o", tmp_path / "plain.h5", "--convention", "none")
     assert finished.returncode == 0, finished.stderr
 
@@ -86,7 +86,7 @@ def test_a_given_rule_goes_before_that_of_a_merged_file(tmp_path):
 
 
 def test_rules_of_all_inputs_are_remembered(tmp_path, raddle):
-    """A rule of each merged file for what only it has, and one of the merge of both."""
+    """Rules of each merged file for datasets that only it has, and a rule given for the merge of both."""
     merged = []
     for letter in "ab":
         parts = [tmp_path / f"{letter}{number}.h5" for number in range(2)]
@@ -103,7 +103,7 @@ def test_rules_of_all_inputs_are_remembered(tmp_path, raddle):
     with h5py.File(both) as file:
         assert file["edges_a"].shape == file["edges_b"].shape == (2,)
         assert file["rows_of_hits"][()].tolist() == [0, 2, 0, 2, 6, 8, 6, 8]
-    # All of them hold for what comes later.
+    # All of them apply to later inputs.
     raddle("merge", both, both, "-o", more, "--duplicates", "keep")
     with h5py.File(more) as file:
         assert file["edges_a"].shape == file["edges_b"].shape == (2,)
@@ -129,7 +129,7 @@ def test_another_dimension_grows_again(tmp_path):
 
 
 def test_partition_keys_are_made_again_or_refused(tmp_path, raddle):
-    """Those of one file count its own events."""
+    """Partition keys of one file count only its own events."""
     inputs = [tmp_path / f"{number}.h5" for number in range(4)]
     for number, path in enumerate(inputs):
         with h5py.File(path, "w") as file:
@@ -158,7 +158,7 @@ def test_partition_keys_are_made_again_or_refused(tmp_path, raddle):
 
 def test_a_selection_does_not_hide_the_record(tmp_path, raddle):
     output, inputs = merged(tmp_path, "bounds")
-    # The digests too belong to no selection.
+    # The digests also ignore the selection.
     assert "intact" in raddle("verify", output, "--include", "/run/hits").stdout
     for selection in (["--include", "/run"], ["--include", "index", "--include", "hits"], ["--exclude", "_raddle"]):
         MERGING.refused([output, inputs[2]], *selection, names=["/run/index", f"--rule '{RULES['bounds']}'"])

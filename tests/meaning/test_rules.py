@@ -1,4 +1,4 @@
-"""A user's own rules: positions in other datasets, and what is carried once, in formats that no convention describes."""
+"""User-defined rules: positions in other datasets, and datasets carried once, in formats without a convention."""
 
 import h5py
 import numpy as np
@@ -10,14 +10,14 @@ from merging import Merging, NoConcatenation, case_folder, examples
 
 @st.composite
 def groups_of_rows(draw):
-    """How many rows each group of each file has."""
+    """Draws the number of rows of each group of each file."""
     counts = st.lists(st.integers(0, 4), max_size=4)
     return draw(st.lists(counts, min_size=2, max_size=4))
 
 
 def write(path, counts, form, kind="i8", deep=False, edges=(0.0, 0.5, 1.0)):
-    """Hits in groups. ``form`` of positions: ``bounds`` begin with a zero, ``ends`` are behind each group, ``starts`` are
-    before each, ``rows`` name a row for each hit's neighbour."""
+    """Writes hits in groups. ``form`` of positions: ``bounds`` begin with a zero, ``ends`` are after each group,
+    ``starts`` are before each, ``rows`` name a row for each hit's neighbour."""
     random = np.random.default_rng(len(counts))
     rows = sum(counts)
     with h5py.File(path, "w") as file:
@@ -49,7 +49,7 @@ def write_all(folder, files, form, **options):
 
 
 def groups_of(path, form):
-    """The hits of each group, as a reader of the format finds them."""
+    """Returns the hits of each group, as a reader of the format finds them."""
     with h5py.File(path) as file:
         index = file["run/index"][:].astype(object).tolist()
         hits = [*zip(file["run/hits/energy"][:].tolist(), file["run/hits/position"][:].tolist())]
@@ -79,7 +79,7 @@ def judge(output, inputs, form):
 MERGING = Merging("rules", judge)
 
 ONCE = ["--rule", "/run/edges: once"]
-# ``positions`` names rows; the other forms say what kind of positions.
+# ``positions`` names rows; the other forms name the kind of positions.
 RULES = {
     "bounds": "/run/index: bounds of /run/hits/energy",
     "ends": "/run/index: ends of /run/hits/energy",
@@ -110,7 +110,7 @@ def test_types_of_positions(tmp_path, raddle, form, kind):
 
 @pytest.mark.parametrize("form", RULES)
 def test_rules_are_remembered(tmp_path, raddle, form):
-    """The output names its rules: who verifies it need not repeat them."""
+    """The output records its rules, so that verify needs no repetition of them."""
     inputs = write_all(tmp_path, [[1, 2], [3]], form)
     output = MERGING.equal(inputs, "--rule", RULES[form], *ONCE, form=form)
     raddle("verify", output, "--against", *inputs)
@@ -119,7 +119,7 @@ def test_rules_are_remembered(tmp_path, raddle, form):
 @pytest.mark.parametrize("form", RULES)
 @pytest.mark.parametrize("kind", ["u1", "i1"])
 def test_positions_that_their_type_cannot_hold(tmp_path, form, kind):
-    """They are widened or refused; they do not wrap."""
+    """Positions are widened or refused; they do not wrap."""
     MERGING.equal_or_refused(
         write_all(tmp_path, [[100], [90, 10], [80]], form, kind=kind), "--rule", RULES[form], *ONCE, form=form
     )
@@ -169,7 +169,7 @@ def test_what_is_carried_once_must_be_equal(tmp_path):
     ["/run/indx: ends of /run/hits/energy", "/run/index: ends of /run/hits/enrgy", "/run/edgs: once"],
 )
 def test_a_misspelt_rule_is_refused(tmp_path, rule):
-    """It would leave positions as they are."""
+    """A misspelt rule would leave positions unchanged."""
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
     misspelt = next(word for word in rule.replace(":", "").split() if "ind" in word or "enr" in word or "edg" in word)
     if "enrgy" in rule:
@@ -198,7 +198,7 @@ def test_positions_among_floats_are_refused(tmp_path):
 )  # fmt: skip
 @pytest.mark.parametrize("first", [True, False])
 def test_each_position_is_one_of_the_rows(tmp_path, form, values, found, first):
-    """Only the first and the last were looked at."""
+    """Previously only the first and the last position were checked."""
     inputs = []
     for number in range(2):
         inputs.append(tmp_path / f"{number}.h5")
@@ -237,7 +237,7 @@ def test_a_rule_of_the_command_goes_before_one_of_a_file(tmp_path):
 
 
 def test_bounds_that_are_none_are_refused(tmp_path):
-    """They must begin with 0 and end with the number of rows; else the rule is of another form."""
+    """Bounds must begin with 0 and end with the number of rows; otherwise the rule has another form."""
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
     MERGING.refused(inputs, "--rule", "/run/index: bounds of /run/hits/energy", names=["/run/index", "0"])
 

@@ -1,6 +1,6 @@
 """Files of older versions, other platforms and odd types, which PyTables and h5py ship for their own tests.
 
-Each is merged with a copy of itself. What h5py and PyTables can read of it must be there twice.
+Each is merged with a copy of itself. Everything that h5py and PyTables can read from it must occur twice.
 """
 
 import shutil
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def read(dataset):
-    """All values, or ``None`` where h5py has no type or no filter for them."""
+    """Returns all values, or ``None`` if h5py has no type or no filter for them."""
     try:
         return dataset[()]
     except (OSError, TypeError, ValueError):
@@ -28,7 +28,7 @@ def judge_datasets(output, input):
     with h5py.File(input) as one, h5py.File(output) as merged:
 
         def compare(name, dataset):
-            # Indexes of columns are left out: they are of the rows of one file.
+            # Indexes of columns are left out: they belong to the rows of one file.
             if not isinstance(dataset, h5py.Dataset) or "/_i_" in f"/{name}":
                 return
             values = read(dataset)
@@ -40,7 +40,7 @@ def judge_datasets(output, input):
             if dataset.ndim:
                 axis = next((axis for axis, size in enumerate(dataset.maxshape) if size is None), 0)
                 values = np.concatenate([values, values], axis)
-            # As text: a NaN is none but the same one, and gaps in compounds have no value.
+            # As strings: a NaN equals only itself, and gaps in compounds have no value.
             assert repr(np.asarray(found[()]).astype(values.dtype).tolist()) == repr(values.tolist()), name
 
         one.visititems(compare)

@@ -1,4 +1,5 @@
-"""Datasets of many kinds as xarray writes them by its own choice of types, units and fill values, and reads them back."""
+"""Datasets of many kinds as xarray writes them, with its own choice of types, units and fill values, and reads them
+back."""
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def base(number):
 
 
 def added(**variables):
-    """Datasets with more variables, each a function of the file's number."""
+    """Returns datasets with more variables, each a function of the file's number."""
     return lambda number: base(number).assign({name: make(number) for name, make in variables.items()})
 
 
@@ -173,7 +174,7 @@ def test_whole_days_and_halves(tmp_path):
 
 @pytest.mark.parametrize("kind", ["i8", "f8"])
 def test_a_missing_time_among_floats(tmp_path, kind):
-    """The integer that stands for it is none of a float."""
+    """The integer that stands for a missing time is an ordinary value among floats."""
     inputs = []
     for number in range(2):
         inputs.append(tmp_path / f"{number}.nc")

@@ -1,4 +1,4 @@
-"""What the tests over MPI share: files to merge, and starting, watching and killing ranks."""
+"""Fixtures of the tests over MPI: files to merge, and starting, watching and killing ranks."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ import pytest
 
 RADDLE = str(Path(os.environ.get("RADDLE", Path(__file__).parents[2] / "target/debug/raddle")).resolve())
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
-# Slurm's daemon starts the ranks, not srun, and srun tells of ranks that fail.
+# Slurm's daemon starts the ranks, not srun, and srun reports ranks that fail.
 IS_SLURM = Path(MPIRUN).name == "srun"
 
-# What Open MPI asks for to run as root and with more ranks than cores; MPICH does not look.
+# Open MPI requires these to run as root and with more ranks than cores; MPICH ignores them.
 ENVIRONMENT = {
     **os.environ,
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -27,24 +27,24 @@ ENVIRONMENT = {
 
 GOES_ON = "going on from an interrupted run: "
 
-# No run of these tests takes a tenth of it; one that hangs is ended.
+# No run of these tests takes a tenth of it; a run that hangs is killed.
 TIMEOUT_S = 120
 
 
 def pytest_collection_modifyitems(items):
     if shutil.which(MPIRUN) is None:
         for item in items:
-            item.add_marker(pytest.mark.skip(reason=f"no {MPIRUN}"))
+            item.add_marker(pytest.mark.skip(reason=f"{MPIRUN} is not installed"))
 
 
 class Ranks:
-    """``raddle`` on some ranks, in a folder; on 0, as a process without a launcher. ``launcher`` starts them in the place
-    of ``MPIRUN``."""
+    """``raddle`` on some ranks, in a folder; with 0, as a process without a launcher. ``launcher`` replaces
+    ``MPIRUN``."""
 
     def __init__(self, folder, size, arguments, shell=None, launcher=(MPIRUN,)):
         command = [RADDLE, *map(str, arguments)]
         if shell is not None:
-            # Runs on every rank before raddle takes the shell's place; RANK is set.
+            # Runs on every rank before the shell executes raddle; RANK is set.
             rank = 'RANK=${PMIX_RANK:-$PMI_RANK}; '
             command = ["sh", "-c", f'{rank}{shell}; exec "$@"', "sh", *command]
         started = [*launcher, "-n", str(size)] if size else []
@@ -59,7 +59,7 @@ class Ranks:
         )
 
     def ranks(self):
-        """The processes of the ranks, by rank: below mpirun, or all that run raddle."""
+        """Returns the processes of the ranks, by rank: those below mpirun, or all that run raddle."""
         found, below = {}, {self.process.pid}
         parents = {}
         for entry in Path("/proc").iterdir():
@@ -86,7 +86,7 @@ class Ranks:
         return found
 
     def end(self, timeout_s=TIMEOUT_S):
-        """Waits for the end; exit code, standard output, standard error."""
+        """Waits for the end; returns exit code, standard output and standard error."""
         try:
             out, err = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -126,7 +126,7 @@ def alone(tmp_path):
 
 
 def write_tables(path, seed, rows=3000, tables=5):
-    """Tables of an index and rows of it, of several types, one of them empty; strings and an attribute."""
+    """Writes tables of an index and rows of it, of several types, one of them empty; strings and an attribute."""
     random = np.random.default_rng(seed)
     chunked = {"compression": "gzip", "compression_opts": 1}
     with h5py.File(path, "w") as file:
@@ -163,7 +163,7 @@ def inputs(tmp_path):
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory):
-    """Files whose merge takes about a second, so that it can be killed on the way."""
+    """Files whose merge takes about a second, so that it can be killed before it ends."""
     folder = tmp_path_factory.mktemp("large")
     for seed in range(1, 5):
         random = np.random.default_rng(seed)
@@ -175,7 +175,7 @@ def large(tmp_path_factory):
 
 
 def wait_for(condition, timeout_s=30):
-    """Looks again and again until ``condition`` gives something."""
+    """Polls until ``condition`` returns a true value."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if found := condition():
@@ -185,7 +185,7 @@ def wait_for(condition, timeout_s=30):
 
 
 def kill(pid, number=signal.SIGKILL):
-    """Sends a signal; whether the process was still there."""
+    """Sends a signal; returns whether the process still existed."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -194,30 +194,30 @@ def kill(pid, number=signal.SIGKILL):
 
 
 def command_of(large, output):
-    """The merge that is killed, by ranks of one thread each."""
-    # Little memory: many rounds, so that there is something to keep at most points.
+    """Returns the command of the merge that is killed, with one thread per rank."""
+    # Little memory: many rounds, so that at most points there is something to keep.
     memory = ["--memory", "24MiB"]
     return ["merge", large, "-o", output, "-f", "-j", "1", "-c", "small", "--progress", "never", *memory]
 
 
 def run_again(folder, large, output, size, right, context, launcher=(MPIRUN,), more=()):
-    """The same command, with some options ``more``, by so many ranks, or by one process without a launcher (0): the right
-    bytes and nothing beside them. Whether it went on from what was there."""
+    """Runs the same command, with further options ``more``, on this number of ranks, or in one process without a
+    launcher (0). Requires the right bytes and no other files. Returns whether the run resumed."""
     code, out, err = Ranks(folder, size, [*command_of(large, output), *more], launcher=launcher).end()
     assert code == 0, f"{context}: {out}{err}"
-    assert output.read_bytes() == right, f"{context}: other bytes"
+    assert output.read_bytes() == right, f"{context}: different bytes"
     assert [path.name for path in folder.iterdir()] == ["out.h5"], context
     assert err.count(GOES_ON) <= 1, err
     return GOES_ON in err
 
 
 def wait_for_records(folder, started):
-    """Waits until the first batches are recorded; whether they are, or the run has ended."""
+    """Waits until the first batches are recorded or the run has ended; returns False on a timeout."""
     journal = folder / ".out.h5.raddle-journal"
 
     def is_recorded():
         try:
-            # What the journal begins with is shorter.
+            # The journal's header is shorter.
             return journal.stat().st_size > 500
         except FileNotFoundError:
             return False
@@ -227,7 +227,7 @@ def wait_for_records(folder, started):
 
 @pytest.fixture(scope="session")
 def merged(large, tmp_path_factory):
-    """The right output of the large merge, and how long three ranks take for it."""
+    """Returns the right output of the large merge, and the time that three ranks take for it."""
     folder = tmp_path_factory.mktemp("right")
     started = time.monotonic()
     code, out, err = Ranks(folder, 3, command_of(large, folder / "out.h5")).end()

@@ -1,4 +1,4 @@
-"""Appending and adding keys on ranks of MPI: the bytes that one process leaves."""
+"""Appending and adding keys on MPI ranks: the bytes of one process."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def test_any_number_of_ranks_leaves_the_bytes_of_one_process(ranks, alone, parts
 def test_one_rank_s_failure_leaves_the_file_as_it_was(ranks, alone, parts, tmp_path):
     alone("merge", *parts[:2], "-o", "all.h5", "-q")
     before = (tmp_path / "all.h5").read_bytes()
-    # Damage in values, which only the rank that reads them meets.
+    # Damage in values, which only the rank that reads them finds.
     with h5py.File(parts[3], "r") as file:
         chunk = file["table2/hits"].id.get_chunk_info(1)
     with open(parts[3], "r+b") as file:
@@ -48,7 +48,7 @@ def test_one_rank_s_failure_leaves_the_file_as_it_was(ranks, alone, parts, tmp_p
     _, err = ranks(3, "append", "all.h5", *parts[2:], expect=3)
     assert err.count("error: ") == 1 and "/table2/hits" in err, err
     assert (tmp_path / "all.h5").read_bytes() == before
-    # An input that the file has, told once.
+    # An input that the file already contains, reported once.
     _, err = ranks(2, "append", "all.h5", parts[2], parts[0], expect=3)
     assert err.count("error: ") == 1 and parts[0].name in err, err
     assert (tmp_path / "all.h5").read_bytes() == before

@@ -1,4 +1,4 @@
-"""Measured runs of raddle's own writers are shared by ranks, which the command starts itself."""
+"""Ranks, started by the command itself, share measured runs of raddle's own writers."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def test_boxes_of_samples_are_written_by_ranks(tmp_path):
 def test_events_are_written_by_ranks(tmp_path):
     arms = bench(tmp_path, "hep-cce-2023", "--only", "processes")
     ranks = {name: len(arm["runs"][0].get("ranks", [])) for name, arm in arms.items()}
-    # A process that is alone has no list of ranks.
+    # A single process has no list of ranks.
     assert ranks == {"default": 2, "process-1": 0, "processes-4": 4, "processes-8": 8}
     assert len({arm["runs"][0]["file_len_bytes"] for arm in arms.values()}) == 1
 

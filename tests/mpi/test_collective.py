@@ -1,4 +1,5 @@
-"""Writing as programs over a parallel libhdf5 do, with its collective calls: the values and objects that raddle writes."""
+"""Writing with the collective calls of a parallel libhdf5, as other programs do: the values and objects that raddle
+writes."""
 
 import json
 
@@ -11,12 +12,12 @@ COLLECTIVE = ["--io", "collective"]
 
 @pytest.fixture
 def library(ranks, inputs, tmp_path):
-    """A parallel libhdf5 of this MPI is there."""
+    """Skips the test unless a parallel libhdf5 of this MPI is installed."""
     try:
         ranks(1, "merge", *inputs, "-o", "probe.h5", "-q", *COLLECTIVE)
     except AssertionError as failure:
         if any(why in str(failure) for why in ("none is installed", "another MPI")):
-            pytest.skip("no parallel libhdf5 of this MPI")
+            pytest.skip("no parallel libhdf5 of this MPI is installed")
         raise
     (tmp_path / "probe.h5").unlink()
 
@@ -29,7 +30,7 @@ def many(tmp_path):
 
 
 def objects(path):
-    """Everything that h5py sees in a file, but for what raddle says of it."""
+    """Returns everything that h5py sees in a file, except for raddle's own group."""
     found = {}
 
     def see(name, thing):
@@ -80,7 +81,7 @@ def test_what_cannot_be_written_so(library, ranks, inputs, tmp_path):
 
 
 def test_a_write_that_fails_ends_all_ranks(library, ranks, large, tmp_path):
-    """A limit on the size of files, as a full disk would be; MPI has files of its own, which fit."""
+    """A limit on the size of files acts like a full disk; MPI has its own files, which fit."""
     command = ["merge", large, "-o", "all.h5", "-c", "gzip:1", *COLLECTIVE]
     for limit in ('if [ "$RANK" = 1 ]; then ulimit -f 30000; fi', "ulimit -f 30000"):
         _, err = ranks(2, *command, expect=5, shell=limit)

@@ -1,4 +1,4 @@
-"""Events converted by ranks of MPI: the file of one process, one voice, one exit code."""
+"""Events converted by MPI ranks: the file of one process, one message, one exit code."""
 
 import json
 from pathlib import Path
@@ -46,9 +46,9 @@ def tree(tmp_path_factory):
     ids=lambda options: "-".join(str(option).strip("-") for option in options),
 )
 def test_any_number_of_ranks_writes_the_file_of_one_process(ranks, alone, tree, tmp_path, size, options):
-    # Less memory makes more rounds.
+    # Less memory means more rounds.
     alone("events", "convert", tree, "-o", "one", "-q", *options)
-    # A rank holds a cluster of an RNTuple, and what it became, twice.
+    # A rank holds a cluster of an RNTuple, and its encoded form, twice.
     memory = "128MiB" if "rntuple" in options else "64MiB"
     ranks(size, "events", "convert", tree, "-o", "all", "-q", "--memory", memory, "--report", "all.json", *options)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
@@ -58,7 +58,7 @@ def test_any_number_of_ranks_writes_the_file_of_one_process(ranks, alone, tree, 
 
 
 def test_memory_that_is_too_little_for_a_range_is_an_error(ranks, tree, tmp_path):
-    """Ranks waited for it for ever."""
+    """Previously ranks waited forever in this case."""
     options = ["--layout", "rntuple", "--memory", "64MiB", "-q"]
     _, err = ranks(2, "events", "convert", tree, "-o", "all", *options, expect=6)
     assert "a range of entries" in err and "--memory" in err
@@ -67,7 +67,7 @@ def test_memory_that_is_too_little_for_a_range_is_an_error(ranks, tree, tmp_path
 
 @pytest.fixture(scope="module")
 def objects():
-    """A tree of 12 events of objects, which the framework's layouts take."""
+    """A tree of 12 events with objects, which the framework's layouts support."""
     return Path(__file__).parents[2] / "crates/events/tests/samples/unsplit.root"
 
 

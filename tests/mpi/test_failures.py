@@ -1,5 +1,5 @@
-"""Ranks that are killed, stopped or fail: all end in time, nothing half-made has the output's name, and any number of
-ranks goes on from what was placed."""
+"""Ranks that are killed, stopped or fail: all end in time, the output's name never has partial content, and any number
+of ranks resumes from the placed chunks."""
 
 import os
 import signal
@@ -8,28 +8,28 @@ import time
 import pytest
 from conftest import IS_SLURM, Ranks, command_of, kill, run_again, wait_for, wait_for_records
 
-# The contract: a dead rank ends all within this time.
+# The promise: a dead rank ends all within this time.
 LONGEST_S = 30
 
 OLD = b"what was there before"
 
 
 def killed_at(tmp_path, large, merged, size, point, points):
-    """Kills a rank when a share of the run is over, and runs again. Whether the rank was still there, and whether the next
-    run went on."""
+    """Kills a rank at a given point of the run, and runs again. Returns whether the rank still existed, and whether the
+    next run resumed."""
     right, whole_s = merged
     output = tmp_path / "out.h5"
     output.write_bytes(OLD)
     log = tmp_path / "log.json"
     started = Ranks(tmp_path, size, [*command_of(large, output), "--log-json", log])
-    # Rank 0 writes its log once all have joined. A launcher may hang for good over a rank that dies as it joins (Open MPI
-    # 4.1 does, with no process of raddle left): that is not ours to test.
+    # Rank 0 writes its log once all have joined. A launcher may hang forever over a rank that dies while joining (Open
+    # MPI 4.1 does, with no raddle process left); this is not tested here.
     assert wait_for(log.exists), started.end()
     found = started.ranks().get(point % size)
     assert found, started.end()
     log.unlink()
     if point % 4:
-        # In most cases when there is something to go on from.
+        # In most cases when there is something to resume from.
         wait_for_records(tmp_path, started)
     time.sleep(whole_s * point / points * (0.2 if point % 4 else 0.7))
     struck = kill(found)
@@ -48,21 +48,21 @@ def killed_at(tmp_path, large, merged, size, point, points):
 def killed_at_points(tmp_path, large, merged, points):
     killed = [killed_at(tmp_path, large, merged, 2 + point % 3, point, points) for point in range(points)]
     struck, went_on = (sum(of_point[which] for of_point in killed) for which in (0, 1))
-    print(f"{struck} of {points} were killed on the way, {went_on} of them were gone on from")
-    assert struck > points // 3, f"only {struck} of {points} were killed on the way"
-    assert went_on >= points // 4, f"only {went_on} of {struck} were gone on from"
+    print(f"{struck} of {points} were killed before their end, {went_on} of them were resumed")
+    assert struck > points // 3, f"only {struck} of {points} were killed before their end"
+    assert went_on >= points // 4, f"only {went_on} of {struck} were resumed"
 
 
 def test_a_killed_rank_ends_all_and_any_number_goes_on(tmp_path, large, merged):
     killed_at_points(tmp_path, large, merged, 8)
 
 
-@pytest.mark.skipif("RADDLE_SOAK" not in os.environ, reason="make soak")
+@pytest.mark.skipif("RADDLE_SOAK" not in os.environ, reason="runs in make soak only")
 def test_soak_a_killed_rank_ends_all_and_any_number_goes_on(tmp_path, large, merged):
     killed_at_points(tmp_path, large, merged, 50)
 
 
-# At the first SIGINT srun tells how its ranks are, at a second within a second it stops them.
+# At the first SIGINT srun reports the state of its ranks, at a second within a second it stops them.
 @pytest.mark.parametrize("number", [signal.SIGTERM] if IS_SLURM else [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_launcher_stops_all(tmp_path, large, merged, number):
     right, whole_s = merged
@@ -92,7 +92,7 @@ def test_a_signal_to_one_rank_stops_all_with_its_code(tmp_path, large, merged):
 
 
 def test_a_rank_that_cannot_write_is_told_once_and_ends_all(tmp_path, large, merged, ranks):
-    # Only rank 2 has a limit on the length of files, of some 15 MB: MPI has files of its own.
+    # Only rank 2 has a limit on the length of files, of about 15 MB: MPI has its own files.
     limit = 'if [ "$RANK" = 2 ]; then ulimit -f 30000; fi'
     _, err = ranks(3, *command_of(large, tmp_path / "out.h5"), expect=5, shell=limit)
     assert err.count("error:") == 1 and "rank 2: error:" in err, err
@@ -102,7 +102,7 @@ def test_a_rank_that_cannot_write_is_told_once_and_ends_all(tmp_path, large, mer
 
 
 def test_an_input_that_one_rank_does_not_find_is_refused_by_all(tmp_path, inputs, ranks):
-    # Rank 1 looks for relative paths elsewhere.
+    # Rank 1 resolves relative paths in another folder.
     elsewhere = 'if [ "$RANK" = 1 ]; then mkdir -p elsewhere && cd elsewhere; fi'
     names = [path.relative_to(tmp_path) for path in inputs]
     _, err = ranks(3, "merge", *names, "-o", tmp_path / "out.h5", expect=3, shell=elsewhere)

@@ -1,4 +1,4 @@
-"""IDX written by ranks of MPI: the files of one process, one voice, one exit code."""
+"""IDX written by MPI ranks: the files of one process, one message, one exit code."""
 
 import json
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 SIZES = [1, 2, 3, 4, 8]
-# z first: neither a power of two nor divisible among ranks.
+# z first; neither powers of two nor divisible by the number of ranks.
 SHAPE = (37, 20, 45)
 
 
@@ -25,7 +25,7 @@ def volume(tmp_path):
 
 
 def files_of(folder, name):
-    """Every file of a dataset, with its bytes."""
+    """Returns every file of a dataset, with its bytes."""
     found = {path.relative_to(folder / name): path.read_bytes() for path in (folder / name).rglob("*") if path.is_file()}
     return {**found, "header": (folder / f"{name}.idx").read_bytes().replace(name.encode(), b"NAME")}
 

@@ -1,4 +1,4 @@
-"""Writing through MPI-IO: the bytes of posix, whatever the hints; one message where it fails; going on from there."""
+"""Writing through MPI-IO: the bytes of posix, whatever the hints are; one message on failure; resuming."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_rechunk_and_what_is_told(ranks, inputs, tmp_path):
 
 
 def test_a_disk_that_takes_no_more_is_told_once_and_ends_all(tmp_path, large, merged, ranks):
-    # On all ranks, for any of them may be the one that writes for the others.
+    # On all ranks, because any of them may write for the others.
     command = [*command_of(large, tmp_path / "out.h5"), *MPIIO]
     _, err = ranks(2, *command, expect=5, shell="ulimit -f 30000")
     assert err.count("error:") == 1 and "failed: " in err, err

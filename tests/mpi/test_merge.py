@@ -1,4 +1,4 @@
-"""Merging on ranks of MPI: the bytes of one process, one voice, one exit code."""
+"""Merging on MPI ranks: the bytes of one process, one message, one exit code."""
 
 import json
 
@@ -15,7 +15,7 @@ def bytes_of(path):
 
 
 def digest_in(out):
-    """The digest that the report of a run tells."""
+    """Returns the digest in the report of a run."""
     return json.loads(out)["digest"]
 
 
@@ -58,7 +58,7 @@ def test_ranks_share_the_join_of_long_tables(ranks, alone, tmp_path):
     with h5py.File(tmp_path / "all.h5") as merged:
         run, evt = merged["table2/run"][()], merged["table2/evt"][()]
         assert np.array_equal(merged["table2/evt.seq"][()], (run - 5) * 30_000 + evt)
-    # Two rows, far from each other, of events that are not there.
+    # Two rows, far from each other, of events that do not exist.
     with h5py.File(inputs[1], "r+") as file:
         file["table2/evt"][7] = file["table2/evt"][-1] = 99_999
     _, err = ranks(3, "merge", *inputs, "-o", "refused.h5", *options, expect=3)

@@ -25,7 +25,7 @@ def cubes(tmp_path):
 
 
 def files_of(folder):
-    """The files of a preview by name, but for the one that names its output."""
+    """Returns the files of a preview by name, except for the one that names its output."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".preview-of")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -54,7 +54,7 @@ def test_one_voice_where_the_preview_is_taken(ranks, cubes, tmp_path):
 
 @pytest.fixture(scope="module")
 def tall(tmp_path_factory):
-    """Inputs whose merge takes long enough to be killed on the way."""
+    """Inputs whose merge takes long enough to be killed before its end."""
     folder = tmp_path_factory.mktemp("tall")
     for seed in range(4):
         with h5py.File(folder / f"run{seed}.h5", "w") as file:

@@ -22,7 +22,7 @@ def many(tmp_path):
 
 
 def write_netcdf(path, number):
-    """Ten days of a packed variable; the unit of time and the packing differ from file to file."""
+    """Writes ten days of a packed variable; the unit of time and the packing differ from file to file."""
     with netCDF4.Dataset(path, "w") as file:
         file.Conventions = "CF-1.8"
         file.createDimension("time", None)
@@ -51,7 +51,7 @@ def test_by_files_the_bytes_are_those_of_one_process(ranks, alone, many, tmp_pat
         assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes(), (strategy, io)
         reading = json.loads((tmp_path / "all.json").read_text())["reading"]
         assert (reading["by"], reading["ranks_per_group"]) == ("files", size if strategy == "files" else 2)
-        # The first rank reads the texts of all inputs as well.
+        # The first rank also reads the strings of all inputs.
         assert RUNS < reading["opens"] <= RUNS * (1 + reading_groups(size, strategy)), reading
         assert reading["sent_len_bytes"] > 0 and reading["messages"] > 0
 
@@ -118,7 +118,7 @@ int open64(const char *path, int flags, ...) {
 def test_auto_reads_by_files_where_opening_is_slow(ranks, alone, tmp_path, monkeypatch):
     cc = shutil.which("cc")
     if cc is None:
-        pytest.skip("no C compiler")
+        pytest.skip("no C compiler is installed")
     (tmp_path / "slow.c").write_text(SLOW_OPEN)
     library = tmp_path / "slow.so"
     subprocess.run([cc, "-shared", "-fPIC", "-o", library, tmp_path / "slow.c", "-ldl"], check=True)
@@ -140,6 +140,6 @@ def test_auto_reads_by_files_where_opening_is_slow(ranks, alone, tmp_path, monke
     chosen = took["auto"]["reading"]
     assert chosen["by"] == "files" and chosen["opens"] == 40, chosen
     assert chosen["open_s"] >= 0.06 and [way["ranks_per_group"] for way in chosen["compared"]] == [1, 4], chosen
-    # 40 opens of each rank, or 10.
+    # 40 opens on each rank, or 10.
     assert took["tiles"]["reading"]["opens"] == 160
     assert took["tiles"]["elapsed_s"] - took["auto"]["elapsed_s"] > 0.5, took

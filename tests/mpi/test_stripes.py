@@ -1,4 +1,4 @@
-"""Chunks placed by stripes of the file system: other bytes than without, the same for any number of ranks."""
+"""Chunks aligned to stripes of the file system: other bytes than without, the same for any number of ranks."""
 
 import json
 import os
@@ -11,7 +11,7 @@ STRIPE = 4096
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """Inputs of enough small chunks for a dozen lanes."""
+    """Inputs with enough small chunks for a dozen lanes."""
     folder = tmp_path_factory.mktemp("many")
     return [write_tables(folder / f"run{seed}.h5", seed, rows=40_000, tables=3) for seed in range(1, 4)]
 

@@ -1,5 +1,5 @@
-"""Two network namespaces as two hosts: each has a name, an address and a loopback of its own, and messages between them go
-over a virtual cable. They share a file system, as the machines of a cluster do, and the cores."""
+"""Two network namespaces as two hosts: each has its own name, address and loopback, and messages between them go over a
+virtual cable. They share a file system, like the machines of a cluster, and the cores."""
 
 import os
 import shutil
@@ -9,14 +9,14 @@ import subprocess
 import pytest
 from conftest import IS_SLURM, MPIRUN, Ranks, command_of, run_again, wait_for, wait_for_records
 
-pytestmark = pytest.mark.skipif(IS_SLURM, reason="Slurm has hosts of its own")
+pytestmark = pytest.mark.skipif(IS_SLURM, reason="Slurm has its own hosts")
 
 # A lost host ends all within this time.
 LONGEST_S = 30
 
 
 def is_mpich():
-    """Whether the launcher is that of MPICH."""
+    """Returns whether the launcher is that of MPICH."""
     return "HYDRA" in subprocess.run([MPIRUN, "--version"], capture_output=True, text=True, check=True).stdout
 
 
@@ -30,7 +30,7 @@ class Hosts:
         hosts = folder / "hosts"
         lines = ["127.0.0.1 localhost", *(" ".join(pair) for pair in zip(addresses, self.names, strict=True))]
         hosts.write_text("\n".join(lines) + "\n")
-        # Called as rsh is: a host, then words of a command for its shell. The names are known to the host alone.
+        # Called like rsh: a host, then the words of a shell command. Only the host knows the names.
         self.agent = folder / "on_host.sh"
         self.agent.write_text(
             "#!/bin/sh\n"
@@ -49,7 +49,7 @@ class Hosts:
             ip("-n", name, "link", "set", "lo", "up")
 
     def launcher(self, names, slots):
-        """What starts ranks on the hosts of these names, so many on each."""
+        """Returns the launcher of ranks on the hosts with these names, with ``slots`` ranks on each."""
         hosts = ",".join(f"{name}:{slots}" for name in names)
         if is_mpich():
             options = ["-hosts", hosts, "-launcher", "rsh", "-launcher-exec", self.agent]
@@ -58,7 +58,7 @@ class Hosts:
         return [self.agent, self.names[0], MPIRUN, *options]
 
     def received_bytes(self):
-        """What has come to the second host over the cable."""
+        """Returns the bytes that the second host has received over the cable."""
         counter = f"/sys/class/net/{self.cables[1]}/statistics/rx_bytes"
         # `ip netns exec` mounts the host's own sysfs.
         show = ["ip", "netns", "exec", self.names[1], "cat", counter]
@@ -106,7 +106,7 @@ def test_ranks_on_two_hosts_make_the_bytes_of_one_process(hosts, tmp_path, large
     code, out, err = Ranks(tmp_path, 2 * slots, command_of(large, output), launcher=launcher).end()
     assert code == 0, out + err
     assert output.read_bytes() == merged[0]
-    # MPICH over UCX sees that the hosts are one machine in truth, and talks in its memory.
+    # MPICH over UCX detects that the hosts are one machine, and communicates through its memory.
     assert hosts.received_bytes() - before > (0 if is_mpich() else 10_000), "ranks talk over the cable"
 
 
@@ -115,7 +115,7 @@ def test_a_host_that_is_lost_ends_all_and_the_other_goes_on(hosts, tmp_path, lar
     started = Ranks(tmp_path, 4, command_of(large, output), launcher=hosts.launcher(hosts.names, 2))
     assert wait_for_records(tmp_path, started)
     lost = hosts.processes(hosts.names[1])
-    assert len(lost) >= 3, "two ranks and what has started them"
+    assert len(lost) >= 3, "two ranks and the processes that started them"
     for pid in lost:
         os.kill(pid, signal.SIGKILL)
     code, out, err = started.end(LONGEST_S)

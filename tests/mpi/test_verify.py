@@ -1,4 +1,4 @@
-"""Verifying on ranks of MPI: the report of one process, whatever is wrong with the file."""
+"""Verifying on MPI ranks: the report of one process, whatever is wrong with the file."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ def merged(alone, tmp_path):
 
 
 def reports(run, *arguments, expect):
-    """What is reported, but for the time that it took."""
+    """Returns the report without its times."""
     out, _ = run("verify", *arguments, "--json", "-q", expect=expect)
     found = json.loads(out)
     found.pop("elapsed_s")
@@ -28,7 +28,7 @@ def reports(run, *arguments, expect):
 
 
 def same_on_ranks(ranks, alone, *arguments, expect):
-    """The report of one process, after all numbers of ranks have reported the same."""
+    """Returns the report of one process, after all numbers of ranks have reported the same."""
     wanted = reports(alone, *arguments, expect=expect)
     for size in SIZES:
         assert reports(lambda *line, **how: ranks(size, *line, **how), *arguments, expect=expect) == wanted, size
@@ -47,7 +47,7 @@ def test_rows_that_changed(ranks, alone, merged, tmp_path):
     with h5py.File(path, "r+") as file:
         names = [name for name in file["table1"]]
         file[f"table1/{names[0]}"][10] += 1
-        # Behind one another: one damage, whichever ranks look at its parts.
+        # Consecutive rows: one damage, whichever ranks check its parts.
         file[f"table1/{names[1]}"][5_000:45_000] += 1
         file[f"table2/{names[0]}"][-1] += 1
     found = same_on_ranks(ranks, alone, path, expect=8)
@@ -90,5 +90,5 @@ def test_files_are_inspected_by_ranks(ranks, alone, tmp_path):
         wanted = alone("inspect", *names, *options, expect=3)
         for size in SIZES:
             out, err = ranks(size, "inspect", *names, *options, expect=3)
-            # Open MPI gives the first rank a terminal, whose tables have other blanks.
+            # Open MPI gives the first rank a terminal, where tables have different blanks.
             assert out.split() == wanted[0].split() and wanted[1] in err, (size, options)

@@ -1,4 +1,4 @@
-"""OME-Zarr written by ranks of MPI: the files of one process, one voice, one exit code."""
+"""OME-Zarr written by MPI ranks: the files of one process, one message, one exit code."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 import zarr
 
 SIZES = [1, 2, 3, 4, 8]
-# z first: neither a power of two nor divisible among ranks.
+# z first; neither powers of two nor divisible by the number of ranks.
 SHAPE = (37, 20, 45)
 SMALL = ["--chunk", "8x8x8", "--shard", "16x8x16"]
 

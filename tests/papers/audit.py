@@ -121,7 +121,7 @@ def carry_out(only):
                     with tempfile.TemporaryDirectory() as folder:
                         try:
                             CHECKS[name][1](Path(folder))
-                            print(f"{row.item}: {CHECKS[name][0]}: as it should be", flush=True)
+                            print(f"{row.item}: {CHECKS[name][0]}: passed", flush=True)
                         except (AssertionError, KeyError, ValueError) as error:
                             failed.append(f"{row.item}: {CHECKS[name][0]}: {error!r}")
     for workload, names in benches.items():
@@ -148,7 +148,7 @@ def main():
     if arguments.check:
         failed += faults()
     with contextlib.suppress(BrokenPipeError):
-        print("\n".join(failed) if failed else "nothing is wrong")
+        print("\n".join(failed) if failed else "no errors")
     return 1 if failed else 0
 
 

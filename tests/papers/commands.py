@@ -1,4 +1,4 @@
-"""Commands that show items of the papers, each with a check of its answer."""
+"""Commands that demonstrate items of the papers, each with a check of its answer."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from pathlib import Path
 RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
 
 CHECKS = {}
-# Those that take tens of seconds: only --run carries them out.
+# Commands that take tens of seconds: only --run executes them.
 SLOW = set()
 
 
 def check(words, slow=False):
-    """Registers a function that carries out a command, which `words` show, and checks its answer."""
+    """Registers a function that executes a command, which `words` describe, and checks its answer."""
 
     def register(function):
         CHECKS[function.__name__] = (words, function)
@@ -36,7 +36,7 @@ def answer(*words):
 
 
 def inputs(folder):
-    """Files like those of NOvA."""
+    """Makes files like those of NOvA."""
     files = folder / "files"
     if not files.exists():
         raddle("demo", "--workload", "tiny", "--only-generate", "--keep", files, "-q")
@@ -44,7 +44,7 @@ def inputs(folder):
 
 
 def columns(path):
-    """All datasets of a file but raddle's own, by path."""
+    """Returns all datasets of a file except raddle's own, by path."""
     import h5py
 
     found = {}
@@ -127,7 +127,7 @@ def keys(folder):
     for group in ["rec.me.kalman", "rec.training.cvnmaps"]:
         first, expected = 0, []
         for part in parts:
-            # The place of each event in the index group of its file.
+            # The position of each event in the index group of its file.
             place = {event: number for number, event in enumerate(part["spill/evt"][:, 0].tolist())}
             expected += [first + place[event] for event in part[f"{group}/evt"][:, 0].tolist()]
             first += len(place)

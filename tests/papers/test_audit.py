@@ -1,4 +1,5 @@
-"""The table of the papers in the documentation: it is that of audit.py, what it names exists, and its commands do what they should."""
+"""The table of the papers in the documentation is that of audit.py, everything it names exists, and its commands
+pass."""
 
 import audit
 import pytest

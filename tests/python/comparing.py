@@ -1,11 +1,11 @@
-"""Is a value the same as h5py's, in everything that numpy can show?"""
+"""Compares values with h5py's, in everything that numpy can show."""
 
 import h5py
 import numpy as np
 
 
 def same_types(ours, theirs):
-    """Asserts that two numpy types are the same, with what h5py keeps beside them."""
+    """Asserts that two numpy types are the same, including h5py's metadata."""
     assert ours == theirs and ours.str == theirs.str, (ours, theirs)
     assert h5py.check_enum_dtype(ours) == h5py.check_enum_dtype(theirs)
     assert h5py.check_vlen_dtype(ours) == h5py.check_vlen_dtype(theirs)
@@ -18,7 +18,7 @@ def same_types(ours, theirs):
 
 
 def same_values(ours, theirs):
-    """Asserts that two values are the same: type, shape and every bit that is shown."""
+    """Asserts that two values are the same: type, shape and every visible bit."""
     if isinstance(theirs, h5py.Empty):
         assert ours == theirs and ours.shape is None
         return

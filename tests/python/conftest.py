@@ -1,6 +1,6 @@
-"""What the tests of the Python package have in common.
+"""Fixtures shared by the tests of the Python package.
 
-The package is the one in python/, with the compiled part that `make python` puts there.
+The tested package is the one in python/, with the compiled part from `make python`.
 """
 
 import os
@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "python"
 sys.path.insert(0, str(PACKAGES))
 
-# A shell's background job is started with SIGINT ignored, and would start its own processes so.
+# A background job of a shell starts with SIGINT ignored, and its processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same cases in every run of CI; HYPOTHESIS_PROFILE=search draws others, and more of them.
+# The same cases in every CI run; HYPOTHESIS_PROFILE=search draws other ones, and more of them.
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -32,13 +32,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture
 def environment():
-    """Environment of a process that finds the package."""
+    """Returns the environment of a process that finds the package."""
     return {**os.environ, "PYTHONPATH": str(PACKAGES)}
 
 
 @pytest.fixture
 def pair(tmp_path):
-    """Opens what a function writes, in raddle and in h5py."""
+    """Opens the file that a function writes, in raddle and in h5py."""
     import raddle
 
     opened = []
@@ -57,7 +57,7 @@ def pair(tmp_path):
 
 @pytest.fixture
 def runs(tmp_path):
-    """Three files of one kind, as an experiment writes them, and their rows."""
+    """Three files of one kind, like those of an experiment, and their rows."""
     paths = []
     for number, rows in enumerate([100, 0, 57]):
         path = tmp_path / f"run{number + 1}.h5"
@@ -74,7 +74,7 @@ def runs(tmp_path):
 
 
 def columns(number, rows):
-    """Columns of the file `number`."""
+    """Returns the columns of the file `number`."""
     random = np.random.default_rng(number)
     return {
         "evt": np.arange(rows, dtype="u4") + 1000 * number,

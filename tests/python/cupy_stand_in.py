@@ -1,7 +1,7 @@
-"""What `raddle._cuda` uses of cupy and of nvCOMP's C interface, over the host's memory.
+"""The parts of cupy and of nvCOMP's C interface that `raddle._cuda` uses, over the host's memory.
 
-It shows that addresses, lengths and statuses are passed as cupy's documentation and nvcomp/deflate.h say. It shows nothing
-about a device: no order between streams, no kernel.
+It shows that addresses, lengths and statuses are passed as documented by cupy and nvcomp/deflate.h. It shows nothing
+about a device: it has no order between streams and no kernel.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Array(np.ndarray):
-    """An array that tells its address as cupy's do."""
+    """An array that exposes its address like cupy's."""
 
     @property
     def data(self):
@@ -68,7 +68,7 @@ def empty(shape, dtype):
 
 
 class ReductionKernel:
-    """Of its language, this one sum."""
+    """Supports only one expression of its language, this sum."""
 
     def __init__(self, inputs, outputs, mapped, reduced, after, identity, name):
         assert (inputs, outputs) == ("uint8 octet, uint64 weight", "uint64 total")
@@ -79,7 +79,7 @@ class ReductionKernel:
 
 
 def cupy(devices=1):
-    """The module."""
+    """Returns the module."""
     def count():
         if devices is None:
             raise CUDARuntimeError("cudaErrorInsufficientDriver: no driver")
@@ -99,7 +99,7 @@ def cupy(devices=1):
 
 
 class Function:
-    """A C function: converts arguments to the types that were declared, as ctypes does."""
+    """A C function that converts arguments to the declared types, like ctypes."""
 
     def __init__(self, work):
         self.work, self.argtypes, self.restype = work, (), None
@@ -139,7 +139,7 @@ class Library:
         packed, lengths, room, found, raw = (numbers(at, count, "u8") for at in (packed, lengths, room, found, raw))
         statuses = numbers(statuses, count, "i4")
         for at in range(count):
-            # Before the end of the buffer at most the stream's own bytes are looked at.
+            # Reads only the stream's own bytes, not the rest of the buffer.
             inflater = zlib.decompressobj(-15)
             try:
                 values = inflater.decompress(ctypes.string_at(int(packed[at]), int(lengths[at])), int(room[at]) + 1)
@@ -152,13 +152,13 @@ class Library:
 
 
 def numbers(address, count, dtype):
-    """The array at an address."""
+    """Returns the array at an address."""
     length = count * np.dtype(dtype).itemsize
     return np.frombuffer((ctypes.c_char * length).from_address(address), dtype)
 
 
 def nvcomp(library):
-    """The module that loads it."""
+    """Returns the module that loads it."""
     found = types.ModuleType("nvidia.libnvcomp")
     found.load_library = lambda: library
     return found

@@ -7,7 +7,7 @@ MIXED = np.dtype([("n", "i4"), ("i", "f8"), ("t", h5py.string_dtype())])
 
 
 def write_foreign(file):
-    """Datasets of two dimensions that h5py reads for raddle, and one that it need not."""
+    """Writes datasets of two dimensions that h5py reads for raddle, and one that raddle reads itself."""
     mixed = np.array([[(10 * a + b, a + b / 10, f"{a}{b}") for b in range(4)] for a in range(5)], MIXED)
     file["mixed"] = mixed
     file["long"] = np.arange(20, dtype=np.longdouble).reshape(5, 4)

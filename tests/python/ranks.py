@@ -1,4 +1,4 @@
-"""Ranks of a communicator as threads, for what takes mpi4py's."""
+"""Threads as ranks of a communicator with mpi4py's interface."""
 
 import threading
 
@@ -27,7 +27,7 @@ class Ranks:
 
 
 def on_ranks(size, work):
-    """What ``work(communicator)`` gives, or raises, on each rank."""
+    """Returns the result of ``work(communicator)``, or the exception that it raises, on each rank."""
     shared = {"size": size, "items": [None] * size, "barrier": threading.Barrier(size, timeout=60)}
     outcomes = [None] * size
 

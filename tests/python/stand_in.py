@@ -1,6 +1,6 @@
-"""A stand-in for a GPU: what `raddle._cuda` does with cupy and nvCOMP, done with numpy and zlib.
+"""A stand-in for a GPU: implements with numpy and zlib what `raddle._cuda` does with cupy and nvCOMP.
 
-As on a device, memory that is not set holds anything: here, bytes that stand out.
+As on a device, uninitialised memory holds arbitrary bytes; here they are recognisable.
 """
 
 import os
@@ -14,7 +14,7 @@ from raddle._ranges import read_ranges
 
 
 class StandIn:
-    """A device in the host's memory; counts what it did."""
+    """A device in the host's memory that counts its operations."""
 
     def __init__(self):
         self.loaded_bytes = 0
@@ -61,7 +61,7 @@ class Slot:
         dirty(self.memory)
         self.loads += 1
         ends = np.sort(reads[:, 1]), np.sort(reads[:, 1] + reads[:, 2])
-        assert (ends[0][1:] >= ends[1][:-1]).all(), "two chunks at one place"
+        assert (ends[0][1:] >= ends[1][:-1]).all(), "two chunks overlap"
         assert ends[1][-1] <= self.packed_len_bytes
         read_ranges(self.descriptor, reads, self.memory.data, self.threads, self.path)
         self.device.loaded_bytes += int(reads[:, 2].sum())
@@ -90,5 +90,5 @@ class Slot:
 
 
 def dirty(array):
-    """Fill what nobody set with what nobody writes."""
+    """Fills uninitialised memory with recognisable bytes."""
     array.reshape(-1).view("u1")[:] = 0xA5

@@ -60,7 +60,8 @@ def test_columns_of_listed_rows(pair):
 
 
 def test_columns_that_share_memory(pair):
-    """Many of middling length, of all alignments and none, beside large and empty ones: more than are allocated at once."""
+    """Many columns of medium length, with all alignments and none, next to large and empty ones: more than one
+    allocation holds."""
     random = np.random.default_rng(5)
     rows = 250_001
     types = ["u1", ">i2", "f4", "S3", "f8", "c16", [("a", "i1"), ("b", "f4")]] * 6
@@ -81,7 +82,7 @@ def test_columns_that_share_memory(pair):
         assert table[name].flags.writeable and table[name].flags.c_contiguous
     bases = [id(values.base) for values in table.values() if values.base is not None and values.size]
     assert 1 < len(set(bases)) < len(bases) / 4
-    # What is written into one is in no other.
+    # Writing to one column does not change another.
     table["c02"][:] = 0
     assert table["c01"].tobytes() == data["c01"].tobytes() and table["c03"].tobytes() == data["c03"].tobytes()
 

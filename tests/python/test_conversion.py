@@ -1,4 +1,4 @@
-"""Values read as another type, held against what libhdf5 makes of them for h5py."""
+"""Values read as another type, compared with libhdf5's conversion in h5py."""
 
 import itertools
 import platform
@@ -18,14 +18,14 @@ POWERS = [2**power + more for power in (7, 8, 15, 16, 31, 32, 63, 64) for more i
 
 
 def integers(dtype):
-    """Integers about the limits of all types, as far as the type has them."""
+    """Returns integers around the limits of all types, as far as the type can represent them."""
     limits = np.iinfo(dtype)
     some = [0, 1, -1, *POWERS, *(-power for power in POWERS)]
     return np.array([number for number in some if limits.min <= number <= limits.max], dtype)
 
 
 def floats(dtype):
-    """Floats about the limits of all types, and what is no number."""
+    """Returns floats around the limits of all types, including infinities and NaN."""
     some = [0.5, -0.5, 0.99, -0.99, np.nan, np.inf, -np.inf, 1e-8, 1e-46, 65504, 3.4e38, 1e39, -1e39, 1e300]
     some += [sign * (power + half) for power in POWERS for half in (-0.5, 0, 0.5) for sign in (1, -1)]
     some += [np.nextafter(2.0**power, 0) for power in (31, 32, 63, 64)]
@@ -34,7 +34,7 @@ def floats(dtype):
 
 
 def clipped(values, dtype):
-    """What is expected, by Python's numbers; NaN is another affair."""
+    """Returns the expected values, computed with Python's numbers; NaN is tested separately."""
     limits = np.iinfo(dtype)
 
     def one(value):
@@ -71,12 +71,12 @@ def test_what_does_not_fit_an_integer_is_clipped(numbers, wanted):
         read.append(ours[name].read(np.s_[:], out=np.empty(values.shape, dtype)))
         for found in read:
             assert found.dtype == dtype and np.array_equal(found[whole], expected[whole]), (name, dtype)
-        # libhdf5 2.0 lets 2**63 and the like of floats wrap, and signs where only the order of bytes differs.
+        # libhdf5 2.0 wraps 2**63 and similar floats, and wraps signs if only the byte order differs.
         if name[0] == "<" == order and name[1] != "f":
             same_values(read[0], theirs[name].astype(dtype)[:])
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="another processor makes other numbers of it")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors convert them differently")
 @pytest.mark.parametrize("wanted", [f"{order}{name}" for order in "<>" for name in INTEGERS])
 @pytest.mark.parametrize("name", ["<f4", ">f4", "<f8", ">f8"])
 def test_what_is_no_number_becomes_what_h5py_shows(numbers, name, wanted):
@@ -90,7 +90,7 @@ def test_what_does_not_fit_a_float_is_infinite(numbers, wanted):
     ours, theirs = numbers
     for name in theirs:
         found, expected = ours[name].astype(wanted)[:], theirs[name].astype(wanted)[:]
-        # The greatest of a type and what is rounded to it: libhdf5 shows infinity, or the other way round.
+        # The maximum of a type and values that round to it: libhdf5 shows infinity, or the other way round.
         edge = np.abs(theirs[name][:].astype("f8")) >= float(np.finfo(wanted).max)
         edge &= np.isfinite(theirs[name][:].astype("f8"))
         assert found.dtype == wanted and np.array_equal(found[~edge], expected[~edge], equal_nan=True), name

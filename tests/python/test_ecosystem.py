@@ -1,4 +1,4 @@
-"""The doors to other libraries: dask, xarray, PyTables, PyTorch."""
+"""The interfaces to other libraries: dask, xarray, PyTables, PyTorch."""
 
 import os
 import pickle
@@ -56,7 +56,7 @@ def test_dask(tmp_path):
         assert np.array_equal(array[5:90:7, 3].compute(), values[5:90:7, 3])
         assert float(array.astype("f8").sum().compute()) == pytest.approx(float(values.astype("f8").sum()))
         assert np.array_equal(file["plain"].to_dask(1000).compute(), values)
-        # Equal names, so that equal work is done once; another file content, another name.
+        # Equal names deduplicate equal work; different file content gives a different name.
         assert file["d"].to_dask(3000).name == array.name != file["plain"].to_dask(3000).name
         again = pickle.loads(pickle.dumps(array))
         assert np.array_equal(again.compute(), values)
@@ -71,7 +71,7 @@ def test_dask(tmp_path):
 
 @pytest.fixture
 def weather(tmp_path):
-    """A netCDF-4 file with groups, packed values, times, a dimension without variable and one without limit."""
+    """A netCDF-4 file with groups, packed values, times, a dimension without variable and an unlimited one."""
     netcdf = pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
     path = tmp_path / "weather.nc"
     with netcdf.Dataset(path, "w") as file:
@@ -132,7 +132,7 @@ def test_xarray_with_dask_reads_whole_chunks(xarray, weather):
         xarray.open_dataset(weather, engine="netcdf4") as theirs,
     ):
         assert ours["t2m"].data.chunks == ((3, 3, 3, 1), (4,), (3, 3))
-        # Sums of blocks are rounded otherwise.
+        # Sums of blocks are rounded differently.
         xarray.testing.assert_allclose(ours.mean("time").compute(), theirs.mean("time").compute(), rtol=1e-12)
         xarray.testing.assert_identical(ours.compute(), theirs.compute())
 
@@ -151,7 +151,7 @@ def test_xarray_of_files_without_dimensions(xarray, runs):
 
 @pytest.fixture
 def texts(tmp_path):
-    """Texts of variable and of fixed length, in variables, scalars and attributes, in groups."""
+    """Strings of variable and of fixed length, in variables, scalars and attributes, in groups."""
     netcdf = pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
     path = tmp_path / "texts.nc"
     with netcdf.Dataset(path, "w") as file:
@@ -220,7 +220,7 @@ def test_xarray_opens_trees_as_its_other_engines_do(xarray, texts, group):
     ours, theirs = (xarray.open_groups(texts, engine=engine, group=group) for engine in (RaddleBackend, "netcdf4"))
     assert list(ours) == list(theirs)
     for name, expected in theirs.items():
-        # Those that are left can be read after others were closed.
+        # The remaining ones can be read after others were closed.
         xarray.testing.assert_identical(ours[name], expected)
         ours[name].close()
         expected.close()
@@ -407,7 +407,7 @@ def test_batches_differ_by_epoch_and_seed_and_read_each_chunk_once(table):
 
 
 def test_a_loader_of_pytorch(table):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its loaders are not tried")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its loaders are not tested")
     rows = raddle.Rows(table)
     loader = torch.utils.data.DataLoader(rows, sampler=raddle.Batches(rows, 100), batch_size=None)
     loaded = torch.cat([batch["number"] for batch in loader])

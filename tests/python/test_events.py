@@ -21,7 +21,7 @@ ENTRIES = 257
 
 
 def columns(entries=ENTRIES, seed=1):
-    """What uproot can write: flat, regular and jagged columns."""
+    """Returns columns that uproot can write: flat, regular and jagged."""
     random = np.random.default_rng(seed)
     counts = random.integers(0, 5, entries)
     jagged = ak.unflatten(random.normal(size=counts.sum()).astype(np.float32), counts)
@@ -37,7 +37,7 @@ def columns(entries=ENTRIES, seed=1):
 
 
 def write_root(path, arrays, is_ntuple=False):
-    """One cluster or basket of each column; a tree or an RNTuple."""
+    """Writes a tree or an RNTuple with one cluster or basket of each column."""
     with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
         if is_ntuple:
             file["Events"] = arrays
@@ -81,7 +81,7 @@ def test_ranges_are_those_of_slices(tree, range_):
 
 
 def test_files_whose_products_differ(tmp_path):
-    """As the trigger bits of two years do."""
+    """Like the trigger bits of two years."""
     common = {"pt": ak.Array([[1.5, 2.5], []]), "met": np.array([3.0, 4.0])}
     paths = [tmp_path / "one.root", tmp_path / "two.root"]
     write_root(paths[0], common | {"HLT_A": np.array([True, True]), "jets": ak.Array([[1], [2, 3]])}, False)
@@ -109,7 +109,7 @@ def test_files_whose_products_differ(tmp_path):
 
 
 def vector(values):
-    """A vector<int> as ROOT serialises it: count, then values, twice behind byte count and version."""
+    """Returns a vector<int> as serialised by ROOT: count and values, after two headers with byte count and version."""
     inner = struct.pack(f">HI{len(values)}i", 10, len(values), *values)
     outer = struct.pack(">HI", 6, 0x40000000 | len(inner)) + inner
     return struct.pack(">I", 0x40000000 | len(outer)) + outer
@@ -117,7 +117,7 @@ def vector(values):
 
 @pytest.fixture(scope="module")
 def formats(tmp_path_factory):
-    """The same lists as a tree, an RNTuple, columns, and two streams that serialise them in both ways."""
+    """The same lists as a tree, an RNTuple, columns, and two streams with both serialisations."""
     folder = tmp_path_factory.mktemp("formats")
     lists = ak.Array([list(range(number % 4)) for number in range(25)])
     paths = [folder / name for name in ("tree.root", "ntuple.root", "columns.h5", "root.pds", "unrolled.pds", "batch.h5")]
@@ -134,7 +134,7 @@ def formats(tmp_path_factory):
 def test_files_of_all_formats_are_joined_as_what_they_are_read_as(formats, tmp_path):
     paths, lists = formats
     for order in (paths, paths[::-1]):
-        # The tree alone has the branch that counts them.
+        # Only the tree has the branch that counts them.
         with pytest.warns(UserWarning, match="^nnumbers left out"):
             events = raddle.events.open(order, differing="leave-out")
         assert [product.type for product in events.products] == ["var * int32"]
@@ -144,7 +144,7 @@ def test_files_of_all_formats_are_joined_as_what_they_are_read_as(formats, tmp_p
     # The others have no ids.
     assert raddle.events.open(output).ids() is None and raddle.events.open(paths[3:]).ids().shape == (75,)
     assert ak.to_list(raddle.events.open(output)["numbers"]) == lists * len(paths)
-    # Bytes of both streams, serialised alike.
+    # Bytes of both streams, with the same serialisation.
     streams = paths[3:]
     for layout, serialize in (("batch", "root"), ("event", "unrolled"), ("pds", "root")):
         output = tmp_path / f"{layout}.{serialize}"
@@ -236,7 +236,7 @@ def test_a_path_may_name_the_tree_as_well(tree, tmp_path, monkeypatch):
         raddle.events.open(f"{tree}:Other")
     with pytest.raises(FileNotFoundError, match="absent.root:Events"):
         raddle.events.open("absent.root:Events")
-    # A file of that name is one.
+    # A file of exactly that name takes precedence.
     (tmp_path / "run1.root").write_bytes(b"")
     (tmp_path / "run1.root:Events").write_bytes(tree.read_bytes())
     assert raddle.events.open("run1.root:Events").num_entries == ENTRIES
@@ -355,7 +355,7 @@ ELEMENTS = st.recursive(
 
 
 def layout_of(form, length, random):
-    """A layout of this form with random values."""
+    """Returns a layout of this form with random values."""
     from awkward import contents
     from awkward.index import Index64
 
@@ -383,7 +383,7 @@ def layout_of(form, length, random):
 def test_any_columns_come_back(tmp_path_factory, forms, entries, seed, cut):
     random = np.random.default_rng(seed)
     whole = {f"p{number}": ak.Array(layout_of(form, entries + 5 * cut, random)) for number, form in enumerate(forms)}
-    # Views of parts of arrays, and lists out of order, are written as what they show.
+    # Views of parts of arrays, and lists out of order, are written with the values that they show.
     order = random.permutation(entries + 5 * cut)[:entries]
     arrays = {name: array[order] if cut else array for name, array in whole.items()}
     path = tmp_path_factory.mktemp("any") / "any.h5"
@@ -394,7 +394,7 @@ def test_any_columns_come_back(tmp_path_factory, forms, entries, seed, cut):
 
 
 def as_ntuple_values(value):
-    """Bytes are lists of numbers there, and names have no spaces."""
+    """Returns values as they are in an RNTuple: bytes are lists of numbers there, and names have no spaces."""
     if isinstance(value, bytes):
         return list(value)
     if isinstance(value, dict):
@@ -470,7 +470,7 @@ def test_ids_of_wider_types_are_written_where_they_fit(tmp_path, kind):
     ],
 )
 def test_ids_that_do_not_fit_are_refused(tmp_path, row, kind, words):
-    """They were wrapped: another event's id."""
+    """Such ids used to wrap to another event's id."""
     ids = np.array([(1, 2, 3), row], [(name, kind) for name in ("run", "lumi", "event")])
     with pytest.raises(errors.UsageError, match=words):
         raddle.events.write(tmp_path / "ids.h5", {"x": np.zeros(2)}, ids=ids, progress=False)
@@ -487,7 +487,7 @@ def test_ranks_convert_together(tree, tmp_path, size):
     reports = on_ranks(size, convert)
     assert {report.events for report in reports} == {5 * ENTRIES}
     assert (tmp_path / "one.h5").read_bytes() == (tmp_path / "all.h5").read_bytes()
-    # One rank alone does not find its input.
+    # Only one rank does not find its input.
     absent = tmp_path / "absent.root"
     failed = on_ranks(size, lambda ranks: convert(ranks, [absent if ranks.rank == size - 1 else tree], "none.h5"))
     assert isinstance(failed[-1], errors.InputError) and "absent.root" in str(failed[-1])
@@ -512,7 +512,7 @@ def test_bytes_go_through_every_layout(tmp_path):
 
 
 def baskets_of(paths, name, first=0):
-    """Entries, bytes and offsets of the baskets of a branch, as uproot reads them from files behind each other."""
+    """Returns entries, bytes and offsets of the baskets of a branch, as uproot reads them from consecutive files."""
     baskets = []
     for path in paths:
         with uproot.open(path) as file:
@@ -542,7 +542,7 @@ def test_baskets_are_those_that_uproot_decompresses(tmp_path, codec):
     for seed, path in enumerate(paths):
         with uproot.recreate(path, compression=codec) as file:
             file.mktree("Events", {"met": "f8", "pixels": np.dtype(("i2", (3,))), "pt": "var * float32"})
-            # Of unequal lengths, the first the shortest, and one without a value.
+            # Baskets of unequal lengths, and one without a value.
             for number, entries in enumerate((2, 300, 1, 70)):
                 made = columns(entries, 10 * seed + number)
                 made["pt"] = made["pt"] if entries > 1 else ak.Array([np.empty(0, np.float32)])
@@ -559,7 +559,7 @@ def test_baskets_are_those_that_uproot_decompresses(tmp_path, codec):
             first, end, _ = slice(start, stop).indices(events.num_entries)
             wanted = [basket for basket in whole["pt"] if basket[0] < end and basket[1] > first and first < end]
             same_baskets(events.baskets("pt", start, stop)["pt"], wanted)
-    # Values of numbers in it, as the page says.
+    # The numbers in it, read as documented.
     met = np.concatenate([basket.data.view(">f8") for basket in raddle.events.open(paths).baskets("met")["met"]])
     np.testing.assert_array_equal(met, raddle.events.open(paths).arrays("met", library="np")["met"])
 

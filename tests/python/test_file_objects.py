@@ -1,4 +1,4 @@
-"""raddle.open on file objects, held against h5py on the same bytes."""
+"""raddle.open on file objects, compared with h5py on the same bytes."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ def path(tmp_path):
         file["g/packed"] = np.arange(5000).reshape(100, 50)
         file.create_dataset("g/chunked", data=np.arange(9000, dtype="<f4"), chunks=(700,), compression="gzip")
         file["texts"] = ["a", "bc", ""]
-        # Only h5py shows these.
+        # Only h5py reads these.
         file["places"] = np.array([file["g"].ref], h5py.ref_dtype)
         layout = h5py.VirtualLayout((4,), "<i8")
         layout[:] = h5py.VirtualSource(".", "g/packed", (100, 50))[3, :4]

@@ -1,4 +1,5 @@
-"""Columns decoded on a device are h5py's: plans and decoding with a stand-in for the device, and on a GPU where there is one."""
+"""Columns decoded on a device equal h5py's: plans and decoding with a stand-in for the device, and on a GPU if
+available."""
 
 import ctypes
 import importlib.util
@@ -28,7 +29,7 @@ NUMBERS = [
 
 
 def gpu_there():
-    """Why there is no GPU to test with; empty where there is one."""
+    """Returns the reason why there is no GPU to test with; empty if there is one."""
     from raddle._cuda import Cuda
 
     try:
@@ -43,7 +44,7 @@ MISSING = gpu_there()
 
 @pytest.fixture
 def library(monkeypatch):
-    """nvCOMP's stand-in, where `raddle._cuda` finds it and cupy's."""
+    """Installs nvCOMP's stand-in where `raddle._cuda` looks for it and for cupy's."""
     library = cupy_stand_in.Library()
     monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in.cupy())
     monkeypatch.setitem(sys.modules, "kvikio", None)
@@ -54,7 +55,7 @@ def library(monkeypatch):
 
 @pytest.fixture(params=["stand-in", "cuda over stand-ins", "gpu"])
 def device(request):
-    """Stand-ins, and the GPU where there is one."""
+    """The stand-ins, and the GPU if available."""
     if request.param == "stand-in":
         return StandIn()
     if request.param == "cuda over stand-ins":
@@ -71,25 +72,25 @@ def device(request):
 
 @pytest.fixture
 def no_cpu(monkeypatch):
-    """Makes columns that the CPU is asked for fail: a device that refuses all would go unseen."""
+    """Makes requests to the CPU fail: otherwise a device that refuses everything would go unnoticed."""
     monkeypatch.setattr(raddle.Group, "read_columns", None)
 
 
 def native(values):
-    """Values as a device holds them: in the machine's byte order, without h5py's notes."""
+    """Returns values as a device holds them: in the machine's byte order, without h5py's metadata."""
     values = np.asarray(values)
     return values.astype(np.dtype(values.dtype.newbyteorder("=").str))
 
 
 def same(device, ours, theirs):
-    """Asserts that an array of a device is what h5py gave, in every bit."""
+    """Asserts that a device's array equals h5py's in every bit."""
     found, expected = device.fetch(ours), native(theirs)
     assert found.dtype.str == expected.dtype.str and found.shape == expected.shape
     assert found.tobytes() == expected.tobytes()
 
 
 def values_of(random, dtype, shape):
-    """Values that compress, some of them wild: of floats also infinities and several kinds of NaN."""
+    """Returns compressible values with some extreme ones: for floats also infinities and several kinds of NaN."""
     dtype = np.dtype(dtype)
     if dtype == bool:
         return random.integers(0, 2, shape).astype(bool)
@@ -126,7 +127,7 @@ def test_every_storage_and_type(tmp_path, device, libver, monkeypatch):
         for storage in (*STORED, *ELSEWHERE):
             by = gpu.decoded_by(ours[storage])
             assert all((way == "device") == (storage in STORED) for way in by.values()), (storage, by)
-            # A device that refuses everything would go unseen.
+            # A device that refuses everything would go unnoticed.
             monkeypatch.setattr(raddle.Group, "read_columns", None if storage in STORED else read_columns)
             for rows in (None, slice(9, 31), slice(14, 21), slice(3, 39, 4), slice(50, 60), slice(-1, None)):
                 columns = gpu.read_columns(ours[storage], rows=rows, device=device)
@@ -185,7 +186,7 @@ def test_filters_that_were_skipped(tmp_path, device, no_cpu):
 
 
 def libhdf5():
-    """The library that h5py has loaded."""
+    """Returns the library that h5py has loaded."""
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "/libhdf5-" in line or "/libhdf5.so" in line}
     return next(library for library in map(ctypes.CDLL, sorted(paths)) if hasattr(library, "H5Pset_chunk_opts"))
@@ -244,7 +245,7 @@ def test_columns_that_no_device_holds_are_named_together(tmp_path):
 
 @pytest.fixture
 def merged(runs, tmp_path):
-    """One file of the runs, as `raddle merge` makes it."""
+    """One file of the runs, made by `raddle merge`."""
     raddle.merge(runs, tmp_path / "all.h5", progress=False)
     return tmp_path / "all.h5"
 
@@ -275,7 +276,7 @@ def test_batches_keep_to_the_memory(tmp_path, device):
             if isinstance(device, StandIn):
                 assert sum(len(slot.memory) for slot in device.slots[-2:]) <= memory
                 first, second = (slot.loads for slot in device.slots[-2:])
-                # One is read while another is decoded.
+                # One batch is read while another is decoded.
                 assert first - second in (0, 1)
         assert "a chunk takes" in gpu.decoded_by(ours, memory=40_000)["wide"]
         plan = _device_plan.plan_columns(ours._columns(None), None, 20_000)
@@ -283,7 +284,7 @@ def test_batches_keep_to_the_memory(tmp_path, device):
 
 
 def damage(path, name, change):
-    """Change the stored bytes of the first chunk of a dataset."""
+    """Changes the stored bytes of the first chunk of a dataset."""
     with h5py.File(path) as file:
         place = file[name].id.get_chunk_info(0)
     with open(path, "r+b") as file:
@@ -319,7 +320,7 @@ def test_filters_in_another_order_are_for_the_cpu(tmp_path, monkeypatch):
             creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             creation.set_chunk((10,))
             for made in filters:
-                # h5py's and libhdf5's own calls would put them in order or refuse.
+                # h5py's and libhdf5's own calls would reorder or refuse them.
                 number, options = {"deflate": (1, (6,)), "shuffle": (2, ())}[made]
                 creation.set_filter(number, h5py.h5z.FLAG_MANDATORY, options)
             space = h5py.h5s.create_simple(values.shape)
@@ -331,7 +332,7 @@ def test_filters_in_another_order_are_for_the_cpu(tmp_path, monkeypatch):
         assert by["twice"].startswith("cpu: ")
         for found in gpu.read_columns(file, device=StandIn()).values():
             assert np.array_equal(found, values)
-        # What a device cannot sum up without overflow.
+        # More than a device can sum without overflow.
         monkeypatch.setattr(_device_plan, "_MOST_CHUNK_LEN_BYTES", 39)
         assert gpu.decoded_by(file)["usual"] == "cpu: deflated chunks of 40 bytes"
 
@@ -349,7 +350,7 @@ def test_facts_that_contradict_each_other_are_for_the_cpu():
 def test_any_number_of_ranges_in_one_run(tmp_path):
     values = np.random.default_rng(1).integers(0, 256, 9_000).astype("u1")
     (tmp_path / "ranges").write_bytes(values.tobytes())
-    # Turned around in memory, with gaps.
+    # Reversed in memory, with gaps.
     at = np.arange(3_000)
     reads = np.stack([3 * at, 4 * at[::-1], np.full(3_000, 3)], axis=1)
     memory = np.zeros(12_000, "u1")
@@ -395,7 +396,7 @@ def test_damage_is_for_the_cpu_to_judge(tmp_path, device, change):
 
 
 def test_what_is_behind_a_stream_does_not_matter(tmp_path):
-    # libhdf5 and the CPU stop where the stream ends, so its checksum is not always the last thing in a chunk.
+    # libhdf5 and the CPU stop at the end of the stream, so its checksum need not be at the end of a chunk.
     path = tmp_path / "behind.h5"
     values = np.arange(100, dtype="i4")
     with h5py.File(path, "w") as file:
@@ -420,7 +421,7 @@ def test_a_file_cut_short_after_it_was_opened(tmp_path):
 
 @st.composite
 def files(draw):
-    """Datasets of one group, each with its own storage."""
+    """Draws datasets of one group, each with its own storage."""
     length = draw(st.integers(1, 60))
     found = {}
     for number in range(draw(st.integers(1, 4))):

@@ -1,4 +1,4 @@
-"""Damaged and malicious files: an error or values, and soon, in a process that goes on."""
+"""Damaged and malicious files cause an error or return values, quickly, and the process continues."""
 
 import json
 import os
@@ -17,20 +17,20 @@ from raddle import _h5py_file, _h5py_values, errors
 
 MIXED = np.dtype([("n", "i4"), ("text", h5py.string_dtype())])
 
-# What is bounded below is CPU time: cores may be busy.
+# The limits below are CPU time, because cores may be busy.
 LONGEST_S = 30
 
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """h5py's process gets a second for an answer, and three for a file."""
+    """Limits h5py's process to one second for an answer, and three for a file."""
     monkeypatch.setattr(_h5py_file, "_CPU_LIMIT_S", 1.0)
     monkeypatch.setattr(_h5py_file, "_MOST_CPU_S", 1.0)
     monkeypatch.setattr(_h5py_file, "_PATIENCE_S", 1.0)
 
 
 def write_all_kinds(path):
-    """Objects for each way by which values are read."""
+    """Writes objects for each way of reading values."""
     with h5py.File(path, "w") as file:
         mixed = np.array([(1, "a"), (2, "bc")], MIXED)
         file["mixed"] = mixed
@@ -50,7 +50,7 @@ def write_all_kinds(path):
 
 
 def with_endless_heap(path):
-    """Sets the length of the free space in the file's heap to 0: libhdf5 reads that entry again and again."""
+    """Sets the length of the free space in the file's heap to 0: libhdf5 then reads that entry forever."""
     data = bytearray(path.read_bytes())
     entry = data.index(b"GCOL") + 16
     while data[entry] or data[entry + 1]:
@@ -60,7 +60,7 @@ def with_endless_heap(path):
 
 
 def read_everything(path):
-    """Everything that a file shows, as far as it can be read."""
+    """Reads everything in a file that can be read."""
 
     def tried(read):
         try:
@@ -73,7 +73,7 @@ def read_everything(path):
             tried(lambda name=name: found.attrs[name])
         for fact in ("dtype", "fillvalue", "external", "ref"):
             tried(lambda fact=fact: getattr(found, fact, None))
-        # Dimensions may claim more than there is memory.
+        # Dimensions may claim more memory than exists.
         if isinstance(found, raddle._dataset.Dataset) and (tried(lambda: found.nbytes) or 0) < 1 << 20:
             tried(lambda: found[()])
             tried(lambda: found.virtual_sources())
@@ -100,7 +100,7 @@ def test_what_makes_libhdf5_hang_is_given_up(tmp_path, impatient):
             file["mixed"][:]
         with pytest.raises(errors.DamagedError, match="not asked again"):
             file["mixed"][:]
-        # These raddle reads itself, or looks at before.
+        # raddle reads these itself, or checks them first.
         for read in (lambda: file["texts"][:], lambda: file.attrs["mixed"], lambda: file["table"].attrs["DIMENSION_LIST"]):
             with pytest.raises(errors.DamagedError, match="free space of 0 bytes"):
                 read()
@@ -112,7 +112,7 @@ def test_what_makes_libhdf5_hang_is_given_up(tmp_path, impatient):
 
 
 def test_opening_is_bounded_as_well(tmp_path):
-    """An object that only libhdf5 reads, in its process, of a file with such a heap."""
+    """An object that only libhdf5 reads, in its process, from a file with such a heap."""
     path = tmp_path / "heap.h5"
     with h5py.File(path, "w", libver="latest") as file:
         file["text"] = ["a"]
@@ -155,7 +155,7 @@ def test_h5py_s_process_may_be_killed(tmp_path):
         same_values(file["mixed"][:], theirs["mixed"][:])
         os.kill(_h5py_file._server.process.pid, signal.SIGKILL)
         _h5py_file._server.process.wait()
-        # That of the file goes on; another file gets another.
+        # The process of this file continues; another file gets another process.
         same_values(file["mixed"][:], theirs["mixed"][:])
         with raddle.open(path) as again:
             same_values(again["mixed"][:], theirs["mixed"][:])
@@ -194,7 +194,7 @@ assert opened == ["references"], opened
 
 
 def messages():
-    """Documents and bytes of values of every kind."""
+    """Draws documents and bytes of values of every kind."""
     values = [
         1, True, None, "text", b"bytes", h5py.Empty("f4"), np.float16(3), np.arange(6).reshape(2, 3),
         np.array([(1, "a"), (2, "b")], MIXED), np.array(["x", "y"], h5py.string_dtype()),

@@ -26,20 +26,21 @@ def files_of(folder):
 
 
 def at_resolution(array, bitmask, resolution, axes):
-    """The samples of a resolution by its definition; the letters of the bitmask count axes from the last one."""
+    """Returns the samples of a resolution by its definition; the letters of the bitmask count axes from the last
+    one."""
     spacing = [2 ** bitmask[1 + resolution :].count(str(axis)) for axis in reversed(range(axes))]
     return array[tuple(slice(None, None, step) for step in spacing)]
 
 
 def drawn_bitmask(shape, random):
-    """Each axis as often as its length takes, in any order; axis 0 is x, the last of an array's."""
+    """Draws a bitmask: each axis as often as its length requires, in any order; axis 0 is x, the last of an array's."""
     letters = [str(axis) for axis, count in enumerate(reversed(shape)) for _ in range((count - 1).bit_length())]
     random.shuffle(letters)
     return "V" + "".join(letters)
 
 
 def highest_axis(shape):
-    """The number of axes up to the slowest one that is longer than 1."""
+    """Returns the number of axes up to the slowest one that is longer than 1."""
     longer = [axis for axis, count in enumerate(reversed(shape)) if count > 1]
     return max(longer, default=0) + 1
 
@@ -69,7 +70,7 @@ def test_every_resolution_is_a_subsample(tmp_path_factory, shape, dtype, compone
     for resolution in info.resolutions:
         got = raddle.idx.read(path, resolution=resolution.resolution)
         want = at_resolution(array, info.bitmask, resolution.resolution, len(shape))
-        if components == 1:  # one component is none: IDX tells no difference
+        if components == 1:  # IDX does not distinguish one component from none
             want = want[..., 0]
         assert got.dtype == array.dtype.newbyteorder("<") and np.array_equal(got, want)
 
@@ -97,7 +98,7 @@ def test_vectors_become_fields(tmp_path_factory, which, number, components, cut,
     parts = [slice(0, cut), slice(cut, 5)] if cut < 5 else [slice(0, 5)]
     boxes = [raddle.idx.Box((part.start, 0, 0), {"v": vector[part], "p": scalar[part]}) for part in parts]
     raddle.idx.write(path, boxes, shape=scalar.shape, split_vectors=which, compress=compress, **SMALL)
-    # The lengths that OpenVisus reads; tests/interop asks it.
+    # The lengths that OpenVisus reads; tests/interop checks them with OpenVisus.
     is_read = vector.dtype.itemsize * components <= 32 or vector.dtype.itemsize * components == 64
     fields = {field.name: field.is_read_by_openvisus for field in raddle.idx.info(path).fields}
     if components == 1 or which == "never" or (which == "wide" and is_read):
@@ -163,7 +164,7 @@ def test_parts_and_refinement(tmp_path):
     assert [resolution for resolution, _ in seen] == list(range(last % 3, last + 1, 3))
     for resolution, got in seen:
         assert np.array_equal(got, at_resolution(array, info.bitmask, resolution, 3))
-    # One sample, which is of the finest level: coarser ones have nothing of it.
+    # One sample, which is on the finest level: coarser levels have no samples there.
     odd = np.s_[3:4, 5:6, 7:8]
     assert [(resolution, got.item()) for resolution, got in raddle.idx.refine(path, box=odd)] == [(last, array[3, 5, 7])]
 
@@ -178,7 +179,7 @@ def test_time_steps(tmp_path):
         assert np.array_equal(raddle.idx.read(path, step=step), array)
     with pytest.raises(errors.InputError, match="time step"):
         raddle.idx.read(path, step=9)
-    # Between others, where none was written.
+    # Between others, where no step was written.
     with pytest.raises(errors.InputError, match="has no time step 5; those there are: 2 to 3, 7$"):
         raddle.idx.read(path, step=5)
     assert not raddle.idx.read(path, step=5, missing="default").any()
@@ -324,7 +325,7 @@ def test_ranks_wait_for_the_disk_alike(tmp_path):
 
 
 def slab(array, rank, size):
-    """The share of a rank: columns, the first rank's none where there are more ranks than columns."""
+    """Returns the share of a rank: columns; the first rank has none if there are more ranks than columns."""
     bounds = [array.shape[2] * number // size for number in range(size + 1)]
     return (0, 0, bounds[rank]), array[:, :, bounds[rank] : bounds[rank + 1]]
 
@@ -357,7 +358,8 @@ def test_ranks_and_threads_read_what_one_reads(tmp_path, size, jobs):
     assert np.array_equal(raddle.idx.read(path, jobs=jobs), array)
 
     def box(rank):
-        """Columns, the first rank's none where there are more ranks than columns; all of them have the first row."""
+        """Returns columns, none for the first rank if there are more ranks than columns; all of them have the first
+        row."""
         return np.s_[: 30 - rank, :, 4 * rank // size : 4 * (rank + 1) // size]
 
     def read(communicator):
@@ -372,7 +374,7 @@ def test_ranks_and_threads_read_what_one_reads(tmp_path, size, jobs):
         for resolution, got in refined:
             if got.size:
                 assert np.array_equal(got, raddle.idx.read(path, box=box(rank), resolution=resolution))
-    assert sum(refined[0][1].size for _, refined in outcomes) == 1, "the coarsest sample is one rank's"
+    assert sum(refined[0][1].size for _, refined in outcomes) == 1, "the coarsest sample belongs to one rank"
 
 
 def test_ranks_that_read_fail_together(tmp_path):
@@ -401,7 +403,7 @@ def test_no_rank_waits_for_one_that_cannot(tmp_path):
     array = numbers((12, 10, 4))
 
     def outcomes(changed):
-        """What the ranks raise where rank 1 is given something else."""
+        """Returns the exceptions of the ranks if rank 1 gets a different argument."""
 
         def write(communicator):
             start, part = slab(array, communicator.rank, 3)
@@ -461,7 +463,7 @@ if world.rank == 0:
 def test_ranks_of_mpi(environment, tmp_path):
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     if shutil.which("mpirun") is None:
-        pytest.skip("there is no mpirun")
+        pytest.skip("mpirun is not installed")
     if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
         pytest.skip("mpi4py finds no library of MPI")
     path = tmp_path / "d.idx"
@@ -523,8 +525,8 @@ def test_datasets_that_links_name(environment, tmp_path):
 
 
 def test_datasets_whose_values_lie_in_other_files(environment, tmp_path, monkeypatch):
-    """Virtual datasets and external files are read by libhdf5 in a process of its own."""
-    # h5py makes external files where the process is.
+    """Virtual datasets and external files are read by libhdf5 in a separate process."""
+    # h5py creates external files relative to the working folder.
     monkeypatch.chdir(tmp_path)
     array = numbers((50, 6, 7))
     (tmp_path / "far").mkdir()
@@ -564,7 +566,7 @@ def test_datasets_whose_values_lie_in_other_files(environment, tmp_path, monkeyp
         refused = run("idx", "write", name, "-o", "new.idx", "-q")
         assert refused.returncode == 3 and words in refused.stderr, refused.stderr
         assert not list(tmp_path.glob("*new*"))
-    # What the advice says helps.
+    # Following the advice helps.
     assert run("merge", "far/a.h5", "-o", "copy.h5", "--follow-foreign-files", "-q").returncode == 0
     done = run("idx", "write", "copy.h5:/foreign", "-o", "out.idx", "--force", "-q")
     assert done.returncode == 0 and np.array_equal(raddle.idx.read(tmp_path / "out.idx"), array), done.stderr

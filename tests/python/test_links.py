@@ -1,4 +1,4 @@
-"""Links, references and dimension scales, held against h5py."""
+"""Links, references and dimension scales, compared with h5py."""
 
 import h5py
 import numpy as np
@@ -10,7 +10,7 @@ from raddle import errors
 
 @pytest.fixture
 def pair(tmp_path):
-    """A file with links of all kinds, some of which lead nowhere, in raddle and in h5py."""
+    """A file with links of all kinds, some of them dangling, in raddle and in h5py."""
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["d"] = np.arange(5)
         file["inside/d"] = 1
@@ -63,7 +63,7 @@ def test_links_by_name(pair, name):
 
 @pytest.fixture
 def circles(tmp_path):
-    """Links that lead in circles, within a file and through others, and as many links as are followed and one more."""
+    """Circular links, within a file and through others, and chains of the maximum length and one more."""
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["d"] = 1
         file["circle"] = h5py.SoftLink("circle")
@@ -90,7 +90,7 @@ def circles(tmp_path):
 
 
 def outcome(call):
-    """What a call gives, in a form that is the same of both; the class of Python that it raises."""
+    """Returns the result of a call in a form common to both libraries, or the class of the exception that it raises."""
     try:
         found = call()
     except (KeyError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Memory that columns are read into: see `raddle._memory`."""
+"""Memory into which columns are read: see `raddle._memory`."""
 
 import awkward as ak
 import numpy as np
@@ -37,7 +37,7 @@ def test_what_shares_memory_does_not_overlap(drawn):
     ends = sorted((address(array), address(array) + array.nbytes) for array in arrays if array.nbytes)
     assert all(end <= start for (_, end), (start, _) in zip(ends, ends[1:]))
     assert all(array.flags.writeable and array.flags.c_contiguous and array.flags.aligned for array in arrays)
-    # Each array lies in its owner, and all owners but small arrays begin, where they are used, with a page.
+    # Each array lies in its owner, and the used part of every owner except small arrays begins with a page.
     firsts = {}
     for array in arrays:
         if array.base is not None:
@@ -49,7 +49,7 @@ def test_what_shares_memory_does_not_overlap(drawn):
 
 @pytest.mark.parametrize("values", [400_000, 1_000_000, 9_000_000])
 def test_arrays_of_events_begin_with_a_page(tmp_path, values):
-    """They grow piece by piece: from small memory to large, and from large to larger."""
+    """Arrays of events grow piece by piece: from small memory to large, and from large to larger."""
     written = np.arange(values, dtype="f8")
     raddle.events.write(tmp_path / "events.h5", {"x": written}, compress="none")
     read = raddle.events.open(tmp_path / "events.h5").arrays("x", library="np")["x"]

@@ -1,4 +1,4 @@
-"""The package around the reader: command, process of its own, types, a closed door for hostile files."""
+"""The package around the reader: command, separate process, types, and protection against hostile files."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ from raddle import _core
 
 
 def python(environment, *arguments, **options):
-    """A finished process of Python."""
+    """Runs Python and returns the finished process."""
     command = [sys.executable, *map(str, arguments)]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=300, check=False, **options
@@ -39,7 +39,7 @@ def test_the_command_starts_without_numpy(environment):
 
 @pytest.fixture
 def virtual(tmp_path):
-    """A virtual dataset: only libhdf5 reads it."""
+    """A virtual dataset, which only libhdf5 reads."""
     with h5py.File(tmp_path / "source.h5", "w") as file:
         file["d"] = np.arange(100).reshape(20, 5)
     with h5py.File(tmp_path / "virtual.h5", "w") as file:
@@ -100,13 +100,13 @@ def test_types_are_sound(environment):
 
 
 def parameters(function):
-    """Names of a stub's parameters, without self and cls."""
+    """Returns the names of a stub's parameters, without self and cls."""
     names = [argument.arg for argument in function.args.args]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
 def test_the_stub_is_that_of_the_compiled_part():
-    # mypy's own comparison reads the stubs of numpy anew at each call, which takes half a minute.
+    # mypy's own comparison rereads the stubs of numpy at each call, which takes half a minute.
     stub = ast.parse((PACKAGES / "raddle/_core.pyi").read_text())
     functions = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
     classes = [node for node in stub.body if isinstance(node, ast.ClassDef)]

@@ -18,7 +18,7 @@ EVENTS = 40
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory):
-    """A merged file with keys: events, and tracks of them, none or several each."""
+    """A merged file with keys: events, and zero or more tracks of each."""
     folder = tmp_path_factory.mktemp("keyed")
     paths = []
     for number in range(FILES):
@@ -75,7 +75,7 @@ def test_names_that_are_not_shown_as_they_are(keyed, tmp_path):
 
 
 class Communicator:
-    """What is asked of one of mpi4py."""
+    """The part of mpi4py's communicator that is used."""
 
     def Get_rank(self):
         return 1
@@ -107,7 +107,7 @@ def test_a_share_reads_its_rows(opened):
     parts = [share.read_columns(tracks, ["energy", "hits"]) for share in shares]
     for name in ("energy", "hits"):
         assert np.array_equal(np.concatenate([part[name] for part in parts]), tracks[name][:])
-    # Without names: the columns of the table, not the key's datasets of other lengths.
+    # Without names: the columns of the table, without the key's datasets of other lengths.
     whole = shares[2].read_columns("rec.trk")
     assert set(whole) == {"subrun", "evt", "energy", "hits", "label"}
     assert {len(column) for column in whole.values()} == {shares[2]["rec.trk"].stop - shares[2]["rec.trk"].start}
@@ -130,7 +130,7 @@ def test_what_makes_no_sense(opened, runs, tmp_path, keyed):
         unkeyed.partition(0, 2)
     with pytest.raises(errors.RaddleError, match="no/such"):
         opened.partition(0, 2, key="/no/such")
-    # No group called spill: the caller has to say which one has a row per event.
+    # Without a group called spill, the caller must name the group with one row per event.
     shutil.copy(keyed, tmp_path / "moved.h5")
     with h5py.File(tmp_path / "moved.h5", "a") as file:
         file.move("spill", "events")
@@ -188,7 +188,7 @@ with raddle.open(sys.argv[1]) as file:
 def test_ranks_of_mpi(keyed, environment):
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     if shutil.which("mpirun") is None:
-        pytest.skip("there is no mpirun")
+        pytest.skip("mpirun is not installed")
     if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
         pytest.skip("mpi4py finds no library of MPI")
     command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(keyed)]

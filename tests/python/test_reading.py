@@ -1,4 +1,4 @@
-"""Reading files with raddle.open, held against h5py."""
+"""Reading files with raddle.open, compared with h5py."""
 
 import pickle
 import threading
@@ -277,7 +277,7 @@ def test_strings_of_every_padding(tmp_path):
             pair.insert(b"t", 4, h5py.h5t.array_create(kind, (2,)))
             space = h5py.h5s.create_simple((6,))
             dataset = h5py.h5d.create(file.id, f"text{padding}".encode(), kind, space)
-            # Written as they are: the memory type is the file's.
+            # Written without conversion: the memory type is the file's.
             dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, stored, mtype=kind)
             records = np.zeros(6, {"names": ["t"], "formats": [("S6", 2)], "offsets": [4], "itemsize": 16})
             records["t"][:, 1] = stored
@@ -319,7 +319,7 @@ def test_sequences_of_the_other_byte_order(pair):
         ragged = file.create_dataset("ragged", (3,), h5py.vlen_dtype(np.dtype(">i2")))
         ragged[1] = np.arange(3).astype(">i2")
 
-    # h5py takes the bytes for those of a native number (3.16: 0, 256, 512).
+    # h5py interprets the bytes as those of a native number (3.16: 0, 256, 512).
     ours, _ = pair(write)
     assert [list(row) for row in ours["ragged"][:]] == [[], [0, 1, 2], []]
 
@@ -395,7 +395,7 @@ def test_groups_and_links(pair, tmp_path, libver):
     assert np.array_equal(ours["external/away"][:], [1, 2, 3])
     assert ours["a/b/c"] == ours["a/alias"] and ours["a/b"] != ours["a"]
     assert ours["a/b/c"].parent == ours["a/b"] and ours["a/b"].file is ours
-    # h5py fails over the loop.
+    # h5py fails at the loop.
     assert [name for name, found in ours.items() if found is None] == ["broken", "loop", "lost"]
     assert ours.get("soft", getlink=True).path == "/a/b"
     assert ours.get("external", getlink=True).filename == "other.h5"
@@ -515,7 +515,8 @@ def test_closed_files_and_pickles(pair, tmp_path):
 
 
 def test_a_relative_path_leads_to_the_same_file_later(tmp_path, monkeypatch):
-    """h5py, copies in other processes, external links and keys open files again when the directory may be another."""
+    """h5py, copies in other processes, external links and keys reopen files, when the working folder may have
+    changed."""
     mixed = np.dtype([("n", "i4"), ("text", h5py.string_dtype())])
     for folder, number in (("one", 1), ("two", 2)):
         (tmp_path / folder).mkdir()

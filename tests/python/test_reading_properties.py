@@ -1,4 +1,4 @@
-"""Any dataset, any selection: raddle's values are h5py's."""
+"""For any dataset and any selection, raddle's values equal h5py's."""
 
 import h5py
 import numpy as np
@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 
 
 def numbers():
-    """Types of one number, of both byte orders."""
+    """Draws types of one number, of both byte orders."""
     order = st.sampled_from("<>")
     return st.one_of(
         npst.integer_dtypes(endianness="<"),
@@ -24,7 +24,7 @@ def numbers():
 
 
 def leaves():
-    """Types without parts."""
+    """Draws types without parts."""
     return st.one_of(
         numbers(),
         st.integers(1, 20).map(lambda size: np.dtype(f"S{size}")),
@@ -37,7 +37,7 @@ def leaves():
 
 
 def compounds(parts):
-    """Compounds of such members, some of them arrays, packed or aligned."""
+    """Draws compounds of such members, some of them arrays, packed or aligned."""
     names = st.lists(st.text("abcdrixyzÄ_", min_size=1, max_size=4), min_size=1, max_size=4, unique=True)
     member = st.one_of(parts, st.tuples(parts, st.integers(1, 3)))
 
@@ -56,7 +56,7 @@ TYPES = st.one_of(leaves(), compounds(leaves()), compounds(compounds(leaves())))
 
 @st.composite
 def datasets(draw):
-    """A dataset as arguments for h5py, and its values."""
+    """Draws a dataset as arguments for h5py, and its values."""
     dtype = draw(TYPES)
     shape = draw(npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=25))
     length = int(np.prod(shape, dtype=int)) * dtype.itemsize
@@ -75,7 +75,7 @@ def datasets(draw):
 
 
 def readable(values):
-    """The values with those bits replaced that libhdf5 changes on their way: truth values and enumerations."""
+    """Returns the values after replacing the bits that libhdf5 changes: booleans and enumerations."""
     if values.dtype.names is not None:
         for name in values.dtype.names:
             values[name] = readable(np.ascontiguousarray(values[name]))
@@ -91,7 +91,7 @@ def readable(values):
 
 @st.composite
 def selections(draw, shape):
-    """What may stand between the brackets, in h5py's bounds: one list at most, rising."""
+    """Draws the contents of the brackets, within h5py's limits: at most one list, ascending."""
     items, listed = [], False
     for side in shape[: draw(st.integers(0, len(shape)))]:
         kinds = ["slice", "step"]
@@ -135,7 +135,7 @@ def test_any_dataset_any_selection(tmp_path_factory, data):
             try:
                 expected = theirs["d"][selection]
             except (IndexError, ValueError, TypeError) as error:
-                # Masks without a hit and the like, which h5py refuses: ours are numpy's.
+                # For example masks without a hit, which h5py refuses: raddle follows numpy.
                 assert values.shape, error
                 continue
             same_values(ours["d"][selection], expected)
@@ -158,7 +158,7 @@ def test_any_list_of_rows_is_numpy_s(tmp_path_factory, data):
 
 @given(data=st.data())
 def test_any_selection_of_what_others_read_for_us(tmp_path_factory, data):
-    """Compounds with texts, which h5py reads, and virtual datasets: selections, fields, and lists in any order."""
+    """Compounds with strings, which h5py reads, and virtual datasets: selections, fields, and lists in any order."""
     shape = data.draw(npst.array_shapes(min_dims=0, max_dims=3, min_side=1, max_side=6))
     count = int(np.prod(shape, dtype=int))
     mixed = np.dtype([("n", "<i4"), ("v", ">f4", (2,)), ("t", h5py.string_dtype())])

@@ -1,4 +1,4 @@
-"""References for readers of Zarr: what they lead zarr to is what h5py reads."""
+"""References for readers of Zarr: zarr reads through them the values that h5py reads."""
 
 import json
 import subprocess
@@ -16,12 +16,12 @@ zarr = pytest.importorskip("zarr", reason="zarr is not installed")
 
 
 def opened(references, **options):
-    """The group of zarr behind references."""
+    """Returns the group that zarr opens through references."""
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
 
     files = fsspec.filesystem("reference", fo=references, **options)
     with warnings.catch_warnings():
-        # That the wrapped file system is not made for this.
+        # Ignores the warning that the wrapped file system is not designed for this.
         warnings.simplefilter("ignore")
         store = zarr.storage.FsspecStore(AsyncFileSystemWrapper(files), read_only=True, path="")
     return zarr.open_group(store, mode="r", zarr_format=2)
@@ -60,7 +60,7 @@ def test_zarr_reads_what_h5py_reads(tmp_path, libver, storage):
             ours, theirs = root[name][...], file[name][...]
             shown = theirs.dtype
             if shown.kind == "c":
-                # Compounds in the file, which h5py alone takes for complex numbers.
+                # Compounds in the file, which only h5py interprets as complex numbers.
                 part = np.dtype(f"{shown.byteorder}f{shown.itemsize // 2}")
                 shown = np.dtype([("r", part), ("i", part)])
             assert ours.shape == theirs.shape and ours.dtype == shown, name
@@ -90,7 +90,7 @@ def test_fill_values_and_what_was_never_written(tmp_path):
             ours, theirs = np.asarray(root[name][...]), np.asarray(file[name][()])
             assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, name
             assert np.array_equal(ours, theirs, equal_nan=theirs.dtype.kind == "f"), name
-    # A fill value means "missing" to readers: it is named where the file does, or where it is needed.
+    # A fill value means "missing" to readers: it is written only if the file sets it, or if it is needed.
     fill_of = {name: root[name].metadata.fill_value for name in ["i", "never", "empty", "scalar", "compact"]}
     assert fill_of == {"i": 7, "never": 0, "empty": None, "scalar": None, "compact": None}
 
@@ -143,7 +143,7 @@ def test_the_command(tmp_path, environment, runs):
     assert first.returncode == 0 and first.stdout == "" and first.stderr == "", first.stderr
     assert json.loads(output.read_text()) == raddle.references(runs[0])
     again = subprocess.run(command, **options)
-    assert again.returncode == 5 and "refs.json" in again.stderr, "an output that is there is kept"
+    assert again.returncode == 5 and "refs.json" in again.stderr, "an existing output is kept"
     output.unlink()
     elsewhere = subprocess.run([*command, "--refs-url", "s3://bucket/run1.h5"], **options)
     ranges = [entry for entry in json.loads(output.read_text())["refs"].values() if isinstance(entry, list)]
@@ -162,7 +162,7 @@ def test_as_parquet(tmp_path, monkeypatch):
     pytest.importorskip("fastparquet", reason="fastparquet is not installed")
     from raddle import _parquet
 
-    # Several files of rows per array, one of them with none.
+    # Several files of rows per array, one of them empty.
     monkeypatch.setattr(_parquet, "_MOST_ROWS", 4)
     path, output = tmp_path / "all.h5", tmp_path / "all.parquet"
     random = np.random.default_rng(1)
@@ -179,7 +179,7 @@ def test_as_parquet(tmp_path, monkeypatch):
         made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([1, -2, 3], ">i2"))
     raddle.references(path, output)
     assert len(list((output / "g/full").iterdir())) == 3 and len(list((output / "g/h/gaps").iterdir())) == 2
-    # Told how the file is reached, fsspec does not look through all references for it, in which groups are in its way.
+    # If fsspec knows the protocol, it does not search all references for it, where groups would cause errors.
     root = opened(str(output), remote_protocol="file")
     with h5py.File(path) as file:
         for name in ["g/full", "g/h/gaps", "never", "whole", "scalar", "compact"]:
@@ -200,7 +200,7 @@ def test_a_merged_file_through_xarray(tmp_path, runs):
         through = xarray.open_zarr(files.get_mapper(), consolidated=False, zarr_format=2)
     with h5py.File(tmp_path / "all.h5") as file:
         for name, dataset in file["rec"].items():
-            # Zeros are values where no fill value says otherwise.
+            # Zeros are values if no fill value says otherwise.
             assert through[name].dtype == dataset.dtype and np.array_equal(through[name].values, dataset[:])
     for group in ("/", ""):
         assert raddle.references(runs[0], group=group) == raddle.references(runs[0])

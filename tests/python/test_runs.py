@@ -141,7 +141,7 @@ def test_inputs_that_do_not_fit_are_told_in_a_table(runs, tmp_path):
 
 
 def write_differing(runs):
-    """Files that differ in an attribute."""
+    """Writes files that differ in an attribute."""
     for number, path in enumerate(runs):
         with h5py.File(path, "a") as file:
             file["rec"].attrs["run"] = number
@@ -158,7 +158,7 @@ def test_differences_are_warned_of_and_reported(runs, tmp_path):
     with pytest.warns(errors.DifferencesWarning) as warned:
         report = raddle.merge(runs, tmp_path / "all.h5", progress=False)
     (warning,) = warned
-    assert warning.filename == __file__, "it is the caller's line"
+    assert warning.filename == __file__, "the warning must point to the caller's line"
     assert "2 differences between the inputs" in str(warning.message)
     assert "/rec: attributes: run = 1 instead of run = 0 in " in str(warning.message)
     for differences in (report.differences, warning.message.differences, raddle.plan(runs, progress=False).differences):
@@ -229,7 +229,7 @@ def test_progress_is_passed_on(runs, tmp_path, capsys):
     raddle.merge(runs, tmp_path / "all.h5", progress=lambda *arguments: told.append(arguments))
     assert told and all(isinstance(stage, str) and done >= 0 for stage, done, _ in told)
     raddle.merge(runs, tmp_path / "auto.h5")
-    assert capsys.readouterr().err == "", "no terminal, no progress"
+    assert capsys.readouterr().err == "", "no progress without a terminal"
     raddle.verify(tmp_path / "all.h5", progress=True)
     assert capsys.readouterr().err
 
@@ -262,7 +262,8 @@ def test_ctrl_c_stops_a_merge(tmp_path, environment):
             for name in "ab":
                 values = random.normal(size=500_000)
                 file.create_dataset(name, data=values, chunks=(8192,), compression="gzip", compression_opts=1)
-    # On one core, so that it takes several times as long as it takes to look at signals, however fast the machine is.
+    # On one core, so that it takes several times as long as the interval between checks for signals, however fast the
+    # machine.
     call = f"merge({str(tmp_path / 'in*.h5')!r}, {str(tmp_path / 'out.h5')!r}, compress='small', jobs=1"
     code = INTERRUPTED.format(call=call)
     finished = subprocess.run(
@@ -270,7 +271,7 @@ def test_ctrl_c_stops_a_merge(tmp_path, environment):
     )
     assert finished.returncode == 7 and finished.stdout == "interrupted\n", finished.stderr
     assert not (tmp_path / "out.h5").exists()
-    # The same call goes on where that one stopped, and to the end.
+    # The same call resumes where that one stopped, and completes.
     raddle.merge(str(tmp_path / "in*.h5"), tmp_path / "out.h5", compress="small", progress=False)
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["a"].shape == (2_000_000,)
@@ -309,7 +310,7 @@ def test_a_file_that_is_not_there_is_not_found(runs, tmp_path):
         with pytest.raises(FileNotFoundError, match="none.h5") as missed:
             call()
         assert missed.value.errno == 2 and missed.value.exit_code == 3
-        assert (missed.value.hint or "check the names").startswith("check the names"), "it is nothing to copy again"
+        assert (missed.value.hint or "check the names").startswith("check the names"), "no advice to copy the files again"
 
 
 def test_every_kind_of_error_has_a_class():
@@ -323,7 +324,7 @@ def test_every_kind_of_error_has_a_class():
 
 
 def test_a_signal_number_is_known():
-    # The process of the tests must not have lost Python's own handler to a run.
+    # A run must not replace Python's own handler in the process of the tests.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert Path(raddle.__file__).name == "__init__.py"
 

@@ -1,4 +1,5 @@
-"""Pages of `raddle report`, opened in a browser: no messages, nothing cut or overlapping, light and dark, on a phone."""
+"""Pages of `raddle report`, opened in a browser: no messages, nothing cut off or overlapping, light and dark, on a
+phone."""
 
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 
 RADDLE = str(Path(os.environ.get("RADDLE", Path(__file__).parents[2] / "target/debug/raddle")).resolve())
 
-# What a page looks like inside: widths, and texts of figures that leave them or lie on one another.
+# Inspects a page from inside: widths, and texts of figures that leave them or overlap.
 LOOK = """<!DOCTYPE html><iframe id="frame" src="page.html" style="width:WIDTHpx;height:900px;border:0"></iframe><pre id="out"></pre>
 <script>
 frame.onload = () => {
@@ -41,10 +42,10 @@ frame.onload = () => {
 
 
 def browse(folder, *options):
-    """What the browser says on standard output and error."""
+    """Returns the browser's standard output and error."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not browser:
-        pytest.skip("no chromium")
+        pytest.skip("chromium is not installed")
     words = [browser, "--headless", "--no-sandbox", "--no-zygote", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"]
     words += [f"--user-data-dir={folder}/chromium", "--allow-file-access-from-files", "--disable-web-security", *options]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=folder)
@@ -54,7 +55,7 @@ def browse(folder, *options):
 
 
 def look(folder, width, *options):
-    """The page in a frame of this width; nothing may be said to the console."""
+    """Loads the page in a frame of this width; nothing may be logged to the console."""
     (folder / "look.html").write_text(LOOK.replace("WIDTH", str(width)))
     out, err = browse(folder, *options, "--virtual-time-budget=5000", "--dump-dom", f"file://{folder}/look.html")
     assert "CONSOLE" not in err, err
@@ -116,7 +117,7 @@ def test_nothing_is_cut_and_nothing_overlaps(kind, request):
         found = look(folder, width)
         assert found["figures"] >= 4, found
         assert found["width"] <= width and not found["outside"] and not found["overlapping"], found
-    # The same as files of their own.
+    # The same figures as separate files.
     figures = list(folder.glob("figures/*.svg"))
     assert len(figures) == found["figures"]
     for figure in figures:
@@ -128,7 +129,7 @@ def test_nothing_is_cut_and_nothing_overlaps(kind, request):
 @pytest.mark.parametrize("kind", ["merged", "measured", "read_back"])
 def test_a_page_needs_no_script_and_no_network(kind, request):
     page = (request.getfixturevalue(kind) / "page.html").read_text()
-    assert "<script" not in page and "http" not in page.replace("http-equiv", ""), "the page asks for something"
+    assert "<script" not in page and "http" not in page.replace("http-equiv", ""), "the page loads something"
     assert "default-src 'none'" in page
 
 
@@ -136,7 +137,7 @@ def test_light_and_dark_differ(measured):
     light = look(measured, 800)
     dark = look(measured, 800, "--blink-settings=preferredColorScheme=0")
     if light["paper"] == dark["paper"]:
-        pytest.skip("this chromium cannot be told to prefer dark")
+        pytest.skip("this chromium has no option to prefer dark")
     assert light["ink"] != dark["ink"]
 
 
@@ -149,8 +150,8 @@ def test_a_screenshot_shows_more_than_a_blank_page(measured):
 
 def test_figures_are_pictures(measured):
     if not any(map(shutil.which, ["rsvg-convert", "chromium", "chromium-browser", "google-chrome"])):
-        pytest.skip("nothing makes pictures here")
-    # Whether a browser that is there runs.
+        pytest.skip("no program for PNG output is installed")
+    # Checks that an installed browser runs.
     browse(measured, "--dump-dom", "about:blank")
     raddle(measured, "report", "run.json", "-f", "--png", "pictures")
     pictures = sorted(path.stem for path in measured.glob("pictures/*.png"))

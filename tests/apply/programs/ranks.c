@@ -1,4 +1,4 @@
-/* All ranks make one file together; each writes its row. Rank 0 prints what HDF5 was given. */
+/* All ranks create one file collectively; each writes its row. Rank 0 prints the settings that HDF5 received. */
 #include <hdf5.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Makes a file with three datasets and one of chunks, then prints what HDF5 was given: a line NAME VALUES each. */
+/* Makes a file with three datasets and a chunked one, then prints the settings that HDF5 received, as lines NAME VALUES. */
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>

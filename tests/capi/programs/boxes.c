@@ -1,4 +1,4 @@
-/* Writes a dataset of some axes without steps from two boxes, and tells the report: boxes OUT.idx AXES NO_SYNC */
+/* Writes a dataset with AXES axes and without steps from two boxes, and prints the report: boxes OUT.idx AXES NO_SYNC */
 
 #include <raddle_idx.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     check(raddle_idx_set_option(writer, "order", "hz"));
     check(raddle_idx_set_option(writer, "no-sync", argv[3]));
     check(raddle_idx_set_imposed_box(writer, imposed));
-    /* All rows along the slowest axis but one, and that one. */
+    /* All rows along the slowest axis except one, and that one. */
     uint64_t start[RADDLE_IDX_MAX_AXES] = {0}, part[RADDLE_IDX_MAX_AXES];
     for (uint32_t axis = 0; axis < axes; axis++) {
         part[axis] = counts[axis];

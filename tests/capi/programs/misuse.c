@@ -1,4 +1,5 @@
-/* Calls that are refused, a line for each: STATUS NAME: MESSAGE. After all of them the handle still writes: misuse OUT.idx */
+/* Makes calls that are refused and prints a line for each: STATUS NAME: MESSAGE. Afterwards the handle can still write: misuse
+ * OUT.idx */
 
 #include <raddle_idx.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ int main(int argc, char **argv) {
     tell("begin there", raddle_idx_begin_step(other, 9));
     tell("write there", raddle_idx_write(other, "rho", samples, sizeof samples));
     tell("end there", raddle_idx_end_step(other));
-    /* Nothing was written: options may still change. */
+    /* Nothing has been written, so options may still change. */
     tell("append", raddle_idx_set_option(other, "append", "true"));
     tell("begin appended", raddle_idx_begin_step(other, 9));
     tell("write appended", raddle_idx_write(other, "rho", samples, sizeof samples));

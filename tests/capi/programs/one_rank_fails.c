@@ -1,5 +1,5 @@
-/* A rank that forgets a field makes the step fail on all, and the next step is written: one_rank_fails OUT.idx. A line for
- * each rank: RANK STATUS MESSAGE, in order of the ranks. */
+/* One rank omits a field, which makes the step fail on all ranks; the next step is written: one_rank_fails OUT.idx. Prints
+ * RANK STATUS MESSAGE for each rank, in order of the ranks. */
 
 #include <raddle_idx_mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Tells what a dataset holds and reads a box of a field: read IN.idx FIELD STEP RESOLUTION OUT.raw [X NX Y NY Z NZ]. A step of
- * -1 is none. */
+/* Prints the contents of a dataset and reads a box of a field: read IN.idx FIELD STEP RESOLUTION OUT.raw [X NX Y NY Z NZ]. A
+ * step of -1 means no step. */
 
 #include <raddle_idx.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-! The same as read.c for fields of doubles, of all samples: read IN.idx FIELD STEP RESOLUTION OUT.raw. And what is refused.
+! Like read.c, for all samples of a field of doubles: read IN.idx FIELD STEP RESOLUTION OUT.raw. Also makes calls that are
+! refused.
 program read_idx
     use, intrinsic :: iso_c_binding
     use raddle_idx
