@@ -145,6 +145,7 @@ loom:
 		$(CARGO) test --locked --package raddle-core --lib --target-dir target/loom
 
 check: setup-tests
+	scripts/tracked-files.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	$(BIN)/mkdocs build --quiet --strict
