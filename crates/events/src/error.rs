@@ -106,7 +106,7 @@ pub enum EventsError {
         fault: Fault,
     },
     /// A tree, product or other container does not exist.
-    #[error("{place}: there is no such {kind}; there is {}", listed(there_is))]
+    #[error("{place}: no such {kind}; available: {}", listed(there_is))]
     NoSuch {
         /// The file, and the name that was requested.
         place: Box<Place>,
@@ -116,7 +116,7 @@ pub enum EventsError {
         there_is: Vec<String>,
     },
     /// Requested entries lie beyond the end.
-    #[error("{place}: there are {len_entries} entries")]
+    #[error("{place}: only {len_entries} entries exist")]
     NoSuchEntries {
         /// Source and requested entries.
         place: Box<Place>,
@@ -124,7 +124,7 @@ pub enum EventsError {
         len_entries: u64,
     },
     /// Baskets were requested from a source other than a tree.
-    #[error("{place}: it stores no baskets; trees (TTree) of ROOT files do")]
+    #[error("{place}: it stores no baskets; only trees (TTree) of ROOT files do")]
     NoBaskets {
         /// The source.
         place: Box<Place>,
@@ -142,7 +142,9 @@ pub enum EventsError {
         needed: &'static str,
     },
     /// Products have different serialisations, but the layout records a single one for all.
-    #[error("product {product} is serialised as {got}, those before as {expected}; {layout} states one for all")]
+    #[error(
+        "product {product} is serialised as {got}, but the products before it as {expected}; {layout} records one serialisation for all"
+    )]
     MixedSerialization {
         /// Name of the product.
         product: String,
@@ -154,7 +156,7 @@ pub enum EventsError {
         layout: &'static str,
     },
     /// A product has another form in another input.
-    #[error("{place}: it is {got}, in the inputs before {expected}")]
+    #[error("{place}: its form is {got}, but {expected} in the first input")]
     FormDiffers {
         /// The input and the product.
         place: Box<Place>,
@@ -180,7 +182,7 @@ pub enum EventsError {
         there_is: Vec<String>,
     },
     /// No product exists in all inputs in the same form, so all would be left out.
-    #[error("no product is in all inputs in one form, and {} would all be left out: {first}", listed(products))]
+    #[error("no product has the same form in all inputs; {} would all be left out: {first}", listed(products))]
     NothingInCommon {
         /// Names of the products.
         products: Vec<String>,
@@ -208,7 +210,7 @@ pub enum EventsError {
         path: PathBuf,
     },
     /// An input has changed since it was opened.
-    #[error("{}: it changed while it was read", path.display())]
+    #[error("{}: it changed while it was being read", path.display())]
     Changed {
         /// Path of the file.
         path: PathBuf,
@@ -282,7 +284,7 @@ pub enum Fault {
         what: String,
     },
     /// The file ends before something that it refers to.
-    #[error("{structure} would end at byte {end}, the file at {file_len_bytes}: it was cut or is damaged")]
+    #[error("{structure} would end at byte {end}, but the file ends at {file_len_bytes}: it is truncated or damaged")]
     BeyondEnd {
         /// Structure to be read.
         structure: &'static str,
@@ -312,7 +314,7 @@ pub enum Fault {
         source: CodecError,
     },
     /// The operating system failed to read.
-    #[error("reading {len_bytes} bytes at {address} ({structure}): {message}")]
+    #[error("cannot read {len_bytes} bytes at {address} ({structure}): {message}")]
     Unread {
         /// Offset in the file.
         address: u64,
@@ -372,7 +374,7 @@ pub enum Shape {
         expected: usize,
     },
     /// A buffer holds offsets instead of values, or values instead of offsets.
-    #[error("buffer {buffer} is of the other kind")]
+    #[error("buffer {buffer} is of the wrong kind")]
     Kind {
         /// Number of the buffer.
         buffer: usize,
@@ -388,7 +390,7 @@ pub enum Shape {
         expected: u64,
     },
     /// Offsets decrease.
-    #[error("the offsets of buffer {buffer} fall")]
+    #[error("the offsets of buffer {buffer} decrease")]
     Falling {
         /// Number of the buffer.
         buffer: usize,

@@ -42,7 +42,7 @@ impl Output {
         // Since the lock is held, such a file can only be the remains of a killed run.
         match std::fs::remove_file(&temporary) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io("remove what a killed run left")(source));
+                return Err(io("remove the file of a killed run")(source));
             }
             _ => {}
         }
@@ -129,7 +129,7 @@ impl Output {
             })?;
         }
         sync_folder(&self.path).map_err(|source| {
-            self.io("the file is complete under its name, but to make the name durable failed", source)
+            self.io("the file is complete under its final name, but making the name durable failed", source)
         })?;
         Ok(self.len_bytes)
     }

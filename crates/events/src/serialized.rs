@@ -30,7 +30,7 @@ const FRONT_LEN_BYTES: usize = 6;
 
 /// Fault of bytes that are declared as an object but are not serialised as ROOT does.
 pub(crate) const NO_OBJECT: &str =
-    "no byte count at its front, as ROOT serialises objects; --raw converts bytes that are something else";
+    "no byte count at its start, with which ROOT serialises objects; use --raw to convert other bytes";
 
 /// Version that ROOT writes for collections.
 const COLLECTION_VERSION: u16 = 6;
@@ -71,7 +71,7 @@ fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8
     let damaged = |what: &str| Fault::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
     let entry = if own == Serialization::Root {
         let whole = counted(blob).ok_or_else(|| damaged(NO_OBJECT))?;
-        whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends in its front"))?
+        whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends within its header"))?
     } else {
         // A collection has its own byte count.
         counted(blob).ok_or_else(|| damaged(NO_OBJECT))?

@@ -103,7 +103,8 @@ impl EventsFile {
     /// Reads some elements of an array, as bytes.
     pub fn read(&self, reader: &mut DatasetReader, array: &Array, elements: Range<u64>) -> Result<Vec<u8>> {
         if elements.start > elements.end || elements.end > array.len {
-            let what = format!("elements {}..{} are referred to, it has {}", elements.start, elements.end, array.len);
+            let what =
+                format!("elements {}..{} are referenced, but it has {}", elements.start, elements.end, array.len);
             return Err(self.damaged(&array.path, what));
         }
         let count = elements.end - elements.start;
@@ -140,7 +141,8 @@ impl EventsFile {
             None => Ok(offsets),
             Some(at) => {
                 let element = elements.start + at as u64;
-                let what = format!("offset {element} is {}, after a greater one or beyond the end {end}", offsets[at]);
+                let what =
+                    format!("offset {element} is {}, less than the one before it or beyond the end {end}", offsets[at]);
                 Err(self.damaged(&array.path, what))
             }
         }
@@ -183,11 +185,11 @@ impl<'f> GroupIn<'f> {
     pub fn array(&self, name: &str, numbers: &[Number]) -> Result<Array> {
         let path = format!("{}/{name}", self.name);
         let wrong = |what: String| self.file.damaged(&path, what);
-        let object = self.file.linked(self.group, name).ok_or_else(|| wrong("there is no such dataset".to_owned()))?;
+        let object = self.file.linked(self.group, name).ok_or_else(|| wrong("no such dataset".to_owned()))?;
         let dataset = match &object.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
             ObjectKind::Unreadable { reason, .. } => return Err(wrong(reason.clone())),
-            _ => return Err(wrong("it is no dataset".to_owned())),
+            _ => return Err(wrong("it is not a dataset".to_owned())),
         };
         let &[len] = dataset.dataspace.dims() else { return Err(wrong("it is not one-dimensional".to_owned())) };
         let number = number_of(&dataset.datatype.class).filter(|number| numbers.contains(number));
@@ -289,6 +291,6 @@ fn texts_of(file: &EventsFile, attribute: &Attribute) -> Result<Vec<String>> {
             let end = |bytes: &[u8]| bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
             stored.chunks_exact((*len_bytes).max(1) as usize).map(|bytes| text(&bytes[..end(bytes)])).collect()
         }
-        _ => Err(wrong("it is no text")),
+        _ => Err(wrong("it is not a text")),
     }
 }

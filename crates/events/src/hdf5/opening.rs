@@ -171,7 +171,7 @@ fn open_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
     let schema = listed_products(file, lumi)?;
     let names = lumi.texts(DATASETS)?.unwrap_or_default();
     if names.len() != schema.products.len() {
-        return Err(file.damaged(LUMI, "its list of datasets is not as long as that of products".to_owned()));
+        return Err(file.damaged(LUMI, "its lists of datasets and products have different lengths".to_owned()));
     }
     let ids = id_arrays(lumi, product::RUNS, product::LUMIS, EVENT_IDS)?;
     let products = product_arrays(lumi, &names, Number::Uint8)?;

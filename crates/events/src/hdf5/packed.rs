@@ -65,14 +65,18 @@ impl Packed {
             let own = serialization(product, LAYOUT)?;
             let expected = *first.get_or_insert(own);
             if own == Serialization::Basket {
-                return Err(refused(product, LAYOUT, "the bytes of branches differ from what it knows"));
+                return Err(refused(product, LAYOUT, "it does not support the serialisation of branches"));
             }
             if own != expected {
                 let product = product.name.clone();
                 return Err(EventsError::MixedSerialization { product, got: own, expected, layout: LAYOUT });
             }
             if RESERVED.contains(&product.name.as_str()) || product.name.is_empty() {
-                return Err(refused(product, LAYOUT, "its names are those of attributes, of which it has others"));
+                return Err(refused(
+                    product,
+                    LAYOUT,
+                    "names of products become names of attributes, and this one is empty or reserved",
+                ));
             }
             attributes.push((LUMI, Attribute::text(&product.name, product.class.clone())));
         }

@@ -79,7 +79,7 @@ impl Bytes for Window<'_> {
             self.bytes = self.file.read(&mut self.reader, self.array, at..end)?;
         }
         self.bytes.get((at - self.start) as usize).copied().ok_or_else(|| {
-            self.file.damaged(&self.array.path, format!("byte {at} is asked for, it has {}", self.array.len))
+            self.file.damaged(&self.array.path, format!("byte {at} is requested, but it has {}", self.array.len))
         })
     }
 }
@@ -120,7 +120,8 @@ impl PackedSource {
         let numbers = count + if is_batched { 2 } else { 1 };
         let expected = len_entries.saturating_mul(numbers as u64);
         if offsets.len != expected {
-            let what = format!("it has {} numbers, {len_entries} events of {count} products {expected}", offsets.len);
+            let what =
+                format!("it has {} numbers, but {len_entries} events of {count} products need {expected}", offsets.len);
             return Err(file.damaged(&offsets.path, what));
         }
         let mut source = Self {
@@ -255,7 +256,7 @@ impl PackedSource {
                 (None, PdsCodec::Zstd(_)) => zstd_frame(&mut window, at)?.map(|frame| frame.end),
                 (None, PdsCodec::Lz4) => lz4_block(&mut window, at, decoded)?,
             };
-            let no_end = || file.damaged(&self.products.path, format!("no end of event {number} is found"));
+            let no_end = || file.damaged(&self.products.path, format!("the end of event {number} was not found"));
             at = end.ok_or_else(no_end)?;
             number += 1;
         }
@@ -288,7 +289,7 @@ fn check_numbers(numbers: &[i32], count: usize) -> Result<(), String> {
 /// Finds the batches, whose ends are not stored. `events` holds the beginnings of events in the decoded batches.
 fn find_batches(window: &mut Window<'_>, codec: PdsCodec, events: &[u64]) -> Result<Vec<Batch>> {
     let len_events = events.len() - 1;
-    let no_end = |batches: usize| format!("no end of batch {batches} is found");
+    let no_end = |batches: usize| format!("the end of batch {batches} was not found");
     if let PdsCodec::Zstd(_) = codec {
         let mut batches: Vec<Batch> = Vec::new();
         let (mut at, mut first) = (0, 0);

@@ -63,11 +63,13 @@ impl Products {
         for product in &schema.products {
             let refuse = |needed| Err(refused(product, LAYOUT, needed));
             if serialization(product, LAYOUT)? != Serialization::Root {
-                return refuse("it takes products as ROOT serialises them, and says so nowhere");
+                return refuse("it cannot record the serialisation of products, and requires ROOT's");
             }
             // The framework's reader takes any name that contains these letters as the name of a dataset of sizes.
             if product.name.contains(SIZES) || product.name == EVENT_IDS || link_name(&product.name) != product.name {
-                return refuse("its names are those of datasets, without slashes, _sz and Event_IDs");
+                return refuse(
+                    "names of products become names of datasets, which must be without slashes, _sz and Event_IDs",
+                );
             }
             names.push(product.name.clone());
         }

@@ -33,7 +33,7 @@ pub(super) struct BasketOpener {
 /// Positions of the entries of a basket.
 #[derive(Debug, Default)]
 enum Ends {
-    /// There are no entries.
+    /// No basket has been read.
     #[default]
     None,
     /// All entries have the same length.
@@ -119,7 +119,7 @@ impl BasketOpener {
         };
         let expected = place.end - place.start;
         if front.entries as u64 != expected {
-            let what = format!("it has {} entries, {expected} are expected", front.entries);
+            let what = format!("it has {} entries, {expected} expected", front.entries);
             return Err(Fault::Damaged { address: front.key.address, structure: STRUCTURE, what });
         }
         Ok(data_len_bytes)
@@ -151,7 +151,7 @@ impl BasketOpener {
             offsets.push(end.min(data_len_bytes as u64) as u32);
         }
         if end != data_len_bytes as u64 {
-            let what = format!("{end} bytes of entries by their counts, {data_len_bytes} are stored");
+            let what = format!("{end} bytes of entries according to their counts, but {data_len_bytes} stored bytes");
             return Err(Fault::Damaged { address: 0, structure: STRUCTURE, what });
         }
         self.ends = Ends::Offsets(offsets);
@@ -172,7 +172,7 @@ impl BasketOpener {
         decode_payload(&self.stored, address, &front.key, state, out, from)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
         let Some(behind) = out[from..from + front.key.object_len_bytes].get(data_len_bytes..) else {
-            return Err(bytes.damaged("the entries end behind the payload"));
+            return Err(bytes.damaged("the entries end after the payload"));
         };
         self.ends = match behind.is_empty() {
             true => without_offsets(&bytes, varies, data_len_bytes, front.entries)?,
@@ -309,7 +309,7 @@ fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<End
     match data_len_bytes.checked_rem(entries) {
         Some(0) => Ok(Ends::Fixed { len_bytes: data_len_bytes / entries }),
         None if data_len_bytes == 0 => Ok(Ends::Fixed { len_bytes: 0 }),
-        _ => Err(bytes.damaged(format!("{entries} entries of one length in {data_len_bytes} bytes"))),
+        _ => Err(bytes.damaged(format!("{entries} entries of equal length in {data_len_bytes} bytes"))),
     }
 }
 
@@ -327,7 +327,7 @@ fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offs
     let is_rising = offsets.windows(2).fold(true, |is_rising, pair| is_rising & (pair[0] <= pair[1]));
     match is_rising {
         true => Ok(Ends::Offsets(offsets)),
-        false => Err(bytes.damaged("the entries' offsets fall")),
+        false => Err(bytes.damaged("the entries' offsets decrease")),
     }
 }
 
@@ -345,7 +345,7 @@ fn offsets_of_lengths(
     for &length in stored.as_chunks().0 {
         start += u64::from(u32::from_be_bytes(length));
         if start > data_len_bytes as u64 {
-            return Err(bytes.damaged(format!("entries of {start} bytes, {data_len_bytes} are stored")));
+            return Err(bytes.damaged(format!("entries of {start} bytes, but {data_len_bytes} stored bytes")));
         }
         offsets.push(start as u32);
     }

@@ -57,7 +57,7 @@ pub(super) fn decode(
         check_stored(&block)?;
     }
     if sum_len_bytes != len_bytes {
-        return Err(bytes.damaged(format!("the blocks hold {sum_len_bytes} bytes, {len_bytes} are expected")));
+        return Err(bytes.damaged(format!("the blocks hold {sum_len_bytes} bytes, {len_bytes} expected")));
     }
     let mut bytes = Bytes::new(stored, address, STRUCTURE);
     let mut rest = room(out, from, len_bytes);

@@ -20,7 +20,8 @@ pub(super) enum Item {
     Bits {
         buffer: usize,
     },
-    /// Pointer members: a flag byte, then the values of each array. The length is the number read last into buffer `counter`.
+    /// Pointer members: a flag byte, then the values of each array. Their length is the number last read into the
+    /// buffer `counter`.
     Pointed {
         counter: usize,
         arrays: u64,

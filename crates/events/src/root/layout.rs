@@ -24,16 +24,16 @@ pub enum Unknown {
     #[error("the range in {0:?} is not supported")]
     Range(String),
     /// Counted leaf among several leaves.
-    #[error("several leaves of which one is counted are not supported")]
+    #[error("several leaves with a counted one among them are not supported")]
     CountedLeaves,
     /// Branch without leaves.
     #[error("it has no leaves")]
     NoLeaf,
     /// Class that the file does not describe, or describes in several versions without naming one.
-    #[error("the file does not describe class {0}, or in several versions")]
+    #[error("the file does not describe class {0}, or describes several versions")]
     Class(String),
     /// Class that is stored differently than described.
-    #[error("class {0} has a streamer of its own, which is not supported")]
+    #[error("class {0} has a custom streamer, which is not supported")]
     Streamer(String),
     /// Member of an unsupported type.
     #[error("member {member} of class {class} ({type_name}) is not supported")]
@@ -46,16 +46,16 @@ pub enum Unknown {
         type_name: String,
     },
     /// Array in each object of a split collection whose lengths are not in any readable branch.
-    #[error("arrays of type {0} whose lengths are in no branch of the same collection are not supported")]
+    #[error("arrays of type {0} whose lengths are not in a branch of the same collection are not supported")]
     CountElsewhere(String),
     /// Class with two members of the same name.
-    #[error("class {0} has two members of one name")]
+    #[error("class {0} has two members with the same name")]
     TwoMembers(String),
     /// Branch of an unknown kind.
     #[error("branches of kind {0} are not supported")]
     Kind(i64),
     /// Classes nested too deep, or too many of them.
-    #[error("its classes are nested too deep, or too many")]
+    #[error("its classes are too many or nested too deeply")]
     Depth,
 }
 

@@ -210,7 +210,7 @@ impl ObjectReader<'_> {
             true => {
                 let len_bytes = (first & !BYTE_COUNT) as usize;
                 if len_bytes > self.bytes.remaining() {
-                    return Err(self.bytes.damaged("an object that is longer than what is left"));
+                    return Err(self.bytes.damaged("an object longer than the remaining bytes"));
                 }
                 let at = self.bytes.position();
                 (Some(at + len_bytes), self.bytes.be_u32()?, at)
@@ -282,7 +282,7 @@ impl ObjectReader<'_> {
     fn read_members_of(&mut self, class: &str, id: ObjectId) -> Result<(), Fault> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(self.bytes.damaged("objects are nested too deep"));
+            return Err(self.bytes.damaged("objects are nested too deeply"));
         }
         match class {
             "TObject" => self.skip_tobject()?,

@@ -190,7 +190,7 @@ impl Meta {
             None => Serialization::Root,
             Some([Buffer::Values(bytes)]) if bytes.as_slice() == [0; 4] => Serialization::Root,
             Some([Buffer::Values(bytes)]) if bytes.as_slice() == [1, 0, 0, 0] => Serialization::Unrolled,
-            Some(_) => return Err(damaged(SERIALIZATION, "how products are serialised is not known")),
+            Some(_) => return Err(damaged(SERIALIZATION, "the serialisation of products is not known")),
         };
         let name = column(COMPRESSION)?;
         let name = name.as_ref().and_then(Column::as_bytes).map(|(_, bytes)| String::from_utf8_lossy(bytes));
@@ -369,7 +369,7 @@ impl PackedTreeReader<'_> {
         match self.source.codec.bare() {
             Some(codec) => decode(codec, &mut self.state, bytes, len_bytes, &mut self.decoded)?,
             None if bytes.len() != len_bytes => {
-                let what = format!("{} bytes are stored of {len_bytes}", bytes.len());
+                let what = format!("{} of {len_bytes} bytes are stored", bytes.len());
                 return Err(Fault::Damaged { address: 0, structure: "packed events", what });
             }
             None => {

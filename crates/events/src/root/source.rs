@@ -55,7 +55,7 @@ pub struct Unread {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyUnread {
     /// The branch has no baskets, or a different number of entries than the tree.
-    #[error("it has no entries, or another number of them")]
+    #[error("it has no entries, or a different number of them than the tree")]
     Entries,
     /// The metadata of the branch is not supported.
     #[error("{0}")]
@@ -179,7 +179,7 @@ impl TreeSource {
             return Ok(());
         }
         let Lengths::Counted(counter) = lengths else {
-            let what = "offsets that are not stored, and counts that no branch of whole numbers has".to_owned();
+            let what = "neither offsets nor counts in a branch of whole numbers".to_owned();
             return Err(at(Fault::Unsupported { address: 0, structure: "basket", what }));
         };
         let mut counts = Column::new(&counter.form);

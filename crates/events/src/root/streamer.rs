@@ -234,7 +234,7 @@ impl InfoReader<'_> {
         }
         let len_bytes = (first & !BYTE_COUNT) as usize;
         if len_bytes > self.bytes.remaining() {
-            return Err(self.bytes.damaged("an object that is longer than what is left"));
+            return Err(self.bytes.damaged("an object longer than the remaining bytes"));
         }
         let rest = Header { end: Some(self.bytes.position() + len_bytes), version: 0, checksum: None };
         let tag_position = self.bytes.position() as u64 + self.key_len_bytes + 2;

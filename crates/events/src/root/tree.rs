@@ -142,7 +142,7 @@ impl Tree {
 }
 
 fn missing(what: &str) -> Fault {
-    Fault::Damaged { address: 0, structure: "tree", what: format!("there is no {what}") }
+    Fault::Damaged { address: 0, structure: "tree", what: format!("the {what} is missing") }
 }
 
 /// Adds a branch and the branches below it, each once.
@@ -160,7 +160,7 @@ fn add_branches(
         return Ok(());
     }
     if depth > DEEPEST {
-        let what = "branches are nested too deep".to_owned();
+        let what = "branches are nested too deeply".to_owned();
         return Err(Fault::Damaged { address: 0, structure: "tree", what }.at(place));
     }
     let name = object.text("fName").unwrap_or_default().to_owned();
@@ -233,7 +233,7 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         let (Ok(address), Ok(len_bytes), Ok(start)) =
             (u64::try_from(address), u64::try_from(len_bytes), u64::try_from(first_entry))
         else {
-            return Err(damaged(format!("basket {number} is nowhere")));
+            return Err(damaged(format!("basket {number} has no address")));
         };
         if address != 0 {
             places.push((start, StoredBasket::Alone { address, len_bytes }));
@@ -250,7 +250,7 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
             continue;
         }
         let start = first_entries.get(number).and_then(|&entry| u64::try_from(entry).ok());
-        let start = start.ok_or_else(|| damaged(format!("basket {number} begins nowhere")))?;
+        let start = start.ok_or_else(|| damaged(format!("basket {number} has no first entry")))?;
         places.push((start, StoredBasket::Embedded(bytes.clone())));
     }
     places.sort_by_key(|(start, _)| *start);

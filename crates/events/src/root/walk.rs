@@ -236,10 +236,10 @@ fn read_memberwise(
         });
     }
     let Item::List { buffer, content } = list else {
-        return Err(bytes.unsupported("something stored member by member that is no list"));
+        return Err(bytes.unsupported("something other than a list stored member by member"));
     };
     let (Item::Object { fields, .. } | Item::Pair { members: fields, .. }) = content.as_ref() else {
-        return Err(bytes.unsupported("values without members that are stored member by member"));
+        return Err(bytes.unsupported("values without members stored member by member"));
     };
     if version >= STATES_CLASS_VERSION {
         let version = bytes.be_u16()?;
@@ -288,7 +288,7 @@ fn repeat(
                 let before = bytes.remaining();
                 read_one(bytes)?;
                 if bytes.remaining() == before {
-                    return Err(bytes.damaged("values without length fill no entry"));
+                    return Err(bytes.damaged("values without length cannot fill an entry"));
                 }
                 done += 1;
             }
@@ -331,7 +331,7 @@ fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes
         true => Ok(()),
         false => {
             let Class { name, version: expected, .. } = class;
-            Err(bytes.unsupported(format!("class {name} of version {version}, the file describes {expected}")))
+            Err(bytes.unsupported(format!("class {name} of version {version}, but the file describes {expected}")))
         }
     }
 }

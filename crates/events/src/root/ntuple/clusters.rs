@@ -57,7 +57,7 @@ fn read_pages(envelope: &[u8], count: u32, clusters: &mut Vec<Cluster>) -> Resul
     let (summaries_count, mut summaries) = list(&mut bytes)?;
     let (pages_count, mut of_clusters) = list(&mut bytes)?;
     if summaries_count != count || pages_count != count {
-        return Err(bytes.damaged(format!("{summaries_count} and {pages_count} clusters, {count} are expected")));
+        return Err(bytes.damaged(format!("{summaries_count} and {pages_count} clusters, {count} expected")));
     }
     for _ in 0..count {
         let mut summary = record(&mut summaries)?;

@@ -206,7 +206,7 @@ impl ClusterEncoder {
         std::mem::swap(&mut self.plain, &mut self.split);
     }
 
-    /// Appends `plain` to a cluster as a page, with a key in front if the page begins a new part.
+    /// Appends `plain` to a cluster as a page, after a new key if the payload of the last one would become too long.
     fn end_page(&mut self, elements: usize, cluster: &mut EncodedCluster) -> Result<EncodedPage, CodecError> {
         let EncodedCluster { bytes, keys, .. } = cluster;
         let longest_len_bytes = self.plain.len() as u64 + CHECKSUM_LEN_BYTES;

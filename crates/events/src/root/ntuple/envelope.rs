@@ -55,7 +55,7 @@ pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, Fault> {
     }
     let checked = &payload[start..bytes.position()];
     if bytes.be_u64()? != xxh3_64(checked) {
-        return Err(bytes.damaged("its checksum is another"));
+        return Err(bytes.damaged("its checksum does not match"));
     }
     let [header, header_stored, header_len, footer, footer_stored, footer_len, _] = numbers;
     Ok(Anchor {
@@ -85,11 +85,11 @@ pub(super) fn read_envelope(
     };
     let front = bytes.le_u64()?;
     if front & 0xffff != kind as u64 || front >> 16 != whole.len() as u64 {
-        return Err(bytes.damaged(format!("it is no {kind:?} of {} bytes", whole.len())));
+        return Err(bytes.damaged(format!("it is not a {kind:?} of {} bytes", whole.len())));
     }
     let checksum = whole[end..].iter().rev().fold(0, |sum, &byte| (sum << 8) | u64::from(byte));
     if checksum != xxh3_64(&whole[..end]) {
-        return Err(bytes.damaged("its checksum is another"));
+        return Err(bytes.damaged("its checksum does not match"));
     }
     whole.truncate(end);
     Ok(whole)
@@ -139,6 +139,6 @@ pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, Fault> {
 pub(super) fn locator(bytes: &mut Bytes<'_>) -> Result<Locator, Fault> {
     match u64::try_from(bytes.le_i32()?) {
         Ok(stored_len_bytes) => Ok(Locator { address: bytes.le_u64()?, stored_len_bytes }),
-        Err(_) => Err(bytes.unsupported("a locator that is none in this file")),
+        Err(_) => Err(bytes.unsupported("a locator outside this file")),
     }
 }

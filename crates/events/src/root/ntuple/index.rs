@@ -1,7 +1,7 @@
 //! The index of an RNTuple being written: page lists, footer and anchor.
 //!
-//! Clusters are written consecutively. A page list is written as soon as it is long enough, so that only cluster groups are kept in
-//! memory. Invariant: addresses depend only on the clusters and their order.
+//! Clusters are written consecutively. A page list is written as soon as it is long enough, so that only cluster groups
+//! are kept in memory. Invariant: addresses depend only on the clusters and their order.
 
 use super::encode::ClusterPages;
 use super::envelope::{EnvelopeKind, Locator};

@@ -35,7 +35,7 @@ pub(super) fn named(schema: &Schema) -> Result<Schema> {
             product: product.name.clone(),
             form: product.form.to_string(),
             layout: LAYOUT,
-            needed: "'_' stands for dots, spaces, slashes and control characters in names, and two fields would have one name; choose one of them",
+            needed: "'_' replaces dots, spaces, slashes and control characters in names, so two fields would have the same name; choose one of them",
         };
         let name = permitted(&product.name);
         if !names.insert(name.clone()) {
@@ -100,7 +100,7 @@ pub(super) fn id_products(schema: &Schema) -> Result<Vec<Product>> {
             product: product.name.clone(),
             form: product.form.to_string(),
             layout: LAYOUT,
-            needed: "the ids of events need its name, and it does not hold them; leave it out",
+            needed: "its name is needed for the ids of events, which it does not hold; leave it out",
         }),
         _ => {
             let product = |Field { name, form }| Product { name, class: String::new(), form };

@@ -44,7 +44,7 @@ pub(super) fn decode(
         let Some(checksum) = stored.last_chunk::<8>().copied() else { return Err(damaged("no checksum")) };
         stored.truncate(stored.len() - checksum.len());
         if u64::from_le_bytes(checksum) != xxh3_64(stored) {
-            return Err(damaged("its checksum is another"));
+            return Err(damaged("its checksum does not match"));
         }
     }
     // A list records the length in 32 bits, so this cannot overflow.
@@ -96,7 +96,7 @@ pub(super) fn decode(
                 out.extend_from_slice(&(value as f32).to_le_bytes());
             }
         }
-        ColumnKind::Unknown(_) => return Err(damaged("of a column that is not known")),
+        ColumnKind::Unknown(_) => return Err(damaged("of an unknown kind of column")),
     }
     Ok(())
 }

@@ -322,7 +322,7 @@ impl<'d> Compiler<'d> {
             };
             // Below a collection, earlier entries have no elements.
             let Some(per_entry) = self.per_entry else {
-                return Err(format!("field {name} in a collection was added when there were elements already"));
+                return Err(format!("field {name} in a collection was added after the first elements"));
             };
             let deferred = Deferred { column, first, per_entry };
             if !self.deferred.contains(&deferred) {
@@ -339,7 +339,7 @@ impl<'d> Compiler<'d> {
     fn node(&mut self, field: usize, depth: usize) -> Result<(Node, Form), String> {
         let record = &self.description.fields[field];
         if depth > DEEPEST {
-            return Err("its fields are nested too deep".to_owned());
+            return Err("its fields are nested too deeply".to_owned());
         }
         match (record.role, record.repetition) {
             (LEAF, Some(length)) => {
@@ -362,7 +362,7 @@ impl<'d> Compiler<'d> {
             },
             (COLLECTION, _) => {
                 let (&[index], &[only]) = (self.columns_of(field)?, self.children[field].as_slice()) else {
-                    return Err(format!("field {} is no collection of one field", record.name));
+                    return Err(format!("field {} is not a collection of one field", record.name));
                 };
                 if !self.kind(index).is_index() {
                     return Err(format!("field {} has no index", record.name));
@@ -389,7 +389,10 @@ impl<'d> Compiler<'d> {
                 form => vec![Field { name: name.clone(), form }],
             };
             if of_child.iter().any(|new| fields.iter().any(|field| field.name == new.name)) {
-                return Err(format!("field {} has two of one name", self.description.fields[field].name));
+                return Err(format!(
+                    "field {} has two members with the same name",
+                    self.description.fields[field].name
+                ));
             }
             nodes.push(node);
             fields.extend(of_child);

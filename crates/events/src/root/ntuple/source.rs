@@ -53,7 +53,7 @@ impl NtupleSource {
                     deferred.extend(more.into_iter().map(|deferred| (deferred.column, deferred)));
                 }
                 Ok(Understood { product, .. }) => {
-                    unread.push(format!("{}: there are two fields of that name", product.name));
+                    unread.push(format!("{}: two fields have this name", product.name));
                 }
                 Err((name, why)) => unread.push(format!("{name}: {why}")),
             }
@@ -317,7 +317,7 @@ impl Columns<'_> {
             ends.insert(0, 0);
         }
         if ends.windows(2).any(|pair| pair[0] > pair[1]) {
-            return Err(damaged(format!("the ends of collections in column {index} fall")));
+            return Err(damaged(format!("the ends of collections in column {index} decrease")));
         }
         Ok((ends.first().copied().unwrap_or(0), ends.windows(2).map(|pair| pair[1] - pair[0]).collect()))
     }
