@@ -52,9 +52,7 @@ impl InputFile {
         match std::fs::metadata(&self.path) {
             Ok(now) if file.identity().is_unchanged(&FileIdentity::of(&now)) => Ok(()),
             Ok(_) => Err(EventsError::Changed { path: self.path.clone() }),
-            Err(source) => {
-                Err(EventsError::Io { path: self.path.clone(), operation: "check whether it changed", source })
-            }
+            Err(source) => Err(EventsError::Io { path: self.path.clone(), operation: "check it again", source }),
         }
     }
 

@@ -74,7 +74,7 @@ impl Output {
         agreed(ranks, "open the output", joined)
     }
 
-    /// Returns the the output's path.
+    /// Returns the output's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
