@@ -1,7 +1,7 @@
-//! NeXus: events of pulses and entries of logs one after another, everything else once.
+//! NeXus: events, pulses and log entries are concatenated, everything else is kept once.
 //!
-//! Judged by scippnexus. Sources: the NeXus definitions NXevent_data and NXlog, 2024.02. Invariant: what is neither an
-//! event, a pulse nor an entry of a log must be equal in all inputs, totals and durations among them.
+//! Tests compare outputs with scippnexus. Sources: the NeXus definitions NXevent_data and NXlog, 2024.02. Invariant:
+//! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::join::parent_path;
@@ -9,13 +9,13 @@ use crate::rules::attribute::{named, texts};
 use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, Values};
 use crate::schema::{child_path, display_path};
 
-/// NeXus.
+/// The NeXus convention.
 pub struct Nexus;
 
-/// Attributes that say what values are.
+/// Attributes that determine the meaning of values.
 const MEANING: [&str; 9] =
     ["NX_class", "units", "scaling_factor", "signal", "axes", "depends_on", "vector", "transformation_type", "start"];
-/// Fields with an element for each event.
+/// Fields with one element per event.
 const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
 
 impl Convention for Nexus {
@@ -84,7 +84,8 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     Ok(Rule::once())
 }
 
-/// A field of an NXdata: what lies along the first axis of its signal follows one another along that.
+/// Returns the rule of a field of an NXdata group: fields with the length of the signal's first axis are concatenated
+/// along it.
 fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let Some(of_group) = file.find(group) else { return Ok(Rule::once()) };
     let signal = file.text(of_group, "signal").and_then(|name| file.find(&child_path(group, name.as_bytes())));
@@ -104,7 +105,7 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     Ok(if is_along { Rule::along(0) } else { Rule::once() })
 }
 
-/// A time, with its reference in `offset` or `start`.
+/// Returns the rule of a time, whose reference is in `offset` or `start`.
 fn time(file: &FileView<'_>, at: usize) -> Rule {
     let reference = if file.has(at, "start") { NexusReference::Start } else { NexusReference::Offset };
     Rule { values: Values::Time(TimeAttributes::Reference(reference)), ..Rule::default() }

@@ -63,22 +63,22 @@ pub(crate) fn settle_union(schema: &mut Schema) {
     renumber(&mut schema.entries, &chosen, &BTreeSet::new());
 }
 
-/// The dimensions of a variable in the output.
+/// Dimensions of a variable in the output.
 struct Chosen {
     entry: EntryIndex,
     dimensions: Dimensions,
-    /// Its `DIMENSION_LIST`, unless that is the first input's.
+    /// New `DIMENSION_LIST`, if it differs from the first input's.
     list: Option<AttributeValue>,
-    /// Text-length dimensions that it has in the inputs.
+    /// Text-length dimensions of the variable in the inputs.
     lengths: BTreeSet<Vec<u8>>,
 }
 
-/// A dataset with axes.
+/// Dataset with axes.
 struct Variable<'c> {
     entry: EntryIndex,
     path: &'c [u8],
     column: &'c Column,
-    /// Attributes in the first input that has it, and in inputs where they differ.
+    /// Attributes in the first input that has the dataset, and in inputs where they differ.
     first: &'c [AttributeValue],
     others: &'c [(u32, Arc<[AttributeValue]>)],
     rule: Option<&'c Rule>,
@@ -95,27 +95,27 @@ impl Variable<'_> {
         other.map_or(self.first, |at| &self.others[at].1)
     }
 
-    /// The axis of the characters of texts.
+    /// Returns the axis of the characters of texts.
     fn axis_of_texts(&self) -> Option<usize> {
         self.rule?.widened
     }
 
-    /// Whether it is a text-length dimension.
+    /// Whether the dataset is a text-length dimension.
     fn is_length(&self) -> bool {
         self.rule.is_some_and(|rule| rule.placement == Placement::Widest)
     }
 
-    /// Whether its dimensions are identified by ids only.
+    /// Whether the dimensions are identified by ids only.
     fn is_numbered(&self) -> bool {
         self.is_scale && self.column.model().dataspace.dims().len() > 1
     }
 
-    /// The input with the longest texts, and the axis of their characters.
+    /// Returns the input with the longest texts, and the axis of their characters.
     fn longest(&self) -> Option<(u32, usize)> {
         let axis = self.axis_of_texts().filter(|axis| *axis > 0)?;
         let len = |template: u32| self.column.templates.get(template as usize)?.dataspace.dims().get(axis).copied();
         let lens = (0..).zip(self.column.facts.iter()).filter_map(|(input, fact)| Some((len(fact.template)?, input)));
-        // Of several, the first.
+        // The first, if there are several.
         lens.max_by_key(|(len, input)| (*len, std::cmp::Reverse(*input))).map(|(_, input)| (input, axis))
     }
 
@@ -292,7 +292,7 @@ fn renumber(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8
     }
 }
 
-/// Dimensions in words.
+/// Describes dimensions for messages.
 fn words(dimensions: &Dimensions) -> String {
     let of_axis = |scales: &Vec<Vec<u8>>| match scales.first() {
         Some(scale) => display_path(scale),
