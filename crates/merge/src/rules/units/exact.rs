@@ -4,7 +4,7 @@
 //! the fraction is in lowest terms without factors of 2 and 5, and the denominator is positive. Operations that overflow return
 //! `None`.
 
-/// An exact number.
+/// Exact number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exact {
     numerator: i128,
@@ -41,7 +41,7 @@ impl Exact {
         Some(Self { numerator: numerator / divisor, denominator: denominator / divisor, exponents })
     }
 
-    /// `digits * 10^exponent`.
+    /// Creates the number `digits * 10^exponent`.
     pub fn decimal(digits: i128, exponent: i32) -> Option<Self> {
         let exponent = i16::try_from(exponent).ok()?;
         Self::new(digits, 1, [exponent, exponent, 0])
