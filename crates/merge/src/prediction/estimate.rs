@@ -9,7 +9,7 @@ use super::trial::{Subject, Trials, Tried, Unit};
 /// Relative deviation of a part of a dataset from the mean of its parts, assumed where no dataset has more than one trial.
 /// NOvA-like columns and netCDF fields have 0.05 to 0.2.
 const DEVIATION: f64 = 0.2;
-/// The same for a dataset of which only the length in the inputs is known.
+/// Relative deviation of a dataset of which only the length in the inputs is known.
 const DEVIATION_OF_UNTRIED: f64 = 0.5;
 /// Relative deviation of a cost that is a constant of this program: processors in use differ by about twice this from the one on
 /// which it was measured.
