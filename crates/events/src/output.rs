@@ -129,7 +129,7 @@ impl Output {
             })?;
         }
         sync_folder(&self.path).map_err(|source| {
-            self.io("the file is complete under its final name, but making the name durable failed", source)
+            self.io("the file is complete under its name, but making the name durable failed", source)
         })?;
         Ok(self.len_bytes)
     }

@@ -64,7 +64,7 @@ fn beyond(plan: &MergePlan, column: ColumnIndex, input: u32, number: i64) -> Mer
         object: display_path(plan.schema.column_path(column)),
         input: plan.inputs[input as usize].path.clone(),
         value: number.to_string(),
-        reason: "leads beyond what it counts".to_owned(),
+        reason: "refers to an element beyond the last".to_owned(),
     }
 }
 

@@ -91,8 +91,8 @@ impl Convention for Cf {
                     return Err(Refusal {
                         object: display_path(file.path_of(at)),
                         reason: format!(
-                            "has more than one dimension that can grow, {} and {}; --dim names the one along which \
-                             files follow one another",
+                            "has more than one unlimited dimension, {} and {}; --dim selects the one along which \
+                             files are concatenated",
                             display_path(first),
                             display_path(second)
                         ),
@@ -305,8 +305,8 @@ impl<'f, 'a> Variables<'f, 'a> {
         match times.len() {
             1 => Ok(times),
             _ => refuse(format!(
-                "has no dimension that can grow, and no single one that is a time; --dim names the one along which files \
-                 follow one another: {}",
+                "has no unlimited dimension, and not exactly one time dimension; --dim selects the one along which files \
+                 are concatenated: {}",
                 names(&self.all)
             )),
         }

@@ -54,8 +54,7 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     let class = file.find(group).and_then(|at| file.text(at, "NX_class")).unwrap_or_default();
     if sibling(b"event_index").is_some() && sibling(b"event_time_zero").is_some() {
         if name.starts_with(b"cue_") {
-            let reason =
-                "counts events in an index that cannot be put together: leave it out with --exclude".to_owned();
+            let reason = "counts events in an index that cannot be combined: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         let events = EVENT_FIELDS.into_iter().find(|field| sibling(field).is_some());
@@ -68,8 +67,7 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     }
     if class == "NXlog" {
         if name.starts_with(b"cue_") {
-            let reason =
-                "counts entries in an index that cannot be put together: leave it out with --exclude".to_owned();
+            let reason = "counts entries in an index that cannot be combined: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         return Ok(match name {
@@ -94,10 +92,9 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let (Some(lengths), Some(own)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
     let is_axis = child_path(group, first.as_bytes()) == file.path_of(at);
     if is_axis && own.first() == lengths.first().map(|length| length + 1).as_ref() {
-        let reason =
-            "holds edges of bins, one more than bins, which do not follow one another: merge the histograms in \
+        let reason = "holds edges of bins, one more than bins, which cannot be concatenated: merge the histograms in \
                       the program that made them, or leave the group out with --exclude"
-                .to_owned();
+            .to_owned();
         return Err(Refusal { object: display_path(file.path_of(at)), reason });
     }
     let is_other_axis = !is_axis && axes[1..].iter().any(|axis| child_path(group, axis.as_bytes()) == file.path_of(at));

@@ -182,10 +182,10 @@ impl<'a> Check<'a> {
                 Some(_) => self.mismatch(
                     &entry.path,
                     format!(
-                        "the {word} is not what was written: its type, dimensions, attributes, value or target changed"
+                        "the {word} differs from what was written: its type, dimensions, attributes, value or target changed"
                     ),
                 ),
-                None => self.mismatch(&entry.path, format!("a {word} that was not written here")),
+                None => self.mismatch(&entry.path, format!("a {word} that raddle did not write")),
             }
         }
         let there: HashSet<&[u8]> = found.schema.entries.iter().map(|entry| entry.path.as_slice()).collect();
@@ -204,7 +204,7 @@ impl<'a> Check<'a> {
             let path = self.found.schema.column_path(column);
             let scanned = &self.found.schema.columns[column as usize];
             if scanned.model().layout != Layout::Virtual {
-                self.mismatch(path, "was virtual and is not any more");
+                self.mismatch(path, "was virtual but no longer is");
                 continue;
             }
             // All sources of the dataset must be found before a row is read.
@@ -230,7 +230,7 @@ impl<'a> Check<'a> {
             let file = Path::new(OsStr::from_bytes(file));
             match path.parent().unwrap_or(Path::new("")).join(file).is_file() {
                 true => self.report.linked += 1,
-                false => self.mismatch(&entry.path, format!("leads to {}, which is not there", file.display())),
+                false => self.mismatch(&entry.path, format!("links to {}, which does not exist", file.display())),
             }
         }
     }
@@ -304,7 +304,7 @@ impl<'a> Check<'a> {
         let inputs = self.stored.inputs_of(known, &damage.rows);
         let (first, last) = (damage.rows.start, damage.rows.end.saturating_sub(1));
         let mut what = match &damage.error {
-            None => format!("rows {first} to {last} are not what was written"),
+            None => format!("rows {first} to {last} differ from what was written"),
             Some(error) => format!("rows {first} to {last} cannot be read: {error}"),
         };
         if inputs.len() > 1 {

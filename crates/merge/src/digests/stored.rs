@@ -254,7 +254,7 @@ impl Source<'_> {
         );
         match self.attributes.get(SEAL.as_bytes()).and_then(|value| word(value)) {
             Some(sealed) if sealed == found => Ok(()),
-            _ => Err(self.damaged("its content is not what was written")),
+            _ => Err(self.damaged("its content differs from what was written")),
         }
     }
 

@@ -119,7 +119,7 @@ pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u6
 
 /// Creates the error for an object that has changed since its digests were computed.
 pub fn not_as_written(object: String) -> MergeError {
-    let reason = "is not what was written; run raddle verify before anything is added".to_owned();
+    let reason = "differs from what was written; run raddle verify before adding anything".to_owned();
     MergeError::Object { object, reason }
 }
 

@@ -40,14 +40,14 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
         if let MadeSpec::FirstValue(spec) = spec
             && spec.made_path() == spec.dataset.as_bytes()
         {
-            let reason = "is in the index group already".to_owned();
+            let reason = "already exists in the index group".to_owned();
             return Err(MergeError::Object { object: display_path(spec.dataset.as_bytes()), reason });
         }
         let makes = maker(schema, spec)?;
         let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
         let there = schema.entries.iter().filter(is_column).find(|entry| makes(&entry.path));
         if let (Some(there), false) = (there, spec.replaces()) {
-            let reason = "is there already; --force replaces it".to_owned();
+            let reason = "already exists; --force replaces it".to_owned();
             return Err(MergeError::Object { object: display_path(&there.path), reason });
         }
         replaced += schema.remove_columns(makes);
@@ -126,7 +126,7 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
         differences.push(Difference {
             path: display_path(&first.path),
             kind: DifferenceKind::Meaning,
-            expected: "values made of the rows of all inputs".to_owned(),
+            expected: "values computed from the rows of all inputs".to_owned(),
             found,
             inputs: (0..inputs).collect(),
         });
@@ -243,7 +243,7 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
         return Err(MergeError::Object {
             object: display_path(&table.group),
             reason: format!(
-                "has ids of {:?} numbers in a row, the index group {} has {of_index:?}; leave it out (--key-skip)",
+                "has ids of {:?} numbers per row, but the index group {} has {of_index:?}; leave it out (--key-skip)",
                 table.ids.row_elements(),
                 display_path(&tables[0].group)
             ),
@@ -275,7 +275,7 @@ fn key_groups(schema: &Schema, spec: &KeySpec) -> Result<KeyGroups> {
     let mut names: Vec<&[u8]> = Vec::new();
     for path in &spec.columns {
         if !path.starts_with('/') {
-            return refuse(path, "is no absolute path; name a column of the index group, such as /spill/evt");
+            return refuse(path, "is not an absolute path; name a column of the index group, such as /spill/evt");
         }
         if parent_path(path.as_bytes()) != index_group {
             return refuse(path, "is in another group than the first column of the key");
@@ -346,7 +346,7 @@ fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
     let known = stored.datasets.get(path).map(|known| known.row_starts.clone()).filter(|starts| !starts.is_empty());
     let mut starts = known.ok_or_else(|| MergeError::Object {
         object: display_path(path),
-        reason: "is not what was written; run raddle verify".to_owned(),
+        reason: "differs from what was written; run raddle verify".to_owned(),
     })?;
     let new = plan.schema.columns[column as usize].facts.iter().skip(1).filter(|_| grown.is_some());
     for fact in new {

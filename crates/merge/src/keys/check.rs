@@ -64,7 +64,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
         }
     }
     let Some(own) = own else {
-        let reason = format!("is not in {}; make it with raddle keys add", path.display());
+        let reason = format!("is not in {}; create it with raddle keys add", path.display());
         return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
     };
     let events = found.columns[own as usize].dims[0];
@@ -103,7 +103,7 @@ fn check_one(
     if let (Some(_), Some(rows)) = (events, rows_beside(found, path))
         && rows != table.rows
     {
-        return Ok(disorder(None, format!("has {} rows, its table {rows}", table.rows)));
+        return Ok(disorder(None, format!("has {} rows, but its table has {rows}", table.rows)));
     }
     let (mut raw, mut ids) = (Vec::new(), Ids::new(1));
     let mut before = -1_i128;
@@ -124,7 +124,7 @@ fn check_one(
                     return Ok(disorder(Some(here), format!("is {number} after {before}")));
                 }
                 Some(events) if number < 0 || number >= i128::from(events) => {
-                    return Ok(disorder(Some(here), format!("is {number}; there are {events} events")));
+                    return Ok(disorder(Some(here), format!("is {number}, but there are only {events} events")));
                 }
                 _ => {}
             }

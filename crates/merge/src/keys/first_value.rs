@@ -54,16 +54,16 @@ pub(super) fn attach(plan: &mut MergePlan, spec: &FirstValueSpec, watch: &Watch<
     let class = plan.schema.columns[source as usize].model().datatype.class.clone();
     let len_bytes = plan.row_len_bytes(source);
     if class.is_file_local() || len_bytes != class.len_bytes() {
-        return refuse(&spec.dataset, "has no single value of fixed size in a row");
+        return refuse(&spec.dataset, "does not have one value of fixed size per row");
     }
     let like_dims = &plan.columns[like as usize].dims;
     if like_dims[1..].iter().any(|&dim| dim != 1) {
-        return refuse(&spec.group, "begins with a dataset of several values in a row");
+        return refuse(&spec.group, "begins with a dataset of several values per row");
     }
     let (element, varies) = first_value(plan, source, len_bytes, watch)?;
     let Some(element) = element else { return refuse(&spec.dataset, "has no rows, so it has no first value") };
     if let Some(row) = varies {
-        let text = format!("{} has another value from row {row} on; its first is taken", spec.dataset);
+        let text = format!("{} has a different value from row {row} on; the first value is used", spec.dataset);
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
     let name = made.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();

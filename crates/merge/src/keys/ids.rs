@@ -170,10 +170,10 @@ impl IdTable {
             let dims = &plan.columns[column as usize].dims;
             let row_elements = dims[1..].iter().product::<u64>();
             if !(1..=MOST_IN_A_ROW).contains(&row_elements) {
-                return Err(refuse(format!("has {row_elements} numbers in a row, not 1 to {MOST_IN_A_ROW}")));
+                return Err(refuse(format!("has {row_elements} numbers per row, not 1 to {MOST_IN_A_ROW}")));
             }
             if dims[0] != rows {
-                return Err(refuse(format!("has {} rows, other keys of its group {rows}", dims[0])));
+                return Err(refuse(format!("has {} rows, but other keys of its group have {rows}", dims[0])));
             }
             let class = &plan.schema.columns[column as usize].model().datatype.class;
             let first = IdColumn::of(column, class, row_elements as usize).ok_or_else(|| {

@@ -168,7 +168,7 @@ impl KeyedFile {
             }
         }
         let Some((_, events)) = own else {
-            let reason = format!("is not in {}; make it with raddle keys add", path.display());
+            let reason = format!("is not in {}; create it with raddle keys add", path.display());
             return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
         };
         let pool = open_pool(&found);
@@ -212,7 +212,7 @@ impl KeyedFile {
                 let rows = |pair: &[i128]| u64::try_from(pair[1] - pair[0]);
                 let all: std::result::Result<Vec<u64>, _> = offsets.windows(2).map(rows).collect();
                 all.map_err(|_| {
-                    self.contradiction(table, &format!("descends among {} to {}", events.start, events.end))
+                    self.contradiction(table, &format!("descends between {} and {}", events.start, events.end))
                 })
             }
             FoundBy::Seq => {
@@ -301,7 +301,7 @@ impl KeyedFile {
 
     fn contradiction(&self, table: &KeyedTable, what: &str) -> MergeError {
         let object = display_path(self.found.schema.column_path(table.column));
-        MergeError::Object { object, reason: format!("{what}; make the keys anew with raddle keys add") }
+        MergeError::Object { object, reason: format!("{what}; recreate the keys with raddle keys add") }
     }
 }
 

@@ -60,7 +60,7 @@ pub fn plan_rewrite_among(
     let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, ranks)?;
     if let Some(len_bytes) = plan.inputs.first().map(|input| input.userblock_len_bytes).filter(|&len| len > 0) {
         let reason = format!(
-            "has a user block of {len_bytes} bytes, which would be lost; take it away with h5unjam first, or add keys to a copy \
+            "has a user block of {len_bytes} bytes, which would be lost; remove it with h5unjam first, or add keys to a copy \
              that raddle rechunk makes"
         );
         return Err(MergeError::Object { object: path.display().to_string(), reason });

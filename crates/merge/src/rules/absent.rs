@@ -55,8 +55,8 @@ pub(super) fn settle(
     };
     let Some(fill) = fill else {
         let mismatch = Mismatch::new(
-            "a value that means missing (_FillValue)",
-            "no variable, and none that its records could have",
+            "a value for missing data (_FillValue)",
+            "no variable, and no value that its records could have",
         );
         return settling.refuse(declared.entry, mismatch.or("--join inner leaves it out"), absent);
     };
@@ -80,7 +80,8 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
                 path: display_path(schema.column_path(number)),
                 kind: DifferenceKind::Missing,
                 expected: "texts, sequences or references".to_owned(),
-                found: "nothing, which no such value stands for; --join inner leaves the dataset out".to_owned(),
+                found: "nothing, and no such value represents missing data; --join inner leaves the dataset out"
+                    .to_owned(),
                 inputs,
             });
         }

@@ -234,7 +234,7 @@ impl Checker<'_> {
                 let file = plan.inputs[known as usize].path.display();
                 let expected = format!("identifiers that no other input has; {value} is in {file}");
                 let found = format!(
-                    "{value}, too; --rule '{path}: rows of {path}' counts them on, '{path}: concatenate' keeps them"
+                    "{value}, too; --rule '{path}: rows of {path}' continues their numbering, '{path}: concatenate' keeps them"
                 );
                 self.refuse(column, expected, found, vec![input]);
             }
@@ -304,8 +304,8 @@ impl Checker<'_> {
             return Ok(RecordOrder::Kept);
         }
         if !is_sorted && plan.growth.is_some() {
-            let found = "records before those of the file that is appended to; merge all inputs again".to_owned();
-            self.refuse(column, "records behind those of the file".to_owned(), found, Vec::new());
+            let found = "records before the last one of the existing file; merge all inputs again".to_owned();
+            self.refuse(column, "records after those of the file".to_owned(), found, Vec::new());
             return Ok(RecordOrder::Kept);
         }
         if !is_sorted {

@@ -237,7 +237,7 @@ fn convert_block(
                 for value in integers.iter_mut().filter(|value| **value >= 0) {
                     match usize::try_from(*value).ok().and_then(|at| table.get(at)) {
                         Some(found) => *value = *found,
-                        None => return inexact(value, "leads beyond what it counts"),
+                        None => return inexact(value, "refers to an element beyond the last"),
                     }
                 }
             }

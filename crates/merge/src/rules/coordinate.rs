@@ -35,7 +35,8 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     let is_same = maps.iter().all(|map| *map == ElementMap::Same);
     let Some(number) = common_number(&settling.schema.columns[column as usize]) else {
         if !is_same {
-            let mismatch = Mismatch::new("a number of all bits", "another type, whose times cannot be converted");
+            let mismatch =
+                Mismatch::new("a number that uses all its bits", "another type, whose times cannot be converted");
             settling.refuse(declared.entry, mismatch, Vec::new());
         }
         return;

@@ -96,7 +96,9 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
                 let why = "values are packed, limited or integers, which other units would round";
                 Err(Mismatch::attribute("units", target.clone(), format!("{own}; {why}")))
             }
-            None => Err(Mismatch::attribute("units", target.clone(), format!("{own}, which no known map leads to"))),
+            None => {
+                Err(Mismatch::attribute("units", target.clone(), format!("{own}, for which no conversion is known")))
+            }
         }
     });
     match maps {

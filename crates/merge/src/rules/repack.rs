@@ -98,7 +98,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
         settling.refuse(declared.entry, mismatch.or("--packing unpack writes the values as floats"), Vec::new());
     };
     let Some(number) = single_number(settling, column) else {
-        return refuse(settling, "values of several types, which no packing of one covers");
+        return refuse(settling, "values of several types, which no single packing covers");
     };
     let packing = OnePacking::of(number, range).filter(|packing| packing.scale.is_finite() && packing.scale > 0.0);
     let Some(packing) = packing else { return refuse(settling, "values that no packing covers") };

@@ -178,7 +178,7 @@ impl<'a> Node<'a> {
         let known: Vec<String> = kinds.iter().map(|(kind, version)| format!("{kind} {version}")).collect();
         self.refuse(
             known.join(", "),
-            format!("{kind} {version}, which cannot be put together; leave it out with --exclude"),
+            format!("{kind} {version}, which cannot be combined; leave it out with --exclude"),
         )
     }
 

@@ -231,7 +231,7 @@ impl<'c> Variables<'c> {
                         path: display_path(variable.path),
                         kind: DifferenceKind::Meaning,
                         expected: format!("texts of {size} characters"),
-                        found: format!("dimension {} of {len}, which other variables have too", display_path(path)),
+                        found: format!("dimension {} of length {len}, which other variables share", display_path(path)),
                         inputs: Vec::new(),
                     });
                 }

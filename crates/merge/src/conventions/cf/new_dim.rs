@@ -75,7 +75,7 @@ fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
             Err(refuse(
                 b"/",
                 match is_dimension {
-                    true => format!("has the dimension {name:?} already: --dim {name} puts files together along it"),
+                    true => format!("already has the dimension {name:?}: --dim {name} concatenates files along it"),
                     false => format!("has no scalar variable {name:?} (--new-dim); it has {known}"),
                 },
             ))
