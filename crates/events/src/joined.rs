@@ -44,7 +44,7 @@ struct Part {
 }
 
 impl Joined {
-    /// Joins sources, of which there must be at least one. The products are those of the first source, in its order.
+    /// Joins sources; at least one is required. The products are those of the first source, in its order.
     ///
     /// # Errors
     /// A source lacks a product, has it in another form, or has an additional one.

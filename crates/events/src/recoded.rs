@@ -88,7 +88,7 @@ impl<R: Recode> Source for Recoded<R> {
         self.inner.check_unchanged()
     }
 
-    /// Stored baskets are passed on without recoding.
+    /// Returns the ends of the stored baskets, which are passed on without recoding.
     fn basket_ends(&self, product: usize) -> Result<Vec<u64>> {
         self.inner.basket_ends(product)
     }

@@ -67,7 +67,7 @@ impl ProductGlobs {
     }
 }
 
-/// Product, of which every entry has one.
+/// Product: a named value that every entry has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     /// Name, unique in its schema.

@@ -407,7 +407,8 @@ fn what_the_framework_cannot_hold_is_refused() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The index of a chunk takes 2 KiB and would dominate a file of small datasets.
+/// Checks that small files have no chunks: the index of a chunk takes 2 KiB and would dominate a file of small
+/// datasets.
 #[test]
 fn small_files_have_no_chunks() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/split.root");

@@ -80,7 +80,7 @@ impl Layout {
         }
     }
 
-    /// Returns the number of which the length of every block must be a multiple.
+    /// Returns the granularity of blocks: the number of their entries must be a multiple of it.
     pub fn unit_multiple(self) -> u64 {
         match self {
             Self::Batch(events) => events.get(),

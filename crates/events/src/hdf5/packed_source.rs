@@ -313,8 +313,8 @@ fn find_batches(window: &mut Window<'_>, codec: PdsCodec, events: &[u64]) -> Res
             false => Err(window.file.damaged(&window.array.path, no_end(batches.len()))),
         };
     }
-    // An LZ4 block does not record its decoded length. All batches except the last have the same number of events: the
-    // one with which every block ends where the next begins and the last block ends with the data.
+    // An LZ4 block does not record its decoded length. All batches except the last have the same number of events,
+    // which is found by trial: every block must end where the next begins, and the last one at the end of the data.
     for batch_len in 1..=len_events {
         if let Some(batches) = lz4_batches(window, events, batch_len)? {
             return Ok(batches);

@@ -98,7 +98,8 @@ impl PdsSource {
         self.file.read_into(address, len_bytes, "event records", buffer).map_err(|fault| fault.at(&place))
     }
 
-    /// Returns the property in which `other` differs, if its records therefore cannot follow this stream's header.
+    /// Returns a property that prevents the records of `other` from following this stream's header; `None` if there is
+    /// none.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let (own, other) = (&self.header, &other.header);
         if own.schema != other.schema {

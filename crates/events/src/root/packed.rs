@@ -285,7 +285,7 @@ impl Source for PackedTree {
         self.batches.is_some() || self.tree.has_ids()
     }
 
-    /// The range ends with a batch.
+    /// Returns the end of a batch.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let events = (target_len_bytes / self.event_len_bytes.max(1)).max(1);
         let last = start.saturating_add(events).min(self.len_entries()) - 1;

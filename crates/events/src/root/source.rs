@@ -221,7 +221,7 @@ impl Source for TreeSource {
         self.plans.iter().position(|plan| plan.branch == branch)
     }
 
-    /// The range ends with a basket of the longest branch: the last within the target size, or the next one if that is
+    /// Returns the end of a basket of the longest branch: the last within the target size, or the next one if that is
     /// not much farther.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes()).max(1);
@@ -368,7 +368,7 @@ struct BranchReader<'source> {
     /// Contents of the entries; `None` for bytes.
     item: Option<&'source Item>,
     lengths: &'source Lengths,
-    /// Counts of the values of each object and their reader, if another branch holds them.
+    /// Reader of the counts of each object's values, if another branch holds them.
     counts: Option<(&'source Counts, Box<BranchReader<'source>>)>,
     basket: basket::Basket,
     open: Option<usize>,

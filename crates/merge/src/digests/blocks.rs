@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// Maximum length of a block of rows, in raw bytes: damage is located as precisely as with chunks of the default size,
 /// and digests take 8 ppm of the values, which is little even for maps that compress by a factor of a thousand.
 const LONGEST_BLOCK_LEN_BYTES: u64 = 1 << 20;
-/// Minimum length of a block, of which a digest is 0.2 %.
+/// Minimum length of a block. Its digest takes 0.2 % of that length.
 const SHORTEST_BLOCK_LEN_BYTES: u64 = 4 << 10;
 /// Number of blocks into which a dataset is cut between these limits: 512 bytes of digests for each of many small
 /// datasets.

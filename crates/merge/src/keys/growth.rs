@@ -1,8 +1,8 @@
 //! Extends computed columns (partition keys, first values) when rows are appended to a file.
 //!
-//! The ids of all rows are joined again, because new rows may repeat ids of the file. Only values of new rows are written.
-//! Invariant: after an append the columns equal those of one merge of all inputs. An append that would change the value of an
-//! existing row is refused.
+//! The ids of all rows are joined again, because new rows may repeat ids of the file. Only values of new rows are
+//! written. Invariant: after an append the columns equal those of one merge of all inputs. An append that would change
+//! the value of an existing row is refused.
 
 use super::attach::maker;
 use super::made::{MadeColumn, StoredRuns};

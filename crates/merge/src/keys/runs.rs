@@ -84,7 +84,7 @@ impl<'s> RunWriter<'s> {
         Self { store, done: TableRuns::default(), page: Vec::new(), page_row: 0 }
     }
 
-    /// Adds the next `rows` rows, of which there must be at least one, as rows of `event`.
+    /// Adds the next `rows` rows (at least one) as rows of `event`.
     pub fn push(&mut self, event: u64, rows: u64) -> Result<()> {
         match self.page.last_mut() {
             Some(run) if run.event == event => run.rows += rows,

@@ -113,8 +113,8 @@ impl Windows {
     }
 }
 
-/// Collective. Joins all `tables`, the first of which is the index itself and is only looked up `with_index`. Returns
-/// the events of all tables, and the faults.
+/// Collective. Joins all `tables`, the first of which is the index itself and is only looked up if `with_index`.
+/// Returns the events of all tables, and the faults.
 pub fn join_among(
     join: &Join<'_>,
     tables: &[KeyTable],

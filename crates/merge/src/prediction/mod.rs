@@ -77,8 +77,8 @@ pub struct Prediction {
     pub metadata_len_bytes: u64,
     /// Bytes of the inputs.
     pub input_len_bytes: u64,
-    /// Uncertainty of the output's size as a share of it: twice the standard error of the sample. The size counts as unknown
-    /// above [`LARGEST_SIZE_ERROR`].
+    /// Uncertainty of the output's size as a share of it: twice the standard error of the sample. The size counts as
+    /// unknown above [`LARGEST_SIZE_ERROR`].
     pub size_error: f64,
     /// Wall time of scan, planning and execution with the planned number of threads, assuming that the machine stays as
     /// busy as during the trials; `None` if the trials do not determine it, or if it is less than [`SHORT_S`].
@@ -87,7 +87,8 @@ pub struct Prediction {
     pub is_short: bool,
     /// Processor time of the execution; `None` if the trials do not determine it.
     pub cpu_s: Option<f64>,
-    /// Memory that the engine acquires for buffers. It is exact for one process; pages that are never touched are not resident.
+    /// Memory that the engine acquires for buffers. It is exact for one process; pages that are never touched are not
+    /// resident.
     pub memory_len_bytes: u64,
     /// Uncompressed bytes that trials produced.
     pub sampled_len_bytes: u64,

@@ -192,7 +192,8 @@ fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Resu
     }))
 }
 
-/// Returns the standard error of the mean of `values` as a share of the mean; `None` for fewer than two values or a mean of 0.
+/// Returns the standard error of the mean of `values` as a share of the mean; `None` for fewer than two values or a
+/// mean of 0.
 fn standard_error(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

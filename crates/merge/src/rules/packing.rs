@@ -96,9 +96,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
                 let why = "values are packed, limited or integers, which other units would round";
                 Err(Mismatch::attribute("units", target.clone(), format!("{own}; {why}")))
             }
-            None => {
-                Err(Mismatch::attribute("units", target.clone(), format!("{own}, for which no conversion is known")))
-            }
+            None => Err(Mismatch::attribute("units", target.clone(), format!("{own}; no conversion is known"))),
         }
     });
     match maps {

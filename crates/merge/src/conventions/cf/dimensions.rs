@@ -1,11 +1,11 @@
-//! Compares the dimensions of variables across files, and assigns dimension ids in the output.
+//! Comparison of the dimensions of variables across files, and assignment of dimension ids in the output.
 //!
-//! A variable refers to its dimensions by object references (`DIMENSION_LIST`). The netCDF library also assigns ids to dimensions,
-//! starting at zero in each file (`_Netcdf4Dimid`, `_Netcdf4Coordinates`). A multidimensional coordinate variable has only ids. Not for
-//! `REFERENCE_LIST` ([`super::attached`]). Source: the netCDF-4 format in HDF5 (NUG, appendix C).
-//! Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension ids are unique. The
-//! dimension of a `char` variable's text length may differ between inputs (xarray's `string3`, `string4`); the output uses that of the
-//! longest texts.
+//! A variable refers to its dimensions by object references (`DIMENSION_LIST`). The netCDF library also assigns ids to
+//! dimensions, starting at zero in each file (`_Netcdf4Dimid`, `_Netcdf4Coordinates`). A multidimensional coordinate
+//! variable has only ids. [`super::attached`] updates `REFERENCE_LIST`. Source: the netCDF-4 format in HDF5 (NUG,
+//! appendix C). Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension
+//! ids are unique. The dimension of a `char` variable's text length may differ between inputs (xarray's `string3`,
+//! `string4`); the output uses that of the longest texts.
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Paths of the scales of each axis.
 type Dimensions = Vec<Vec<Vec<u8>>>;
 
-/// Compares the dimensions of each variable across inputs. For a new file it also sets the attributes that identify them, and
-/// removes text-length dimensions that no variable of the output uses.
+/// Compares the dimensions of each variable across inputs. For a new file it also sets the attributes that identify
+/// them, and removes text-length dimensions that no variable of the output uses.
 pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     let variables = Variables::of(completion);
     let mut differences = Vec::new();
@@ -215,7 +215,8 @@ impl<'c> Variables<'c> {
         }
     }
 
-    /// Reports variables whose text length differs from the length of their dimension, because other variables share it.
+    /// Reports variables whose text length differs from the length of their dimension, because other variables share
+    /// it.
     fn other_lengths(&self, chosen: &[Chosen]) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (variable, Chosen { dimensions, .. }) in self.all.iter().zip(chosen) {
@@ -240,7 +241,8 @@ impl<'c> Variables<'c> {
         differences
     }
 
-    /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input stays.
+    /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input
+    /// stays.
     fn unused_lengths(&self, chosen: &[Chosen]) -> BTreeSet<Vec<u8>> {
         let used: HashSet<&[u8]> =
             chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();

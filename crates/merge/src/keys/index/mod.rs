@@ -2,8 +2,8 @@
 //!
 //! The ids of the index are read once. Consecutive rows with ascending ids form a run, of which only the first tuple of
 //! every few thousand rows is kept; a look-up reads one such block. If ids are unordered, blocks of rows are sorted
-//! into runs in a scratch file. Memory is therefore bounded for any number of events, and tables in the order of the
-//! index read it sequentially. Invariant: a look-up returns the first row with the tuple, whatever the order of rows.
+//! into runs in a scratch file. So memory is bounded for any number of events, and tables in the order of the index
+//! read it sequentially. Invariant: a look-up returns the first row with the tuple, whatever the order of rows.
 
 mod lookup;
 
@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// Number of rows that are read at once.
 pub const READ_ROWS: u64 = 1 << 16;
-/// Number of rows in a block, of which the first tuple is kept and which a look-up reads.
+/// Number of rows in a block. A look-up reads one block; only its first tuple is kept in memory.
 const BLOCK_ROWS: usize = 4096;
 /// Number of runs from which an index counts as unordered, in addition to one per input and one per [`READ_ROWS`] rows.
 const FEW_RUNS: usize = 64;
