@@ -1,26 +1,11 @@
 //! Events in HDF5 files, in four layouts, each available as a sink and as a source.
 //!
-//! | layout
-//!
-//! datasets
-//!
-//! for | |---|---|---| | columns
-//!
-//! one flat little-endian array per leaf, one array of offsets per level of lists
-//!
-//! analysis, GPUs | | product
-//!
-//! the bytes of each product, and the end of each event in them
-//!
-//! reading single products | | event
-//!
-//! all bytes event by event, and the beginning of each product in them
-//!
-//! reading whole events | | batch
-//!
-//! all bytes batch by batch, within a batch product by product, and the beginning of each blob
-//!
-//! writing fast, small files |
+//! | layout | datasets | for |
+//! |---|---|---|
+//! | columns | one flat little-endian array per leaf, one array of offsets per level of lists | analysis, GPUs |
+//! | product | the bytes of each product, and the end of each event in them | reading single products |
+//! | event | all bytes event by event, and the beginning of each product in them | reading whole events |
+//! | batch | all bytes batch by batch, within a batch product by product, and the beginning of each blob | writing fast, small files |
 //!
 //! The last three are the layouts of Bashyal et al. 2024 in a form that records everything that a reader needs: 64-bit
 //! ids and offsets, the order of products, their serialisation, run and subrun of every event, and HDF5's own filters.
