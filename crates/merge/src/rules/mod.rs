@@ -1,5 +1,4 @@
-//! Rules: the treatment of datasets whose values would change their meaning if they were simply concatenated along axis
-//! 0.
+//! Rules: the treatment of datasets whose values would change their meaning if simply concatenated along axis 0.
 //!
 //! A [`Rule`] states what a convention (or the user) requires for one dataset. It is determined for each input during
 //! the scan, and must be the same in all of them. [`settle`](settle::settle) turns the rules of a joined schema into
