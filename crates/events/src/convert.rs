@@ -34,7 +34,7 @@ pub struct ConvertOptions {
     /// Target size of a block in memory, as far as the source can cut ranges to that size. The sink's output may depend
     /// on it.
     pub unit_len_bytes: u64,
-    /// Divisor of the number of entries of every block except the last.
+    /// Granularity of blocks: all except the last have a multiple of this number of entries.
     pub unit_multiple: u64,
     /// Memory that one rank fills in a round before all ranks write, when several convert together.
     pub round_len_bytes: u64,

@@ -138,7 +138,7 @@ fn take_piece(piece: &mut Piece) -> Piece {
 }
 
 impl Hdf5Sink {
-    /// Assigns the zeros with which offsets begin to rank 0.
+    /// Gives rank 0 the zeros with which offsets begin.
     fn share_what_was_there(&mut self) {
         if !self.shares.owners.is_empty() {
             return;

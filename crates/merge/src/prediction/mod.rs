@@ -24,7 +24,7 @@ use trial::Tried;
 /// Amount of output that trials produce.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Divisor of the uncompressed bytes of the output.
+    /// Divisor of the uncompressed length of the output, which yields that of the sample.
     divisor: u64,
     /// Minimum and maximum number of uncompressed bytes.
     bounds_len_bytes: (u64, u64),

@@ -27,7 +27,7 @@ const TRIALS_IN_ONE: u64 = 64;
 /// Divisor of the budget. An input's chunk is decoded as a whole, and no trial is made if that would take more than
 /// this part of the budget.
 const LONGEST_SHARE: u64 = 4;
-/// Divisor of the budget for the part that is spent on small datasets.
+/// Divisor of the budget: the quotient is spent on small datasets.
 const SHARE_OF_SMALL: u64 = 4;
 /// Number of bytes whose decoding and encoding takes as long as finding and opening a piece of one input.
 const PIECE_COST_BYTES: u64 = 4096;

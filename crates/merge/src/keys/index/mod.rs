@@ -24,9 +24,9 @@ pub const READ_ROWS: u64 = 1 << 16;
 const BLOCK_ROWS: usize = 4096;
 /// Number of runs from which an index counts as unordered, in addition to one per input and one per [`READ_ROWS`] rows.
 const FEW_RUNS: usize = 64;
-/// Divisor of the memory budget for an index that is kept decoded.
+/// Divisor of the memory budget: an index that fits the quotient is kept decoded.
 const RESIDENT_SHARE: u64 = 16;
-/// Divisor of the memory budget for sorting.
+/// Divisor of the memory budget: sorting uses the quotient.
 const SORT_SHARE: u64 = 8;
 
 /// Ids of the index group.
