@@ -377,13 +377,13 @@ def test_baskets_without_offsets_that_cannot_be_read(tmp_path, dump):
     counts, numbers = [struct.pack(">i", 1)] * ENTRIES, [struct.pack(">ff", 1, 2)] * ENTRIES
     n = r.Branch("n", counts, "TLeafI", has_offsets=False)
     path = r.write(tmp_path / "more.root", [n, r.Branch("x", numbers, "TLeafF", "x[n]", counter="n", **GENERATED)])
-    dump(path, expect="branch x, entries 0..5: damaged (at byte 0): basket: 20 bytes of entries by their counts, 40 are stored")
+    dump(path, expect="branch x, entries 0..5: damaged (at byte 0): basket: 20 bytes of entries according to their counts, but 40 stored bytes")
     n = r.Branch("n", [struct.pack(">i", -1)] * ENTRIES, "TLeafI", has_offsets=False)
     path = r.write(tmp_path / "negative.root", [n, r.Branch("x", numbers, "TLeafF", "x[n]", counter="n", **GENERATED)])
     dump(path, expect="a count that no basket could hold")
     n = r.Branch("n", counts, "TLeafF", has_offsets=False)
     path = r.write(tmp_path / "float.root", [n, r.Branch("x", numbers, "TLeafF", "x[n]", counter="n", **GENERATED)])
-    dump(path, expect="branch x, entries 0..5: not supported (at byte 0): basket: offsets that are not stored")
+    dump(path, expect="branch x, entries 0..5: not supported (at byte 0): basket: neither offsets nor counts")
     path = r.write(tmp_path / "bits.root", [r.Branch("x", numbers, "TLeafF", length=2, title="x[2]", has_offsets=False, io_bits=6)])
     dump(path, expect="not supported (at byte")
 
@@ -449,7 +449,7 @@ def test_arrays_behind_pointers(tmp_path, dump):
     path = r.write(tmp_path / "pointers.root", branches, [described])
     dumped = dump(path)
     # The counts of objects of a split collection are in another branch, which is missing here.
-    assert dumped.notes.startswith("lone.pt: read as bytes: arrays of type float*[] whose lengths are in no branch")
+    assert dumped.notes.startswith("lone.pt: read as bytes: arrays of type float*[] whose lengths are not in a branch")
     assert dumped.notes.count("\n") == 1
     expected = [values for _, values in made]
     assert dumped["whole"].to_list() == expected
@@ -598,7 +598,7 @@ def test_classes_that_are_stored_otherwise_than_described(tmp_path, dump):
     ]
     path = r.write(tmp_path / "own.root", made, described)
     dumped = dump(path)
-    of_own = "read as bytes: class {} has a streamer of its own, which is not supported"
+    of_own = "read as bytes: class {} has a custom streamer, which is not supported"
     assert dumped.notes.splitlines() == ["list: " + of_own.format("TList"), "derived: " + of_own.format("TArrayF")]
     assert dumped.raw("list") == bits
     values = {"a": [[entry / 2] * count for entry, count in enumerate(COUNTS)], "t": [{"fDatime": 0x6444_0000 + entry} for entry in range(ENTRIES)]}

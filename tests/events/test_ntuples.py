@@ -230,4 +230,4 @@ def test_damage_is_told(dump, tmp_path):
     # The field's name, in the header.
     data[data.index(b"number")] ^= 1
     path.write_bytes(data)
-    dump(path, expect="its checksum is another")
+    dump(path, expect="its checksum does not match")

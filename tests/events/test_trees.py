@@ -134,7 +134,7 @@ def test_trees_in_folders_and_cycles(tmp_path, dump):
     for tree, entries in [("top", 3), ("a/b/deep", 5), ("a/other", 8)]:
         dumped = dump(path, tree)
         assert compare(dumped, path, tree) == 1 and dumped.entries == entries
-    dump(path, "a/nothing", expect="there is a/b/deep, a/other, top")
+    dump(path, "a/nothing", expect="available: a/b/deep, a/other, top")
 
 
 def test_branches_of_one_name_are_all_there(tmp_path, dump):

@@ -157,7 +157,7 @@ def test_files_of_all_formats_are_joined_as_what_they_are_read_as(formats, tmp_p
 
 def test_leaving_out_everything_is_an_error(formats, tmp_path):
     paths, _ = formats
-    with pytest.raises(errors.InputError, match=r"numbers would all be left out: .*unrolled.pds, branch numbers: it is bytes"):
+    with pytest.raises(errors.InputError, match=r"numbers would all be left out: .*unrolled.pds, branch numbers: its form is bytes"):
         raddle.events.open(paths[3:5], raw=True, differing="leave-out")
     with pytest.raises(errors.InputError, match="numbers would all be left out"):
         raddle.events.convert(paths[3:5], tmp_path / "none.h5", layout="batch", differing="leave-out", progress=False)
@@ -232,7 +232,7 @@ def test_a_path_may_name_the_tree_as_well(tree, tmp_path, monkeypatch):
     assert raddle.events.open([f"{tree}:Events", tree], tree="Events").num_entries == 2 * ENTRIES
     with pytest.raises(errors.UsageError, match="trees of several names: Events, Other; open each"):
         raddle.events.open(f"{tree}:Events", tree="Other")
-    with pytest.raises(errors.InputError, match="tree Other: there is no such tree"):
+    with pytest.raises(errors.InputError, match="tree Other: no such tree"):
         raddle.events.open(f"{tree}:Other")
     with pytest.raises(FileNotFoundError, match="absent.root:Events"):
         raddle.events.open("absent.root:Events")
@@ -280,7 +280,7 @@ def test_names_are_chosen_by_globs_and_must_be_there(tree):
     assert set(ak.fields(events.arrays(["p*", "met"]))) == {"pixels", "passed", "pt", "met"}
     with pytest.raises(KeyError, match="nothing"):
         events["nothing"]
-    with pytest.raises(errors.InputError, match="there is no such tree; there is Events"):
+    with pytest.raises(errors.InputError, match="no such tree; available: Events"):
         raddle.events.open(tree, tree="Other")
     with pytest.raises(FileNotFoundError):
         raddle.events.open(tree.with_name("absent.root"))
@@ -296,16 +296,16 @@ def test_trees_and_ntuples_are_named_with_and_without_cycle(tmp_path, make):
     for name, value in [("folder/T", 2), ("folder/T;2", 2), ("folder/T;1", 1), ("U;x", 3), ("U;x;1", 3)]:
         assert raddle.events.open(path, tree=name)["x"].tolist() == [value], name
     for name in ("folder/T;3", "folder/T;", "T;1", "folder/T;99999"):
-        with pytest.raises(errors.InputError, match=f"tree {name}: there is no such tree; there is U;x, folder/T"):
+        with pytest.raises(errors.InputError, match=f"tree {name}: no such tree; available: U;x, folder/T"):
             raddle.events.open(path, tree=name)
-    with pytest.raises(errors.InputError, match="there is no such tree; there is U;x, folder/T"):
+    with pytest.raises(errors.InputError, match="no such tree; available: U;x, folder/T"):
         raddle.events.open(path)
 
 
 def test_a_file_without_trees_has_none(tmp_path):
     with uproot.recreate(tmp_path / "hist.root") as file:
         file["h"] = np.histogram(np.arange(9.0))
-    with pytest.raises(errors.InputError, match="there is none") as raised:
+    with pytest.raises(errors.InputError, match="no such tree; available: none") as raised:
         raddle.events.open(tmp_path / "hist.root")
     assert raised.value.hint is None
 
@@ -567,7 +567,7 @@ def test_baskets_are_those_that_uproot_decompresses(tmp_path, codec):
 def test_only_trees_have_baskets(tree, tmp_path):
     raddle.events.convert(tree, tmp_path / "columns.h5", progress=False)
     path = tmp_path / "columns.h5" if tree.stem == "tree" else tree
-    with pytest.raises(errors.InputError, match="it stores no baskets; trees"):
+    with pytest.raises(errors.InputError, match="it stores no baskets; only trees"):
         raddle.events.open(path).baskets("met")
 
 

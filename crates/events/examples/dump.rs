@@ -1,7 +1,7 @@
-//! Writes what raddle reads of a file as plain arrays, for comparison with other readers: `dump FILE OUT [TREE] [--raw]`
-//! makes `OUT/schema.json`, and a file for each buffer of each column.
+//! Writes the contents of a file as plain arrays, for comparison with other readers: `dump FILE OUT [TREE] [--raw]`
+//! creates `OUT/schema.json` and a file for each buffer of each column.
 //!
-//! The entries are read in several ranges of odd lengths, as a conversion with threads would.
+//! The entries are read in several ranges of odd lengths, as a conversion with threads would read them.
 
 use raddle_events::open::{OpenOptions, Opened, open};
 use raddle_events::{Block, Buffer, BufferKind, Source};

@@ -1,8 +1,10 @@
-//! Converting by ranks: rounds in which each rank reads and prepares a run of entries, and then all put it in place together.
+//! Conversion across ranks: in each round every rank reads and prepares a run of entries, then all ranks write their
+//! runs to the output together.
 //!
-//! Which rank has which run follows from how fast each was in the round before, and is no part of the output: that depends
-//! on ranges of entries and their order, as that of one process does. Invariant: every entry is in one run of one round, runs
-//! are in the order of ranks; a step that can fail on one rank is followed by an agreement of all.
+//! The run that a rank receives depends on its speed in the previous round. The output does not depend on this: like
+//! the output of a single process, it depends only on the ranges of entries and their order. Invariants: every entry
+//! belongs to exactly one run of one round, and runs are in rank order; every step that can fail on one rank is
+//! followed by an agreement of all ranks.
 
 use crate::block::Block;
 use crate::convert::{ConvertOptions, Converted, convert, convert_ranges};
@@ -18,13 +20,14 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A rank that is slow gets no less than this part of what the fastest gets, so that it can show that it is faster now.
+/// Minimum share of a slow rank, relative to the share of the fastest, so that the slow rank can show that it has
+/// become faster.
 const LEAST_SHARE: f64 = 0.125;
 
-/// The value where all ranks have one; else the own error where this rank has none, and what another told elsewhere.
+/// Collective. Returns the value if all ranks have one.
 ///
 /// # Errors
-/// See above.
+/// This rank's own error if it failed; otherwise an error that reports the failure of another rank.
 pub(crate) fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
     let all = ranks.agree(operation, local.as_ref().map(|_| ()));
     let value = local?;
@@ -32,11 +35,11 @@ pub(crate) fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local
     Ok(value)
 }
 
-/// Collective. Converts as [`convert`] does, shared by ranks; `sink` must have been begun by all of them, and all must have
-/// the same source and options (but for threads).
+/// Collective. Converts as [`convert`] does, with the work shared across ranks. All ranks must have begun `sink`, and
+/// all must have the same source and options, except for the number of threads.
 ///
 /// # Errors
-/// As [`convert`]; on the ranks that did not fail that another did.
+/// As for [`convert`]; ranks that did not fail themselves return an error if another rank did.
 pub fn convert_among<S: Source + ?Sized, K: SharedSink + Sync>(
     source: &S,
     sink: K,
@@ -70,8 +73,8 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         self.observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
         let entries = options.entries.clone().unwrap_or(0..source.len_entries());
         crate::source::check_entries(&source.place(), &entries, source.len_entries())?;
-        // A run is held as it was prepared while its ranges are still being read, and once more on its way to others.
-        // Of little there is something for every rank.
+        // A prepared run is held while the remaining ranges are still being read, and a second copy on its way to other
+        // ranks. Small inputs are split so that every rank has work.
         let part_len_bytes = source.unit_len_bytes(entries.clone()).div_ceil(ranks.size() as u64);
         let longest = options.round_len_bytes.min(options.memory_len_bytes / 8).min(part_len_bytes).max(1);
         let mut dealer = Dealer {
@@ -101,7 +104,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         Ok((self.of_all(&converted)?, summary))
     }
 
-    /// Reads and prepares the run of this rank.
+    /// Reads and prepares this rank's run.
     fn prepare<K: SharedSink + Sync>(
         &self,
         sink: &K,
@@ -141,7 +144,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         Ok(())
     }
 
-    /// Collective. Sums over ranks; of wall time and memory the most.
+    /// Collective. Sums the figures of all ranks; for wall time and memory, takes the maximum.
     fn of_all(&self, own: &Converted) -> Result<Converted> {
         let ranks = self.ranks.all_gather_values("what ranks did", own)?;
         let sum = |count: fn(&Converted) -> u64| ranks.iter().map(count).sum();
@@ -163,14 +166,14 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
     }
 }
 
-/// A tile on its way through a thread.
+/// Slot through which a tile passes on its way through an encoding thread.
 enum Slot<P: Prepare> {
     Waiting(P::Tile),
     Taken,
     Encoded(P::Encoded),
 }
 
-/// Encodes tiles by a thread for each preparer; the result is in the order of the tiles.
+/// Encodes tiles with one thread per preparer and returns the results in the order of the tiles.
 fn encode_all<P: Prepare>(tiles: Vec<P::Tile>, preparers: Vec<P>, cancel: &CancelToken) -> Result<Vec<P::Encoded>> {
     let threads = preparers.len();
     let preparers = Mutex::new(preparers);
@@ -190,16 +193,16 @@ fn encode_all<P: Prepare>(tiles: Vec<P::Tile>, preparers: Vec<P>, cancel: &Cance
     Ok(slots.into_iter().filter_map(encoded).collect())
 }
 
-/// Deals runs of entries to ranks.
+/// Distributes runs of entries to ranks.
 struct Dealer {
     longest_len_bytes: u64,
-    /// Part of the longest run that each rank gets.
+    /// Share of each rank, relative to the longest run.
     shares: Vec<f64>,
     end_entry: u64,
 }
 
 impl Dealer {
-    /// The run of each rank, the first from `start` on, as long as there are entries. Runs end where ranges do.
+    /// Returns the run of each rank, beginning at `start`, until no entries are left. Runs end where ranges end.
     fn deal<S: Source + ?Sized>(&self, source: &S, options: &ConvertOptions, start: u64) -> Vec<Range<u64>> {
         let mut at = start;
         let run = |share: &f64| {
@@ -216,14 +219,14 @@ impl Dealer {
         self.shares.iter().map(run).collect()
     }
 
-    /// Collective. Notes how long this rank's run took.
+    /// Collective. Records how long this rank's run took.
     fn note(&mut self, elapsed_s: f64, len_bytes: u64, ranks: &dyn Communicator) -> Result<()> {
         let rate = if len_bytes == 0 { 0.0 } else { len_bytes as f64 / elapsed_s.max(1e-6) };
         let rates = ranks.all_gather_u64(rate.to_bits())?;
         let rates: Vec<f64> = rates.into_iter().map(f64::from_bits).collect();
         let fastest = rates.iter().copied().fold(0.0, f64::max);
         for (share, rate) in self.shares.iter_mut().zip(&rates) {
-            // One that had nothing to do keeps its share.
+            // A rank without work keeps its share.
             if fastest > 0.0 && *rate > 0.0 {
                 *share = (rate / fastest).max(LEAST_SHARE);
             }
@@ -232,14 +235,14 @@ impl Dealer {
     }
 }
 
-/// Keeps what another sink prepares.
+/// Sink that collects the blocks prepared for another sink.
 struct Gather<'sink, K: Sink> {
     sink: &'sink K,
     run_len_bytes: u64,
     prepared: Vec<K::Prepared>,
 }
 
-/// Prepares as another sink does.
+/// Preparer that delegates to the preparer of another sink.
 struct GatherPreparer<P>(P);
 
 impl<K: Sink + Sync> Sink for Gather<'_, K> {

@@ -1,24 +1,24 @@
-//! Names of the arrays of columns, and their form as awkward-array writes it.
+//! Names of the arrays of columns, and the form in which awkward-array describes them.
 //!
-//! With these, `awkward.from_buffers(form, length, arrays)` makes arrays without a copy: each array is found under the key
-//! of its node and what it is to the node, `pt-offsets` or `pt-data`. Invariant: no two arrays have one name, and names are
-//! in the order of [`Form::buffers`].
+//! With these, `awkward.from_buffers(form, length, arrays)` builds arrays without a copy. Each array is found under the
+//! key of its node and its role there, e.g. `pt-offsets` or `pt-data`. Invariant: names of arrays are unique, and they
+//! are in the order of [`Form::buffers`].
 
 use crate::schema::{Field, Form, Number, Schema};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Products as awkward-array has them.
+/// Products as an awkward-array form.
 #[derive(Debug, Clone)]
 pub struct AwkwardForm {
-    /// The form of a record of all products, as JSON.
+    /// Form of a record of all products, as JSON.
     pub form: String,
-    /// For each product the names of its arrays, in the order of [`Form::buffers`].
+    /// Names of the arrays of each product, in the order of [`Form::buffers`].
     pub buffers: Vec<Vec<String>>,
 }
 
 impl AwkwardForm {
-    /// Of all products of a schema.
+    /// Describes all products of a schema.
     pub fn of(schema: &Schema) -> Self {
         let mut names = Names::default();
         let (mut buffers, mut contents) = (Vec::new(), Vec::new());
@@ -35,14 +35,14 @@ impl AwkwardForm {
     }
 }
 
-/// Gives names to arrays.
+/// Generator of unique array names.
 #[derive(Debug, Default)]
 struct Names {
     taken: HashSet<String>,
 }
 
 impl Names {
-    /// A key under which `attribute` is free, the given one if it is.
+    /// Returns a key under which `attribute` is free: `key` itself if possible.
     fn take(&mut self, key: &str, attribute: &str, buffers: &mut Vec<String>) -> String {
         let mut candidate = key.to_owned();
         let mut number = 0;
@@ -98,14 +98,15 @@ impl Names {
     }
 }
 
-/// Offsets are unsigned in the file; below 2^63, where all are, their bytes are those of the `i64` that awkward-array wants.
+/// Builds the form of a list. Offsets are unsigned in the file; all are below 2^63, so their bytes are also those of
+/// the `i64` that awkward-array expects.
 fn list(content: Value, key: &str, parameters: Value) -> Value {
     json!({
         "class": "ListOffsetArray", "offsets": "i64", "content": content, "parameters": parameters, "form_key": key,
     })
 }
 
-/// A name as a link can have it: without slashes, and not a dot alone.
+/// Turns a name into a valid link name: without slashes, and not a lone dot.
 pub(crate) fn link_name(name: &str) -> String {
     match name {
         "" | "." | ".." => "_".repeat(name.len().max(1)),
@@ -122,7 +123,7 @@ mod tests {
         Product { name: name.to_owned(), class: String::new(), form }
     }
 
-    /// Names of the arrays of products, each of whose names comes with its form.
+    /// Returns the array names of each product, from pairs of a product's name and form.
     fn buffers<const N: usize>(products: [(&str, Form); N]) -> [Vec<String>; N] {
         let products = products.map(|(name, form)| product(name, form)).to_vec();
         AwkwardForm::of(&Schema { products }).buffers.try_into().unwrap()

@@ -1,7 +1,8 @@
-//! Baskets as they are stored, decompressed: for decoders of one's own, which need neither columns nor an offset for each entry.
+//! Decompressed baskets as stored in the file, for callers with their own decoders, which need neither columns nor an
+//! offset for each entry.
 //!
-//! Not for what the bytes mean. Invariant: nothing is copied or turned round but what decompressing does; the result does not
-//! depend on threads.
+//! This module does not interpret the bytes. Invariants: apart from decompression, nothing is copied or byte-swapped;
+//! the result does not depend on the number of threads.
 
 use crate::convert::ConvertOptions;
 use crate::error::Result;
@@ -11,31 +12,31 @@ use raddle_core::parallel;
 use raddle_core::progress::{Event, Observer, Stage};
 use std::ops::Range;
 
-/// Baskets of one product that follow each other.
+/// Consecutive baskets of one product.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Baskets {
-    /// In the order of their entries.
+    /// Baskets in the order of their entries.
     pub baskets: Vec<Basket>,
-    /// Bytes of all entries, without anything between.
+    /// Bytes of all entries, without gaps.
     pub bytes: Vec<u8>,
-    /// Offsets of entries, of baskets whose entries are not all of one length.
+    /// Offsets of the entries of those baskets whose entries differ in length.
     pub offsets: Vec<u32>,
 }
 
-/// Where a basket is among others.
+/// Position of a basket among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basket {
-    /// Entries of the source.
+    /// Entries of the source that the basket holds.
     pub entries: Range<u64>,
-    /// In [`Baskets::bytes`].
+    /// Range of the basket in [`Baskets::bytes`].
     pub bytes: Range<usize>,
-    /// In [`Baskets::offsets`]: where in the basket's bytes each entry begins, and where the last ends. `None` if all have one
-    /// length.
+    /// Range of the basket in [`Baskets::offsets`]: the offset of each entry in the basket's bytes, followed by the end
+    /// of the last entry. `None` if all entries have the same length.
     pub offsets: Option<Range<usize>>,
 }
 
 impl Baskets {
-    /// Puts others behind these, whose source begins at entry `start` of the whole.
+    /// Appends the baskets of a source whose first entry is entry `start` of the whole.
     pub(crate) fn append(&mut self, later: Self, start: u64) {
         let (bytes, offsets) = (self.bytes.len(), self.offsets.len());
         let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;
@@ -54,11 +55,11 @@ impl Baskets {
     }
 }
 
-/// Reads the baskets of `products` that hold any of `entries`, with the threads of `options`; of each product one or several
-/// runs that follow each other.
+/// Reads the baskets of `products` that hold any of `entries`, with the threads of `options`. Returns one or several
+/// runs of consecutive baskets for each product.
 ///
 /// # Errors
-/// The source stores no baskets; as reading them; cancellation.
+/// The source stores no baskets, reading fails, or the operation is cancelled.
 pub fn collect_baskets(
     source: &dyn Source,
     products: &[usize],
@@ -93,7 +94,7 @@ pub fn collect_baskets(
     Ok(of_products)
 }
 
-/// Which baskets hold any of some entries, given where each ends.
+/// Returns the numbers of the baskets that hold any of `entries`; `ends` holds the end of each basket.
 fn among(ends: &[u64], entries: &Range<u64>) -> Range<usize> {
     if entries.is_empty() {
         return 0..0;

@@ -1,43 +1,43 @@
-//! Entries as structures of arrays: one column for each product, few allocations, whatever the number of entries.
+//! Entries as structures of arrays: one column per product, with few allocations however many entries there are.
 //!
-//! Not for what the values mean: that is the form in the schema. Invariants of a column that [`Column::check`] lets
-//! pass: offsets begin with 0, never fall and end with the number of values below; every buffer is as long as the one
-//! above says.
+//! The meaning of the values is not defined here but by the form in the schema. Invariants of a column that
+//! [`Column::check`] accepts: offsets begin with 0, never decrease, and end with the number of values below; the buffer
+//! above determines the length of every buffer.
 
 use crate::error::{Fault, Shape};
 use crate::schema::{BufferForm, BufferKind, Form, Number, Schema};
 use crate::source::EventId;
 use std::ops::Range;
 
-/// A range of entries of some products.
+/// Range of entries of some products.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Block {
-    /// Which entries of the source.
+    /// Entries of the source that the block holds.
     pub entries: Range<u64>,
-    /// Run, subrun and event of each entry; none if the source does not know them.
+    /// Run, subrun and event of each entry; empty if the source does not know them.
     pub ids: Vec<EventId>,
-    /// A column for each product, in the order in which they were asked for.
+    /// One column per product, in the order in which the products were requested.
     pub columns: Vec<Column>,
 }
 
-/// The values of one product in the entries of a block.
+/// Values of one product in the entries of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Column {
-    /// In the order of [`Form::buffers`].
+    /// Buffers in the order of [`Form::buffers`].
     pub buffers: Vec<Buffer>,
 }
 
-/// One array.
+/// One array of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Buffer {
-    /// [`BufferKind::Offsets`].
+    /// Offsets; see [`BufferKind::Offsets`].
     Offsets(Vec<u64>),
-    /// [`BufferKind::Values`], little-endian.
+    /// Values, little-endian; see [`BufferKind::Values`].
     Values(Vec<u8>),
 }
 
 impl Buffer {
-    /// An empty buffer of this kind.
+    /// Creates an empty buffer of this kind.
     pub fn new(kind: BufferKind) -> Self {
         match kind {
             BufferKind::Offsets => Self::Offsets(vec![0]),
@@ -45,7 +45,7 @@ impl Buffer {
         }
     }
 
-    /// Length in memory.
+    /// Returns the length in memory, in bytes.
     pub fn len_bytes(&self) -> usize {
         match self {
             Self::Offsets(offsets) => offsets.len() * size_of::<u64>(),
@@ -55,24 +55,24 @@ impl Buffer {
 }
 
 impl Column {
-    /// A column without entries.
+    /// Creates a column without entries.
     pub fn new(form: &Form) -> Self {
         Self { buffers: form.buffers().into_iter().map(|BufferForm { kind, .. }| Buffer::new(kind)).collect() }
     }
 
-    /// A column whose entries are zeros, or empty where they may be.
+    /// Creates a column whose entries are zero, or empty where the form allows it.
     pub(crate) fn filled(form: &Form, entries: u64) -> Self {
         let mut buffers = Vec::new();
         fill_buffers(form, entries, &mut buffers);
         Self { buffers }
     }
 
-    /// A column of blobs, or of strings. `offsets` as in [`BufferKind::Offsets`].
+    /// Creates a column of blobs or strings. `offsets` are as in [`BufferKind::Offsets`].
     pub fn of_bytes(offsets: Vec<u64>, bytes: Vec<u8>) -> Self {
         Self { buffers: vec![Buffer::Offsets(offsets), Buffer::Values(bytes)] }
     }
 
-    /// Offsets and bytes of a column of blobs or strings.
+    /// Returns the offsets and bytes of a column of blobs or strings.
     pub fn as_bytes(&self) -> Option<(&[u64], &[u8])> {
         match self.buffers.as_slice() {
             [Buffer::Offsets(offsets), Buffer::Values(bytes)] => Some((offsets, bytes)),
@@ -80,7 +80,7 @@ impl Column {
         }
     }
 
-    /// Appends a blob or string to a column of these.
+    /// Appends a blob or string to a column of blobs or strings.
     pub(crate) fn push_bytes(&mut self, more: &[u8]) {
         if let [Buffer::Offsets(offsets), Buffer::Values(bytes)] = self.buffers.as_mut_slice() {
             bytes.extend_from_slice(more);
@@ -88,15 +88,15 @@ impl Column {
         }
     }
 
-    /// Length in memory.
+    /// Returns the length in memory, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.buffers.iter().map(Buffer::len_bytes).sum()
     }
 
-    /// Makes room for so many times what there is, if there is so much memory.
+    /// Reserves capacity for `factor` times the present contents, if memory allows it.
     fn grow_capacity(&mut self, factor: f64) {
         for buffer in &mut self.buffers {
-            // A hint: what it is too short for grows later.
+            // Only a hint: a buffer that is too short grows later.
             let _ = match buffer {
                 Buffer::Offsets(offsets) => offsets.try_reserve_exact(more(offsets.len(), factor)),
                 Buffer::Values(values) => values.try_reserve_exact(more(values.len(), factor)),
@@ -107,7 +107,7 @@ impl Column {
     /// Appends the entries of `later`, a column of the same form.
     ///
     /// # Errors
-    /// It has other buffers.
+    /// `later` has other buffers.
     pub fn append(&mut self, later: &Self) -> Result<(), Fault> {
         if self.buffers.len() != later.buffers.len() {
             return Err(Shape::Buffers { got: later.buffers.len(), expected: self.buffers.len() }.into());
@@ -125,17 +125,17 @@ impl Column {
         Ok(())
     }
 
-    /// The values of some entries, of a column that [`Column::check`] lets pass with at least so many.
+    /// Returns the values of some entries. The column must have passed [`Column::check`] with at least as many entries.
     pub fn slice(&self, form: &Form, entries: Range<u64>) -> Self {
         let mut buffers = Vec::with_capacity(self.buffers.len());
         slice_buffers(form, entries, &mut self.buffers.iter(), &mut buffers);
         Self { buffers }
     }
 
-    /// Fails if this is no column of `form` with `entries` entries.
+    /// Checks that this is a column of `form` with `entries` entries.
     ///
     /// # Errors
-    /// Which buffer is wrong, and how.
+    /// The buffer that is wrong, and why.
     pub fn check(&self, form: &Form, entries: u64) -> Result<(), Fault> {
         let forms = form.buffers();
         if forms.len() != self.buffers.len() {
@@ -147,12 +147,12 @@ impl Column {
     }
 }
 
-/// How many more there are of `len` than now when there are so many times as many.
+/// Returns how much longer `len` becomes when it is multiplied by `factor`.
 fn more(len: usize, factor: f64) -> usize {
     (len as f64 * (factor - 1.0)).max(0.0) as usize
 }
 
-/// Appends the buffers of so many values that are zeros or empty.
+/// Appends buffers that hold `values` values, all of them zero or empty.
 fn fill_buffers(form: &Form, values: u64, buffers: &mut Vec<Buffer>) {
     let offsets = || Buffer::Offsets(vec![0; values as usize + 1]);
     match form {
@@ -167,7 +167,7 @@ fn fill_buffers(form: &Form, values: u64, buffers: &mut Vec<Buffer>) {
     }
 }
 
-/// Appends to `sliced` those of `values` among the values of the next buffers.
+/// Appends the selected `values` of the next buffers to `sliced`.
 fn slice_buffers(
     form: &Form,
     values: Range<u64>,
@@ -201,7 +201,7 @@ fn slice_buffers(
     }
 }
 
-/// Checks the buffers of `form` from number `at` on; returns the number of the next one.
+/// Checks the buffers of `form`, beginning with number `at`. Returns the number of the buffer after them.
 fn check_buffers(form: &Form, values: u64, buffers: &[Buffer], at: usize) -> Result<usize, Fault> {
     let below = |at: usize| -> Result<u64, Fault> {
         let Buffer::Offsets(offsets) = &buffers[at] else { return Err(Shape::Kind { buffer: at }.into()) };
@@ -232,34 +232,34 @@ fn check_buffers(form: &Form, values: u64, buffers: &[Buffer], at: usize) -> Res
 }
 
 impl Block {
-    /// A block without entries that begins at `start`.
+    /// Creates a block without entries that begins at entry `start`.
     pub fn new(schema: &Schema, start: u64) -> Self {
         let columns = schema.products.iter().map(|product| Column::new(&product.form)).collect();
         Self { entries: start..start, ids: Vec::new(), columns }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len_entries(&self) -> u64 {
         self.entries.end.saturating_sub(self.entries.start)
     }
 
-    /// Length in memory.
+    /// Returns the length in memory, in bytes.
     pub fn len_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::len_bytes).sum();
         columns + self.ids.len() * size_of::<EventId>()
     }
 
-    /// Makes room for so many entries like those that there are.
+    /// Reserves capacity for `entries` entries of the same size as the present ones.
     pub(crate) fn grow_capacity(&mut self, entries: u64) {
-        // A bit more: the first entries are not quite like all.
+        // With a small margin, because the first entries are not exactly like the rest.
         let factor = 1.02 * entries as f64 / self.len_entries().max(1) as f64;
         self.columns.iter_mut().for_each(|column| column.grow_capacity(factor));
     }
 
-    /// Puts the entries of `later`, a block of the same schema that follows this one, behind those of this one.
+    /// Appends the entries of `later`, a block of the same schema that follows this one.
     ///
     /// # Errors
-    /// It has other columns.
+    /// `later` has other columns.
     pub fn append(&mut self, later: &Self) -> Result<(), Fault> {
         if self.columns.len() != later.columns.len() {
             return Err(Shape::Columns { got: later.columns.len(), expected: self.columns.len() }.into());
@@ -272,10 +272,10 @@ impl Block {
         Ok(())
     }
 
-    /// Fails if this is no block of `schema`; with the number of the product where it is one column's fault.
+    /// Checks that this is a block of `schema`.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault found, with the number of the product if the fault is in a single column.
     pub fn check(&self, schema: &Schema) -> Result<(), (Option<usize>, Fault)> {
         let entries = self.len_entries();
         if self.columns.len() != schema.products.len() {

@@ -1,21 +1,22 @@
-//! Bounded reading of one structure whose bytes are at hand.
+//! Bounded reading of one structure from bytes in memory.
 //!
-//! Not for getting bytes out of a file ([`crate::input`]). Invariant: nothing is read beyond the slice, and every fault
-//! names where it was found.
+//! Reading bytes from a file is the task of [`crate::input`]. Invariants: nothing is read beyond the slice, and every
+//! fault names where it was found.
 
 use crate::error::Fault;
 
-/// A reading position in the bytes of one structure.
+/// Reading position in the bytes of one structure.
 #[derive(Debug, Clone)]
 pub(crate) struct Bytes<'b> {
     bytes: &'b [u8],
     position: usize,
-    /// Address of the first byte, in the file or in what was decompressed.
+    /// Address of the first byte, in the file or in the decompressed bytes.
     address: u64,
     structure: &'static str,
 }
 
-/// A number of a fixed length, big-endian as ROOT writes it or little-endian as all others do.
+/// Defines readers of numbers of fixed length: big-endian as ROOT writes them, or little-endian as all other formats
+/// do.
 macro_rules! numbers {
     ($($name:ident $number:ty, $from:ident;)*) => {
         $(
@@ -26,7 +27,7 @@ macro_rules! numbers {
     };
 }
 
-/// Room for `len_bytes` in `out` from `from` on: what is there is to be overwritten, and only what is new is cleared.
+/// Returns `len_bytes` bytes of `out` from `from` on, to be overwritten. Only newly added bytes are cleared.
 pub(crate) fn room(out: &mut Vec<u8>, from: usize, len_bytes: usize) -> &mut [u8] {
     let end = from + len_bytes;
     if out.len() < end {
@@ -36,39 +37,39 @@ pub(crate) fn room(out: &mut Vec<u8>, from: usize, len_bytes: usize) -> &mut [u8
 }
 
 impl<'b> Bytes<'b> {
-    /// A position at the start of `bytes`; `structure` names them in faults.
+    /// Creates a position at the start of `bytes`; `structure` names them in faults.
     pub(crate) fn new(bytes: &'b [u8], address: u64, structure: &'static str) -> Self {
         Self { bytes, position: 0, address, structure }
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes left.
+    /// Returns the number of bytes left.
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// Address of the next byte.
+    /// Returns the address of the next byte.
     pub(crate) fn address(&self) -> u64 {
         self.address.saturating_add(self.position as u64)
     }
 
-    /// A fault at the next byte.
+    /// Creates a fault that reports damage at the next byte.
     #[cold]
     pub(crate) fn damaged(&self, what: impl Into<String>) -> Fault {
         Fault::Damaged { address: self.address(), structure: self.structure, what: what.into() }
     }
 
-    /// Something unknown at the next byte.
+    /// Creates a fault that reports an unsupported feature at the next byte.
     #[cold]
     pub(crate) fn unsupported(&self, what: impl Into<String>) -> Fault {
         Fault::Unsupported { address: self.address(), structure: self.structure, what: what.into() }
     }
 
-    /// The next `len_bytes` bytes.
+    /// Reads the next `len_bytes` bytes.
     #[inline]
     pub(crate) fn take(&mut self, len_bytes: usize) -> Result<&'b [u8], Fault> {
         match self.bytes[self.position..].get(..len_bytes) {
@@ -80,7 +81,7 @@ impl<'b> Bytes<'b> {
         }
     }
 
-    /// The next `len_bytes` bytes, to be read by themselves.
+    /// Reads the next `len_bytes` bytes as a separate structure.
     pub(crate) fn part(&mut self, len_bytes: usize) -> Result<Self, Fault> {
         let (address, structure) = (self.address(), self.structure);
         Ok(Self { bytes: self.take(len_bytes)?, position: 0, address, structure })
@@ -91,7 +92,7 @@ impl<'b> Bytes<'b> {
         self.damaged(format!("{len_bytes} bytes are needed, {} are left", self.remaining()))
     }
 
-    /// The next `LEN` bytes.
+    /// Reads the next `LEN` bytes.
     #[inline]
     pub(crate) fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Fault> {
         let mut array = [0; LEN];

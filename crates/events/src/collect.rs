@@ -1,7 +1,8 @@
-//! Reading entries into memory: columns of a range, each in one piece.
+//! Reading of entries into memory: the columns of a range, each in one piece.
 //!
-//! Where a source reads products independently, threads share the products, and every column grows in its place; else they
-//! share the entries, as in a conversion, and parts are put behind each other. Invariant: the result is that of one reader.
+//! If the source can read products independently, threads share the products and every column grows in place.
+//! Otherwise, threads share the entries, as in a conversion, and the parts are concatenated. Invariant: the result is
+//! the same as with one reader.
 
 use crate::block::Block;
 use crate::convert::{ConvertOptions, convert};
@@ -13,11 +14,11 @@ use raddle_core::parallel;
 use raddle_core::progress::{Event, Observer, Stage};
 use std::ops::Range;
 
-/// Reads `products` of `entries` with the threads of `options`. Ids are left out if not `with_ids`, where that saves
-/// something.
+/// Reads `products` of `entries` with the threads of `options`. Without `with_ids`, ids are left out where that saves
+/// work.
 ///
 /// # Errors
-/// As reading them; cancellation.
+/// Reading fails, or the operation is cancelled.
 pub fn collect(
     source: &dyn Source,
     products: &[usize],
@@ -51,7 +52,7 @@ pub fn collect(
     Ok(block)
 }
 
-/// Reads products of entries range by range, each behind the one before.
+/// Reads products of entries range by range and concatenates the ranges.
 fn read_whole(
     source: &dyn Source,
     products: &[usize],

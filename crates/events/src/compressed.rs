@@ -1,11 +1,11 @@
-//! Events and batches that are compressed by themselves, and whose decoded length stands elsewhere.
+//! Events and batches that are compressed separately and whose decoded length is stored elsewhere.
 //!
-//! Invariant: no more memory is taken than the stored bytes could fill.
+//! Invariant: no more memory is allocated than the stored bytes could fill.
 
 use crate::error::Fault;
 use raddle_codec::{BareCodec, DecodeState};
 
-/// Decodes a stream to `decoded_len_bytes` bytes, which replace what is in `out`.
+/// Decodes a stream to `decoded_len_bytes` bytes, which replace the contents of `out`.
 pub(crate) fn decode(
     codec: BareCodec,
     state: &mut DecodeState,
@@ -15,7 +15,7 @@ pub(crate) fn decode(
 ) -> Result<(), Fault> {
     let fault = |source| Fault::Codec { address: 0, structure: "compressed event", source };
     codec.check_stored(stored.len(), decoded_len_bytes).map_err(fault)?;
-    // Not emptied first: what is there is overwritten, and only what is new must be cleared.
+    // Not cleared first: present bytes are overwritten, so only new ones need to be cleared.
     out.resize(decoded_len_bytes, 0);
     codec.decode(state, stored, out).map_err(fault)
 }

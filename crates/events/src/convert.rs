@@ -1,8 +1,10 @@
-//! From a source to a sink: ranges of entries are read and prepared by a pool of threads and put in place in order.
+//! Conversion from a source to a sink: a pool of threads reads and prepares ranges of entries, which are committed in
+//! order.
 //!
-//! Tiles that the sink cuts from the blocks are encoded by the same pool, before further ranges are read. Invariants: the
-//! sink sees the same blocks and tiles in the same order for any number of threads; memory under permits stays within the
-//! budget; of several faults the one of the first entries is reported, so that it is the same in every run.
+//! If the sink cuts tiles from the blocks, the same pool encodes them before it reads further ranges. Invariants: the
+//! sink receives the same blocks and tiles in the same order with any number of threads; memory under permits stays
+//! within the budget; if several ranges fail, the error of the first one is reported, so that every run reports the
+//! same error.
 
 use crate::error::{EventsError, Result};
 use crate::sink::{Prepare, Sink};
@@ -18,22 +20,23 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How to convert.
+/// Options of a conversion.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
-    /// Threads.
+    /// Number of threads.
     pub jobs: NonZeroUsize,
-    /// Limit of the memory for blocks.
+    /// Memory limit for blocks.
     pub memory_len_bytes: u64,
-    /// Products by number, in the order in which the sink gets them; all if `None`.
+    /// Numbers of the products, in the order in which the sink receives them; all products if `None`.
     pub products: Option<Vec<usize>>,
-    /// Entries; all if `None`.
+    /// Entries to convert; all if `None`.
     pub entries: Option<Range<u64>>,
-    /// Memory of a block, as far as the source can cut ranges to that. The sink's output may depend on it.
+    /// Target size of a block in memory, as far as the source can cut ranges to that size. The sink's output may depend
+    /// on it.
     pub unit_len_bytes: u64,
-    /// Blocks have a multiple of so many entries, but for the last.
+    /// Granularity of blocks: all except the last have a multiple of this number of entries.
     pub unit_multiple: u64,
-    /// Memory of what a rank reads before all put it in place, where several convert together.
+    /// Memory that one rank fills in a round before all ranks write, when several convert together.
     pub round_len_bytes: u64,
 }
 
@@ -52,8 +55,8 @@ impl Default for ConvertOptions {
 }
 
 impl ConvertOptions {
-    /// Where a range that begins at `at` ends, in a run of entries from `first` to `end`. Other runs that begin a multiple of
-    /// entries further on have the same ranges.
+    /// Returns the end of the range that begins at `at`, in a run of entries from `first` to `end`. Runs whose
+    /// beginnings differ by a multiple of [`unit_multiple`](Self::unit_multiple) have the same ranges.
     pub(crate) fn unit_end<S: Source + ?Sized>(&self, source: &S, first: u64, at: u64, end: u64) -> u64 {
         let unit_end = source.unit_end(at, self.unit_len_bytes).clamp(at + 1, end);
         let entries = (unit_end - first).checked_next_multiple_of(self.unit_multiple.max(1));
@@ -61,56 +64,57 @@ impl ConvertOptions {
     }
 }
 
-/// What was done.
+/// Figures of a finished conversion.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Converted {
-    /// Entries that went to the sink.
+    /// Number of entries that were passed to the sink.
     pub entries: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub units: u64,
     /// Length of all blocks in memory.
     pub block_len_bytes: u64,
     /// Wall time.
     pub elapsed_s: f64,
-    /// Time of all threads together in reading and decoding.
+    /// Total time that all threads spent reading and decoding.
     pub read_s: f64,
-    /// Time of all threads together in preparing.
+    /// Total time that all threads spent preparing blocks.
     pub prepare_s: f64,
-    /// Time of all threads together in encoding tiles.
+    /// Total time that all threads spent encoding tiles.
     pub encode_s: f64,
-    /// Time in putting blocks and tiles in place, which one thread at a time does.
+    /// Time spent committing blocks and tiles, which one thread does at a time.
     pub commit_s: f64,
-    /// Time at the end in making the objects of a file that has them, which one thread does.
+    /// Time spent at the end on creating the objects of an output that has them, on one thread.
     pub metadata_s: f64,
-    /// Time in collectives with other ranks, waiting for them included, of all ranks together. Some of it is also in the others.
+    /// Total time that all ranks spent in collectives, including waiting. Part of it is also counted in the other
+    /// times.
     pub message_s: f64,
-    /// Most memory that was under permits at once.
+    /// Peak memory under permits.
     pub peak_memory_len_bytes: u64,
-    /// What each of several ranks did; empty for one.
+    /// Figures of each rank; empty for a single process.
     #[serde(default)]
     pub ranks: Vec<Converted>,
 }
 
-/// What threads share.
+/// State shared by the threads.
 struct Shared<Committer, Prepared, Tile, Encoded> {
-    /// First entry that is not yet handed out.
+    /// First entry that has not been handed out.
     next_entry: u64,
     /// Number of the next range to hand out.
     next_unit: u64,
-    /// Number of the next range to put in place.
+    /// Number of the next range to commit.
     next_commit: u64,
-    /// Prepared ranges whose turn has not come.
+    /// Prepared ranges that wait for earlier ones to be committed.
     waiting: BTreeMap<u64, Waiting<Prepared>>,
-    /// Tiles that nobody encodes yet.
+    /// Tiles that wait for a thread to encode them.
     tiles: VecDeque<TileJob<Tile>>,
-    /// Number of the next tile that the sink hands out, and of the next to put in place.
+    /// Number of the next tile that the sink hands out, and of the next tile to place.
     next_tile: u64,
     next_place: u64,
-    /// Encoded tiles whose turn has not come.
+    /// Encoded tiles that wait for earlier ones to be placed.
     encoded: BTreeMap<u64, TileJob<Encoded>>,
-    /// The sink, unless a thread is putting something in place.
+    /// The sink; `None` while a thread is committing or placing.
     committer: Option<Committer>,
-    /// The failure of the first range that failed.
+    /// Number and error of the first range that failed.
     failure: Option<(u64, EventsError)>,
     converted: Converted,
 }
@@ -119,37 +123,37 @@ struct Waiting<Prepared> {
     prepared: Prepared,
     entries: u64,
     block_len_bytes: u64,
-    /// Held until the block is in its place, and the tiles that were complete with it are.
+    /// Permit held until the block is committed and the tiles completed by it are placed.
     permit: Arc<Permit>,
 }
 
-/// A tile on its way.
+/// Tile on its way to the sink.
 struct TileJob<Tile> {
     number: u64,
-    /// The range with which it was complete.
+    /// Number of the range that completed the tile.
     unit: u64,
     tile: Tile,
     _permit: Option<Arc<Permit>>,
 }
 
-/// What a thread does next.
+/// Next piece of work for a thread.
 enum Work<Tile> {
     Encode(TileJob<Tile>),
     Read(Unit),
 }
 
-/// A range of entries that one thread works on.
+/// Range of entries that one thread works on.
 struct Unit {
     number: u64,
     entries: Range<u64>,
     permit: Permit,
 }
 
-/// Converts; `sink` must have been made for the products that `options` choose.
+/// Converts the entries of a source; `sink` must have been created for the products that `options` select.
 ///
 /// # Errors
 /// The first range of entries that cannot be read or prepared, a failure of the sink, or cancellation. The sink is then
-/// dropped without being finished.
+/// dropped unfinished.
 pub fn convert<S: Source + ?Sized, K: Sink>(
     source: &S,
     sink: K,
@@ -161,7 +165,7 @@ pub fn convert<S: Source + ?Sized, K: Sink>(
     convert_ranges(source, sink, options, observer, cancel)
 }
 
-/// As [`convert`], as a part of a stage that has begun.
+/// Converts as [`convert`] does, within a stage that has already begun.
 pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     source: &S,
     mut sink: K,
@@ -177,7 +181,8 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     let budget = MemoryBudget::new(options.memory_len_bytes);
     let _kept = budget.acquire(sink.kept_len_bytes(), "the chunks that are being filled")?;
     let preparer_len_bytes = sink.preparer_len_bytes().max(1);
-    // Half of what is left is for blocks: fewer threads are better than none that has one.
+    // Half of the remaining memory is reserved for blocks: fewer threads that have blocks are better than many that
+    // have none.
     let jobs = (budget.available_bytes() / 2 / preparer_len_bytes).clamp(1, options.jobs.get() as u64);
     let _prepared = budget.try_acquire(jobs.saturating_mul(preparer_len_bytes), "the compressors of all threads")?;
     let for_ranges_len_bytes = budget.available_bytes();
@@ -225,9 +230,10 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     Ok((converted, summary))
 }
 
-/// One conversion, seen by all its threads.
+/// One conversion, shared by all its threads.
 struct Run<'run, S: ?Sized, K: Sink> {
-    /// Memory available to all ranges together. A range that needs more is refused, because it would never be granted.
+    /// Memory available to all ranges together. A range that needs more is refused, because its permit would never be
+    /// granted.
     for_ranges_len_bytes: u64,
     source: &'run S,
     products: &'run [usize],
@@ -238,8 +244,8 @@ struct Run<'run, S: ?Sized, K: Sink> {
     observer: &'run dyn Observer,
     cancel: &'run CancelToken,
     shared: Mutex<SharedOf<'run, K>>,
-    /// Held while waiting for memory, so that ranges get it in their order: what the next range in turn needs is never
-    /// held by later ones alone.
+    /// Held while waiting for memory, so that ranges receive it in order: later ranges alone can never hold the memory
+    /// that the next range to be committed needs.
     handing_out: Mutex<()>,
 }
 
@@ -250,7 +256,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a thread for each preparer, the calling one among them, do `work`.
+    /// Runs `work` on one thread per preparer, including the calling thread.
     fn in_threads(&self, preparers: &mut [K::Preparer], work: fn(&Self, &mut K::Preparer)) {
         let Some((own, others)) = preparers.split_first_mut() else { return };
         std::thread::scope(|scope| {
@@ -265,8 +271,8 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         });
     }
 
-    /// Notes the failure of a range. What waits for its turn is given up, and its memory with it: a thread may be waiting
-    /// for that, and ranges behind one that failed never have their turn.
+    /// Records the failure of a range. Discards everything that is waiting to be committed and frees its memory: a
+    /// thread may be waiting for that memory, and ranges after a failed one are never committed.
     fn fail(&self, unit: u64, error: EventsError) {
         let mut shared = self.lock();
         shared.waiting.clear();
@@ -277,9 +283,10 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         }
     }
 
-    /// The next tile, else the next range once there is memory for it; `None` if there is neither or the run has failed.
+    /// Returns the next tile if there is one, otherwise the next range as soon as there is memory for it. Returns
+    /// `None` if neither is left or the run has failed.
     fn next_work(&self) -> Option<Work<K::Tile>> {
-        // Tiles first: memory for ranges may be held by them.
+        // Tiles come first, because they may hold memory that ranges need.
         if let Some(job) = self.next_tile() {
             return Some(Work::Encode(job));
         }
@@ -292,7 +299,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
             if shared.failure.is_some() {
                 return None;
             }
-            // There may be some by now.
+            // Tiles may have arrived in the meantime.
             if let Some(job) = shared.tiles.pop_front() {
                 return Some(Work::Encode(job));
             }
@@ -302,7 +309,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
             (shared.next_unit, shared.next_entry)
         };
         let end = self.options.unit_end(self.source, self.start_entry, start, self.end_entry);
-        // As read and as prepared.
+        // Counts both the block that was read and its prepared copy.
         let len_bytes = self.source.unit_len_bytes(start..end).saturating_mul(2);
         const WHAT: &str = "a range of entries";
         let acquired = match len_bytes > self.for_ranges_len_bytes {
@@ -328,7 +335,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         self.lock().tiles.pop_front()
     }
 
-    /// What each thread does.
+    /// Works until no range is left; runs on each thread.
     fn work(&self, preparer: &mut K::Preparer) {
         let mut reader = match self.source.reader(self.products) {
             Ok(reader) => reader,
@@ -345,7 +352,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         }
     }
 
-    /// What each thread does when all ranges are done.
+    /// Encodes the remaining tiles after all ranges are done; runs on each thread.
     fn encode_tiles(&self, preparer: &mut K::Preparer) {
         while let Some(job) = self.next_tile() {
             let done = self.encode(job, preparer).and_then(|()| self.put_in_place());
@@ -355,7 +362,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         }
     }
 
-    /// Reads and prepares a range.
+    /// Reads and prepares a range of entries.
     fn read(
         &self,
         Unit { number, entries, permit }: Unit,
@@ -396,12 +403,12 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         Ok(())
     }
 
-    /// Puts in place what is prepared or encoded and in turn, unless another thread is doing it.
+    /// Commits prepared blocks and places encoded tiles that are next in order, unless another thread is doing so.
     fn put_in_place(&self) -> Result<(), (u64, EventsError)> {
         let mut shared = self.lock();
         let Some(committer) = shared.committer.take() else { return Ok(()) };
         loop {
-            // Under the same lock under which others see whether there is a committer: nothing is left waiting.
+            // Done under the same lock that other threads take to check for a committer, so nothing is left waiting.
             let (next_place, next_commit) = (shared.next_place, shared.next_commit);
             let started = Instant::now();
             if let Some(job) = shared.encoded.remove(&next_place) {
@@ -427,7 +434,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         }
     }
 
-    /// Queues the tiles that are left when all ranges are in place.
+    /// Queues the tiles that are left after all ranges were committed.
     fn hand_out_rest(&self) {
         let mut shared = self.lock();
         if shared.failure.is_some() || self.cancel.is_cancelled() {
@@ -443,7 +450,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
 }
 
 impl<Committer, Prepared, Tile, Encoded> Shared<Committer, Prepared, Tile, Encoded> {
-    /// Queues tiles that were complete with a range; after a failure nobody wants them.
+    /// Queues the tiles that a range completed; after a failure, they are discarded.
     fn queue(&mut self, tiles: Vec<Tile>, unit: u64, permit: Option<&Arc<Permit>>) {
         if self.failure.is_some() {
             return;

@@ -1,6 +1,6 @@
-//! Another source with its blobs as columns, where their classes say what is in them.
+//! A source that presents the blobs of another source as columns, if their classes describe the contents.
 //!
-//! Not for trees, which are read as columns at once.
+//! Trees do not need it: they are read as columns directly.
 
 use crate::block::Column;
 use crate::error::Fault;
@@ -9,11 +9,11 @@ use crate::root::BlobDecoder;
 use crate::schema::{Form, Product};
 use crate::source::Source;
 
-/// A source, decoded.
+/// Source whose blobs are decoded.
 pub type Decoded = Recoded<BlobDecoder>;
 
 impl Decoded {
-    /// Decodes the products of `inner` that can be.
+    /// Decodes those products of `inner` that can be decoded.
     pub fn new(inner: Box<dyn Source>) -> Self {
         Self::with(inner, |product: &mut Product| {
             let Form::Blob(serialization) = product.form else { return None };

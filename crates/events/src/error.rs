@@ -1,6 +1,6 @@
-//! What can go wrong with events, and where: file, tree, branch or product, range of entries.
+//! Errors of this crate, and where they occurred: file, tree, branch or product, range of entries.
 //!
-//! Parsers of bytes know none of that: they return a [`Fault`], and whoever called them adds the [`Place`].
+//! Parsers of bytes do not know the location. They return a [`Fault`], to which the caller adds the [`Place`].
 
 use crate::schema::Serialization;
 use raddle_codec::CodecError;
@@ -10,39 +10,39 @@ use raddle_hdf5::Hdf5Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T, E = EventsError> = std::result::Result<T, E>;
 
-/// Where in the inputs, as exactly as is known.
+/// Location in the inputs, as precise as is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
-    /// The file; empty for what is generated.
+    /// Path of the file; empty for generated events.
     pub path: PathBuf,
-    /// Tree, ntuple or other container in the file.
+    /// Name of the tree, ntuple or other container in the file.
     pub tree: Option<String>,
-    /// Branch, field or product.
+    /// Name of the branch, field or product.
     pub branch: Option<String>,
     /// Entries that were being read.
     pub entries: Option<Range<u64>>,
 }
 
 impl Place {
-    /// A file.
+    /// Creates a place that names a file.
     pub fn file(path: &Path) -> Self {
         Self { path: path.to_path_buf(), ..Self::default() }
     }
 
-    /// The same with a tree.
+    /// Returns this place with the name of a tree added.
     pub fn tree(&self, name: &str) -> Self {
         Self { tree: Some(name.to_owned()), ..self.clone() }
     }
 
-    /// The same with a branch or product.
+    /// Returns this place with the name of a branch or product added.
     pub fn branch(&self, name: &str) -> Self {
         Self { branch: Some(name.to_owned()), ..self.clone() }
     }
 
-    /// The same with entries.
+    /// Returns this place with a range of entries added.
     pub fn entries(&self, entries: Range<u64>) -> Self {
         Self { entries: Some(entries), ..self.clone() }
     }
@@ -67,170 +67,172 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// An error of this crate.
+/// Error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventsError {
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}: {operation}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
         /// Cause.
         source: std::io::Error,
     },
-    /// Where text goes does not take it.
+    /// Text output could not be written.
     #[error("the text cannot be written: {source}")]
     Text {
         /// Cause.
         source: std::io::Error,
     },
-    /// The file is of another kind.
+    /// The file is in another format.
     #[error("{}: not {expected}: it begins with {found}", path.display())]
     OtherFormat {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it was taken for.
+        /// Expected format.
         expected: &'static str,
-        /// Its first bytes, escaped.
+        /// First bytes of the file, escaped.
         found: String,
     },
-    /// Bytes that cannot be read, or a block that contradicts its schema.
+    /// Bytes cannot be read, or a block contradicts its schema.
     #[error("{place}: {fault}")]
     Bad {
-        /// Where.
+        /// Location of the fault.
         place: Box<Place>,
         /// What is wrong.
         fault: Fault,
     },
-    /// There is no such tree, or other container.
-    #[error("{place}: there is no such {kind}; there is {}", listed(there_is))]
+    /// A tree, product or other container does not exist.
+    #[error("{place}: no such {kind}; available: {}", listed(there_is))]
     NoSuch {
-        /// The file, and what was asked for.
+        /// The file, and the name that was requested.
         place: Box<Place>,
-        /// What was asked for.
+        /// Kind of object that was requested.
         kind: &'static str,
-        /// Names of what there is.
+        /// Names of the existing objects.
         there_is: Vec<String>,
     },
-    /// Entries beyond the end.
-    #[error("{place}: there are {len_entries} entries")]
+    /// Requested entries lie beyond the end.
+    #[error("{place}: only {len_entries} entries exist")]
     NoSuchEntries {
-        /// Source and entries asked for.
+        /// Source and requested entries.
         place: Box<Place>,
-        /// Entries that there are.
+        /// Number of existing entries.
         len_entries: u64,
     },
-    /// Baskets of something that is no tree.
-    #[error("{place}: it stores no baskets; trees (TTree) of ROOT files do")]
+    /// Baskets were requested from a source other than a tree.
+    #[error("{place}: it stores no baskets; only trees (TTree) of ROOT files do")]
     NoBaskets {
         /// The source.
         place: Box<Place>,
     },
-    /// A product of a form that the sink cannot write.
+    /// The sink cannot write a product of this form.
     #[error("product {product} ({form}) cannot be written as {layout}: {needed}")]
     Form {
-        /// The product.
+        /// Name of the product.
         product: String,
-        /// Its form.
+        /// Form of the product.
         form: String,
-        /// What the sink writes.
+        /// Layout that the sink writes.
         layout: &'static str,
-        /// What it takes.
+        /// Reason, as what the layout needs.
         needed: &'static str,
     },
-    /// Products serialised in two ways, where a file states one for all.
-    #[error("product {product} is serialised as {got}, those before as {expected}; {layout} states one for all")]
+    /// Products have different serialisations, but the layout records a single one for all.
+    #[error(
+        "product {product} is serialised as {got}, but the products before it as {expected}; {layout} records one serialisation for all"
+    )]
     MixedSerialization {
-        /// The product.
+        /// Name of the product.
         product: String,
-        /// How it is.
+        /// Serialisation of the product.
         got: Serialization,
-        /// How the first is.
+        /// Serialisation of the products before it.
         expected: Serialization,
-        /// What the sink writes.
+        /// Layout that the sink writes.
         layout: &'static str,
     },
-    /// A product that another input has in another form.
-    #[error("{place}: it is {got}, in the inputs before {expected}")]
+    /// A product has another form in another input.
+    #[error("{place}: its form is {got}, but {expected} in the first input")]
     FormDiffers {
         /// The input and the product.
         place: Box<Place>,
-        /// How it is.
+        /// Form of the product in this input.
         got: String,
-        /// How it is in the first input.
+        /// Form of the product in the first input.
         expected: String,
     },
-    /// A stream whose records cannot stand behind another stream's header.
+    /// A stream's records cannot follow another stream's header.
     #[error("{place}: {what} differs from that of the first input")]
     StreamDiffers {
         /// The input.
         place: Box<Place>,
-        /// What is different.
+        /// The part that differs.
         what: &'static str,
     },
-    /// A product that the first input lacks.
+    /// A product does not exist in the first input.
     #[error("{place}: the first input has no such product; it has {}", listed(there_is))]
     NotInFirst {
         /// The input and the product.
         place: Box<Place>,
-        /// Names of what the first input has.
+        /// Names of the products of the first input.
         there_is: Vec<String>,
     },
-    /// Nothing would be left of products that not all inputs have in one form.
-    #[error("no product is in all inputs in one form, and {} would all be left out: {first}", listed(products))]
+    /// No product exists in all inputs in the same form, so all would be left out.
+    #[error("no product has the same form in all inputs; {} would all be left out: {first}", listed(products))]
     NothingInCommon {
         /// Names of the products.
         products: Vec<String>,
-        /// Why the first would be.
+        /// Why the first product would be left out.
         first: Box<EventsError>,
     },
-    /// More than the format has room for.
+    /// A limit of the format is exceeded.
     #[error("{place}: {what} of {got} does not fit {layout}, whose limit is {limit}")]
     Limit {
         /// Source, product and entries.
         place: Box<Place>,
-        /// What is too great.
+        /// The quantity that is too large.
         what: &'static str,
-        /// How great it is.
+        /// Its value.
         got: u64,
-        /// The limit.
+        /// Limit of the format.
         limit: u64,
-        /// What the sink writes.
+        /// Layout that the sink writes.
         layout: &'static str,
     },
-    /// The output is there already.
+    /// The output already exists.
     #[error("{}: the output exists; --force replaces it", path.display())]
     OutputExists {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
     },
-    /// An input is not what it was when it was opened.
-    #[error("{}: it changed while it was read", path.display())]
+    /// An input has changed since it was opened.
+    #[error("{}: it changed while it was being read", path.display())]
     Changed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Another process writes the output.
+    /// Another process is writing the output.
     #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
     Locked {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
-        /// Lock file.
+        /// Path of the lock file.
         lock: PathBuf,
     },
-    /// An HDF5 file could not be read or written.
+    /// Reading or writing an HDF5 file failed.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),
-    /// Memory, cancellation, threads.
+    /// Out of memory, cancelled, or a thread failed.
     #[error(transparent)]
     Core(#[from] CoreError),
-    /// A compressor could not work.
+    /// A compressor failed.
     #[error("cannot compress for {}: {source}", path.display())]
     Compress {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
         /// Cause.
         source: CodecError,
@@ -247,17 +249,17 @@ impl From<LockError> for EventsError {
 }
 
 impl EventsError {
-    /// Whether it only says that another rank failed.
+    /// Whether this error only reports that another rank failed.
     pub fn is_echo(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 }
 
-/// What layouts of bytes need of a product, and columns do not have.
+/// Reason why a layout that stores serialised objects cannot take a column.
 pub(crate) const NEEDS_BYTES: &str =
     "it holds the bytes of serialised objects; columns, as RNTuples store them too, have none";
 
-/// At most a dozen names.
+/// Lists at most a dozen names.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 12;
     let mut shown: Vec<String> = names.iter().take(MOST).map(|name| name.escape_debug().to_string()).collect();
@@ -267,77 +269,77 @@ fn listed(names: &[String]) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
-/// What is wrong with some bytes, or with a block. The place is added where it is known.
+/// What is wrong with some bytes or with a block. The location is added by callers that know it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The bytes contradict the format.
+    /// The bytes violate the format.
     #[error("damaged (at byte {address}): {structure}: {what}")]
     Damaged {
-        /// Offset in the file, or in the record or object that was decompressed.
+        /// Offset in the file, or in the decompressed record or object.
         address: u64,
-        /// What was being read.
+        /// Structure that was being read.
         structure: &'static str,
         /// What is wrong with it.
         what: String,
     },
-    /// The file ends before what it refers to.
-    #[error("{structure} would end at byte {end}, the file at {file_len_bytes}: it was cut or is damaged")]
+    /// The file ends before something that it refers to.
+    #[error("{structure} would end at byte {end}, but the file ends at {file_len_bytes}: it is truncated or damaged")]
     BeyondEnd {
-        /// What was to be read.
+        /// Structure to be read.
         structure: &'static str,
-        /// Where that would end.
+        /// Offset at which it would end.
         end: u64,
         /// Length of the file.
         file_len_bytes: u64,
     },
-    /// Valid, but not known to raddle.
+    /// The bytes are valid, but raddle does not support them.
     #[error("not supported (at byte {address}): {structure}: {what}")]
     Unsupported {
-        /// As for [`Fault::Damaged`].
+        /// Offset, as for [`Fault::Damaged`].
         address: u64,
-        /// What was being read.
+        /// Structure that was being read.
         structure: &'static str,
-        /// What is not known.
+        /// The unsupported feature.
         what: String,
     },
-    /// Compressed bytes that cannot be decoded.
+    /// Compressed bytes cannot be decoded.
     #[error("damaged (at byte {address}): {structure}: {source}")]
     Codec {
-        /// As for [`Fault::Damaged`].
+        /// Offset, as for [`Fault::Damaged`].
         address: u64,
-        /// What was being read.
+        /// Structure that was being read.
         structure: &'static str,
         /// Cause.
         source: CodecError,
     },
-    /// The operating system could not read.
-    #[error("reading {len_bytes} bytes at {address} ({structure}): {message}")]
+    /// The operating system failed to read.
+    #[error("cannot read {len_bytes} bytes at {address} ({structure}): {message}")]
     Unread {
         /// Offset in the file.
         address: u64,
-        /// Bytes asked for.
+        /// Number of bytes requested.
         len_bytes: u64,
-        /// What was to be read.
+        /// Structure to be read.
         structure: &'static str,
-        /// The system's words.
+        /// Message of the operating system.
         message: String,
     },
-    /// A block that contradicts its schema.
+    /// A block contradicts its schema.
     #[error("the block contradicts its schema: {0}")]
     Shape(#[from] Shape),
-    /// A value that is not the expected one.
+    /// A value differs from the expected one.
     #[error("entry {entry} differs from what was expected: {what}")]
     Differs {
-        /// The first entry that differs.
+        /// Number of the first entry that differs.
         entry: u64,
-        /// How.
+        /// How it differs.
         what: &'static str,
     },
 }
 
 impl Fault {
-    /// The error that says the same of a place.
+    /// Turns the fault into an error at `place`.
     pub fn at(self, place: &Place) -> EventsError {
         EventsError::Bad { place: Box::new(place.clone()), fault: self }
     }
@@ -347,48 +349,48 @@ impl Fault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Shape {
-    /// Another number of columns than there are products.
+    /// The number of columns differs from the number of products.
     #[error("{got} columns, {expected} expected")]
     Columns {
-        /// As found.
+        /// Actual number.
         got: usize,
-        /// As the schema demands.
+        /// Number that the schema requires.
         expected: usize,
     },
-    /// Another number of ids than there are entries.
+    /// The number of ids differs from the number of entries.
     #[error("{got} event ids for {expected} entries")]
     Ids {
-        /// As found.
+        /// Actual number.
         got: u64,
-        /// As there are entries.
+        /// Number of entries.
         expected: u64,
     },
-    /// Another number of buffers than the form has.
+    /// The number of buffers differs from that of the form.
     #[error("{got} buffers, {expected} expected")]
     Buffers {
-        /// As found.
+        /// Actual number.
         got: usize,
-        /// As the form demands.
+        /// Number that the form requires.
         expected: usize,
     },
-    /// Offsets in place of values, or values in place of offsets.
-    #[error("buffer {buffer} is of the other kind")]
+    /// A buffer holds offsets instead of values, or values instead of offsets.
+    #[error("buffer {buffer} is of the wrong kind")]
     Kind {
         /// Number of the buffer.
         buffer: usize,
     },
-    /// A buffer of another length, or offsets that do not begin with 0.
+    /// A buffer has the wrong length, or its offsets do not begin with 0.
     #[error("buffer {buffer} has length {got}, {expected} expected")]
     Length {
         /// Number of the buffer.
         buffer: usize,
-        /// As found.
+        /// Actual length.
         got: u64,
-        /// As the buffers above demand.
+        /// Length that the buffers above require.
         expected: u64,
     },
-    /// Offsets that fall.
-    #[error("the offsets of buffer {buffer} fall")]
+    /// Offsets decrease.
+    #[error("the offsets of buffer {buffer} decrease")]
     Falling {
         /// Number of the buffer.
         buffer: usize,

@@ -1,6 +1,6 @@
-//! Columns in memory as a source, for what no file holds yet.
+//! A source of columns in memory, for data that is not yet in any file.
 //!
-//! Invariant: the columns are those of the schema, for they were checked.
+//! Invariant: the columns match the schema, because they were checked.
 
 use crate::block::Block;
 use crate::error::{Place, Result};
@@ -8,7 +8,7 @@ use crate::schema::Schema;
 use crate::source::{Reader, Source, check_entries, check_products};
 use std::ops::Range;
 
-/// Entries in memory.
+/// Source of entries in memory.
 #[derive(Debug, Clone)]
 pub struct Held {
     schema: Schema,
@@ -16,10 +16,10 @@ pub struct Held {
 }
 
 impl Held {
-    /// A source of the entries of `block`, the first of which becomes entry 0.
+    /// Creates a source of the entries of `block`, the first of which becomes entry 0.
     ///
     /// # Errors
-    /// It is no block of `schema`.
+    /// `block` does not match `schema`.
     pub fn new(schema: Schema, mut block: Block) -> Result<Self> {
         block.check(&schema).map_err(|(product, fault)| {
             let named = product.and_then(|number| schema.products.get(number));

@@ -1,13 +1,13 @@
-//! An input file as bytes at offsets, or bytes in memory as if they were one.
+//! Input file, or bytes in memory presented as one, read at offsets.
 //!
-//! Read with `pread`, not mapped: a file cut short while it is read must be an error, not a SIGBUS. Invariant: nothing is
-//! allocated or read beyond the length that the file had when it was opened.
+//! Files are read with `pread` rather than mapped: truncating a file while it is read must cause an error, not a
+//! SIGBUS. Invariant: nothing is allocated or read beyond the length that the file had when it was opened.
 
 use crate::error::{EventsError, Fault, Result};
 use raddle_core::handle::{FileIdentity, Handle};
 use std::path::{Path, PathBuf};
 
-/// An open input file.
+/// Open input file.
 #[derive(Debug)]
 pub(crate) struct InputFile {
     path: PathBuf,
@@ -22,7 +22,7 @@ enum Content {
 }
 
 impl InputFile {
-    /// Opens a regular file; others are refused.
+    /// Opens a regular file; refuses anything else.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let io = |source| EventsError::Io { path: path.to_path_buf(), operation: "open", source };
         let file = Handle::open(path).map_err(io)?;
@@ -30,33 +30,33 @@ impl InputFile {
         Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes })
     }
 
-    /// Takes bytes for a file. `path` is what messages call it.
+    /// Presents bytes as a file; `path` names it in messages.
     pub(crate) fn of_bytes(path: &Path, bytes: Vec<u8>) -> Self {
         let len_bytes = bytes.len() as u64;
         Self { path: path.to_path_buf(), len_bytes, content: Content::Memory(bytes) }
     }
 
-    /// Path as given.
+    /// Returns the path with which the file was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Length when it was opened.
+    /// Returns the length that the file had when it was opened.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// Fails if there is no longer the file that was opened.
+    /// Fails if the file has changed since it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         let Content::File(file) = &self.content else { return Ok(()) };
         match std::fs::metadata(&self.path) {
             Ok(now) if file.identity().is_unchanged(&FileIdentity::of(&now)) => Ok(()),
             Ok(_) => Err(EventsError::Changed { path: self.path.clone() }),
-            Err(source) => Err(EventsError::Io { path: self.path.clone(), operation: "look at it again", source }),
+            Err(source) => Err(EventsError::Io { path: self.path.clone(), operation: "check it again", source }),
         }
     }
 
-    /// Fails if the range is not in the file.
+    /// Fails if the range does not lie within the file.
     pub(crate) fn check_range(&self, address: u64, len_bytes: u64, structure: &'static str) -> Result<(), Fault> {
         let end = address.saturating_add(len_bytes);
         if end > self.len_bytes || end == u64::MAX {
@@ -65,7 +65,7 @@ impl InputFile {
         Ok(())
     }
 
-    /// Replaces what is in `out` by the bytes of the range.
+    /// Replaces the contents of `out` with the bytes of the range.
     pub(crate) fn read_into(
         &self,
         address: u64,
@@ -76,7 +76,7 @@ impl InputFile {
         self.check_range(address, len_bytes, structure)?;
         match &self.content {
             Content::File(file) => {
-                // Not emptied first: what is there is overwritten, and only what is new must be cleared.
+                // Not cleared first: present bytes are overwritten, so only new ones need to be cleared.
                 out.resize(len_bytes as usize, 0);
                 file.read_exact_at(out, address).map_err(|error| Fault::Unread {
                     address,
@@ -94,14 +94,14 @@ impl InputFile {
         }
     }
 
-    /// The bytes of the range.
+    /// Reads the bytes of the range.
     pub(crate) fn read(&self, address: u64, len_bytes: u64, structure: &'static str) -> Result<Vec<u8>, Fault> {
         let mut out = Vec::new();
         self.read_into(address, len_bytes, structure, &mut out)?;
         Ok(out)
     }
 
-    /// The error for a file that is of another kind.
+    /// Creates the error for a file in another format.
     pub(crate) fn other_format(&self, expected: &'static str) -> EventsError {
         let first = self.read(0, self.len_bytes.min(8), "the first bytes").unwrap_or_default();
         let found = match first.is_empty() {

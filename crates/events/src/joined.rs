@@ -1,7 +1,7 @@
-//! Several sources as one, the entries of each behind those of the one before.
+//! Several sources presented as one by concatenating their entries.
 //!
-//! Invariants: products are found by their names, so that a source that lacks one, or has it in another form, never shifts the
-//! others; all entries have ids or none.
+//! Invariants: products are found by name, so that a source that lacks a product, or has it in another form, never
+//! shifts the others; either all entries have ids or none.
 
 use crate::baskets::Baskets;
 use crate::block::{Block, Column};
@@ -11,51 +11,51 @@ use crate::source::{Reader, Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 
-/// What becomes of products that not all sources have in one form.
+/// Treatment of products that not all sources have in the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Differing {
-    /// The first is refused, by name.
+    /// Fail, naming the first such product.
     #[default]
     Refuse,
-    /// They are left out.
+    /// Leave such products out.
     LeaveOut,
-    /// Entries of sources without them get zeros and what is empty. Another form is refused, and so are bytes: no bytes are
-    /// no object.
+    /// Fill the entries of sources without the product with zeros or empty values. A product with another form is an
+    /// error, and so is a product stored as bytes, because zero bytes are not an object.
     Fill,
 }
 
-/// Sources behind each other.
+/// Concatenation of several sources.
 pub struct Joined {
     parts: Vec<Part>,
     schema: Schema,
-    /// Whether all sources have them that have entries.
+    /// Whether all sources with entries have ids.
     has_ids: bool,
     left_out: Vec<(String, EventsError)>,
 }
 
 struct Part {
     source: Box<dyn Source>,
-    /// Number of each product of the whole in this source, if it has it.
+    /// Number that each product of the whole has in this source, if it exists there.
     products: Vec<Option<usize>>,
-    /// Memory of an entry of the products that it has not.
+    /// Memory per entry of the products that this source lacks.
     filled_len_bytes: u64,
-    /// Entries of this and all before.
+    /// Number of entries of this source and all before it.
     end: u64,
 }
 
 impl Joined {
-    /// Joins sources; there must be at least one. The products are those of the first, in its order.
+    /// Joins sources; at least one is required. The products are those of the first source, in its order.
     ///
     /// # Errors
-    /// A source lacks a product, has it in another form, or has one more.
+    /// A source lacks a product, has it in another form, or has an additional one.
     pub fn new(sources: Vec<Box<dyn Source>>) -> Result<Self> {
         Self::of(sources, |_| true, Differing::Refuse)
     }
 
-    /// Joins sources as [`Joined::new`] does, and only those of their products that are wanted, by their names.
+    /// Joins sources as [`Joined::new`] does, restricted to the products whose names `is_wanted` accepts.
     ///
     /// # Errors
-    /// As `differing` says; no product is left of those that would be left out.
+    /// Products differ in a way that `differing` does not allow, or all products would be left out.
     pub fn of(sources: Vec<Box<dyn Source>>, is_wanted: impl Fn(&str) -> bool, differing: Differing) -> Result<Self> {
         let mut schema = Schema::default();
         let wanted = |source: &dyn Source| -> Vec<Product> {
@@ -103,7 +103,7 @@ impl Joined {
         for source in sources {
             let number = |(number, product): (usize, &Product)| match find(product, number, source.as_ref()) {
                 Ok(number) => Ok(Some(number)),
-                // Of any other source it would have been refused or left out by now.
+                // With any other source, the product would have been refused or left out by now.
                 Err(EventsError::NoSuch { .. }) => Ok(None),
                 Err(error) => Err(error),
             };
@@ -116,25 +116,25 @@ impl Joined {
         Ok(Self { parts, schema, has_ids, left_out })
     }
 
-    /// Products that were left out, and why.
+    /// Returns the products that were left out, and why.
     pub fn left_out(&self) -> &[(String, EventsError)] {
         &self.left_out
     }
 
-    /// The part that holds an entry, and its first entry.
+    /// Returns the number of the part that holds an entry, and the first entry of that part.
     fn part_of(&self, entry: u64) -> Option<(usize, u64)> {
         let number = self.parts.partition_point(|part| part.end <= entry);
         let start = number.checked_sub(1).map_or(0, |before| self.parts[before].end);
         (number < self.parts.len()).then_some((number, start))
     }
 
-    /// The number of a product in a part that must have it.
+    /// Returns the number of a product in a part that must have it.
     fn number_in(&self, part: &Part, product: usize) -> Result<usize> {
         let source = part.source.as_ref();
         part.products[product].map_or_else(|| find(&self.schema.products[product], product, source), Ok)
     }
 
-    /// Calls `part` with each part that has some of `entries`, and with the entries in it.
+    /// Calls `part` with each part that overlaps `entries` and with the entries in it.
     fn each_part<E>(
         &self,
         entries: Range<u64>,
@@ -164,7 +164,8 @@ fn names(products: &[Product]) -> Vec<String> {
     products.iter().map(|product| product.name.clone()).collect()
 }
 
-/// The number in `source` of a product of this name and form; `likely` in files that are alike.
+/// Returns the number of the product with this name and form in `source`. Similar files have it at `likely`, which is
+/// tried first.
 fn find(product: &Product, likely: usize, source: &dyn Source) -> Result<usize> {
     let own = source.schema();
     let place = || source.place().branch(&product.name).into();
@@ -263,12 +264,12 @@ impl Source for Joined {
     }
 }
 
-/// Reads one part after the other.
+/// Reader that reads one part after the other.
 struct JoinedReader<'source> {
     source: &'source Joined,
     with_ids: bool,
     products: Vec<usize>,
-    /// Number of the part that is being read: only one is open, however many there are.
+    /// Number and reader of the part being read: only one part is open at a time.
     open: Option<(usize, Box<dyn Reader + 'source>)>,
 }
 
@@ -288,7 +289,7 @@ impl JoinedReader<'_> {
         };
         let mut block = reader.read(entries)?;
         if !self.with_ids {
-            // A reader may have them anyway.
+            // A reader may return ids anyway.
             block.ids.clear();
         }
         self.open = Some((number, reader));

@@ -1,21 +1,24 @@
-//! HEP events between file formats: many entries of named products in, the same entries in another layout out.
+//! Conversion of HEP events between file formats: entries of named products are read in one layout and written in
+//! another.
 //!
-//! A [`Source`] hands out ranges of entries as [`Block`]s (structures of arrays), a [`Sink`] takes them; [`convert`] stands
-//! between the two, with a pool of threads and one memory budget, and [`convert_among`] with ranks. The unit of work is a range
-//! of entries, not an event.
+//! A [`Source`] provides ranges of entries as [`Block`]s (structures of arrays), and a [`Sink`] consumes them.
+//! [`convert`] connects the two with a pool of threads and one memory budget, [`convert_among`] with ranks. The unit of
+//! work is a range of entries, not an event.
 //!
-//! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), both ways.
-//! - [`root`]: trees and RNTuples of ROOT files, by a reader of our own; RNTuples, written.
-//! - [`hdf5`]: columns, and the framework's layouts in its form and in one that can be read, both ways.
-//! - [`generated`]: events made here, and events of another source repeated from memory. [`held`]: columns in memory.
-//! - [`decoded`], [`serialized`] and [`joined`]: another source's blobs as columns, or serialised otherwise; several
-//!   sources as one. [`readable`]: what of a damaged source is left.
-//! - [`open`]: a file of whatever format. [`collect`]: entries read into memory; [`baskets`]: what stores them, decompressed.
-//! - [`sinks`]: nothing, a text, columns in memory, a comparison with another source. [`awkward`]: how awkward-array names
-//!   columns.
+//! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), read and written.
+//! - [`root`]: trees and RNTuples of ROOT files, read without ROOT; RNTuples are also written.
+//! - [`hdf5`]: columns, and the layouts of the reference framework, both as it stores them and in a readable form; all
+//!   read and written.
+//! - [`generated`]: generated events, and events of another source repeated from memory. [`held`]: columns in memory.
+//! - [`decoded`]: blobs of another source as columns. [`serialized`]: blobs in another serialisation. [`joined`]:
+//!   several sources as one. [`readable`]: the products of a damaged source that can still be read.
+//! - [`open`]: opening of files in any of the formats. [`collect`]: reading of entries into memory. [`baskets`]:
+//!   decompressed baskets.
+//! - [`sinks`]: sinks that write nothing or a text, keep columns in memory, or compare with another source.
+//!   [`awkward`]: names of columns in awkward-array.
 //!
-//! Nothing here knows MPI or a terminal. Invariants: what a sink writes depends on the source and the options
-//! alone, not on threads; no bytes of a file make a reader panic, or allocate memory that the file could not fill.
+//! This crate does not depend on MPI or a terminal. Invariants: the output of a sink depends only on the source and the
+//! options, not on threads; no input bytes make a reader panic, or allocate more memory than the file could fill.
 #![forbid(unsafe_code)]
 
 pub mod among;

@@ -1,4 +1,4 @@
-//! Opening a file of whatever format it is in.
+//! Opening of files, with detection of their format.
 
 use crate::error::{EventsError, Place, Result};
 use crate::hdf5::Hdf5Source;
@@ -8,32 +8,32 @@ use crate::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource};
 use crate::source::Source;
 use std::path::Path;
 
-/// What to open in a file.
+/// Options for opening a file.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The tree or RNTuple of a ROOT file, in its latest cycle unless one is stated (`Events;1`); if it is not named, `Events`,
-    /// or the only one.
+    /// Name of the tree or RNTuple of a ROOT file, optionally with a cycle (`Events;1`); without a cycle, the latest is
+    /// used. If `None`, `Events` is opened, or else the only tree.
     pub tree: Option<String>,
-    /// Products as bytes, as they are stored, where there is a choice.
+    /// Whether to read products as their stored bytes, where there is a choice.
     pub raw: bool,
 }
 
-/// An open file.
+/// Open file.
 pub enum Opened {
-    /// A tree of a ROOT file.
+    /// Tree of a ROOT file.
     Tree(TreeSource),
-    /// A tree of a ROOT file whose entries are packed events.
+    /// Tree of a ROOT file whose entries are packed events.
     Packed(Box<PackedTree>),
-    /// An RNTuple of a ROOT file.
+    /// RNTuple of a ROOT file.
     Ntuple(NtupleSource),
-    /// A packed data stream.
+    /// Packed data stream.
     Pds(PdsSource),
-    /// An HDF5 file.
+    /// HDF5 file.
     Hdf5(Box<Hdf5Source>),
 }
 
 impl Opened {
-    /// As a source of any kind.
+    /// Converts this into a boxed source.
     pub fn into_source(self) -> Box<dyn Source> {
         match self {
             Self::Tree(tree) => Box::new(tree),
@@ -44,7 +44,7 @@ impl Opened {
         }
     }
 
-    /// As a source of any kind, lent.
+    /// Borrows this as a source.
     pub fn source(&self) -> &dyn Source {
         match self {
             Self::Tree(tree) => tree,
@@ -56,16 +56,16 @@ impl Opened {
     }
 }
 
-/// Where an HDF5 file may have its signature.
+/// Signature of an HDF5 file.
 const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 
-/// The tree that frameworks of experiments write events to.
+/// Name of the tree to which the frameworks of experiments write events.
 const USUAL_TREE: &str = "Events";
 
-/// Opens `path`, whose format its first bytes tell.
+/// Opens `path`, whose format is detected from its first bytes.
 ///
 /// # Errors
-/// The format is not known, or as opening it.
+/// The format is unknown, or opening the file fails.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
     let file = InputFile::open(path)?;
     let first = file

@@ -1,8 +1,8 @@
-//! An output file, of one process or of ranks that write it together: a lock, a temporary name beside the output's, fsync,
+//! Output file of one process, or of ranks that write it together: a lock, a temporary name next to the output, fsync,
 //! rename.
 //!
-//! Invariants: under the output's name there is what was there before, or the whole new file; what a killed run left is
-//! removed by the next one.
+//! Invariants: the name of the output always refers to the previous file, if any, or to the complete new one; the next
+//! run removes what a killed run has left.
 
 use crate::among::agreed;
 use crate::error::{EventsError, Result};
@@ -14,21 +14,21 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A file on its way to its name. Dropped unpublished, it is removed, among ranks by rank 0.
+/// File that has not been published yet. If dropped unpublished, it is removed; with several ranks, by rank 0.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
     temporary: PathBuf,
     file: File,
     len_bytes: u64,
-    /// Whether somebody else removes it: it is published, or another rank's.
+    /// Whether to keep the file on drop, because it is published or another rank removes it.
     is_kept: bool,
-    /// Of the process that removes it.
+    /// Lock, in the process that removes the file.
     _lock: Option<OutputLock>,
 }
 
 impl Output {
-    /// Begins the output `path`, which must not exist unless `replace`.
+    /// Creates the temporary file of the output `path`, which must not exist unless `replace`.
     pub(crate) fn begin(path: &Path, replace: bool) -> Result<Self> {
         let lock = OutputLock::take(path)?;
         if !replace && std::fs::symlink_metadata(path).is_ok() {
@@ -39,10 +39,10 @@ impl Output {
             let path = temporary.clone();
             move |source| EventsError::Io { path, operation, source }
         };
-        // Under the lock it can only be one that a killed run left.
+        // Since the lock is held, such a file can only be the remains of a killed run.
         match std::fs::remove_file(&temporary) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io("remove what a killed run left")(source));
+                return Err(io("remove the file of a killed run")(source));
             }
             _ => {}
         }
@@ -50,7 +50,7 @@ impl Output {
         Ok(Self { path: path.to_path_buf(), temporary, file, len_bytes: 0, is_kept: false, _lock: Some(lock) })
     }
 
-    /// Collective. The output that rank 0 begins, on every rank.
+    /// Collective. Begins the output on rank 0 and opens it on every other rank.
     pub(crate) fn begin_among(path: &Path, replace: bool, ranks: &dyn Communicator) -> Result<Self> {
         let begun = if ranks.rank() == 0 { Some(Self::begin(path, replace)).transpose() } else { Ok(None) };
         let begun = agreed(ranks, "begin the output", begun)?;
@@ -74,7 +74,7 @@ impl Output {
         agreed(ranks, "open the output", joined)
     }
 
-    /// The output's path.
+    /// Returns the output's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -86,17 +86,17 @@ impl Output {
         Ok(())
     }
 
-    /// Writes `bytes` at an address.
+    /// Writes `bytes` at `address`.
     pub(crate) fn write_at(&self, bytes: &[u8], address: u64) -> Result<()> {
         self.file.write_all_at(bytes, address).map_err(|source| self.io("write", source))
     }
 
-    /// Length of what was appended.
+    /// Returns the number of bytes appended so far.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// Collective. Each rank's `bytes` are appended in the order of ranks.
+    /// Collective. Appends the `bytes` of all ranks in rank order.
     pub(crate) fn append_among(&mut self, bytes: &[u8], ranks: &dyn Communicator) -> Result<()> {
         let lengths = ranks.all_gather_u64(bytes.len() as u64)?;
         let before: u64 = lengths[..ranks.rank()].iter().sum();
@@ -105,31 +105,31 @@ impl Output {
         Ok(())
     }
 
-    /// Collective. Makes what this rank wrote durable.
+    /// Collective. Makes the bytes that this rank wrote durable.
     pub(crate) fn sync_among(&self, ranks: &dyn Communicator) -> Result<()> {
         agreed(ranks, "fsync", self.file.sync_all().map_err(|source| self.io("fsync", source)))
     }
 
-    /// Another handle of the file, for reading and writing.
+    /// Returns another handle to the file, for reading and writing.
     pub(crate) fn file(&self) -> Result<File> {
         self.file.try_clone().map_err(|source| self.io("duplicate the descriptor", source))
     }
 
-    /// Makes the file durable and gives it its name; returns its length.
+    /// Makes the file durable, gives it its final name and returns its length.
     pub(crate) fn publish(mut self, replace: bool) -> Result<u64> {
         self.file.sync_all().map_err(|source| self.io("fsync", source))?;
         if replace {
             std::fs::rename(&self.temporary, &self.path).map_err(|source| self.io("rename", source))?;
             self.is_kept = true;
         } else {
-            // Unlike a rename, a link fails if the name was taken meanwhile.
+            // Unlike a rename, a hard link fails if the name was taken in the meantime.
             std::fs::hard_link(&self.temporary, &self.path).map_err(|source| match source.kind() {
                 std::io::ErrorKind::AlreadyExists => EventsError::OutputExists { path: self.path.clone() },
                 _ => self.io("link", source),
             })?;
         }
         sync_folder(&self.path).map_err(|source| {
-            self.io("the file is complete under its name, but to make the name durable failed", source)
+            self.io("the file is complete under its name, but making the name durable failed", source)
         })?;
         Ok(self.len_bytes)
     }
@@ -142,7 +142,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if !self.is_kept {
-            // Nothing more can be done, and an error must not hide the one that led here.
+            // Nothing more can be done, and an error here must not hide the original one.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }

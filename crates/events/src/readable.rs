@@ -1,7 +1,7 @@
-//! Which products of a source can be read to their end: what is left when the others are left out.
+//! Search for the products of a damaged source that can be read to the end, to be converted without the others.
 //!
-//! Every product is read once more than a conversion would. Invariant: the outcome depends on the source alone, not on
-//! threads.
+//! This reads every product once more than a conversion would. Invariant: the outcome depends only on the source, not
+//! on threads.
 
 use crate::error::{EventsError, Result};
 use crate::source::{Reader, Source};
@@ -10,19 +10,19 @@ use raddle_core::parallel;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// Which of some products can be read, and why others cannot.
+/// Products that can be read, and the others with the reasons why they cannot.
 #[derive(Debug, Default)]
 pub struct Readable {
-    /// Numbers of products that can be read, in the order in which they were asked for.
+    /// Numbers of the readable products, in the order in which they were requested.
     pub products: Vec<usize>,
-    /// Numbers of those that cannot, and the first fault of each.
+    /// Numbers of the unreadable products, each with its first fault.
     pub bad: Vec<(usize, EventsError)>,
 }
 
-/// Reads `entries` of each of `products`, in ranges of about `unit_len_bytes`.
+/// Tries to read `entries` of each of `products`, in ranges of about `unit_len_bytes`.
 ///
 /// # Errors
-/// Cancellation, or a thread that cannot be had.
+/// Cancellation, or a thread that cannot be started.
 pub fn readable(
     source: &dyn Source,
     products: &[usize],

@@ -1,6 +1,6 @@
-//! Another source with some of its columns made anew, each from its own: what decoding and serialising have in common.
+//! A source with some columns of another source recoded, each independently: the basis of decoding and serialising.
 //!
-//! Invariant: a column that is not made anew is passed on as it is.
+//! Invariant: columns that are not recoded are passed on unchanged.
 
 use crate::baskets::Baskets;
 use crate::block::{Block, Column};
@@ -10,30 +10,31 @@ use crate::source::{Reader, Source};
 use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 
-/// Makes a column of another one.
+/// Recoding of one column.
 pub trait Recode: Send + Sync {
-    /// Bytes by which an entry may grow.
+    /// Returns the maximum number of bytes by which an entry may grow.
     fn growth_len_bytes(&self) -> u64 {
         0
     }
 
-    /// The column of `column`, which was checked.
+    /// Recodes `column`, which has been checked.
     ///
     /// # Errors
-    /// With the number of the entry that cannot be recoded.
+    /// The number of the entry that cannot be recoded, and its fault.
     fn recode(&self, column: &Column) -> Result<Column, (u64, Fault)>;
 }
 
-/// A source, recoded.
+/// Source with recoded columns.
 pub struct Recoded<R> {
     inner: Box<dyn Source>,
     schema: Schema,
-    /// For each product.
+    /// Recoder of each product; `None` if it is passed on.
     recoders: Vec<Option<R>>,
 }
 
 impl<R: Recode> Recoded<R> {
-    /// Recodes those products of `inner` for which there is a way, which changes the product's form as it must.
+    /// Recodes the products of `inner` for which `way` returns a recoder. `way` changes the form of the product
+    /// accordingly.
     pub(crate) fn with(inner: Box<dyn Source>, way: impl FnMut(&mut Product) -> Option<R>) -> Self {
         let mut schema = inner.schema().clone();
         let recoders = schema.products.iter_mut().map(way).collect();
@@ -42,7 +43,7 @@ impl<R: Recode> Recoded<R> {
 }
 
 impl<R: Recode + 'static> Recoded<R> {
-    /// As a source of any kind: the one that was recoded where nothing is.
+    /// Converts this into a boxed source: the inner one if nothing is recoded.
     pub fn into_source(self) -> Box<dyn Source> {
         if self.recoders.iter().any(Option::is_some) { Box::new(self) } else { self.inner }
     }
@@ -87,7 +88,7 @@ impl<R: Recode> Source for Recoded<R> {
         self.inner.check_unchanged()
     }
 
-    /// As they are stored, not recoded.
+    /// Returns the ends of the stored baskets, which are passed on without recoding.
     fn basket_ends(&self, product: usize) -> Result<Vec<u64>> {
         self.inner.basket_ends(product)
     }

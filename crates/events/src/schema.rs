@@ -1,54 +1,55 @@
-//! What a source holds: products, and the form of each one's column.
+//! Contents of a source: its products, and the form of each product's column.
 //!
-//! Not for values ([`crate::block`]). Invariant: a form says how many buffers a column has, in which order, and what each
-//! holds ([`Form::buffers`]); whoever makes or reads a column goes by that order.
+//! Values are in [`crate::block`]. Invariant: a form determines the number of buffers of a column, their order and
+//! their contents ([`Form::buffers`]). All code that makes or reads a column follows that order.
 
 use serde::{Deserialize, Serialize};
 
-/// The products of a source, in its order.
+/// Products of a source, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Schema {
-    /// Products, or columns.
+    /// Products, each with one column.
     pub products: Vec<Product>,
 }
 
 impl Schema {
-    /// Number of the product of this name.
+    /// Returns the number of the product of this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.products.iter().position(|product| product.name == name)
     }
 
-    /// Numbers of the products whose names one of some globs matches; of all if there are none.
+    /// Returns the numbers of the products whose names match any of `globs`; all if there are no globs.
     ///
     /// # Errors
-    /// A glob that is none.
+    /// A glob is not valid.
     pub fn matching(&self, globs: &[String]) -> Result<Vec<usize>, globset::Error> {
         let globs = ProductGlobs::new(globs)?;
         let products = self.products.iter().enumerate();
         Ok(products.filter(|(_, product)| globs.is_match(&product.name)).map(|(number, _)| number).collect())
     }
 
-    /// The number of the product `name`, looked for at `likely` first: files of one kind have their products in one order.
+    /// Returns the number of the product `name`. Tries `likely` first, because similar files have their products in the
+    /// same order.
     pub(crate) fn position_near(&self, name: &str, likely: usize) -> Option<usize> {
         let is_there = self.products.get(likely).is_some_and(|product| product.name == name);
         if is_there { Some(likely) } else { self.position(name) }
     }
 
-    /// The products with these numbers, in their order. Numbers beyond the schema are left out.
+    /// Returns a schema of the products with these numbers, in their order. Numbers beyond the schema are left out.
     pub fn select(&self, products: &[usize]) -> Self {
         Self { products: products.iter().filter_map(|&number| self.products.get(number)).cloned().collect() }
     }
 }
 
-/// Patterns of products' names.
+/// Patterns for names of products.
 #[derive(Debug, Clone)]
 pub struct ProductGlobs(Option<globset::GlobSet>);
 
 impl ProductGlobs {
-    /// Patterns; none match all names.
+    /// Compiles patterns; an empty list matches all names.
     ///
     /// # Errors
-    /// One of them is none.
+    /// A glob is not valid.
     pub fn new(globs: &[String]) -> Result<Self, globset::Error> {
         if globs.is_empty() {
             return Ok(Self(None));
@@ -60,13 +61,13 @@ impl ProductGlobs {
         set.build().map(Some).map(Self)
     }
 
-    /// Whether one of them matches.
+    /// Whether any of the patterns matches `name`.
     pub fn is_match(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|set| set.is_match(name))
     }
 }
 
-/// One product: what every entry has one of.
+/// Product: a named value that every entry has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     /// Name, unique in its schema.
@@ -77,20 +78,20 @@ pub struct Product {
     pub form: Form,
 }
 
-/// How the bytes of an entry were made from an object.
+/// Method by which the bytes of an entry were made from an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Serialization {
-    /// As `TClass::WriteBuffer` does: with byte count and version.
+    /// With byte count and version, as by `TClass::WriteBuffer`.
     Root,
-    /// Members one after the other, collections as count and elements, without byte counts.
+    /// Members one after the other, collections as number and elements, without byte counts.
     Unrolled,
-    /// As an entry of a branch: for a top-level collection the same as unrolled.
+    /// As in the entry of a branch; for a top-level collection, this equals [`Self::Unrolled`].
     Basket,
 }
 
 impl Serialization {
-    /// Lower-case name, as in reports.
+    /// Returns the lower-case name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Root => "root",
@@ -106,27 +107,27 @@ impl std::fmt::Display for Serialization {
     }
 }
 
-/// Type of numbers, which columns hold little-endian.
+/// Type of a number. Columns hold numbers as little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Number {
     /// 0 or 1 in one byte.
     Bool,
-    /// Signed.
+    /// Signed, 8 bits.
     Int8,
-    /// Signed.
+    /// Signed, 16 bits.
     Int16,
-    /// Signed.
+    /// Signed, 32 bits.
     Int32,
-    /// Signed.
+    /// Signed, 64 bits.
     Int64,
-    /// Unsigned.
+    /// Unsigned, 8 bits.
     Uint8,
-    /// Unsigned.
+    /// Unsigned, 16 bits.
     Uint16,
-    /// Unsigned.
+    /// Unsigned, 32 bits.
     Uint32,
-    /// Unsigned.
+    /// Unsigned, 64 bits.
     Uint64,
     /// IEEE 754 binary32.
     Float32,
@@ -135,7 +136,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// All of them.
+    /// All types of numbers.
     pub const ALL: [Self; 11] = [
         Self::Bool,
         Self::Int8,
@@ -150,7 +151,7 @@ impl Number {
         Self::Float64,
     ];
 
-    /// Length of one.
+    /// Returns the length of one number.
     pub const fn len_bytes(self) -> usize {
         match self {
             Self::Bool | Self::Int8 | Self::Uint8 => 1,
@@ -160,7 +161,7 @@ impl Number {
         }
     }
 
-    /// The name that numpy and awkward give it.
+    /// Returns the name used by numpy and awkward-array.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -178,30 +179,30 @@ impl Number {
     }
 }
 
-/// Form of a column: how its buffers make one value for each entry.
+/// Form of a column: how its buffers represent one value per entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// One number.
+    /// Single number.
     Number(Number),
-    /// Always as many values.
+    /// Fixed number of values.
     Regular {
-        /// Most items.
+        /// Number of values.
         length: u64,
-        /// Form of each.
+        /// Form of each value.
         content: Box<Form>,
     },
-    /// Any number of values.
+    /// Variable number of values.
     List(Box<Form>),
-    /// Text: bytes in no stated encoding.
+    /// Text of unspecified encoding.
     String,
     /// Named values.
     Record(Vec<Field>),
-    /// The bytes of an object.
+    /// Bytes of an object.
     Blob(Serialization),
 }
 
-/// A named part of a record.
+/// Named part of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field {
     /// Name, unique in its record.
@@ -210,34 +211,34 @@ pub struct Field {
     pub form: Form,
 }
 
-/// What a buffer of a column holds.
+/// Contents of a buffer of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BufferKind {
-    /// Where each list begins among the values below, and behind the last where that ends: one more than there are lists,
-    /// the first 0.
+    /// Beginning of each list among the values below, followed by the end of the last list: one more than the number of
+    /// lists, beginning with 0.
     Offsets,
     /// Numbers.
     Values(Number),
 }
 
-/// One buffer of a column, as a form describes it.
+/// Description of one buffer of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferForm {
-    /// Names of the records' fields that lead to it, joined by dots; empty for columns without records.
+    /// Path of record fields that leads to the buffer, joined by dots; empty for columns without records.
     pub path: String,
-    /// Lists above it.
+    /// Number of lists above it.
     pub depth: usize,
-    /// What it holds.
+    /// Contents of the buffer.
     pub kind: BufferKind,
 }
 
 impl Form {
-    /// A list of this form.
+    /// Creates the form of a list of `content`.
     pub fn list(content: Self) -> Self {
         Self::List(Box::new(content))
     }
 
-    /// The buffers of a column of this form: of what is outside before what is inside, fields in their order.
+    /// Returns the buffers of a column of this form: outer buffers before inner ones, fields in their order.
     pub fn buffers(&self) -> Vec<BufferForm> {
         let mut buffers = Vec::new();
         self.add_buffers("", 0, &mut buffers);
@@ -267,7 +268,7 @@ impl Form {
     }
 }
 
-/// The way awkward-array writes types, for messages: `var * {"px": float32, "hits": var * int16}`.
+/// Formats as awkward-array writes types, for messages: `var * {"px": float32, "hits": var * int16}`.
 impl std::fmt::Display for Form {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

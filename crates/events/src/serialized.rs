@@ -1,8 +1,9 @@
-//! Another source's blobs of collections, serialised as is wanted.
+//! A source that presents the collection blobs of another source in another serialisation.
 //!
-//! An entry of a branch of a collection is what the framework calls unrolled; as ROOT serialises it, a byte count and the
-//! version of the class's streamer stand before it. Not for other classes, whose fronts need their descriptions: these are
-//! passed on as they are, as is what is wanted already. Zeros with which packed data streams fill words up are taken off.
+//! An entry of a branch that holds a collection has the serialisation that the framework calls unrolled. ROOT's own
+//! serialisation puts a byte count and the version of the class's streamer in front of it. Other classes are passed on
+//! unchanged, because their prefixes depend on their class descriptions, and so are collections that already have the
+//! wanted serialisation. The zeros with which packed data streams pad words are removed.
 
 use crate::block::Column;
 use crate::error::Fault;
@@ -11,27 +12,27 @@ use crate::root::is_collection;
 use crate::schema::{Form, Product, Serialization};
 use crate::source::Source;
 
-/// A source, serialised.
+/// Source with serialised collections.
 pub type Serialized = Recoded<Reserialize>;
 
-/// Makes blobs of a collection others.
+/// Recoder that changes the serialisation of a collection's blobs.
 #[derive(Debug, Clone, Copy)]
 pub struct Reserialize {
     own: Serialization,
     wanted: Serialization,
 }
 
-/// Set in a byte count.
+/// Flag that marks a byte count.
 const BYTE_COUNT: u32 = 0x4000_0000;
 
-/// Byte count and version.
+/// Length of byte count and version.
 const FRONT_LEN_BYTES: usize = 6;
 
-/// What is wrong with bytes that are said to be an object, and are not as ROOT serialises one.
+/// Fault of bytes that are declared as an object but are not serialised as ROOT does.
 pub(crate) const NO_OBJECT: &str =
-    "no byte count at its front, as ROOT serialises objects; --raw converts bytes that are something else";
+    "no byte count at its start, with which ROOT serialises objects; use --raw to convert other bytes";
 
-/// Version that ROOT states for collections.
+/// Version that ROOT writes for collections.
 const COLLECTION_VERSION: u16 = 6;
 
 impl Serialized {
@@ -65,14 +66,14 @@ impl Recode for Reserialize {
     }
 }
 
-/// Appends a blob that is `own` as `wanted`.
+/// Appends a blob of serialisation `own` to `out` in serialisation `wanted`.
 fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), Fault> {
     let damaged = |what: &str| Fault::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
     let entry = if own == Serialization::Root {
         let whole = counted(blob).ok_or_else(|| damaged(NO_OBJECT))?;
-        whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends in its front"))?
+        whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends within its header"))?
     } else {
-        // A collection has a byte count of its own.
+        // A collection has its own byte count.
         counted(blob).ok_or_else(|| damaged(NO_OBJECT))?
     };
     if wanted == Serialization::Root {
@@ -85,7 +86,7 @@ fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8
     Ok(())
 }
 
-/// The bytes that a byte count at their front says there are, itself among them.
+/// Returns the bytes covered by the byte count at their front, including the count itself.
 fn counted(bytes: &[u8]) -> Option<&[u8]> {
     let count = u32::from_be_bytes(*bytes.first_chunk()?);
     let len_bytes = (count & BYTE_COUNT != 0).then_some((count & !BYTE_COUNT) as usize)?;

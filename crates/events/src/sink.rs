@@ -1,123 +1,125 @@
-//! Where events go.
+//! Consumers of events.
 //!
-//! A block is prepared by any thread and committed in order. A sink whose output is cut otherwise than its blocks are (into
-//! chunks of a dataset) hands back tiles when it commits: they are encoded by any thread and placed in order.
+//! Any thread may prepare a block; blocks are committed in order. A sink whose output is divided differently than its
+//! blocks (into chunks of a dataset) returns tiles from the commit: any thread may encode them, and they are placed in
+//! order.
 //!
-//! Invariant of every sink: what it makes depends on the blocks and their order alone, so that any number of threads may
+//! Invariant of every sink: its output depends only on the blocks and their order, so that any number of threads may
 //! prepare and encode.
 
 use crate::block::Block;
 use crate::error::Result;
 use raddle_core::communicator::Communicator;
 
-/// Tiles of a sink that has none.
+/// Tile type of a sink without tiles.
 pub type NoTile = std::convert::Infallible;
 
-/// A consumer of blocks.
+/// Consumer of blocks.
 pub trait Sink: Send {
-    /// What one thread prepares blocks and encodes tiles with.
+    /// State with which one thread prepares blocks and encodes tiles.
     type Preparer: Prepare<Prepared = Self::Prepared, Tile = Self::Tile, Encoded = Self::Encoded>;
-    /// A block that needs only to be put in its place.
+    /// Block that only needs to be committed.
     type Prepared: Send;
-    /// A part of the output that is yet to be encoded; [`NoTile`] where preparing does all.
+    /// Part of the output that is yet to be encoded; [`NoTile`] if preparing does all the work.
     type Tile: Send;
-    /// A part of the output that needs only to be written.
+    /// Part of the output that only needs to be written.
     type Encoded: Send;
-    /// What there is to say at the end.
+    /// Result of the finished sink.
     type Summary;
 
-    /// A preparer for one thread.
+    /// Creates a preparer for one thread.
     ///
     /// # Errors
-    /// No memory for a compressor.
+    /// There is not enough memory for a compressor.
     fn preparer(&self) -> Result<Self::Preparer>;
 
-    /// Most memory that the sink itself keeps, beside the blocks and tiles that are on their way.
+    /// Returns the maximum memory that the sink itself keeps, in addition to the blocks and tiles on their way.
     fn kept_len_bytes(&self) -> u64 {
         0
     }
 
-    /// Most memory that a preparer keeps from one piece of work to the next, where that is more than a few MiB.
+    /// Returns the maximum memory that a preparer keeps between pieces of work, if it is more than a few MiB.
     fn preparer_len_bytes(&self) -> u64 {
         0
     }
 
-    /// Puts the next block in its place, and hands out the tiles that are complete with it. Called in the order of the
-    /// blocks, by one thread at a time.
+    /// Commits the next block and returns the tiles that it completes. Called in the order of the blocks, by one thread
+    /// at a time.
     ///
     /// # Errors
     /// The output cannot be written.
     fn commit(&mut self, prepared: Self::Prepared) -> Result<Vec<Self::Tile>>;
 
-    /// Hands out the tiles that are left after the last block.
+    /// Returns the tiles that are left after the last block.
     ///
     /// # Errors
-    /// The blocks do not go together.
+    /// The blocks do not fit together.
     fn rest(&mut self) -> Result<Vec<Self::Tile>> {
         Ok(Vec::new())
     }
 
-    /// Puts the next tile in its place. Called in the order in which tiles were handed out, by the thread that commits.
+    /// Places the next tile. Called in the order in which tiles were handed out, by the thread that commits.
     ///
     /// # Errors
     /// The output cannot be written.
     fn place(&mut self, encoded: Self::Encoded) -> Result<()>;
 
-    /// Ends the output. Without this there is none.
+    /// Finishes the output. Without this call, no output appears.
     ///
     /// # Errors
     /// The output cannot be written.
     fn finish(self) -> Result<Self::Summary>;
 }
 
-/// A sink that ranks fill together, in rounds: each prepares a run of blocks, rank after rank in the order of the source; then
-/// the tiles that are complete are encoded, each by one rank, and placed.
+/// Sink that ranks fill together, in rounds. Each rank prepares a run of blocks; the runs follow the source in rank
+/// order. Then each completed tile is encoded by one rank and placed.
 ///
-/// Invariant: the output is that of one process. All functions are collective.
+/// Invariant: the output equals that of one process. All functions are collective.
 pub trait SharedSink: Sink {
-    /// Puts in place what the ranks prepared in this round, and hands out the tiles that this rank encodes.
+    /// Commits the blocks that the ranks prepared in this round, and returns the tiles that this rank encodes.
     ///
     /// # Errors
     /// The output cannot be written, here or on another rank.
     fn commit_among(&mut self, prepared: Vec<Self::Prepared>, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
 
-    /// Hands out the tiles that are left after the last round and that this rank encodes.
+    /// Returns those tiles left after the last round that this rank encodes.
     ///
     /// # Errors
-    /// As [`Sink::rest`].
+    /// As for [`Sink::rest`].
     fn rest_among(&mut self, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
 
-    /// Puts the tiles in their places that were handed out last; `encoded` are this rank's, in the order of handing out.
+    /// Places the tiles that were handed out last; `encoded` holds this rank's tiles, in the order in which they were
+    /// handed out.
     ///
     /// # Errors
-    /// As [`SharedSink::commit_among`].
+    /// As for [`SharedSink::commit_among`].
     fn place_among(&mut self, encoded: Vec<Self::Encoded>, ranks: &dyn Communicator) -> Result<()>;
 
-    /// Ends the output.
+    /// Finishes the output.
     ///
     /// # Errors
-    /// As [`SharedSink::commit_among`].
+    /// As for [`SharedSink::commit_among`].
     fn finish_among(self, ranks: &dyn Communicator) -> Result<Self::Summary>;
 }
 
-/// Does to a block what needs no order: serialising, compressing, checking.
+/// Processing of a block that does not depend on order: serialising, compressing, checking.
 pub trait Prepare: Send {
-    /// A block that needs only to be put in its place.
+    /// Block that only needs to be committed.
     type Prepared: Send;
-    /// As for [`Sink`].
+    /// Tile type; see [`Sink::Tile`].
     type Tile: Send;
-    /// As for [`Sink`].
+    /// Encoded tile type; see [`Sink::Encoded`].
     type Encoded: Send;
 
     /// Prepares a block.
     ///
     /// # Errors
-    /// It cannot be written in this layout.
+    /// The block cannot be written in this layout.
     fn prepare(&mut self, block: Block) -> Result<Self::Prepared>;
 
     /// Encodes a tile.
     ///
     /// # Errors
-    /// A compressor could not work.
+    /// A compressor failed.
     fn encode(&mut self, tile: Self::Tile) -> Result<Self::Encoded>;
 }

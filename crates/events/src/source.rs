@@ -1,7 +1,7 @@
-//! Where events come from.
+//! Providers of events.
 //!
 //! Invariants of every source: any range of entries can be read at any time, by any number of readers at once, with the
-//! same result; reading a range in parts gives the same as reading it whole.
+//! same result; reading a range in parts gives the same result as reading it whole.
 
 use crate::baskets::Baskets;
 use crate::block::Block;
@@ -11,59 +11,58 @@ use raddle_core::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What names an event.
+/// Identification of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct EventId {
-    /// Run.
+    /// Number of the run.
     pub run: u32,
-    /// Subrun, or luminosity block.
+    /// Number of the subrun, or luminosity block.
     pub lumi: u32,
-    /// Event.
+    /// Number of the event.
     pub event: u64,
 }
 
-/// A set of entries in an order, each with the same products.
+/// Ordered set of entries, each with the same products.
 pub trait Source: Send + Sync {
-    /// File and tree, for messages.
+    /// Returns the file and tree, for messages.
     fn place(&self) -> Place;
 
-    /// Products.
+    /// Returns the products.
     fn schema(&self) -> &Schema;
 
-    /// Number of entries.
+    /// Returns the number of entries.
     fn len_entries(&self) -> u64;
 
-    /// Whether blocks have ids of their entries.
+    /// Whether blocks contain the ids of their entries.
     fn has_ids(&self) -> bool;
 
-    /// Number of the product that has the ids of entries and nothing else, if there is one. Formats that store ids by themselves
-    /// need it no more.
+    /// Returns the number of the product that holds the ids of entries and nothing else, if there is one. Formats that
+    /// store ids separately do not need it.
     fn id_product(&self) -> Option<usize> {
         None
     }
 
-    /// End of the range of entries from `start` on that is best read at once: of about `target_len_bytes` in memory if the
-    /// source allows it, at least one entry, at most all that are left. Where ranges end depends on the source, the start
-    /// and the target alone.
+    /// Returns the end of the best range to read in one step from `start` on: about `target_len_bytes` in memory if the
+    /// source allows it, but at least one entry. Ends of ranges depend only on the source, the start and the target.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64;
 
-    /// Bytes of memory that reading all products of `entries` takes at the most, as far as the source can tell.
+    /// Returns the maximum memory needed to read all products of `entries`, as far as the source can tell.
     fn unit_len_bytes(&self, entries: Range<u64>) -> u64;
 
-    /// Fails if what is read is no longer what was opened.
+    /// Fails if the input has changed since it was opened.
     ///
     /// # Errors
-    /// Naming the file.
+    /// An error that names the file.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Whether reading a product costs nothing for those beside it, so that products may be shared among threads.
+    /// Whether products can be read independently at no extra cost, so that threads may share them.
     fn reads_products_alone(&self) -> bool {
         false
     }
 
-    /// Where the entries of each basket end that a product is stored in.
+    /// Returns the end, in entries, of each basket in which a product is stored.
     ///
     /// # Errors
     /// This source stores no baskets.
@@ -71,44 +70,46 @@ pub trait Source: Send + Sync {
         Err(EventsError::NoBaskets { place: self.place().into() })
     }
 
-    /// Some of the baskets of a product, which are among those that [`Source::basket_ends`] tells.
+    /// Reads some of the baskets of a product; `_baskets` are numbers of the baskets that [`Source::basket_ends`]
+    /// describes.
     ///
     /// # Errors
-    /// As there, and as reading them.
+    /// This source stores no baskets, or reading fails.
     fn read_baskets(&self, _product: usize, _baskets: Range<usize>, _cancel: &CancelToken) -> Result<Baskets> {
         Err(EventsError::NoBaskets { place: self.place().into() })
     }
 
-    /// A reader of the products with these numbers, for one thread.
+    /// Creates a reader of the products with these numbers, for one thread.
     ///
     /// # Errors
-    /// A number beyond the schema.
+    /// A number lies beyond the schema.
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>>;
 }
 
-/// Reads ranges of entries of some products of a source; keeps decompressors and buffers from range to range.
+/// Reader of ranges of entries of some products of a source. It keeps decompressors and buffers from range to range.
 pub trait Reader: Send {
     /// Reads `entries`.
     ///
     /// # Errors
-    /// Naming the place and what is wrong there. The reader can be used further.
+    /// The place and what is wrong there. The reader remains usable.
     fn read(&mut self, entries: Range<u64>) -> Result<Block>;
 
-    /// Reads `entries`, which follow those of `block`, behind these. After an error `block` is of no use.
+    /// Reads `entries`, which must follow those of `block`, and appends them to it. After an error, the contents of
+    /// `block` are unspecified.
     ///
     /// # Errors
-    /// As [`Reader::read`].
+    /// As for [`Reader::read`].
     fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
         let more = self.read(entries)?;
-        // Of the same reader, so of the same form.
+        // Both come from the same reader, so they have the same form.
         block.append(&more).map_err(|fault| fault.at(&Place::default()))
     }
 
-    /// Blocks need no ids from here on.
+    /// Requests blocks without ids from now on.
     fn leave_out_ids(&mut self) {}
 }
 
-/// Fails if `entries` are not of a source of `len_entries`.
+/// Fails if `entries` are not within a source of `len_entries` entries.
 pub(crate) fn check_entries(place: &Place, entries: &Range<u64>, len_entries: u64) -> Result<()> {
     if entries.start > entries.end || entries.end > len_entries {
         return Err(EventsError::NoSuchEntries { place: place.entries(entries.clone()).into(), len_entries });
@@ -116,7 +117,7 @@ pub(crate) fn check_entries(place: &Place, entries: &Range<u64>, len_entries: u6
     Ok(())
 }
 
-/// Fails if one of `products` is not of a schema of so many.
+/// Fails if any of `products` lies beyond the schema.
 pub(crate) fn check_products(place: &Place, products: &[usize], schema: &Schema) -> Result<()> {
     match products.iter().find(|&&number| number >= schema.products.len()) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What holds for every conversion: order, failures, cancellation.
+//! Properties of every conversion: order, failures, cancellation.
 
 #[path = "support/ranks.rs"]
 mod ranks;
@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use support::{options, run};
 
-/// Test products of which some entries cannot be read, and which are read the slower the earlier they are.
+/// Source of test products in which some entries cannot be read; earlier entries take longer to read.
 struct Failing {
     inner: TestProducts,
     bad: Vec<u64>,
@@ -77,7 +77,7 @@ fn the_first_failure_is_reported_whatever_the_threads_do() {
     for jobs in [1, 2, 5] {
         for round in 0..20 {
             let source = Failing { inner: TestProducts::new(400, None), bad: vec![301, 33 + round, 34 + round] };
-            // Room for three ranges of ten entries.
+            // Memory for three ranges of ten entries.
             let entry_len_bytes = source.unit_len_bytes(0..1);
             let options = ConvertOptions {
                 unit_len_bytes: 10 * entry_len_bytes,
@@ -116,7 +116,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
         assert_eq!(errors.iter().filter(|error| error.is_echo()).count(), 2, "{errors:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
-    // Nobody can begin what is there; rank 0 says why.
+    // An existing output cannot be begun by any rank; rank 0 reports why.
     std::fs::write(&path, "old").unwrap();
     let source = TestProducts::new(4, Some(Serialization::Root));
     let pds = PdsOptions { codec: PdsCodec::None, replace: false };
@@ -127,7 +127,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }
 
-/// Notes the ranges in the order in which they are put in place.
+/// Sink that records the ranges in the order in which they are committed.
 #[derive(Default)]
 struct Noting {
     ranges: Vec<Range<u64>>,
@@ -229,18 +229,18 @@ fn a_difference_is_found_where_it_is() {
     let (ten, eleven) = (TestProducts::new(10, None), TestProducts::new(11, None));
     let check = || CheckSink::new(ten.schema(), &ten, false).unwrap();
     assert_eq!(run(&ten, check(), &options(2)).unwrap().1.entries, 10);
-    // Fewer entries, then more.
+    // First fewer entries, then more.
     let fewer = ConvertOptions { entries: Some(0..9), ..options(2) };
     assert!(matches!(run(&ten, check(), &fewer), Err(EventsError::NoSuchEntries { .. })));
     assert!(matches!(run(&eleven, check(), &options(2)), Err(EventsError::NoSuchEntries { .. })));
-    // Entries one further on.
+    // Entries shifted by one.
     let shifted = Shifted { inner: TestProducts::new(11, None), asked: Mutex::default() };
     let error = run(&shifted, check(), &options(1)).unwrap_err();
     assert_eq!(error.to_string(), "generated events, branch ints: entry 0 differs from what was expected: its value");
     assert_eq!(shifted.asked.lock().unwrap().as_slice(), std::slice::from_ref(&(0..10)));
 }
 
-/// Entry n is test product n + 1; notes what is asked for.
+/// Source whose entry n is test product n + 1; records the requested ranges.
 struct Shifted {
     inner: TestProducts,
     asked: Mutex<Vec<Range<u64>>>,

@@ -1,5 +1,5 @@
-//! Every layout of HDF5: what is written is read again, for any number of threads the same bytes, and in the framework's form
-//! what the framework writes.
+//! All HDF5 layouts: data is read back as written, the bytes do not depend on the number of threads, and files in the
+//! framework's form equal those that the framework writes.
 
 #[path = "support/ranks.rs"]
 mod ranks;
@@ -27,7 +27,7 @@ fn batch(events: u64) -> Layout {
     Layout::Batch(NonZeroU64::new(events).unwrap())
 }
 
-/// Chunks of so many bytes, so that a few events fill several.
+/// Returns options with short chunks, so that a few events fill several.
 fn chunks_of(len_bytes: u64) -> Hdf5Options {
     Hdf5Options { chunk_len_bytes: NonZeroU64::new(len_bytes), ..Hdf5Options::default() }
 }
@@ -36,7 +36,7 @@ fn framework(codec: PdsCodec, choice: CompressionChoice) -> Hdf5Options {
     Hdf5Options { cce: Some(CceOptions { codec, choice }), ..chunks_of(512) }
 }
 
-/// Writes `source` with so many threads.
+/// Writes `source` with `jobs` threads.
 fn write(source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options, jobs: usize) {
     let sink = Hdf5Sink::begin(path, source.schema(), layout, hdf5).unwrap();
     let units = ConvertOptions { unit_len_bytes: 600, unit_multiple: layout.unit_multiple(), ..options(jobs) };
@@ -45,7 +45,7 @@ fn write(source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options, j
     assert_eq!(summary.len_bytes, std::fs::metadata(path).unwrap().len());
 }
 
-/// Checks that `path` holds what `source` does, in ranges of several lengths.
+/// Checks that `path` and `source` have the same contents, in ranges of several lengths.
 fn check(path: &Path, source: &dyn Source) {
     let read = Hdf5Source::open(path).unwrap();
     for (jobs, unit_len_bytes) in [(1, 1 << 20), (2, 500), (1, 1)] {
@@ -56,7 +56,7 @@ fn check(path: &Path, source: &dyn Source) {
     }
 }
 
-/// Writes `source` with so many ranks, in rounds of a few ranges.
+/// Writes `source` with several ranks, in rounds of a few ranges.
 fn write_among(ranks: usize, source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options) {
     let units = ConvertOptions {
         unit_len_bytes: 600,
@@ -72,7 +72,7 @@ fn write_among(ranks: usize, source: &dyn Source, path: &Path, layout: Layout, h
     }
 }
 
-/// Writes with several numbers of threads and ranks, which must not matter, and checks what was written.
+/// Writes with several numbers of threads and ranks, which must not change the bytes, and checks the written file.
 fn round_trip(source: &dyn Source, layout: Layout, hdf5: &Hdf5Options) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.h5");
@@ -169,7 +169,7 @@ fn products_of_packed_streams_become_columns() {
     }
 }
 
-/// Files of `parts` events, in batches of `events`, joined as they are stored; `None` where that cannot be.
+/// Writes files of `parts` events and joins them as they are stored; returns `None` if they cannot be joined.
 fn stored(folder: &Path, parts: &[u64], layout: Layout, hdf5: &Hdf5Options) -> Option<StoredEvents> {
     let file = |(number, &entries): (usize, &u64)| {
         let path = folder.join(format!("part{number}.h5"));
@@ -187,7 +187,7 @@ fn what_the_framework_packs_is_joined_as_it_is_stored() {
         for codec in [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)] {
             for choice in CompressionChoice::ALL {
                 let hdf5 = framework(codec, choice);
-                // Batches that are whole, so that those of LZ4 can be told apart.
+                // All batches are complete, so that those of LZ4 can be told apart.
                 let stored = stored(folder.path(), &[8, 0, 4, 7], layout, &hdf5).unwrap();
                 let copy = |name: &str, ranks: &dyn Communicator, jobs: usize, unit_len_bytes: u64| {
                     let path = folder.path().join(name);
@@ -232,7 +232,7 @@ fn files_that_cannot_be_joined_as_stored_are_given_back() {
     let folder = tempfile::tempdir().unwrap();
     let join = |parts: &[u64], layout, hdf5: &Hdf5Options| stored(folder.path(), parts, layout, hdf5).is_some();
     for choice in [CompressionChoice::Batch, CompressionChoice::Both] {
-        // Nobody could tell where the batches of the second begin.
+        // No reader could find the batches of the second file.
         assert!(!join(&[7, 8], batch(4), &framework(PdsCodec::Lz4, choice)));
         assert!(!join(&[4, 7], batch(7), &framework(PdsCodec::Lz4, choice)));
         assert!(join(&[7, 4], batch(7), &framework(PdsCodec::Lz4, choice)));
@@ -283,7 +283,7 @@ fn sources_are_joined_in_their_order() {
     assert!(matches!(Joined::new(vec![part("d", 2), more]), Err(EventsError::NoSuch { .. })));
 }
 
-/// Two events of these columns.
+/// Creates a source of two events from columns.
 fn held(columns: &[(&str, Form, Vec<Buffer>)]) -> Box<dyn Source> {
     let product = |(name, form, _): &(&str, Form, Vec<Buffer>)| Product {
         name: (*name).to_owned(),
@@ -327,13 +327,13 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     assert!(matches!(join(&["a", "form"], Differing::Refuse), Err(EventsError::FormDiffers { .. })));
     assert!(matches!(join(&["a", "only-second"], Differing::Refuse), Err(EventsError::NotInFirst { .. })));
     assert!(matches!(join(&all, Differing::Fill), Err(EventsError::FormDiffers { .. })));
-    // What is not wanted may differ.
+    // Products that are not selected may differ.
     assert_eq!(names(&join(&["a"], Differing::Refuse).unwrap()), ["a"]);
     let left = join(&all, Differing::LeaveOut).unwrap();
     assert_eq!(names(&left), ["a"]);
     let left_out: Vec<&str> = left.left_out().iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(left_out, ["only-first", "form", "only-second"]);
-    // Nothing would be left.
+    // All products would be left out.
     let nothing = join(&["only-first", "form"], Differing::LeaveOut).map(drop).unwrap_err();
     assert!(matches!(nothing, EventsError::NothingInCommon { .. }));
     assert!(nothing.to_string().contains("only-first, form would all be left out: "), "{nothing}");
@@ -350,7 +350,7 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     );
     assert_eq!(block.columns[2].buffers, [values(&[2, 0, 1, 0])]);
     round_trip(&filled, Layout::Columns, &chunks_of(64));
-    // No bytes are no object.
+    // Zero bytes are not an object.
     let blobs: Box<dyn Source> = Box::new(TestProducts::new(3, Some(Serialization::Root)));
     let refused = Joined::of(vec![held(&[number("a")]), blobs], |_| true, Differing::Fill);
     assert!(matches!(refused, Err(EventsError::NotInFirst { .. })));
@@ -370,7 +370,7 @@ fn all_entries_have_ids_or_none() {
         (vec![with(3), without(4)], false),
         (vec![without(3), with(4)], false),
         (vec![without(3), without(4)], false),
-        // Nothing has no ids.
+        // A source without entries has no ids.
         (vec![without(0), with(4), without(0)], true),
     ] {
         let joined = Joined::new(sources).unwrap();
@@ -403,11 +403,12 @@ fn what_the_framework_cannot_hold_is_refused() {
         schema.products[0].name = name.to_owned();
         assert!(begin(&schema, layout, &hdf5).is_err(), "{name}");
     }
-    // Nothing was left behind.
+    // No files are left.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// An index of a chunk takes 2 KiB, so a file of small datasets would be little else.
+/// Checks that small files have no chunks: the index of a chunk takes 2 KiB and would dominate a file of small
+/// datasets.
 #[test]
 fn small_files_have_no_chunks() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/split.root");
@@ -416,7 +417,7 @@ fn small_files_have_no_chunks() {
         let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
         let (_folder, path) = round_trip(tree.as_ref(), Layout::Columns, &hdf5);
         let (len_bytes, values) = (std::fs::metadata(&path).unwrap().len(), tree.unit_len_bytes(0..12));
-        // Of which 70 KiB are room that was kept for metadata and not needed; with indexes it was 367 KiB.
+        // 70 KiB of this is unused room that was reserved for metadata; with indexes, the length was 367 KiB.
         assert!(len_bytes < 140 << 10, "{compress:?}: {len_bytes} bytes of {values}");
         let file = std::fs::read(&path).unwrap();
         assert!(!file.windows(4).any(|bytes| bytes == b"TREE"), "a dataset has an index of chunks");
@@ -428,7 +429,7 @@ fn more_metadata_than_was_foreseen_find_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let source = random(3000);
-    // Thousands of chunks, of which the options know nothing.
+    // The options do not predict the thousands of chunks.
     write(&source, &path, Layout::Product, &Hdf5Options { compress: None, ..chunks_of(64) }, 2);
     check(&path, &source);
 }

@@ -1,4 +1,4 @@
-//! Changed copies of good files: no panic, no case that takes long, no request for memory that the bytes could not fill.
+//! Mutated copies of valid files: reading must not panic, take long, or request memory that the bytes could not fill.
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
 mod support;
@@ -16,33 +16,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The system's allocator, noting the largest request.
+/// The system's allocator, which also records the largest request.
 struct Counting;
 
 static LARGEST_BYTES: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: all is done by the system's allocator, with the arguments as they came.
+// SAFETY: the system's allocator does all the work, with unchanged arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps the trait's contract, which is that of the system's allocator.
+        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
         LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.realloc(old, layout, new_len_bytes) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.dealloc(old, layout) }
     }
 }
@@ -50,22 +50,22 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Seeds are shorter than 32 KiB; a Zstandard block may honestly become 32,768 times longer than it is, and a file that
-/// claims so of a few hundred bytes is believed until they are decoded.
+/// Limit of a request. Seeds are shorter than 32 KiB. A Zstandard block can legitimately expand by a factor of 32,768,
+/// and a file that claims this for a few hundred bytes is trusted until they are decoded.
 const LARGEST_REQUEST_BYTES: u64 = 48 << 20;
 
-/// No case takes a tenth of it, but the machine may be busy.
+/// Time limit of a case. No case takes a tenth of it, but the machine may be busy.
 const LONGEST_CASE: Duration = Duration::from_secs(20);
 
-/// One case at a time: the largest request is its own.
+/// Lock that runs one case at a time, so that the largest request belongs to it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Reads all of a source; errors are what most bytes must give.
+/// Reads all entries of a source; errors are expected for most mutated bytes.
 fn read_all(source: &dyn Source) {
     let products: Vec<usize> = (0..source.schema().products.len()).collect();
     for product in products {
         let mut reader = source.reader(&[product]).unwrap();
-        // Entries that a file merely claims to have are asked for in a few ranges only.
+        // Files may claim any number of entries, so only a few ranges are requested.
         let mut start = 0;
         for _ in 0..20 {
             if start >= source.len_entries() {
@@ -83,7 +83,7 @@ fn read_all(source: &dyn Source) {
     }
 }
 
-/// Reads a few baskets, where there are any: each is where it says.
+/// Reads a few baskets, if there are any, and checks their ranges.
 fn read_baskets(source: &dyn Source, product: usize) {
     let Ok(ends) = source.basket_ends(product) else { return };
     let Ok(read) = source.read_baskets(product, 0..ends.len().min(20), &CancelToken::new()) else { return };
@@ -97,7 +97,7 @@ fn read_baskets(source: &dyn Source, product: usize) {
     }
 }
 
-/// The bytes as a file of any format.
+/// Reads the bytes as a file of any format.
 fn read_any(bytes: &[u8]) {
     let path = Path::new("fuzzed");
     if let Ok(source) = PdsSource::of_bytes(path, bytes.to_vec()) {
@@ -150,7 +150,7 @@ fn seeds_are_read() {
     SEEDS.iter().for_each(|seed| check(seed));
 }
 
-/// Numbers at which parsers go wrong.
+/// Numbers that parsers often mishandle.
 const ODD: [u64; 8] = [0, 1, 0x7F, 0x7FFF, 0x7FFF_FFFF, 0xFFFF_FFFF, i64::MAX as u64, u64::MAX];
 
 proptest! {

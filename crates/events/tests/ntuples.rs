@@ -1,5 +1,5 @@
-//! RNTuples that are written: what goes in is read again, the bytes are the same for any number of threads and ranks, and what
-//! RNTuples cannot hold is stored as the documentation says, or refused.
+//! Written RNTuples: data is read back as written, the bytes do not depend on the number of threads and ranks, and data
+//! that RNTuples cannot hold is stored as documented, or refused.
 
 #[path = "support/ranks.rs"]
 mod ranks;
@@ -24,7 +24,7 @@ use values::values;
 
 const CODECS: [RootCodec; 4] = [RootCodec::None, RootCodec::Zlib(6), RootCodec::Lz4, RootCodec::Zstd(3)];
 
-/// Pages of a few elements, lists of a few clusters.
+/// Returns options with pages of a few elements and page lists of a few clusters.
 fn small(codec: RootCodec, with_ids: bool) -> NtupleOptions {
     NtupleOptions { codec, page_len_bytes: 24, group_len_bytes: 600, with_ids, replace: true }
 }
@@ -43,12 +43,13 @@ fn write(source: &dyn Source, path: &Path, ntuple: NtupleOptions, jobs: usize) -
     Ok(bytes)
 }
 
-/// Goes from key to key, which must follow each other without gap up to the end: so ROOT recovers files and lists what is in them.
+/// Visits all keys, which must follow each other without gaps up to the end: ROOT recovers files and lists their
+/// contents that way.
 fn walk(bytes: &[u8]) {
     let number = |at: usize, len: usize| bytes[at..at + len].iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
     let mut at = 100;
     while at < bytes.len() {
-        // The key states its own address, behind two lengths, version, time, length of the key and cycle.
+        // The key contains its own address, after two lengths, version, time, length of the key and cycle.
         assert_eq!(number(at + 18, 8), at);
         at += number(at, 4);
     }
@@ -56,7 +57,7 @@ fn walk(bytes: &[u8]) {
     assert_eq!(number(12, 4), bytes.len());
 }
 
-/// Writes with several numbers of threads and ranks, which must not matter; returns what is read.
+/// Writes with several numbers of threads and ranks, which must not change the bytes, and opens the file.
 fn written(source: &dyn Source, ntuple: NtupleOptions) -> NtupleSource {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.root");
@@ -110,7 +111,7 @@ fn forms() -> impl Strategy<Value = Form> {
     })
 }
 
-/// The next number of SplitMix64.
+/// Returns the next number of a SplitMix64 generator.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -118,7 +119,7 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Appends the buffers of so many values.
+/// Appends the buffers of `values` values.
 fn fill(form: &Form, values: u64, state: &mut u64, buffers: &mut Vec<Buffer>) {
     let offsets = |state: &mut u64| {
         let mut end = 0;
@@ -133,7 +134,7 @@ fn fill(form: &Form, values: u64, state: &mut u64, buffers: &mut Vec<Buffer>) {
             buffers.push(Buffer::Values((0..values).map(|_| next(state) as u8 & 1).collect()))
         }
         Form::Number(number) => {
-            // Small numbers and such that fill all bytes.
+            // Small numbers, and numbers that fill all bytes.
             let value = |state: &mut u64| next(state) >> (next(state) % 2 * 56);
             let bytes = (0..values).flat_map(|_| value(state).to_le_bytes()[..number.len_bytes()].to_vec());
             buffers.push(Buffer::Values(bytes.collect()));
@@ -172,7 +173,7 @@ fn source_of(forms: &[Form], entries: u64, seed: u64, with_ids: bool) -> Held {
     Held::new(schema, block).unwrap()
 }
 
-/// Whether a class can be named: of all but records, and of pairs and tuples.
+/// Whether the form has a C++ class: all forms except records that are neither pairs nor tuples.
 fn has_class(form: &Form) -> bool {
     match form {
         Form::Number(_) | Form::String | Form::Blob(_) => true,
@@ -181,7 +182,7 @@ fn has_class(form: &Form) -> bool {
     }
 }
 
-/// The form in which a product is read again.
+/// Returns the form in which a product is read back.
 fn expected(form: &Form) -> Form {
     match form {
         Form::Number(_) | Form::String => form.clone(),
@@ -198,7 +199,7 @@ fn expected(form: &Form) -> Form {
     }
 }
 
-/// The same form, whose buffers are the same, with lists of numbers for bytes.
+/// Replaces blobs in a form by lists of numbers, which have the same buffers.
 fn without_blobs(form: &Form) -> Form {
     match form {
         Form::Number(_) | Form::String => form.clone(),
@@ -290,7 +291,7 @@ fn an_output_that_exists_is_kept() {
     let refused = write(&source, &path, NtupleOptions::default(), 1).unwrap_err();
     assert!(matches!(refused, EventsError::OutputExists { .. }));
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
-    // One that is not finished leaves nothing.
+    // An unfinished sink leaves no file.
     let sink = NtupleSink::begin(&path, source.schema(), small(RootCodec::None, false)).unwrap();
     drop(sink);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

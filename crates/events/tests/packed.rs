@@ -1,5 +1,5 @@
-//! Trees of packed events that the reference framework wrote (`samples/make_samples.py` says how): ten events of its test
-//! products, each by itself and in batches of four.
+//! Trees of packed events written by the reference framework (see `samples/make_samples.py`): ten events of its test
+//! products, one per entry and in batches of four.
 
 use raddle_events::generated::TestProducts;
 use raddle_events::open::{OpenOptions, Opened, open};
@@ -18,7 +18,7 @@ fn sample(name: &str, raw: bool) -> PackedTree {
     }
 }
 
-/// What the framework was given.
+/// Returns the events that the framework was given.
 fn expected() -> Block {
     let source = TestProducts::new(ENTRIES, Some(Serialization::Root));
     let products = ["ints", "floats"].map(|name| source.schema().position(name).unwrap());

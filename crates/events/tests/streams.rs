@@ -27,7 +27,7 @@ fn write(source: &dyn Source, path: &Path, codec: PdsCodec, options: &ConvertOpt
 
 #[test]
 fn the_frameworks_bytes_are_made() {
-    // Header and first event as the framework (threaded_io_test -s TestProductsSource -o PDSOutputer) writes them.
+    // Header and first event as written by the framework (threaded_io_test -s TestProductsSource -o PDSOutputer).
     const EXPECTED: &str = "\
         01d8ef2f 00000000 4e6f6e65 13000000 02000000 4576656e 74000000 07000000 76656374 6f723c66 6c6f6174 3e007665 \
         63746f72 3c696e74 3e000000 00000000 02000000 01000000 696e7473 00000000 00000000 666c6f61 74730000 13000000 \
@@ -156,7 +156,7 @@ fn every_cut_and_other_files_are_refused() {
     for len in 0..whole.len() {
         std::fs::write(&cut, &whole[..len]).unwrap();
         match PdsSource::open(&cut) {
-            // A stream has no end mark: one cut between two events is whole.
+            // A stream has no end mark, so one that is truncated between two events is valid.
             Ok(source) => assert_eq!(ends[source.len_entries() as usize], len),
             Err(EventsError::OtherFormat { .. }) => assert!(len < 4),
             Err(EventsError::Bad { place, .. }) => assert_eq!(place.path, cut),

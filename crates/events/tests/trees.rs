@@ -1,5 +1,5 @@
-//! Trees that ROOT wrote (`samples/make_samples.py`): objects whole and split, stored member by member and not, baskets
-//! that are part of their tree.
+//! Trees written by ROOT (`samples/make_samples.py`): objects whole and split, stored member by member or not, and
+//! embedded baskets.
 
 #[path = "support/values.rs"]
 mod values;
@@ -22,7 +22,7 @@ fn open(name: &str, raw: bool) -> TreeSource {
     TreeSource::open(file, "events", RootOptions { raw }).unwrap()
 }
 
-/// The values of a product, read in ranges of a few entries.
+/// Reads the values of a product in ranges of a few entries.
 fn read(source: &TreeSource, product: &str) -> Vec<Value> {
     let number = source.schema().position(product).unwrap_or_else(|| panic!("no product {product}"));
     let form = &source.schema().products[number].form;
@@ -41,7 +41,7 @@ fn entries(value: impl Fn(u64) -> Value) -> Vec<Value> {
     (0..ENTRIES).map(value).collect()
 }
 
-/// A list of as many values as most products have in entry `i`.
+/// Returns a list with the number of values that most products have in entry `i`.
 fn list(i: u64, value: impl Fn(u64) -> Value) -> Value {
     Value::Array((0..i % 4).map(value).collect())
 }
@@ -66,7 +66,7 @@ fn track(i: u64, k: u64) -> Value {
     json!({ "px": 0.5 * k as f64, "hits": hits, "name": format!("track{k}"), "weights": weights })
 }
 
-/// A member of each object of lists.
+/// Returns a member of each object of lists.
 fn members(objects: Vec<Value>, member: &str) -> Vec<Value> {
     let of_entry = |entry: Value| match entry {
         Value::Array(objects) => Value::Array(objects.into_iter().map(|object| object[member].clone()).collect()),
@@ -75,7 +75,7 @@ fn members(objects: Vec<Value>, member: &str) -> Vec<Value> {
     objects.into_iter().map(of_entry).collect()
 }
 
-/// What is stored the same way whatever is split.
+/// Checks products that are stored in the same way with and without splitting.
 fn check_simple(source: &TreeSource) {
     assert_eq!(source.len_entries(), ENTRIES);
     assert_eq!(source.unread().len(), 0, "{:?}", source.unread());
@@ -170,8 +170,8 @@ fn bytes_of_entries() {
     assert_eq!(block.columns[0].as_bytes().unwrap(), (&[0, 18][..], expected.as_slice()));
 }
 
-/// An entry of a split collection's counter is a number, and one of a member's branch as many members as there are objects:
-/// neither is a collection, whatever class the objects are of.
+/// Checks that neither the counter of a split collection, whose entries are numbers, nor the branch of a member, whose
+/// entries have one value per object, has the class of a collection, whatever the class of the objects.
 #[test]
 fn classes_are_those_of_entries() {
     let source = open("split.root", true);

@@ -65,7 +65,7 @@ fn beyond(plan: &MergePlan, column: ColumnIndex, input: u32, number: i64) -> Mer
         object: display_path(plan.schema.column_path(column)),
         input: plan.inputs[input as usize].path.clone(),
         value: number.to_string(),
-        reason: "is beyond the end of the elements that it counts".to_owned(),
+        reason: "refers to an element beyond the last".to_owned(),
     }
 }
 

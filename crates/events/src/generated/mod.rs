@@ -1,7 +1,8 @@
-//! Events that no file holds: of the reference framework's test products, of random sizes, without products, or those of
-//! another source again and again from memory.
+//! Generated events: the reference framework's test products, products of random sizes, events without products, or the
+//! events of another source repeated from memory.
 //!
-//! Invariant: an entry depends on its number and the options alone, whoever reads it and in which range.
+//! Invariant: an entry depends only on its number and the options, regardless of its reader and the range in which it
+//! is read.
 
 mod products;
 mod random;
@@ -19,13 +20,13 @@ use crate::schema::Schema;
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
 use std::ops::Range;
 
-/// What makes entries.
+/// Generator of entries.
 trait Generator: Send + Sync {
     fn schema(&self) -> &Schema;
 
     fn len_entries(&self) -> u64;
 
-    /// Length in memory of one entry, about.
+    /// Returns the approximate length of one entry in memory.
     fn entry_len_bytes(&self) -> u64;
 
     /// Appends a product of an entry to its column.
@@ -84,12 +85,12 @@ impl<G: Generator> Reader for GeneratedReader<'_, G> {
     }
 }
 
-/// Run 1, subrun 1, events counted from 1.
+/// Returns an id with run 1, subrun 1 and an event number counted from 1.
 fn event_id(entry: u64) -> EventId {
     EventId { run: 1, lumi: 1, event: entry.saturating_add(1) }
 }
 
-/// Events without products.
+/// Source of events without products.
 #[derive(Debug, Clone)]
 pub struct Empty {
     len_entries: u64,
@@ -97,7 +98,7 @@ pub struct Empty {
 }
 
 impl Empty {
-    /// So many of them.
+    /// Creates a source of `len_entries` events.
     pub fn new(len_entries: u64) -> Self {
         Self { len_entries, schema: Schema::default() }
     }

@@ -1,13 +1,13 @@
-//! The reference framework's test products (TestProductsSource.cc): entry i has `ints` {i, i+1, i+2} and `floats`
-//! {i, 2i, 3i}.
+//! The reference framework's test products (TestProductsSource.cc). Entry i has `ints` {i, i+1, i+2} and `floats` {i,
+//! 2i, 3i}.
 //!
-//! Invariant: serialised, they are byte for byte what the framework and ROOT make of them.
+//! Invariant: serialised products equal those of the framework and ROOT byte for byte.
 
 use super::Generator;
 use crate::block::{Buffer, Column};
 use crate::schema::{Form, Number, Product, Schema, Serialization};
 
-/// Test products, as blobs or as columns.
+/// Source of test products, as blobs or as columns.
 #[derive(Debug, Clone)]
 pub struct TestProducts {
     len_entries: u64,
@@ -15,11 +15,11 @@ pub struct TestProducts {
     serialization: Option<Serialization>,
 }
 
-/// Values of each product.
+/// Number of values in each product.
 const VALUES: usize = 3;
 
 impl TestProducts {
-    /// So many events, serialised, or as columns if not.
+    /// Creates a source of `len_entries` events, serialised, or as columns if `serialization` is `None`.
     pub fn new(len_entries: u64, serialization: Option<Serialization>) -> Self {
         let product = |name: &str, class: &str, number| Product {
             name: name.to_owned(),
@@ -47,7 +47,7 @@ impl Generator for TestProducts {
     }
 
     fn push(&self, entry: u64, product: usize, column: &mut Column) {
-        // As the framework computes them: int from the event's number, which wraps; float from products of ints.
+        // As the framework computes them: an int from the event number, which wraps, and a float from products of ints.
         let first = entry as i32;
         let multiple = |factor: i32| (first.wrapping_mul(factor)) as f32;
         let bits: [u32; VALUES] = match product {

@@ -1,27 +1,27 @@
-//! Blobs of random lengths by a law, of bytes that compress about as event data do.
+//! Blobs of random lengths, whose bytes compress about as well as event data.
 //!
-//! For measuring and for tests; there is nothing to deserialise in them.
+//! They serve for measurements and tests, and cannot be deserialised.
 
 use super::Generator;
 use crate::block::{Buffer, Column};
 use crate::schema::{Form, Product, Schema, Serialization};
 
-/// How long blobs are.
+/// Distribution of the lengths of blobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SizeLaw {
-    /// All the same.
+    /// All blobs have the same length.
     Fixed {
-        /// Length.
+        /// Length of every blob.
         len_bytes: u64,
     },
-    /// Every length up to the longest equally often.
+    /// All lengths up to the longest are equally likely.
     Uniform {
-        /// The longest.
+        /// Maximum length.
         longest_len_bytes: u64,
     },
-    /// Short ones often, long ones seldom: exponential, cut at 20 times the mean.
+    /// Lengths follow an exponential distribution, cut off at 20 times the mean.
     Exponential {
-        /// The mean.
+        /// Mean length before the cut-off.
         mean_len_bytes: u64,
     },
 }
@@ -46,20 +46,20 @@ impl SizeLaw {
     }
 }
 
-/// What to make.
+/// Options for random events.
 #[derive(Debug, Clone)]
 pub struct RandomOptions {
-    /// Events.
+    /// Number of events.
     pub len_entries: u64,
-    /// Products of each.
+    /// Number of products per event.
     pub products: usize,
-    /// Lengths of the products.
+    /// Distribution of the lengths of products.
     pub size: SizeLaw,
-    /// Another seed, other events.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Random products.
+/// Source of random products.
 #[derive(Debug, Clone)]
 pub struct RandomProducts {
     options: RandomOptions,
@@ -67,7 +67,7 @@ pub struct RandomProducts {
 }
 
 impl RandomProducts {
-    /// A source of random products, named `product0` and so on.
+    /// Creates a source of random products named `product0` and so on.
     pub fn new(options: RandomOptions) -> Self {
         let product = |number| Product {
             name: format!("product{number}"),
@@ -78,7 +78,7 @@ impl RandomProducts {
     }
 }
 
-/// The next number of a stream (SplitMix64), which `state` becomes.
+/// Returns the next number of a SplitMix64 generator and updates its `state`.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -106,7 +106,7 @@ impl Generator for RandomProducts {
         let len_bytes = self.options.size.draw(next(&mut state)) as usize;
         let end = bytes.len() + len_bytes;
         while bytes.len() < end {
-            // Floats between 1 and 2 of which the lowest bits are cut: they compress by about a third.
+            // Floats between 1 and 2 with their lowest bits cleared, which compress by about a third.
             let bits = next(&mut state);
             for half in [bits as u32, (bits >> 32) as u32] {
                 bytes.extend_from_slice(&(0x3F80_0000 | (half & 0x007F_FF00)).to_be_bytes());

@@ -1,5 +1,4 @@
-//! The first entries of another source, held in memory and given again and again: a source that costs nothing, for
-//! measuring sinks.
+//! The first entries of another source, held in memory and repeated: a source that costs nothing, for measuring sinks.
 
 use super::Generator;
 use crate::block::{Block, Column};
@@ -7,7 +6,7 @@ use crate::error::Result;
 use crate::schema::Schema;
 use crate::source::Source;
 
-/// Entries in memory, repeated.
+/// Source of entries in memory, repeated.
 #[derive(Debug, Clone)]
 pub struct Repeated {
     len_entries: u64,
@@ -19,7 +18,7 @@ impl Repeated {
     /// Reads the first `kept_entries` of `source` (or all, if there are fewer) and repeats them up to `len_entries`.
     ///
     /// # Errors
-    /// As reading them.
+    /// Reading fails.
     pub fn new(source: &dyn Source, kept_entries: u64, len_entries: u64) -> Result<Self> {
         let products: Vec<usize> = (0..source.schema().products.len()).collect();
         let kept = source.reader(&products)?.read(0..kept_entries.min(source.len_entries()))?;
@@ -45,7 +44,7 @@ impl Generator for Repeated {
     fn push(&self, entry: u64, product: usize, column: &mut Column) {
         let entry = entry % self.kept.len_entries();
         let one = self.kept.columns[product].slice(&self.schema.products[product].form, entry..entry + 1);
-        // Of the same form, so it cannot fail.
+        // Both have the same form, so this cannot fail.
         let _ = column.append(&one);
     }
 }

@@ -1,6 +1,6 @@
-//! Another source that takes its time, as reconstruction and its algorithms would: the framework's waiters.
+//! Simulation of processing time: a source that waits for each event, like the framework's waiters.
 //!
-//! Sleeping, not computing: it measures how well reading and writing hide behind other work.
+//! It sleeps rather than computes, to measure how well reading and writing overlap with other work.
 
 use crate::block::Block;
 use crate::error::{Place, Result};
@@ -9,40 +9,40 @@ use crate::source::{Reader, Source};
 use std::ops::Range;
 use std::time::Duration;
 
-/// A source that waits.
+/// Source that waits for each event.
 pub struct Waiting {
     inner: Box<dyn Source>,
     per_event: Duration,
-    /// The framework's scale, which counts microseconds.
+    /// Waiting time per byte; the framework's scale counts microseconds.
     per_byte: Duration,
-    /// Additional time for each event; the list is repeated when it is used up.
+    /// Additional waiting time of each event; the list is repeated if there are more events.
     recorded: Vec<Duration>,
 }
 
-/// Why a text holds no times of events.
+/// Reason why a text is not a list of event times.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventTimesError {
-    /// There is none.
+    /// The text contains no times.
     #[error("it holds no times: give one for each event, in microseconds, with spaces or line ends between them")]
     Empty,
     /// A word is not a time.
     #[error("word {number}, {word:?}, is not a time in microseconds from 0 to 10^12")]
     NoTime {
-        /// Its number, from 1.
+        /// Number of the word, counted from 1.
         number: usize,
-        /// The word.
+        /// The word itself.
         word: String,
     },
 }
 
-/// Longest time of an event: eleven days.
+/// Maximum time of an event: eleven days.
 const LONGEST_MICROSECONDS: f64 = 1e12;
 
-/// Reads the times of events as the framework's files have them: microseconds with white space between them.
+/// Parses the times of events in the format of the framework's files: microseconds separated by white space.
 ///
 /// # Errors
-/// If a word is not a time, or there are none.
+/// A word is not a time, or there are none.
 pub fn parse_event_times(text: &str) -> Result<Vec<Duration>, EventTimesError> {
     let time = |(number, word): (usize, &str)| match word.parse::<f64>() {
         Ok(time) if (0.0..=LONGEST_MICROSECONDS).contains(&time) => Ok(Duration::from_secs_f64(time / 1e6)),
@@ -53,12 +53,13 @@ pub fn parse_event_times(text: &str) -> Result<Vec<Duration>, EventTimesError> {
 }
 
 impl Waiting {
-    /// Waits for each event that is read of `inner`, and for each byte.
+    /// Creates a source that waits for each event that is read from `inner`, and for each byte.
     pub fn new(inner: Box<dyn Source>, per_event: Duration, per_byte: Duration) -> Self {
         Self { inner, per_event, per_byte, recorded: Vec::new() }
     }
 
-    /// Additionally waits the recorded time of each event; the list is repeated. Events are counted from the source's first.
+    /// Adds the recorded waiting time of each event, counted from the source's first; the list is repeated if it is too
+    /// short.
     #[must_use]
     pub fn as_recorded(self, recorded: Vec<Duration>) -> Self {
         Self { recorded, ..self }
@@ -140,7 +141,7 @@ mod tests {
         let all = Waiting::new(Box::new(Empty::new(9)), Duration::from_micros(5), Duration::from_nanos(2));
         let all = all.as_recorded(vec![Duration::from_micros(1)]);
         assert_eq!(all.wait(4..6, 1000).as_micros(), 2 * 5 + 2 + 2);
-        // Without times nothing waits.
+        // Without times, nothing waits.
         assert_eq!(source().wait(0..50, 1 << 20), Duration::ZERO);
     }
 

@@ -1,8 +1,8 @@
-//! Columns: a flat array for each leaf, offsets for each level of lists, all as they are in memory.
+//! The columns layout: one flat array per leaf and one array of offsets per level of lists, as they are in memory.
 //!
-//! `/events` has the arrays under the names of [`crate::awkward`], and as attributes awkward's form of them all (`form`), the
-//! number of events (`length`) and our schema with the names of each product's arrays (`schema`); `/ids` has run, subrun and
-//! event of each entry, where the source knows them.
+//! `/events` holds the arrays under the names of [`crate::awkward`]. Its attributes are awkward-array's form of all
+//! products (`form`), the number of events (`length`), and raddle's schema with the array names of each product
+//! (`schema`). `/ids` holds run, subrun and event of each entry, if the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;
 use super::series::{Arranged, Attribute, Piece, Series, Value};
@@ -15,17 +15,17 @@ use crate::source::EventId;
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 
-/// Group of the arrays.
+/// Path of the group of arrays.
 pub(super) const EVENTS: &str = "/events";
-/// Group of the ids.
+/// Path of the group of ids.
 pub(super) const IDS: &str = "/ids";
-/// Attributes of the group of the arrays.
+/// Names of the attributes of the group of arrays.
 pub(super) const SCHEMA_ATTRIBUTE: &str = "schema";
 pub(super) const LENGTH_ATTRIBUTE: &str = "length";
-/// What the attribute of the layout says.
+/// Name of this layout in the layout attribute.
 pub(super) const LAYOUT_NAME: &str = "columns";
 
-/// A product and the names of its arrays.
+/// Product with the names of its arrays.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredProduct {
     #[serde(flatten)]
@@ -33,7 +33,7 @@ pub(super) struct StoredProduct {
     pub buffers: Vec<String>,
 }
 
-/// The layout of columns.
+/// The columns layout, as an arrangement.
 pub(super) struct Columns {
     plan: Plan,
 }
@@ -54,7 +54,7 @@ impl Columns {
         }
         let ids = [format!("{IDS}/run"), format!("{IDS}/lumi"), format!("{IDS}/event")];
         series.extend(id_series(&ids[0], &ids[1], &ids[2]).map(Series::optional));
-        // Plain structs with text keys: it cannot fail.
+        // Serialising plain structs with text keys cannot fail.
         let schema = serde_json::to_string(&stored).unwrap_or_default();
         let attributes = vec![
             (EVENTS, Attribute::text(LAYOUT_ATTRIBUTE, LAYOUT_NAME)),

@@ -1,8 +1,8 @@
-//! The event layout, all bytes event by event, and the batch layout, all bytes batch by batch and in a batch product by
-//! product: in the form of ours.
+//! The event layout, which stores bytes event by event, and the batch layout, which stores them batch by batch and
+//! within a batch product by product; both in raddle's own form.
 //!
-//! `Offsets` says where each blob begins among all `Products`, in the order in which they lie there, and where the last
-//! ends; `Batches` says where each batch begins among the events, and where the last ends.
+//! `Offsets` holds the beginning of each blob in `Products`, in the order in which blobs are stored, followed by the
+//! end of the last. `Batches` holds the number of the first event of each batch, followed by the number of events.
 
 use super::LUMI;
 use super::lumi::{attributes, blob, blobs};
@@ -21,11 +21,11 @@ pub(super) const LUMIS: &str = "LumiIDs";
 pub(super) const OFFSETS: &str = "Offsets";
 pub(super) const PRODUCTS: &str = "Products";
 pub(super) const BATCHES: &str = "Batches";
-/// What the attribute of the layout says.
+/// Name of this layout in the layout attribute.
 pub(super) const EVENT_NAME: &str = "event";
 pub(super) const BATCH_NAME: &str = "batch";
 
-/// Either layout.
+/// The event or the batch layout, as an arrangement.
 pub(super) struct Events {
     plan: Plan,
     batch: Option<NonZeroU64>,

@@ -1,7 +1,7 @@
-//! An HDF5 file of events, opened: its groups, attributes, and one-dimensional arrays of numbers.
+//! An opened HDF5 file of events: its groups, attributes, and one-dimensional arrays of numbers.
 //!
-//! Read in safe Rust, by the native reader of raddle-hdf5 alone. Invariant: no array is longer than the file could fill, so
-//! that reading it takes no memory that the file does not justify.
+//! It is read in safe Rust, with the native reader of raddle-hdf5 alone. Invariant: no array is longer than the file
+//! could fill, so that reading never allocates more memory than the file justifies.
 
 use super::series::number_of;
 use crate::error::{EventsError, Fault, Place, Result};
@@ -15,14 +15,14 @@ use raddle_hdf5::source::InputFile;
 use std::ops::Range;
 use std::path::Path;
 
-/// What a stored byte can stand for at the most: through deflate, and through any other filter (Zstandard's is the greatest).
+/// Maximum ratio of decoded to stored bytes: with deflate, and with any other filter (Zstandard has the largest).
 const DEFLATE_RATIO: u64 = 1032;
 const LARGEST_RATIO: u64 = 32_768;
 
-/// Beside that, an array may have the values of one chunk that is not stored.
+/// Additional length that an array may have, because one chunk need not be stored.
 const UNSTORED_LEN_BYTES: u64 = 1 << 20;
 
-/// An open file.
+/// Open HDF5 file of events.
 #[derive(Debug)]
 pub(super) struct EventsFile {
     input: InputFile,
@@ -30,7 +30,7 @@ pub(super) struct EventsFile {
     limits: ReadLimits,
 }
 
-/// A group of it.
+/// Group of an open file.
 #[derive(Clone, Copy)]
 pub(super) struct GroupIn<'f> {
     file: &'f EventsFile,
@@ -39,7 +39,7 @@ pub(super) struct GroupIn<'f> {
     name: &'f str,
 }
 
-/// A one-dimensional dataset of numbers.
+/// One-dimensional dataset of numbers.
 #[derive(Debug)]
 pub(super) struct Array {
     pub path: String,
@@ -71,7 +71,7 @@ impl EventsFile {
         Place::file(self.path())
     }
 
-    /// The group `name` of the root group.
+    /// Returns the group `name` of the root group.
     pub fn group<'f>(&'f self, name: &'f str) -> Option<GroupIn<'f>> {
         let ObjectKind::Group(root) = &self.tree.objects.first()?.kind else { return None };
         let object = self.linked(root, name.trim_start_matches('/'))?;
@@ -89,21 +89,22 @@ impl EventsFile {
         }
     }
 
-    /// A reader of arrays for one thread, which keeps the last chunk of each of `arrays`.
+    /// Creates a reader of arrays for one thread, which caches the last chunk of each of `arrays`.
     pub fn reader<'a>(&self, arrays: impl Iterator<Item = &'a Array>) -> DatasetReader {
         const MOST_KEPT_LEN_BYTES: u64 = 256 << 20;
         let kept: u64 = arrays.map(|array| array.chunk_len_bytes.saturating_mul(2)).fold(8 << 20, u64::saturating_add);
         DatasetReader::new(ReaderLimits {
             kept_len_bytes: kept.min(MOST_KEPT_LEN_BYTES) as usize,
-            // A chunk may be longer than what the file could fill, but not by much.
+            // A chunk may be longer than the file could fill, but not by much.
             chunk_len_bytes: self.input.len_bytes().saturating_mul(DEFLATE_RATIO).clamp(16 << 20, 1 << 30),
         })
     }
 
-    /// The bytes of some elements of an array.
+    /// Reads some elements of an array, as bytes.
     pub fn read(&self, reader: &mut DatasetReader, array: &Array, elements: Range<u64>) -> Result<Vec<u8>> {
         if elements.start > elements.end || elements.end > array.len {
-            let what = format!("elements {}..{} are referred to, it has {}", elements.start, elements.end, array.len);
+            let what =
+                format!("elements {}..{} are referenced, but it has {}", elements.start, elements.end, array.len);
             return Err(self.damaged(&array.path, what));
         }
         let count = elements.end - elements.start;
@@ -113,19 +114,19 @@ impl EventsFile {
             dataset: &array.dataset,
             pipeline: &array.pipeline,
         };
-        // Not longer than the whole array, whose length was checked.
+        // Not longer than the whole array, whose length has been checked.
         let mut out = vec![0; count as usize * array.number.len_bytes()];
         let target = BoxRead { start: &[elements.start], count: &[count], out_shape: &[count], out_origin: &[0] };
         reader.read_box(&source, &target, &mut out).map_err(|error| error.in_object(array.path.clone()))?;
         Ok(out)
     }
 
-    /// Numbers of 64 bits.
+    /// Reads 64-bit numbers.
     pub fn read_u64(&self, reader: &mut DatasetReader, array: &Array, elements: Range<u64>) -> Result<Vec<u64>> {
         Ok(words(&self.read(reader, array, elements)?).map(u64::from_le_bytes).collect())
     }
 
-    /// Offsets that must rise, each no more than `end`.
+    /// Reads offsets, which must not decrease or exceed `end`.
     pub fn read_rising(
         &self,
         reader: &mut DatasetReader,
@@ -140,19 +141,20 @@ impl EventsFile {
             None => Ok(offsets),
             Some(at) => {
                 let element = elements.start + at as u64;
-                let what = format!("offset {element} is {}, after a greater one or beyond the end {end}", offsets[at]);
+                let what =
+                    format!("offset {element} is {}, less than the one before it or beyond the end {end}", offsets[at]);
                 Err(self.damaged(&array.path, what))
             }
         }
     }
 
-    /// The error for something in the file that contradicts its layout.
+    /// Creates the error for an object of the file that contradicts the layout.
     #[cold]
     pub fn damaged(&self, object: &str, what: String) -> EventsError {
         Fault::Damaged { address: 0, structure: "layout of events", what }.at(&self.place().branch(object))
     }
 
-    /// The error for a file of another kind.
+    /// Creates the error for a file without events.
     pub fn other(&self) -> EventsError {
         let found = "the HDF5 signature, but it has none of the groups and datasets of events".to_owned();
         EventsError::OtherFormat { path: self.path().to_path_buf(), expected: "an HDF5 file of events", found }
@@ -163,31 +165,31 @@ impl EventsFile {
     }
 }
 
-/// Words of so many bytes.
+/// Splits bytes into words of `LEN` bytes.
 pub(super) fn words<const LEN: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; LEN]> + '_ {
     bytes.as_chunks::<LEN>().0.iter().copied()
 }
 
 impl<'f> GroupIn<'f> {
-    /// Names of its links, in the order of the file.
+    /// Returns the names of the group's links, in the order of the file.
     pub fn links(&self) -> impl Iterator<Item = &'f [u8]> {
         self.group.links.iter().map(|link| link.name.as_slice())
     }
 
-    /// Whether there is an object of this name.
+    /// Whether an object of this name exists.
     pub fn has(&self, name: &str) -> bool {
         self.file.linked(self.group, name).is_some()
     }
 
-    /// The array `name`, which must have elements of one of these types.
+    /// Opens the array `name`, whose elements must have one of the types in `numbers`.
     pub fn array(&self, name: &str, numbers: &[Number]) -> Result<Array> {
         let path = format!("{}/{name}", self.name);
         let wrong = |what: String| self.file.damaged(&path, what);
-        let object = self.file.linked(self.group, name).ok_or_else(|| wrong("there is no such dataset".to_owned()))?;
+        let object = self.file.linked(self.group, name).ok_or_else(|| wrong("no such dataset".to_owned()))?;
         let dataset = match &object.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
             ObjectKind::Unreadable { reason, .. } => return Err(wrong(reason.clone())),
-            _ => return Err(wrong("it is no dataset".to_owned())),
+            _ => return Err(wrong("it is not a dataset".to_owned())),
         };
         let &[len] = dataset.dataspace.dims() else { return Err(wrong("it is not one-dimensional".to_owned())) };
         let number = number_of(&dataset.datatype.class).filter(|number| numbers.contains(number));
@@ -217,7 +219,8 @@ impl<'f> GroupIn<'f> {
         Ok(Array { path, number, len, dataset, pipeline, encoding, chunk_len_bytes })
     }
 
-    /// Names of its attributes in the order in which they are stored, which is that in which they were made.
+    /// Returns the names of the group's attributes in the order in which they are stored, which is the order of their
+    /// creation.
     pub fn stored_attribute_names(&self) -> Result<Vec<Vec<u8>>> {
         Ok(stored_attribute_names(&self.file.input, self.object.address, &self.file.limits)?)
     }
@@ -226,13 +229,13 @@ impl<'f> GroupIn<'f> {
         self.object.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
     }
 
-    /// The texts of an attribute; `None` if there is none of that name.
+    /// Reads the texts of an attribute; returns `None` if it does not exist.
     pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(attribute) = self.attribute(name) else { return Ok(None) };
         texts_of(self.file, attribute).map(Some)
     }
 
-    /// The one text of an attribute.
+    /// Reads the text of an attribute, which must hold exactly one.
     pub fn text(&self, name: &str) -> Result<Option<String>> {
         match self.texts(name)? {
             None => Ok(None),
@@ -243,7 +246,7 @@ impl<'f> GroupIn<'f> {
         }
     }
 
-    /// The one number of an attribute.
+    /// Reads the number of an attribute, which must hold exactly one.
     pub fn number(&self, name: &str) -> Result<Option<i64>> {
         let Some(attribute) = self.attribute(name) else { return Ok(None) };
         let wrong = || self.file.damaged_attribute(name, "it is not one number");
@@ -258,7 +261,7 @@ impl<'f> GroupIn<'f> {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// The one text of the attribute `attribute` of the object `name`; empty if there is none.
+    /// Reads the text of the attribute `attribute` of the object `name`; returns an empty text if it does not exist.
     pub fn text_of(&self, name: &str, attribute: &str) -> Result<String> {
         let object = self.file.linked(self.group, name);
         let found = object.and_then(|object| object.attributes.iter().find(|found| found.name == attribute.as_bytes()));
@@ -280,7 +283,7 @@ fn texts_of(file: &EventsFile, attribute: &Attribute) -> Result<Vec<String>> {
             let mut resolver = Resolver::new(&file.input, &file.tree);
             let canonical = resolver.canonical_inline(class, &attribute.data)?;
             let elements = CanonicalElements::new(class, &canonical);
-            // Eight bytes of length, which are all ones where there is no text.
+            // A length of eight bytes comes first; all its bits are set if there is no text.
             elements.map(|element| text(element.and_then(|bytes| bytes.get(8..)).unwrap_or_default())).collect()
         }
         TypeClass::FixedString { len_bytes, .. } => {
@@ -288,6 +291,6 @@ fn texts_of(file: &EventsFile, attribute: &Attribute) -> Result<Vec<String>> {
             let end = |bytes: &[u8]| bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
             stored.chunks_exact((*len_bytes).max(1) as usize).map(|bytes| text(&bytes[..end(bytes)])).collect()
         }
-        _ => Err(wrong("it is no text")),
+        _ => Err(wrong("it is not a text")),
     }
 }

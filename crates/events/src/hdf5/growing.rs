@@ -1,23 +1,23 @@
-//! A dataset that grows: pieces are put behind each other and cut into chunks.
+//! A dataset that grows as pieces are appended and is cut into chunks.
 //!
-//! Not for encoding or placing chunks. Invariant: all chunks but the last are full, and their bytes depend on the pieces'
-//! order alone.
+//! Encoding and placing chunks is done elsewhere. Invariant: all chunks except the last are full, and their bytes
+//! depend only on the order of the pieces.
 
 use super::series::{Piece, Series};
 
-/// What there is of a dataset.
+/// State of a growing dataset.
 #[derive(Debug)]
 pub(super) struct Growing {
-    /// Elements of a chunk.
+    /// Number of elements in a chunk.
     pub chunk_len: u64,
     pub element_len_bytes: usize,
-    /// Elements that came.
+    /// Number of elements appended so far.
     pub len: u64,
-    /// The last offset that came.
+    /// Last offset appended so far.
     pub base: u64,
-    /// Of the chunk that is being filled.
+    /// Bytes of the chunk that is being filled.
     pub tail: Vec<u8>,
-    /// Whether it must have chunks, however short it is.
+    /// Whether the dataset must be chunked even if it is short.
     is_extensible: bool,
     pub chunks: Vec<StoredChunk>,
 }
@@ -29,14 +29,14 @@ pub(super) struct StoredChunk {
     pub filter_mask: u32,
 }
 
-/// How the elements of a dataset are stored.
+/// Storage of the elements of a dataset.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Storage {
-    /// There are none.
+    /// No elements are stored.
     Nowhere,
-    /// As they are.
+    /// Elements are stored contiguously, without filters.
     Run { address: u64 },
-    /// In chunks of so many.
+    /// Elements are stored in chunks of `chunk_len` elements.
     Chunks { chunk_len: u64 },
 }
 
@@ -63,7 +63,7 @@ impl Growing {
         self.chunk_len as usize * self.element_len_bytes
     }
 
-    /// Where its elements are, when all are placed.
+    /// Returns the storage of the elements, once all of them are placed.
     pub fn storage(&self) -> Storage {
         match (self.len, self.chunks.as_slice()) {
             (0, _) if !self.is_extensible => Storage::Nowhere,
@@ -71,17 +71,17 @@ impl Growing {
                 Storage::Run { address: only.address }
             }
             (0, _) => Storage::Chunks { chunk_len: self.chunk_len },
-            // A dataset of one chunk has none that is longer than it.
+            // The chunk length must not exceed the length of the dataset.
             (len, _) => Storage::Chunks { chunk_len: self.chunk_len.min(len) },
         }
     }
 
-    /// Whether all elements are less than a chunk, and may lie in the file as they are.
+    /// Whether the elements fill less than one chunk and may be stored contiguously.
     pub fn is_short(&self) -> bool {
         self.len < self.chunk_len && !self.is_extensible
     }
 
-    /// Appends a piece; chunks that are full go to `full`.
+    /// Appends a piece; full chunks are added to `full`.
     pub fn push(&mut self, piece: Piece, full: &mut Vec<Vec<u8>>) {
         match piece {
             Piece::Values(bytes) => self.append(&bytes, full),
@@ -113,13 +113,13 @@ impl Growing {
         self.tail.extend_from_slice(bytes);
     }
 
-    /// The chunk that is not full: as it is if it is the only one, else filled up with zeros.
+    /// Returns the last, incomplete chunk: unchanged if it is the only one, otherwise padded with zeros.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         let chunk = std::mem::take(&mut self.tail);
         (!chunk.is_empty()).then(|| self.filled_up(chunk))
     }
 
-    /// The last chunk, which is not full, as it is encoded.
+    /// Pads the last, incomplete chunk for encoding.
     pub fn filled_up(&self, mut chunk: Vec<u8>) -> Vec<u8> {
         if self.len > self.chunk_len {
             chunk.resize(self.chunk_len_bytes(), 0);

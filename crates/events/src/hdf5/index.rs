@@ -1,32 +1,32 @@
-//! Where compressed streams end that are stored one behind the other without their lengths.
+//! Search for the ends of compressed streams that are stored one after the other without their lengths.
 //!
-//! Not for decoding. A Zstandard frame says where its blocks end (RFC 8878); an LZ4 block does not, but what it decodes to
-//! is known, and its last sequence is the only one without a match. Invariant: a stream that is found lies whole in the
-//! bytes; what is skipped is not looked at.
+//! Nothing is decoded. A Zstandard frame records where its blocks end (RFC 8878). An LZ4 block does not, but its
+//! decoded length is known, and its last sequence is the only one without a match. Invariant: a stream that is found
+//! lies entirely within the bytes; skipped bytes are not checked.
 
-/// Bytes of a long array, read as they are asked for.
+/// Bytes of a long array, read on demand.
 pub(super) trait Bytes {
     type Error;
 
-    /// Length of all.
+    /// Returns the total length.
     fn len_bytes(&self) -> u64;
 
-    /// The byte at an offset below the length.
+    /// Reads the byte at an offset below the length.
     fn byte(&mut self, at: u64) -> Result<u8, Self::Error>;
 }
 
-/// A frame of Zstandard.
+/// Zstandard frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Where it ends.
+    /// Offset of its end.
     pub end: u64,
-    /// What it decodes to, where it says so.
+    /// Decoded length, if the frame records it.
     pub content_len_bytes: Option<u64>,
 }
 
 const ZSTD_MAGIC: u64 = 0xFD2F_B528;
 
-/// The frame that begins at `start`; `None` if there is none.
+/// Finds the frame that begins at `start`; returns `None` if it is not a valid frame.
 pub(super) fn zstd_frame<B: Bytes>(bytes: &mut B, start: u64) -> Result<Option<Frame>, B::Error> {
     let mut at = start;
     let Some(magic) = number(bytes, &mut at, 4)? else { return Ok(None) };
@@ -67,7 +67,8 @@ pub(super) fn zstd_frame<B: Bytes>(bytes: &mut B, start: u64) -> Result<Option<F
     }
 }
 
-/// Where the LZ4 block ends that begins at `start` and decodes to `content_len_bytes`; `None` if there is none.
+/// Finds the end of the LZ4 block that begins at `start` and decodes to `content_len_bytes`; returns `None` if it is
+/// not a valid block.
 pub(super) fn lz4_block<B: Bytes>(bytes: &mut B, start: u64, content_len_bytes: u64) -> Result<Option<u64>, B::Error> {
     let (mut at, mut decoded) = (start, 0_u64);
     loop {
@@ -78,7 +79,7 @@ pub(super) fn lz4_block<B: Bytes>(bytes: &mut B, start: u64, content_len_bytes: 
         if at > bytes.len_bytes() || decoded > content_len_bytes {
             return Ok(None);
         }
-        // No match reaches the end: the last five bytes are always literals.
+        // No match reaches the end, because the last five bytes are always literals.
         if decoded == content_len_bytes {
             return Ok(Some(at));
         }
@@ -94,7 +95,7 @@ pub(super) fn lz4_block<B: Bytes>(bytes: &mut B, start: u64, content_len_bytes: 
     }
 }
 
-/// A length of LZ4: 15 is followed by more, up to a byte that is not 255.
+/// Reads an LZ4 length: after a nibble of 15 more bytes follow, up to one that is not 255.
 fn length<B: Bytes>(bytes: &mut B, at: &mut u64, nibble: u64) -> Result<Option<u64>, B::Error> {
     let mut length = nibble;
     if nibble == 15 {
@@ -109,7 +110,7 @@ fn length<B: Bytes>(bytes: &mut B, at: &mut u64, nibble: u64) -> Result<Option<u
     Ok(Some(length))
 }
 
-/// A little-endian number of `len` bytes at `at`, which is then behind it; `None` beyond the end.
+/// Reads a little-endian number of `len` bytes at `at` and advances `at` past it; returns `None` beyond the end.
 fn number<B: Bytes>(bytes: &mut B, at: &mut u64, len: u64) -> Result<Option<u64>, B::Error> {
     if at.saturating_add(len) > bytes.len_bytes() {
         return Ok(None);
@@ -143,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Data that compress, and data that do not.
+    /// Generates compressible and incompressible data.
     fn data() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             proptest::collection::vec(0u8..3, 0..2000),
@@ -171,7 +172,7 @@ mod tests {
                 in_lz4 = lz4_block(&mut Memory(&lz4), in_lz4, part.len() as u64).unwrap().unwrap();
                 prop_assert_eq!(in_lz4, blocks[number]);
             }
-            // Cut, the last is none.
+            // A truncated last frame is not found.
             let start = if frames.len() > 1 { frames[frames.len() - 2] } else { 0 };
             prop_assert_eq!(zstd_frame(&mut Memory(&zstd[..zstd.len() - 1]), start).unwrap(), None);
         }

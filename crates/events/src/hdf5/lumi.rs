@@ -1,6 +1,8 @@
-//! What the layouts of bytes have in common: the group `/Lumi`, products that are blobs, and what files of ours say of them.
+//! Common parts of the layouts that store bytes: the group `/Lumi`, products that are blobs, and raddle's attributes
+//! for them.
 //!
-//! Invariant: the order of products is the order of these lists, whatever order a reader of attributes or links has.
+//! Invariant: products are in the order of these lists, regardless of the order in which a reader lists attributes or
+//! links.
 
 use super::series::{Attribute, Value};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
@@ -9,19 +11,20 @@ use crate::error::{EventsError, NEEDS_BYTES, Result};
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::EventId;
 
-/// Attributes of `/Lumi` in files of ours: names, classes and serialisations of products, one text for each.
+/// Attributes of `/Lumi` in files written by raddle: names, classes and serialisations of products, one text per
+/// product.
 pub(super) const PRODUCT_NAMES: &str = "ProductNames";
 pub(super) const CLASS_NAMES: &str = "ClassNames";
 pub(super) const SERIALIZATIONS: &str = "Serializations";
 
-/// Attributes of `/Lumi` in files of the framework.
+/// Attributes of `/Lumi` in files written by the framework.
 pub(super) const RUN: &str = "run";
 pub(super) const LUMISEC: &str = "lumisec";
 pub(super) const COMPRESSION_LEVEL: &str = "CompressionLevel";
 pub(super) const COMPRESSION_CHOICE: &str = "CompressionChoice";
 pub(super) const COMPRESSION: &str = "Compression";
 
-/// The attributes of `/Lumi` that a file of ours has.
+/// Returns the attributes of `/Lumi` in a file written by raddle.
 pub(super) fn attributes(layout: &str, schema: &Schema) -> Result<Vec<(&'static str, Attribute)>> {
     let mut serializations = Vec::with_capacity(schema.products.len());
     for product in &schema.products {
@@ -36,7 +39,7 @@ pub(super) fn attributes(layout: &str, schema: &Schema) -> Result<Vec<(&'static 
     ])
 }
 
-/// How a product is serialised; fails if it is not.
+/// Returns the serialisation of a product; fails if it is not stored as bytes.
 pub(super) fn serialization(product: &Product, layout: &'static str) -> Result<Serialization> {
     match product.form {
         Form::Blob(serialization) if !product.name.contains('\0') && !product.class.contains('\0') => Ok(serialization),
@@ -45,27 +48,27 @@ pub(super) fn serialization(product: &Product, layout: &'static str) -> Result<S
     }
 }
 
-/// A product that a layout cannot hold.
+/// Creates the error for a product that a layout cannot hold.
 pub(super) fn refused(product: &Product, layout: &'static str, needed: &'static str) -> EventsError {
     EventsError::Form { product: product.name.clone(), form: product.form.to_string(), layout, needed }
 }
 
-/// Run and subrun of the first event, as the framework records them.
+/// Returns run and subrun of the first event as attributes, as the framework records them.
 pub(super) fn first_event(first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
     let Some(id) = first else { return Vec::new() };
-    // The framework stores them as signed.
+    // The framework stores them as signed numbers.
     vec![
         (LUMI, Attribute::new(RUN, Value::Int32(id.run as i32))),
         (LUMI, Attribute::new(LUMISEC, Value::Int32(id.lumi as i32))),
     ]
 }
 
-/// Offsets and bytes of each product in a block of blobs, which was checked.
+/// Returns offsets and bytes of each product in a checked block of blobs.
 pub(super) fn blobs(block: &Block) -> Vec<(&[u64], &[u8])> {
     block.columns.iter().filter_map(Column::as_bytes).collect()
 }
 
-/// Blob `number` of a column that was checked.
+/// Returns blob `number` of a checked column.
 pub(super) fn blob<'b>((offsets, bytes): (&[u64], &'b [u8]), number: usize) -> &'b [u8] {
     &bytes[offsets[number] as usize..offsets[number + 1] as usize]
 }

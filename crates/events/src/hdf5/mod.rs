@@ -1,19 +1,19 @@
-//! Events in HDF5 files, in four layouts, each as a sink and as a source.
+//! Events in HDF5 files, in four layouts, each available as a sink and as a source.
 //!
 //! | layout | datasets | for |
 //! |---|---|---|
-//! | columns | for each leaf one flat little-endian array, for each level of lists one of offsets | analysis, GPUs |
-//! | product | for each product its bytes and where each event's end | reading single products |
-//! | event | all bytes event by event, and where each product's begin | reading whole events |
-//! | batch | all bytes batch by batch, in each product by product, and where each begin | writing fast, small files |
+//! | columns | one flat little-endian array per leaf, one array of offsets per level of lists | analysis, GPUs |
+//! | product | the bytes of each product, and the end of each event in them | reading single products |
+//! | event | all bytes event by event, and the beginning of each product in them | reading whole events |
+//! | batch | all bytes batch by batch, within a batch product by product, and the beginning of each blob | writing fast, small files |
 //!
-//! The last three are those of Bashyal et al. 2024 in a form that says all that a reader needs: 64-bit ids and offsets, the order of
-//! products, how they were serialised, run and subrun of every event, and HDF5's own filters. [`CceOptions`] writes them
-//! exactly as the reference framework does instead; both forms are read.
+//! The last three are the layouts of Bashyal et al. 2024 in a form that records everything that a reader needs: 64-bit
+//! ids and offsets, the order of products, their serialisation, run and subrun of every event, and HDF5's own filters.
+//! With [`CceOptions`], they are written exactly as by the reference framework. Both forms can be read.
 //!
-//! A layout is a plan of one-dimensional datasets ([`series`]) and a way to arrange a block into pieces of them;
-//! [`store`] fills chunks, has them encoded and puts them into the file. Invariant: the bytes of a file depend on the source
-//! and the options alone, not on threads.
+//! A layout is a plan of one-dimensional datasets ([`series`]) and a way to arrange a block into pieces of these
+//! datasets; [`store`] fills chunks, has them encoded and writes them. Invariant: the bytes of a file depend only on
+//! the source and the options, not on threads.
 
 mod columns;
 mod event;
@@ -41,21 +41,21 @@ use raddle_codec::{Compression, Effort};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 
-/// How events are laid out in a file that is written.
+/// Layout of events in a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// An array for each leaf and each level of lists.
+    /// One array per leaf and per level of lists.
     Columns,
-    /// Bytes of each product by themselves.
+    /// Bytes of each product, separately.
     Product,
     /// Bytes of each event together.
     Event,
-    /// Bytes of so many events together, product by product.
+    /// Bytes of a fixed number of events together, product by product.
     Batch(NonZeroU64),
 }
 
 impl Layout {
-    /// Its name on the command line and in files.
+    /// Returns the name used on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Columns => "columns",
@@ -65,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// Blocks must have a multiple of so many entries.
+    /// Returns the granularity of blocks: the number of their entries must be a multiple of it.
     pub fn unit_multiple(self) -> u64 {
         match self {
             Self::Batch(events) => events.get(),
@@ -74,18 +74,19 @@ impl Layout {
     }
 }
 
-/// How to write.
+/// Options for writing.
 #[derive(Debug, Clone)]
 pub struct Hdf5Options {
-    /// What compresses chunks, after shuffle; nothing where `None`.
+    /// Compression of chunks after the shuffle filter; no filters if `None`.
     pub compress: Option<Compression>,
-    /// Length of a chunk before compression; `None`: 1 MiB, less for thousands of datasets.
+    /// Length of a chunk before compression. If `None`, 1 MiB, or less if there are thousands of datasets.
     pub chunk_len_bytes: Option<NonZeroU64>,
-    /// About how long all blocks are: how much room metadata get at the front of the file.
+    /// Approximate total length of all blocks, which determines the room reserved for metadata at the front of the
+    /// file.
     pub expected_len_bytes: u64,
-    /// As the reference framework writes: no filters of HDF5.
+    /// Options for writing as the reference framework does, without HDF5 filters.
     pub cce: Option<CceOptions>,
-    /// Whether an output that exists is replaced.
+    /// Whether to replace an existing output.
     pub replace: bool,
 }
 
@@ -101,23 +102,23 @@ impl Default for Hdf5Options {
     }
 }
 
-/// What the reference framework's outputers are told.
+/// Options of the reference framework's output modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CceOptions {
     /// Compression of events and batches.
     pub codec: PdsCodec,
-    /// What is compressed, in the batch layout.
+    /// What is compressed in the batch layout.
     pub choice: CompressionChoice,
 }
 
 impl Default for CceOptions {
-    /// The framework's defaults.
+    /// Returns the framework's defaults.
     fn default() -> Self {
         Self { codec: PdsCodec::Zstd(FRAMEWORK_LEVEL), choice: CompressionChoice::Events }
     }
 }
 
-/// The level that the framework takes if not told another.
+/// Default compression level of the framework.
 const FRAMEWORK_LEVEL: i32 = 18;
 
 /// What the framework compresses in its batch layout.
@@ -130,12 +131,12 @@ pub enum CompressionChoice {
     Events,
     /// Each batch.
     Batch,
-    /// Each event, and then each batch.
+    /// Each event, and each batch as well.
     Both,
 }
 
 impl CompressionChoice {
-    /// In the order of their numbers in files.
+    /// All choices, in the order of their numbers in files.
     pub const ALL: [Self; 4] = [Self::None, Self::Events, Self::Batch, Self::Both];
 
     fn number(self) -> i32 {
@@ -158,5 +159,5 @@ impl CompressionChoice {
 /// Name of the group of the framework's layouts.
 const LUMI: &str = "/Lumi";
 
-/// The attribute by which files of ours are known, and what it says of each layout.
+/// Attribute that identifies files written by raddle; its value names the layout.
 const LAYOUT_ATTRIBUTE: &str = "raddle_layout";

@@ -1,6 +1,6 @@
-//! The objects of a planned file, which libhdf5 makes when all chunks are written, and the room that they take.
+//! The objects of a planned file, which libhdf5 creates after all chunks are written, and the room that they take.
 //!
-//! Invariant: what is predicted before chunks are known decides where metadata lie, never what they say.
+//! Invariant: predictions made before chunks are known determine only where metadata is placed, never its contents.
 
 use super::growing::{Growing, Storage};
 use super::series::{Attribute, EncodedAttribute, Series, class_of};
@@ -11,8 +11,8 @@ use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
 use raddle_hdf5::write::{Compat, DatasetSpec, MetadataPrediction, OutputFile, OutputLayout, TypeRef};
 use std::sync::Arc;
 
-/// Makes the objects of a file of so many entries; `last` are attributes that were not known before. Returns the number of
-/// datasets.
+/// Creates the objects of a file of `entries` entries; `last` holds the attributes that are only known at the end.
+/// Returns the number of datasets.
 pub(super) fn create(
     file: &mut OutputFile,
     plan: &Plan,
@@ -58,13 +58,13 @@ pub(super) fn create(
     Ok(datasets)
 }
 
-/// Links in the order in which they were made, where the format can say so.
+/// Returns whether to track and index the creation order of links: always, except in the earliest file format.
 pub(super) fn link_order(plan: &Plan) -> CreationOrder {
     let keeps = plan.compat != Compat::Earliest;
     CreationOrder { tracked: keeps, indexed: keeps }
 }
 
-/// A dataset of `len` elements.
+/// Describes a dataset of `len` elements.
 fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Storage) -> DatasetSpec {
     let dims = vec![len];
     let max_dims = if plan.is_extensible { vec![u64::MAX] } else { dims.clone() };
@@ -83,7 +83,7 @@ fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Stor
     }
 }
 
-/// Room to be kept for metadata: what does not fit goes to the end of the file.
+/// Predicts the room to reserve for metadata; metadata that does not fit is placed at the end of the file.
 pub(super) fn predicted_metadata(
     plan: &Plan,
     encoders: &[Encoder],
@@ -99,7 +99,7 @@ pub(super) fn predicted_metadata(
         let (count, text) = inside.fold((0, 0), |(count, text), series| (count + 1, text + series.path.len() as u64));
         let of_group = plan.attributes.iter().filter(|(object, _)| object == group);
         let mut attributes: Vec<u64> = of_group.map(|(_, attribute)| attribute_len_bytes(attribute)).collect();
-        // Those that are known at the end are numbers.
+        // The attributes that are only known at the end are numbers.
         attributes.extend([128; 3]);
         prediction.add_group(count, text, order, &attributes);
     }

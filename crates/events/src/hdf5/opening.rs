@@ -1,7 +1,7 @@
-//! What a file of events is found to be when it is opened: its layout, products and arrays.
+//! Opening of a file of events: finds its layout, products and arrays.
 //!
-//! Not for reading events. Invariant: an opened file has the arrays that its layout takes, in the lengths that its number of
-//! events says; what only offsets say is checked where they are read.
+//! Events are read elsewhere. Invariant: an opened file has all arrays of its layout, with the lengths that follow from
+//! its number of events. Lengths that only offsets determine are checked when the offsets are read.
 
 use super::columns::{self, StoredProduct};
 use super::event::{self, BATCHES, OFFSETS, PRODUCTS};
@@ -14,7 +14,7 @@ use super::{LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::Result;
 use crate::schema::{BufferKind, Form, Number, Product, Schema, Serialization};
 
-/// A file whose layout is known.
+/// File whose layout is known.
 pub(super) struct Opened {
     pub layout: FileLayout,
     pub schema: Schema,
@@ -24,10 +24,10 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Finds out the layout of `file`.
+    /// Detects the layout of `file`.
     ///
     /// # Errors
-    /// It is no file of events, or contradicts its layout.
+    /// The file does not contain events, or contradicts its layout.
     pub(super) fn of(file: &EventsFile) -> Result<Self> {
         match (file.group(columns::EVENTS), file.group(LUMI)) {
             (Some(events), _) if events.text(LAYOUT_ATTRIBUTE)?.as_deref() == Some(columns::LAYOUT_NAME) => {
@@ -90,7 +90,7 @@ fn open_columns(file: &EventsFile, events: GroupIn<'_>) -> Result<Opened> {
     Ok(Opened { layout: FileLayout::Columns, schema, len_entries, ids, content: Content::Columns(arrays) })
 }
 
-/// Checks the lengths of those arrays that the number of entries alone says.
+/// Checks the lengths of those arrays for which the number of entries determines it.
 fn check_first_lengths(
     file: &EventsFile,
     form: &Form,
@@ -103,7 +103,7 @@ fn check_first_lengths(
         {
             return Err(file.damaged(&array.path, format!("it has {} elements, not {expected}", array.len)));
         }
-        // What is below has a length that only offsets say.
+        // The lengths of the remaining arrays depend on offsets.
         arrays.by_ref().take(below).for_each(|_| ());
         Ok(())
     };
@@ -118,7 +118,7 @@ fn check_first_lengths(
     }
 }
 
-/// Fails if two products have one name.
+/// Fails if two products have the same name.
 fn check_names(file: &EventsFile, schema: &Schema) -> Result<()> {
     let mut names: Vec<&str> = schema.products.iter().map(|product| product.name.as_str()).collect();
     names.sort_unstable();
@@ -140,7 +140,7 @@ fn check_ids(file: &EventsFile, ids: &Ids, len_entries: u64) -> Result<()> {
     }
 }
 
-/// Products as the attributes of a file of ours list them.
+/// Reads the products from the attributes of a file written by raddle.
 fn listed_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Schema> {
     let list = |name: &str| lumi.texts(name).map(Option::unwrap_or_default);
     let (names, classes, serializations) = (list(PRODUCT_NAMES)?, list(CLASS_NAMES)?, list(SERIALIZATIONS)?);
@@ -171,7 +171,7 @@ fn open_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
     let schema = listed_products(file, lumi)?;
     let names = lumi.texts(DATASETS)?.unwrap_or_default();
     if names.len() != schema.products.len() {
-        return Err(file.damaged(LUMI, "its list of datasets is not as long as that of products".to_owned()));
+        return Err(file.damaged(LUMI, "its lists of datasets and products have different lengths".to_owned()));
     }
     let ids = id_arrays(lumi, product::RUNS, product::LUMIS, EVENT_IDS)?;
     let products = product_arrays(lumi, &names, Number::Uint8)?;
@@ -203,7 +203,7 @@ fn products_opened(
 }
 
 fn open_framework_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
-    // As the framework's own reader takes them: everything that is not of sizes, in the order of links.
+    // As in the framework's own reader: every dataset that does not hold sizes, in the order of links.
     let names = lumi.links().filter_map(|name| std::str::from_utf8(name).ok());
     let names: Vec<String> =
         names.filter(|name| !name.contains(SIZES) && *name != EVENT_IDS).map(str::to_owned).collect();
@@ -223,7 +223,7 @@ fn framework_ids(lumi: GroupIn<'_>, events: &str) -> Result<Ids> {
     Ok(Ids::Framework { run: first(RUN)?, lumi: first(LUMISEC)?, events })
 }
 
-/// Number of offsets of `events` events, which have one end more than there are blobs.
+/// Returns the number of offsets of `events` events: one more than the number of blobs.
 fn offsets_len(events: u64, schema: &Schema) -> u64 {
     events.saturating_mul(schema.products.len() as u64).saturating_add(1)
 }

@@ -1,8 +1,8 @@
-//! The event and batch layouts as the framework writes them (HDFEventOutputer.cc, HDFBatchEventsOutputer.cc): events, or
-//! batches, or both compressed by themselves, and offsets of 32 bits inside each event.
+//! The event and batch layouts as written by the framework (HDFEventOutputer.cc, HDFBatchEventsOutputer.cc): events,
+//! batches, or both are compressed separately, and offsets within an event have 32 bits.
 //!
-//! Numbers above 2^31 - 1 become that, as HDF5 makes them of the framework's: such events cannot be found again, and are
-//! refused where they are offsets.
+//! Numbers above 2^31 - 1 are stored as 2^31 - 1, as HDF5 does when it converts the framework's numbers. Such event
+//! numbers cannot be recovered; offsets that large are refused.
 
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::lumi::{
@@ -21,38 +21,38 @@ use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-/// What the layouts are called in messages.
+/// Name of the layouts in messages.
 const LAYOUT: &str = "the framework's layout of events";
 
-/// Names that the framework gives to attributes beside products.
+/// Names of the attributes that the framework stores next to the products.
 const RESERVED: [&str; 5] =
     [super::lumi::RUN, super::lumi::LUMISEC, COMPRESSION, COMPRESSION_LEVEL, COMPRESSION_CHOICE];
 
-/// Either layout.
+/// The framework's event or batch layout, as an arrangement.
 pub(super) struct Packed {
     plan: Plan,
     packing: Packing,
 }
 
-/// What a thread needs to know to pack events.
+/// Settings with which a thread packs events.
 #[derive(Debug, Clone)]
 struct Packing {
     path: PathBuf,
     codec: PdsCodec,
     choice: CompressionChoice,
-    /// Events of a batch, in the batch layout.
+    /// Number of events in a batch; `None` in the event layout.
     batch: Option<NonZeroU64>,
 }
 
 impl Packed {
     pub fn new(path: &Path, schema: &Schema, options: CceOptions, batch: Option<NonZeroU64>) -> Result<Self> {
         let plan = Self::plan_of(schema, options, batch.is_some())?;
-        // Without a batch, events are what is compressed.
+        // Without batches, events are compressed.
         let choice = if batch.is_some() { options.choice } else { CompressionChoice::Events };
         Ok(Self { plan, packing: Packing { path: path.to_path_buf(), codec: options.codec, choice, batch } })
     }
 
-    /// The plan of a file of events, or of batches.
+    /// Plans a file of events or of batches.
     pub fn plan_of(schema: &Schema, options: CceOptions, is_batched: bool) -> Result<Plan> {
         let mut first = None;
         let mut attributes = vec![(LUMI, Attribute::new(COMPRESSION_LEVEL, Value::Int32(level(options.codec))))];
@@ -65,14 +65,18 @@ impl Packed {
             let own = serialization(product, LAYOUT)?;
             let expected = *first.get_or_insert(own);
             if own == Serialization::Basket {
-                return Err(refused(product, LAYOUT, "the bytes of branches differ from what it knows"));
+                return Err(refused(product, LAYOUT, "it does not support the serialisation of branches"));
             }
             if own != expected {
                 let product = product.name.clone();
                 return Err(EventsError::MixedSerialization { product, got: own, expected, layout: LAYOUT });
             }
             if RESERVED.contains(&product.name.as_str()) || product.name.is_empty() {
-                return Err(refused(product, LAYOUT, "its names are those of attributes, of which it has others"));
+                return Err(refused(
+                    product,
+                    LAYOUT,
+                    "names of products become names of attributes, and this one is empty or reserved",
+                ));
             }
             attributes.push((LUMI, Attribute::text(&product.name, product.class.clone())));
         }
@@ -130,7 +134,7 @@ struct Arranger {
 }
 
 impl Arranger {
-    /// Appends `data`, compressed if `compress`, to `out`.
+    /// Appends `data` to `out`, compressed if `compress`.
     fn push(&mut self, data: &[u8], compress: bool, out: &mut Vec<u8>) -> Result<()> {
         match self.encoder.as_mut().filter(|_| compress) {
             None => out.extend_from_slice(data),
@@ -141,7 +145,7 @@ impl Arranger {
         Ok(())
     }
 
-    /// Appends the event's bytes to `out` and its numbers to `offsets`.
+    /// Appends the event's bytes to `out` and its offsets to `offsets`.
     fn push_event<'b>(
         &mut self,
         blobs: impl Iterator<Item = &'b [u8]>,
@@ -197,7 +201,7 @@ impl Arrange for Arranger {
             start = end;
         }
         let ids = (0..entries).map(|number| id_of(&block, number).event);
-        // As HDF5 converts the framework's 64-bit numbers: what is too great becomes the greatest.
+        // As HDF5 converts the framework's 64-bit numbers: too large a number becomes the maximum.
         let ids = ids.map(|event| i32::try_from(event).unwrap_or(i32::MAX).to_le_bytes());
         let pieces = vec![bytes_of(ids), Piece::Values(products), bytes_of(offsets.into_iter().map(i32::to_le_bytes))];
         Ok(Arranged { pieces, entries: entries as u64 })

@@ -1,11 +1,11 @@
-//! Reading the event and batch layouts of the framework, for which it has no reader itself.
+//! Reader of the framework's event and batch layouts, for which the framework itself has none.
 //!
-//! What is stored says neither how long compressed events are, in the event layout, nor where batches begin and end. Opening
-//! a file finds that out ([`super::index`]) and keeps where each event and batch begins. Nor does it say how products were
-//! serialised (the framework's default is taken for true) or in which order: that of the attributes in the object's header,
-//! in which they were made.
+//! The stored data records neither the lengths of compressed events, in the event layout, nor the boundaries of
+//! batches. They are determined when a file is opened ([`super::index`]) and kept in memory. The serialisation of
+//! products is not recorded either, so the framework's default is assumed. The order of products is that of the
+//! attributes in the object's header, in which they were created.
 //!
-//! Invariants: every event's bytes lie in the file; no event decodes to more than its offsets say.
+//! Invariants: every event's bytes lie within the file; no event decodes to more than its offsets allow.
 
 use super::event::{OFFSETS, PRODUCTS};
 use super::file::{Array, EventsFile, GroupIn, words};
@@ -22,39 +22,40 @@ use raddle_codec::DecodeState;
 use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 
-/// Bytes of the products read at once while looking for the ends of streams.
+/// Bytes of the products that are read at once in the search for ends of streams.
 const WINDOW_LEN_BYTES: u64 = 256 << 10;
 
-/// Offsets read at once while looking for the ends of events.
+/// Number of offsets that are read at once in the search for ends of events.
 const OFFSETS_AT_ONCE: u64 = 1 << 18;
 
-/// Products of a file of the framework's event or batch layout.
+/// Events of a file in the framework's event or batch layout.
 #[derive(Debug)]
 pub(super) struct PackedSource {
     products: Array,
     offsets: Array,
     options: CceOptions,
-    /// Products of an event.
+    /// Number of products per event.
     count: usize,
-    /// Numbers of an event among the offsets.
+    /// Number of offsets per event.
     numbers: usize,
-    /// Where each event's stored bytes begin, in what batches decode to; behind the last, where it ends.
+    /// Beginning of each event's stored bytes, within the decoded bytes if batches are compressed, followed by the end
+    /// of the last event.
     events: Vec<u64>,
-    /// Of batches that are compressed.
+    /// Compressed batches; empty if batches are not compressed.
     batches: Vec<Batch>,
     /// Decoded length of all events.
     decoded_len_bytes: u64,
 }
 
-/// A compressed batch.
+/// Compressed batch.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     first_event: u64,
-    /// Where its stored bytes begin.
+    /// Offset of its stored bytes.
     address: u64,
 }
 
-/// The products as bytes to look through.
+/// Bytes of the products, read in windows.
 struct Window<'f> {
     file: &'f EventsFile,
     array: &'f Array,
@@ -78,7 +79,7 @@ impl Bytes for Window<'_> {
             self.bytes = self.file.read(&mut self.reader, self.array, at..end)?;
         }
         self.bytes.get((at - self.start) as usize).copied().ok_or_else(|| {
-            self.file.damaged(&self.array.path, format!("byte {at} is asked for, it has {}", self.array.len))
+            self.file.damaged(&self.array.path, format!("byte {at} is requested, but it has {}", self.array.len))
         })
     }
 }
@@ -119,7 +120,8 @@ impl PackedSource {
         let numbers = count + if is_batched { 2 } else { 1 };
         let expected = len_entries.saturating_mul(numbers as u64);
         if offsets.len != expected {
-            let what = format!("it has {} numbers, {len_entries} events of {count} products {expected}", offsets.len);
+            let what =
+                format!("it has {} numbers, but {len_entries} events of {count} products need {expected}", offsets.len);
             return Err(file.damaged(&offsets.path, what));
         }
         let mut source = Self {
@@ -140,50 +142,51 @@ impl PackedSource {
         Ok((schema, layout, source))
     }
 
-    /// The arrays that are read.
+    /// Returns the arrays that are read.
     pub fn arrays(&self) -> [&Array; 2] {
         [&self.products, &self.offsets]
     }
 
-    /// Length of all products in memory.
+    /// Returns the length of all products in memory.
     pub fn len_bytes(&self) -> u64 {
         self.decoded_len_bytes.saturating_add(self.len_entries().saturating_mul(8 * self.count as u64))
     }
 
-    /// How events are compressed.
+    /// Returns the compression of the events.
     pub fn options(&self) -> CceOptions {
         self.options
     }
 
-    /// Whether it is the batch layout.
+    /// Whether the file has the batch layout.
     pub fn is_batched(&self) -> bool {
         self.numbers > self.count + 1
     }
 
-    /// Whether what is stored of an event means what it does in `other`, if both have the same products.
+    /// Whether the stored bytes of an event have the same meaning as in `other`, provided that both have the same
+    /// products.
     pub fn is_packed_as(&self, other: &Self) -> bool {
         let codec = |source: &Self| std::mem::discriminant(&source.options.codec);
         let packing = |source: &Self| (source.numbers, source.options.choice, codec(source));
         packing(self) == packing(other)
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub fn len_entries(&self) -> u64 {
         self.events.len().saturating_sub(1) as u64
     }
 
-    /// Numbers of an event among the offsets.
+    /// Returns the number of offsets per event.
     pub fn numbers(&self) -> usize {
         self.numbers
     }
 
-    /// The first event of each batch that is compressed as a whole.
+    /// Returns the first event of each batch that is compressed as a whole.
     pub fn batch_starts(&self) -> impl Iterator<Item = u64> + '_ {
         self.batches.iter().map(|batch| batch.first_event)
     }
 
-    /// Where the bytes begin that are stored for an event, and those of the one before end; all bytes of a batch that is
-    /// compressed as a whole are its first event's.
+    /// Returns the offset of the first stored byte of `event`, which is also the end of the event before it. All bytes
+    /// of a batch that is compressed as a whole are attributed to its first event.
     pub fn stored_address(&self, event: u64) -> u64 {
         if self.batches.is_empty() {
             return self.events[event as usize];
@@ -192,18 +195,18 @@ impl PackedSource {
         self.batches.get(next).map_or(self.products.len, |batch| batch.address)
     }
 
-    /// Stored bytes of products.
+    /// Reads stored bytes of the products.
     pub fn read_stored(&self, file: &EventsFile, reader: &mut DatasetReader, bytes: Range<u64>) -> Result<Vec<u8>> {
         file.read(reader, &self.products, bytes)
     }
 
-    /// The numbers of some events, little-endian: those that were found right when the file was opened.
+    /// Reads the offsets of some events as little-endian bytes; they were checked when the file was opened.
     pub fn read_numbers(&self, file: &EventsFile, reader: &mut DatasetReader, entries: Range<u64>) -> Result<Vec<u8>> {
         let width = self.numbers as u64;
         file.read(reader, &self.offsets, entries.start * width..entries.end * width)
     }
 
-    /// A reader for one thread.
+    /// Creates a reader for one thread.
     pub fn reader(&self) -> PackedReader<'_> {
         PackedReader {
             source: self,
@@ -229,7 +232,7 @@ impl PackedSource {
             for (event, numbers) in (start..).zip(numbers.chunks_exact(self.numbers)) {
                 check_numbers(numbers, self.count)
                     .map_err(|what| file.damaged(&self.offsets.path, format!("event {event}: {what}")))?;
-                // Checked: none is negative.
+                // None is negative, as checked above.
                 let decoded = numbers[self.count] as u64;
                 lengths.push((decoded, numbers.get(self.count + 1).map(|&stored| stored as u64)));
                 self.decoded_len_bytes = self.decoded_len_bytes.saturating_add(decoded);
@@ -253,7 +256,7 @@ impl PackedSource {
                 (None, PdsCodec::Zstd(_)) => zstd_frame(&mut window, at)?.map(|frame| frame.end),
                 (None, PdsCodec::Lz4) => lz4_block(&mut window, at, decoded)?,
             };
-            let no_end = || file.damaged(&self.products.path, format!("no end of event {number} is found"));
+            let no_end = || file.damaged(&self.products.path, format!("the end of event {number} was not found"));
             at = end.ok_or_else(no_end)?;
             number += 1;
         }
@@ -271,7 +274,7 @@ impl PackedSource {
     }
 }
 
-/// Checks the numbers of an event: where `count` products begin, its length, and in batches its stored length.
+/// Checks the offsets of an event: the beginnings of `count` products, its length, and in batches its stored length.
 fn check_numbers(numbers: &[i32], count: usize) -> Result<(), String> {
     let begins = &numbers[..=count];
     if begins[0] < 0 || begins.windows(2).any(|pair| pair[0] > pair[1]) || (count > 0 && begins[0] != 0) {
@@ -283,16 +286,16 @@ fn check_numbers(numbers: &[i32], count: usize) -> Result<(), String> {
     }
 }
 
-/// The batches, whose ends are stored nowhere: `events` says where events begin in what they decode to.
+/// Finds the batches, whose ends are not stored. `events` holds the beginnings of events in the decoded batches.
 fn find_batches(window: &mut Window<'_>, codec: PdsCodec, events: &[u64]) -> Result<Vec<Batch>> {
     let len_events = events.len() - 1;
-    let no_end = |batches: usize| format!("no end of batch {batches} is found");
+    let no_end = |batches: usize| format!("the end of batch {batches} was not found");
     if let PdsCodec::Zstd(_) = codec {
         let mut batches: Vec<Batch> = Vec::new();
         let (mut at, mut first) = (0, 0);
         while first < len_events {
             let frame = zstd_frame(window, at)?;
-            // What it decodes to says how many events it has.
+            // The decoded length determines the number of events.
             let end = frame.and_then(|frame| {
                 let end = events[first].checked_add(frame.content_len_bytes?)?;
                 let last = events.partition_point(|&start| start <= end).checked_sub(1)?;
@@ -310,8 +313,8 @@ fn find_batches(window: &mut Window<'_>, codec: PdsCodec, events: &[u64]) -> Res
             false => Err(window.file.damaged(&window.array.path, no_end(batches.len()))),
         };
     }
-    // An LZ4 block does not say what it decodes to. All batches but the last have as many events: the number with which
-    // every block ends where the next begins, and the last with the data.
+    // An LZ4 block does not record its decoded length. All batches except the last have the same number of events,
+    // which is found by trial: every block must end where the next begins, and the last one at the end of the data.
     for batch_len in 1..=len_events {
         if let Some(batches) = lz4_batches(window, events, batch_len)? {
             return Ok(batches);
@@ -323,7 +326,7 @@ fn find_batches(window: &mut Window<'_>, codec: PdsCodec, events: &[u64]) -> Res
     }
 }
 
-/// The batches if each has `batch_len` events; `None` if that is not so.
+/// Returns the batches if each has `batch_len` events; `None` if they do not.
 fn lz4_batches(window: &mut Window<'_>, events: &[u64], batch_len: usize) -> Result<Option<Vec<Batch>>> {
     let len_events = events.len() - 1;
     let mut batches = Vec::new();
@@ -337,18 +340,18 @@ fn lz4_batches(window: &mut Window<'_>, events: &[u64], batch_len: usize) -> Res
     Ok((at == window.array.len).then_some(batches))
 }
 
-/// Reads events.
+/// Reader of packed events.
 pub(super) struct PackedReader<'source> {
     source: &'source PackedSource,
     state: DecodeState,
-    /// Number of the batch that `batch_bytes` holds, decoded.
+    /// Number of the batch whose decoded bytes are in `batch_bytes`.
     batch: Option<usize>,
     batch_bytes: Vec<u8>,
     event: Vec<u8>,
 }
 
 impl PackedReader<'_> {
-    /// The columns of some products.
+    /// Reads the columns of some products.
     pub fn read(
         &mut self,
         file: &EventsFile,
@@ -360,13 +363,13 @@ impl PackedReader<'_> {
         let mut columns: Vec<Column> = products.iter().map(|_| Column::new(&Form::Blob(Serialization::Root))).collect();
         let numbers = source.read_numbers(file, datasets, entries.clone())?;
         let numbers: Vec<i32> = words(&numbers).map(i32::from_le_bytes).collect();
-        // Where it is one run, all at once.
+        // Stored bytes in one contiguous run are read at once.
         let is_whole = source.batches.is_empty();
         let (first, last) = (source.events[entries.start as usize], source.events[entries.end as usize]);
         let stored = if is_whole { source.read_stored(file, datasets, first..last)? } else { Vec::new() };
         for (entry, numbers) in entries.clone().zip(numbers.chunks_exact(source.numbers)) {
             let number = entry as usize;
-            // Checked when the file was opened; the file may have changed.
+            // The check when the file was opened is not enough, since the file may have changed.
             check_numbers(numbers, source.count).map_err(|what| file.damaged(&source.offsets.path, what))?;
             let (start, end) = (source.events[number], source.events[number + 1]);
             let bytes = match is_whole {
@@ -397,7 +400,8 @@ impl PackedReader<'_> {
         Ok(columns)
     }
 
-    /// Decodes the batch that holds an event; returns where it begins in what batches decode to.
+    /// Decodes the batch that holds an event; returns the offset at which the batch begins among the decoded bytes of
+    /// all batches.
     fn open_batch(&mut self, file: &EventsFile, datasets: &mut DatasetReader, entry: u64) -> Result<u64> {
         let PackedSource { batches, events, products, .. } = self.source;
         let number = batches.partition_point(|batch| batch.first_event <= entry).saturating_sub(1);

@@ -1,7 +1,7 @@
-//! The product layout: each product's bytes in one dataset, and where each event's end in another.
+//! The product layout: the bytes of each product in one dataset, and the end of each event in another.
 //!
-//! In files of the framework (HDFOutputer.cc) the event number is cut to 32 bits, run and subrun are those of the first
-//! event, and nothing is compressed.
+//! In files of the framework (HDFOutputer.cc), event numbers are truncated to 32 bits, run and subrun are those of the
+//! first event, and nothing is compressed.
 
 use super::LUMI;
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
@@ -15,20 +15,20 @@ use crate::source::EventId;
 use raddle_hdf5::write::Compat;
 use std::collections::HashSet;
 
-/// What the layout is called in messages.
+/// Name of the layout in messages.
 const LAYOUT: &str = "the framework's product layout";
-/// What the attribute of the layout says.
+/// Name of this layout in the layout attribute.
 pub(super) const LAYOUT_NAME: &str = "product";
 pub(super) const EVENT_IDS: &str = "Event_IDs";
 pub(super) const RUNS: &str = "Run_IDs";
 pub(super) const LUMIS: &str = "Lumi_IDs";
-/// Behind a product's name: where its events end.
+/// Suffix of the names of datasets that hold the ends of a product's events.
 pub(super) const SIZES: &str = "_sz";
 pub(super) const CLASS_NAME: &str = "classname";
-/// Attribute of `/Lumi` in files of ours: name of the dataset of each product.
+/// Attribute of `/Lumi` in files written by raddle: name of the dataset of each product.
 pub(super) const DATASETS: &str = "ProductDatasets";
 
-/// The product layout.
+/// The product layout, as an arrangement.
 pub(super) struct Products {
     plan: Plan,
     is_framework: bool,
@@ -63,11 +63,13 @@ impl Products {
         for product in &schema.products {
             let refuse = |needed| Err(refused(product, LAYOUT, needed));
             if serialization(product, LAYOUT)? != Serialization::Root {
-                return refuse("it takes products as ROOT serialises them, and says so nowhere");
+                return refuse("it cannot record the serialisation of products, and requires ROOT's");
             }
-            // Its reader takes every name with these letters for one of sizes.
+            // The framework's reader takes any name that contains these letters as the name of a dataset of sizes.
             if product.name.contains(SIZES) || product.name == EVENT_IDS || link_name(&product.name) != product.name {
-                return refuse("its names are those of datasets, without slashes, _sz and Event_IDs");
+                return refuse(
+                    "names of products become names of datasets, which must be without slashes, _sz and Event_IDs",
+                );
             }
             names.push(product.name.clone());
         }
@@ -111,7 +113,7 @@ impl Arrange for Arranger {
         let entries = block.len_entries();
         let ids = (0..entries as usize).map(|number| id_of(&block, number));
         let mut pieces: Vec<Piece> = match self.is_framework {
-            // Cut, as a C++ `int` cuts it.
+            // Truncated, as by a C++ `int`.
             true => vec![bytes_of(ids.map(|id| (id.event as i32).to_le_bytes()))],
             false => id_pieces(ids).into(),
         };

@@ -1,68 +1,68 @@
-//! One-dimensional datasets that grow, and attributes: what a layout plans, and what is read of a file.
+//! One-dimensional growing datasets and attributes: the building blocks of a layout's plan.
 //!
-//! Invariant: a number type and the HDF5 type that stands for it lead to each other.
+//! Invariant: conversions between number types and HDF5 types are inverse to each other.
 
 use crate::schema::Number;
 use raddle_hdf5::model::{BitRange, ByteOrder, Dataspace, TypeClass};
 use raddle_hdf5::write::{AttributeSpec, Compat, TypeRef};
 use std::sync::Arc;
 
-/// A dataset to be written.
+/// Dataset to be written.
 #[derive(Debug, Clone)]
 pub(super) struct Series {
     /// Absolute path in the file.
     pub path: String,
     /// Type of its elements.
     pub number: Number,
-    /// Whether it is one of offsets, that begin with 0.
+    /// Whether it holds offsets, which begin with 0.
     pub starts_with_zero: bool,
-    /// Whether it is left out when no element comes, because the source has none of these.
+    /// Whether it is left out if no element is appended, because the source has no such values.
     pub is_optional: bool,
     pub attributes: Vec<Attribute>,
 }
 
 impl Series {
-    /// A dataset of values.
+    /// Creates a dataset of values.
     pub fn values(path: String, number: Number) -> Self {
         Self { path, number, starts_with_zero: false, is_optional: false, attributes: Vec::new() }
     }
 
-    /// A dataset of 64-bit offsets, one more than there are ranges.
+    /// Creates a dataset of 64-bit offsets, one more than the number of ranges.
     pub fn offsets(path: String) -> Self {
         Self { starts_with_zero: true, ..Self::values(path, Number::Uint64) }
     }
 
-    /// The same, left out where the source has none.
+    /// Marks the dataset to be left out if the source has no values for it.
     pub fn optional(self) -> Self {
         Self { is_optional: true, ..self }
     }
 
-    /// The same with an attribute.
+    /// Adds an attribute.
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.attributes.push(Attribute::new(name, value));
         self
     }
 }
 
-/// What a block adds to a dataset.
+/// Elements that a block appends to a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Elements, little-endian.
     Values(Vec<u8>),
-    /// Ends of ranges counted from the beginning of the block; the dataset gets them counted from its own beginning.
+    /// Ends of ranges, counted from the beginning of the block; the dataset stores them counted from its own beginning.
     Ends(Vec<u64>),
-    /// The same with the 0 before them that the first range begins with.
+    /// Ends of ranges preceded by a 0, the beginning of the first range.
     Offsets(Vec<u64>),
 }
 
-/// A block in pieces, one for each dataset of the plan.
+/// Block cut into pieces, one for each dataset of the plan.
 #[derive(Debug)]
 pub(super) struct Arranged {
     pub pieces: Vec<Piece>,
     pub entries: u64,
 }
 
-/// An attribute to be written.
+/// Attribute to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attribute {
     pub name: String,
@@ -87,7 +87,7 @@ impl Attribute {
         Self::new(name, Value::Text(text.into()))
     }
 
-    /// What the writer of files borrows of it.
+    /// Encodes the attribute for the writer of files.
     pub fn encoded(&self) -> EncodedAttribute<'_> {
         let strings = || TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 };
         let (class, dataspace) = match &self.value {
@@ -113,13 +113,13 @@ impl Attribute {
         EncodedAttribute { name: &self.name, datatype: TypeRef::Own(Arc::new(class)), dataspace, value }
     }
 
-    /// Room that it takes among the metadata, at most.
+    /// Returns the maximum room that the attribute takes among the metadata.
     pub fn len_bytes(&self, compat: Compat) -> u64 {
         self.encoded().spec().message_len_bytes(compat)
     }
 }
 
-/// Parts of an attribute.
+/// Parts of an encoded attribute.
 pub(super) struct EncodedAttribute<'a> {
     name: &'a str,
     datatype: TypeRef,
@@ -128,7 +128,7 @@ pub(super) struct EncodedAttribute<'a> {
 }
 
 impl EncodedAttribute<'_> {
-    /// As the writer of files wants it.
+    /// Returns the description that the writer of files expects.
     pub fn spec(&self) -> AttributeSpec<'_> {
         let Self { name, datatype, dataspace, value } = self;
         AttributeSpec { name: name.as_bytes(), utf8: !name.is_ascii(), datatype, dataspace, value }
@@ -156,7 +156,7 @@ fn float(len_bytes: u32, exponent_bits: u32) -> TypeClass {
     }
 }
 
-/// The HDF5 type of a number. Truth values are what h5py takes for them.
+/// Returns the HDF5 type of a number. Booleans have the type that h5py uses for them.
 pub(super) fn class_of(number: Number) -> TypeClass {
     match number {
         Number::Bool => TypeClass::Enum {
@@ -176,7 +176,7 @@ pub(super) fn class_of(number: Number) -> TypeClass {
     }
 }
 
-/// The number type that an HDF5 type stands for.
+/// Returns the number type that an HDF5 type represents.
 pub(super) fn number_of(class: &TypeClass) -> Option<Number> {
     Number::ALL.into_iter().find(|&number| class_of(number) == *class)
 }

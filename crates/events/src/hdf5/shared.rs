@@ -1,9 +1,10 @@
-//! A file written by ranks: which rank has which chunk, and the pieces of chunks on their way to it.
+//! A file written by several ranks: the assignment of chunks to ranks, and the exchange of pieces of chunks.
 //!
-//! Every rank tells how many elements each of its blocks adds to each dataset; so all know where every piece lies, who owns
-//! which chunk (the rank that brings its first element) and in which order chunks are complete. Pieces go to the owners of
-//! their chunks, which encode them; the stored lengths say where each lies in the file. Invariants: chunks are placed in the
-//! order in which one process would place them; nobody but its owner has a chunk.
+//! Every rank announces how many elements each of its blocks adds to each dataset. From this, all ranks know the
+//! position of every piece, the owner of each chunk (the rank that contributes its first element) and the order in
+//! which chunks are completed. Pieces are sent to the owners of their chunks, which encode them; the stored lengths
+//! determine the addresses in the file. Invariants: chunks are placed in the order in which one process would place
+//! them; only its owner holds a chunk.
 
 use super::growing::Growing;
 use super::series::Piece;
@@ -16,25 +17,25 @@ use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::message::{Words, of_words, put_words};
 use std::collections::BTreeMap;
 
-/// A chunk: number of its dataset in the plan, and its number in it.
+/// Number of the dataset in the plan, and number of the chunk in the dataset.
 type Chunk = (usize, u64);
 
-/// What one rank knows of chunks that are not placed.
+/// State of one rank about chunks that have not been placed.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// For each dataset the owner of the chunk that is being filled.
+    /// Owner of the chunk that is being filled, for each dataset.
     owners: Vec<Rank>,
-    /// Chunks of this rank that are not full.
+    /// Incomplete chunks of this rank.
     open: BTreeMap<Chunk, Vec<u8>>,
-    /// Dataset and owner of each tile that was handed out last.
+    /// Dataset and owner of each of the tiles handed out last.
     handed_out: Vec<(usize, Rank)>,
 }
 
-/// What a block adds to a dataset.
+/// Contribution of a block to a dataset.
 #[derive(Debug, Clone, Copy)]
 struct Added {
     elements: u64,
-    /// What is to be added to the ends that follow; 0 for values.
+    /// Number to be added to later ends; 0 for values.
     last_end: u64,
 }
 
@@ -63,7 +64,7 @@ impl SharedSink for Hdf5Sink {
             let mut words = Words::new("what blocks add", message);
             let [blocks, has_first, run, lumi, event] = words.words()?;
             if self.entries == 0 && self.first.is_none() && has_first == 1 {
-                // Run and subrun were 32 bits long.
+                // Run and subrun had 32 bits before they were sent.
                 self.first = Some(EventId { run: run as u32, lumi: lumi as u32, event });
             }
             for _ in 0..blocks {
@@ -84,7 +85,7 @@ impl SharedSink for Hdf5Sink {
     }
 
     fn rest_among(&mut self, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
-        // All ranks know the same of this.
+        // All ranks have the same information here.
         self.check_ids()?;
         self.share_what_was_there();
         let last = |(series, growing): (usize, &Growing)| match growing.len % growing.chunk_len {
@@ -137,7 +138,7 @@ fn take_piece(piece: &mut Piece) -> Piece {
 }
 
 impl Hdf5Sink {
-    /// The zeros that offsets begin with are rank 0's.
+    /// Gives rank 0 the zeros with which offsets begin.
     fn share_what_was_there(&mut self) {
         if !self.shares.owners.is_empty() {
             return;
@@ -151,7 +152,7 @@ impl Hdf5Sink {
         }
     }
 
-    /// What the blocks of this rank add.
+    /// Encodes the contributions of this rank's blocks as a message.
     fn told(&self, prepared: &[Pieces]) -> Vec<u8> {
         let first = prepared.iter().find_map(|block| block.first);
         let id = first.unwrap_or_default();
@@ -167,7 +168,7 @@ impl Hdf5Sink {
         message
     }
 
-    /// Adds a piece of `rank` to a dataset; if it is this rank's own, cuts it into parts for the owners of its chunks.
+    /// Adds a piece of `rank` to a dataset. A piece of this rank is cut into parts for the owners of its chunks.
     fn add(
         &mut self,
         series: usize,
@@ -205,7 +206,7 @@ impl Hdf5Sink {
         growing.base = growing.base.wrapping_add(added.last_end);
     }
 
-    /// Puts parts into their chunks, of which this rank is the owner.
+    /// Inserts parts into their chunks, which this rank owns.
     fn take_parts(&mut self, message: &[u8]) -> Result<()> {
         let mut words = Words::new("parts of chunks", message);
         let mut left = message.len();
@@ -226,7 +227,7 @@ impl Hdf5Sink {
         Ok(())
     }
 
-    /// Hands out those of the chunks that are complete which are this rank's.
+    /// Hands out those completed chunks that this rank owns.
     fn hand_out(&mut self, complete: Vec<(Chunk, Rank)>, rank: Rank) -> Vec<Tile> {
         let Shares { open, handed_out, .. } = &mut self.shares;
         *handed_out = complete.iter().map(|((series, _), owner)| (*series, *owner)).collect();
@@ -237,7 +238,7 @@ impl Hdf5Sink {
     }
 }
 
-/// The elements of a piece as they are in the file, of a dataset whose last end was `base`.
+/// Returns the elements of a piece as stored in a dataset whose last end was `base`.
 fn bytes_of(piece: Piece, base: u64) -> Vec<u8> {
     let of_ends = |ends: &[u64]| ends.iter().flat_map(|end| base.wrapping_add(*end).to_le_bytes()).collect();
     match piece {

@@ -1,6 +1,6 @@
-//! HDF5 files of events as a source, whichever layout they have.
+//! HDF5 files of events as a source, in any of the layouts.
 //!
-//! Not for what a file is: see `opening`. Invariant: offsets are checked where they are read.
+//! The layout is detected in `opening`. Invariant: offsets are checked when they are read.
 
 use super::CceOptions;
 use super::columns;
@@ -15,26 +15,26 @@ use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 use std::path::Path;
 
-/// The layout of a file.
+/// Layout of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileLayout {
     /// Columns.
     Columns,
-    /// Products by themselves, in our form.
+    /// Each product separately, in raddle's form.
     Product,
-    /// Events together, in our form.
+    /// Events together, in raddle's form.
     Event,
-    /// Batches together, in our form; so many of them.
+    /// Batches together, in raddle's form, with the number of batches.
     Batch(u64),
-    /// Products by themselves, as the framework writes them.
+    /// Each product separately, as written by the framework.
     FrameworkProduct,
-    /// Events together, as the framework writes them.
+    /// Events together, as written by the framework.
     FrameworkEvent(CceOptions),
-    /// Batches together, as the framework writes them.
+    /// Batches together, as written by the framework.
     FrameworkBatch(CceOptions),
 }
 
-/// A file of events.
+/// File of events.
 #[derive(Debug)]
 pub struct Hdf5Source {
     file: EventsFile,
@@ -43,17 +43,17 @@ pub struct Hdf5Source {
     len_entries: u64,
     ids: Ids,
     content: Content,
-    /// Length in memory of an entry of all products, in the mean.
+    /// Average length in memory of an entry with all products.
     entry_len_bytes: u64,
 }
 
-/// Where ids are.
+/// Storage of the ids.
 #[derive(Debug)]
 pub(super) enum Ids {
     None,
-    /// Run, subrun, event.
+    /// Arrays of run, subrun and event.
     Arrays(Box<[Array; 3]>),
-    /// Run and subrun of the first event, which is all that the framework records, and 32 bits of each event's number.
+    /// Run and subrun of the first event, which is all that the framework records, and 32 bits of each event number.
     Framework {
         run: u32,
         lumi: u32,
@@ -61,18 +61,18 @@ pub(super) enum Ids {
     },
 }
 
-/// Where products are.
+/// Storage of the products.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// For each product its buffers.
+    /// Arrays of the buffers of each product.
     Columns(Vec<Vec<Array>>),
-    /// For each product its bytes and where events end in them.
+    /// Arrays of the bytes of each product, and of the ends of events in them.
     Products(Vec<ProductArrays>),
     Events {
         products: Array,
         offsets: Array,
     },
-    /// With the first event of each batch, and behind the last the number of events.
+    /// With the first event of each batch, followed by the number of events.
     Batches {
         products: Array,
         offsets: Array,
@@ -88,10 +88,10 @@ pub(super) struct ProductArrays {
 }
 
 impl Hdf5Source {
-    /// Opens the file at `path`, whose layout it finds out.
+    /// Opens the file at `path` and detects its layout.
     ///
     /// # Errors
-    /// It is no HDF5 file of events, or contradicts its layout.
+    /// The file is not an HDF5 file of events, or contradicts its layout.
     pub fn open(path: &Path) -> Result<Self> {
         let file = EventsFile::open(path)?;
         let Opened { layout, schema, len_entries, ids, content } = Opened::of(&file)?;
@@ -100,12 +100,12 @@ impl Hdf5Source {
         Ok(Self { file, layout, schema, len_entries, ids, content, entry_len_bytes })
     }
 
-    /// How the file is laid out.
+    /// Returns the layout of the file.
     pub fn layout(&self) -> FileLayout {
         self.layout
     }
 
-    /// Its packed events, if it is in one of the framework's layouts of these.
+    /// Returns the packed events, if the file is in one of the framework's packed layouts.
     pub(super) fn packed(&self) -> Option<&PackedSource> {
         match &self.content {
             Content::Packed(packed) => Some(packed),
@@ -113,7 +113,7 @@ impl Hdf5Source {
         }
     }
 
-    /// The parts of a file that has packed events.
+    /// Returns the parts of a file with packed events.
     pub(super) fn into_packed(self) -> Option<(EventsFile, Ids, PackedSource)> {
         match self.content {
             Content::Packed(packed) => Some((self.file, self.ids, packed)),
@@ -138,7 +138,7 @@ impl Hdf5Source {
 }
 
 impl Content {
-    /// Length of all products in memory, about.
+    /// Returns the approximate length of all products in memory.
     fn len_bytes(&self) -> u64 {
         let of = |array: &Array| array.len.saturating_mul(array.number.len_bytes() as u64);
         match self {
@@ -163,7 +163,7 @@ impl Ids {
         }
     }
 
-    /// The arrays that are read.
+    /// Returns the arrays that are read.
     pub(super) fn arrays(&self) -> Vec<&Array> {
         match self {
             Self::None => Vec::new(),
@@ -195,7 +195,7 @@ impl Ids {
             }
             Self::Framework { run, lumi, events } => {
                 let events = file.read(reader, events, entries)?;
-                // Cut or clamped when it was written: what is left is read as unsigned.
+                // The number was truncated or clamped when it was written; the remaining bits are read as unsigned.
                 let id = |event| EventId { run: *run, lumi: *lumi, event: u64::from(u32::from_le_bytes(event)) };
                 Ok(words(&events).map(id).collect())
             }
@@ -307,7 +307,7 @@ impl Hdf5Reader<'_> {
         let mut columns = Vec::with_capacity(self.products.len());
         for &product in &self.products {
             let ProductArrays { bytes, ends } = &arrays[product];
-            // The end of the entry before is where the first begins.
+            // The first entry begins at the end of the entry before it.
             let first = entries.start.saturating_sub(1);
             let mut offsets = file.read_rising(&mut self.datasets, ends, first..entries.end, bytes.len)?;
             if entries.start == 0 {
@@ -361,7 +361,7 @@ impl Hdf5Reader<'_> {
                 let range = first + (from - start)..first + (to - start) + 1;
                 let offsets = file.read_rising(&mut self.datasets, offsets, range, products.len)?;
                 let bytes = file.read(&mut self.datasets, products, offsets[0]..offsets[offsets.len() - 1])?;
-                // Both are blobs.
+                // Both are columns of blobs.
                 let _ = column.append(&Column::of_bytes(from_zero(offsets), bytes));
             }
         }
@@ -406,7 +406,7 @@ fn read_form<'a>(
     Ok(())
 }
 
-/// Offsets that begin with 0.
+/// Shifts offsets so that they begin with 0.
 fn from_zero(mut offsets: Vec<u64>) -> Vec<u64> {
     let first = offsets.first().copied().unwrap_or(0);
     offsets.iter_mut().for_each(|offset| *offset -= first);

@@ -1,8 +1,8 @@
-//! Writing a planned file: pieces fill chunks, chunks are encoded by any thread and written in order, and libhdf5 makes the
-//! datasets that point at them when all is known.
+//! Writer of a planned file: pieces fill chunks, any thread encodes chunks, they are written in order, and finally
+//! libhdf5 creates the datasets that refer to them.
 //!
-//! Not for what goes where: that is the layout's plan. Invariants: chunks lie in the file in the order in which they were
-//! complete, which the blocks alone decide; under the output's name is a whole file or none.
+//! The layout's plan determines what goes where. Invariants: chunks are stored in the order in which they were
+//! completed, which depends only on the blocks; the output's name refers to a complete file or to none.
 
 use super::growing::{Growing, Storage, StoredChunk};
 use super::objects::{self, link_order, predicted_metadata};
@@ -24,53 +24,53 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A file as planned.
+/// Plan of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub compat: Compat,
-    /// Whether datasets can grow, as the framework's can.
+    /// Whether datasets are extensible, like the framework's.
     pub is_extensible: bool,
-    /// Paths, parents first.
+    /// Paths of groups, parents first.
     pub groups: Vec<&'static str>,
-    /// Of groups, by their paths.
+    /// Attributes of groups, with the path of each group.
     pub attributes: Vec<(&'static str, Attribute)>,
     pub series: Vec<Series>,
 }
 
-/// A way to put events into datasets.
+/// Way to map events to datasets.
 pub(super) trait Arrangement: Send + Sync {
     fn plan(&self) -> &Plan;
 
-    /// What one thread arranges blocks with.
+    /// Creates the state with which one thread arranges blocks.
     fn arranger(&self) -> Result<Box<dyn Arrange>>;
 
-    /// Attributes of groups that are known when all events are.
+    /// Returns the attributes of groups that are only known once all events are.
     fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)>;
 }
 
 /// Cuts blocks into pieces.
 pub(super) trait Arrange: Send {
-    /// `block` has been checked against the schema.
+    /// Arranges `block`, which has been checked against the schema.
     fn arrange(&mut self, block: Block, place: &Place) -> Result<Arranged>;
 }
 
-/// The most that all chunks which are being filled may take together.
+/// Maximum total length of all chunks that are being filled.
 const FILLING_LEN_BYTES: u64 = 128 << 20;
 
-/// Chunks are no shorter, however many datasets there are, and no longer, however few.
+/// Minimum and maximum length of a chunk, whatever the number of datasets.
 const SHORTEST_CHUNK_LEN_BYTES: u64 = 8 << 10;
 const LONGEST_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
-/// Chunks without filters begin on pages: a GPU, or a reader that maps the file, gets them as they lie. Shorter ones begin
-/// where any number may, several on a page.
+/// Alignment of chunks without filters, so that a GPU or a reader that maps the file can use them in place. Chunks
+/// shorter than a page are aligned to the size of a number instead, so that a page can hold several.
 const PAGE_LEN_BYTES: u64 = 4096;
 const LONGEST_NUMBER_LEN_BYTES: u64 = 8;
 
-/// What it costs to have one chunk: the B-tree that leads to it has room for 64 (24 bytes, 64 addresses and 65 keys of 24
-/// bytes). Elements that filters do not make shorter by that lie in the file as they are, without chunks.
+/// Cost of having a single chunk: the B-tree that refers to it has room for 64 chunks (24 bytes, 64 addresses and 65
+/// keys of 24 bytes). Elements that filters shorten by less than that are stored contiguously instead.
 pub(super) const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
 
-/// A file being written.
+/// HDF5 file being written.
 pub struct Hdf5Sink {
     output: Output,
     schema: Arc<Schema>,
@@ -83,10 +83,10 @@ pub struct Hdf5Sink {
     pub(super) growing: Vec<Growing>,
     pub(super) entries: u64,
     pub(super) first: Option<EventId>,
-    /// Where the next chunk goes.
+    /// Address of the next chunk.
     end_address: u64,
     stored_len_bytes: u64,
-    /// What of the chunks is on which rank, among ranks.
+    /// Assignment of chunks to ranks, if several ranks write.
     pub(super) shares: Shares,
 }
 
@@ -101,14 +101,14 @@ impl std::fmt::Debug for Hdf5Sink {
     }
 }
 
-/// What was written.
+/// Figures of a written file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hdf5Summary {
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Datasets.
+    /// Number of datasets.
     pub datasets: u64,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
     /// Length of all elements.
     pub raw_len_bytes: u64,
@@ -116,24 +116,24 @@ pub struct Hdf5Summary {
     pub stored_len_bytes: u64,
     /// Length of the file.
     pub len_bytes: u64,
-    /// Time in which libhdf5 made the objects.
+    /// Time that libhdf5 took to create the objects.
     pub metadata_s: f64,
 }
 
 impl Hdf5Sink {
-    /// Begins the file `path` of these products.
+    /// Begins the file `path` for the products of `schema`.
     ///
     /// # Errors
-    /// Products that the layout cannot hold, or a file that cannot be made.
+    /// The layout cannot hold a product, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Self> {
         let arrangement = arrangement(path, schema, layout, options)?;
         Self::on(schema, arrangement, options, || Output::begin(path, options.replace))
     }
 
-    /// Collective. Begins it for ranks that write it together.
+    /// Collective. Begins a file that all ranks write together.
     ///
     /// # Errors
-    /// As [`Hdf5Sink::begin`].
+    /// As for [`Hdf5Sink::begin`].
     pub fn begin_among(
         path: &Path,
         schema: &Schema,
@@ -145,10 +145,10 @@ impl Hdf5Sink {
         Self::on(schema, arrangement, options, || Output::begin_among(path, options.replace, ranks))
     }
 
-    /// Collective. Begins the file `path` for what is stored in other files, [`StoredEvents::source`].
+    /// Collective. Begins the file `path` for the stored bytes of other files, which [`StoredEvents::source`] provides.
     ///
     /// # Errors
-    /// A file that cannot be made.
+    /// The file cannot be created.
     pub fn begin_stored_among(
         path: &Path,
         stored: &StoredEvents,
@@ -213,7 +213,7 @@ impl Hdf5Sink {
         })
     }
 
-    /// Fails if some entries have ids and others have none.
+    /// Fails if some entries have ids and others do not.
     pub(super) fn check_ids(&self) -> Result<()> {
         let series = self.growing.iter().zip(&self.arrangement.plan().series);
         let mut ids = series.filter(|(_, series)| series.is_optional).map(|(growing, _)| growing.len);
@@ -226,7 +226,7 @@ impl Hdf5Sink {
         }
     }
 
-    /// The address of the next chunk.
+    /// Assigns an address to the next chunk.
     pub(super) fn take_place(&mut self, series: usize, len_bytes: u64, filter_mask: u32) -> u64 {
         let alignment_bytes = match len_bytes < self.alignment_bytes {
             true => self.alignment_bytes.min(LONGEST_NUMBER_LEN_BYTES),
@@ -239,12 +239,12 @@ impl Hdf5Sink {
         address
     }
 
-    /// The file.
+    /// Returns the output file.
     pub(super) fn output(&self) -> &Output {
         &self.output
     }
 
-    /// What was written to a file of this length, so far.
+    /// Summarizes what has been written to a file of length `len_bytes`.
     pub(super) fn summary(&self, datasets: u64, len_bytes: u64) -> Hdf5Summary {
         let in_chunks = self.growing.iter().filter(|growing| matches!(growing.storage(), Storage::Chunks { .. }));
         Hdf5Summary {
@@ -259,7 +259,7 @@ impl Hdf5Sink {
     }
 }
 
-/// How the products of a schema are put into the datasets of a layout.
+/// Creates the arrangement of the products of a schema in a layout.
 fn arrangement(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Box<dyn Arrangement>> {
     Ok(match (layout, options.cce) {
         (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
@@ -272,16 +272,16 @@ fn arrangement(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Optio
     })
 }
 
-/// A chunk before it is encoded.
+/// Chunk to be encoded.
 #[derive(Debug)]
 pub struct Tile {
     pub(super) series: usize,
     pub(super) raw: Vec<u8>,
-    /// Whether it is all that there is of a dataset, which then needs no chunks.
+    /// Whether it is the whole dataset, which then needs no chunks.
     pub(super) is_all: bool,
 }
 
-/// A chunk as it is stored.
+/// Encoded chunk.
 #[derive(Debug)]
 pub struct EncodedTile {
     pub(super) series: usize,
@@ -296,7 +296,7 @@ pub struct Pieces {
     pub(super) first: Option<EventId>,
 }
 
-/// Arranges blocks and encodes chunks.
+/// Preparer that arranges blocks and encodes chunks.
 pub struct Hdf5Preparer {
     path: PathBuf,
     schema: Arc<Schema>,
@@ -405,19 +405,19 @@ impl Prepare for Hdf5Preparer {
     }
 }
 
-/// The id of an entry of a block. Of a source that knows none: run 1, subrun 1, counted from 1, as the framework's own events
-/// are.
+/// Returns the id of an entry of a block. If the source has no ids, returns run 1, subrun 1 and an event number counted
+/// from 1, like those of the framework's own events.
 pub(super) fn id_of(block: &Block, number: usize) -> EventId {
     let unknown = EventId { run: 1, lumi: 1, event: block.entries.start.saturating_add(number as u64 + 1) };
     block.ids.get(number).copied().unwrap_or(unknown)
 }
 
-/// Little-endian bytes of numbers.
+/// Encodes numbers as little-endian bytes.
 pub(super) fn bytes_of<const LEN: usize>(numbers: impl Iterator<Item = [u8; LEN]>) -> Piece {
     Piece::Values(numbers.flatten().collect())
 }
 
-/// Number of runs, subruns and events as series of these names under a path.
+/// Creates series of run, subrun and event numbers with these paths.
 pub(super) fn id_series(run: &str, lumi: &str, event: &str) -> [Series; 3] {
     [
         Series::values(run.to_owned(), Number::Uint32),
@@ -426,7 +426,7 @@ pub(super) fn id_series(run: &str, lumi: &str, event: &str) -> [Series; 3] {
     ]
 }
 
-/// The pieces of [`id_series`].
+/// Creates the pieces for [`id_series`].
 pub(super) fn id_pieces(ids: impl Iterator<Item = EventId> + Clone) -> [Piece; 3] {
     [
         bytes_of(ids.clone().map(|id| id.run.to_le_bytes())),

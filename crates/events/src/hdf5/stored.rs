@@ -1,8 +1,8 @@
-//! Files of the framework's event and batch layouts behind each other, as they are stored: nothing is decompressed.
+//! Concatenation of files in the framework's event and batch layouts without decompressing them.
 //!
-//! An event's part of a file is what is stored for it; the bytes of a batch that is compressed as a whole are its first event's.
-//! So such files are sources like others, whose products are what each of their datasets holds of an event. Invariant: each
-//! dataset that is written has the values of the files' datasets behind each other.
+//! The files are presented as sources whose products are the stored values of each dataset, divided by event. The bytes
+//! of a batch that is compressed as a whole are attributed to its first event. Invariant: each written dataset holds
+//! the concatenated values of the input datasets.
 
 use super::Layout;
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
@@ -23,10 +23,10 @@ use raddle_hdf5::read::DatasetReader;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The datasets, in the order of the layouts' plan.
+/// Names of the datasets, in the order of the layouts' plan.
 const DATASETS: [&str; 3] = [EVENT_IDS, PRODUCTS, OFFSETS];
 
-/// Several files as what they store.
+/// Several files, as their stored bytes.
 pub struct StoredEvents {
     whole: Joined,
     layout: Layout,
@@ -35,12 +35,12 @@ pub struct StoredEvents {
 }
 
 impl StoredEvents {
-    /// The files behind each other; or the files themselves where they cannot be put so as they are:
-    /// where one is of another layout, codec or choice, has other products or another order of these, or where nobody could
-    /// tell the batches of the whole apart.
+    /// Concatenates files. Returns the files themselves as the inner error if they cannot be concatenated as they are:
+    /// if they differ in layout, codec, choice of compression, products or their order, or if a reader could not find
+    /// the batches of the result.
     ///
     /// # Errors
-    /// Products that the layout cannot hold.
+    /// The layout cannot hold a product.
     pub fn join(files: Vec<Hdf5Source>) -> Result<Result<Self, Vec<Hdf5Source>>> {
         let packed: Vec<&PackedSource> = files.iter().filter_map(Hdf5Source::packed).collect();
         let Some((first, others)) = packed.split_first() else { return Ok(Err(files)) };
@@ -58,29 +58,29 @@ impl StoredEvents {
         Ok(Ok(Self { whole: Joined::new(parts.collect())?, layout, plan, products }))
     }
 
-    /// What is stored of each event.
+    /// Returns a source of the stored bytes of each event.
     pub fn source(&self) -> &dyn Source {
         &self.whole
     }
 
-    /// Number of the events' products.
+    /// Returns the number of products per event.
     pub fn len_products(&self) -> usize {
         self.products
     }
 
-    /// Name of the files' layout.
+    /// Returns the name of the files' layout.
     pub fn layout_name(&self) -> &'static str {
         self.layout.name()
     }
 
-    /// How what is stored is put into datasets.
+    /// Returns the arrangement of the stored bytes in datasets.
     pub(super) fn arrangement(&self) -> Box<dyn Arrangement> {
         Box::new(AsStored { plan: self.plan.clone() })
     }
 }
 
-/// Whether a reader of all files behind each other would find their batches: LZ4 does not say where one ends, so each but the
-/// last must have as many events.
+/// Whether a reader could find the batches of the concatenated files. LZ4 does not record where a batch ends, so all
+/// batches except the last must have the same number of events.
 fn batches_can_be_told(files: &[&PackedSource]) -> bool {
     if files.iter().all(|file| file.options().codec != PdsCodec::Lz4) {
         return true;
@@ -96,7 +96,7 @@ fn batches_can_be_told(files: &[&PackedSource]) -> bool {
     others.iter().all(|len| *len == others[0] && last <= len)
 }
 
-/// One file as what it stores.
+/// One file, as its stored bytes.
 struct StoredFile {
     file: EventsFile,
     ids: Ids,
@@ -136,7 +136,7 @@ impl Source for StoredFile {
     }
 
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
-        // The greatest number of events that are no longer than the target, between one that is not and one that is.
+        // Bisects for the greatest number of events whose length does not exceed the target.
         let (mut fits, mut exceeds) = (0, self.len_entries().saturating_sub(start) + 1);
         while exceeds - fits > 1 {
             let entries = fits.midpoint(exceeds);
@@ -180,7 +180,7 @@ impl Reader for StoredReader<'_> {
         let mut columns = Vec::with_capacity(self.products.len());
         for product in &self.products {
             let buffers = match DATASETS[*product] {
-                // All that there is of a number, as it was read.
+                // An id has no other representation than the one that was read.
                 EVENT_IDS => {
                     vec![Buffer::Values(ids.iter().flat_map(|id| (id.event as u32).to_le_bytes()).collect())]
                 }
@@ -200,7 +200,7 @@ impl Reader for StoredReader<'_> {
     }
 }
 
-/// Puts what is stored of events into the datasets that it is from.
+/// Arrangement that puts stored bytes back into the datasets that they come from.
 struct AsStored {
     plan: Plan,
 }

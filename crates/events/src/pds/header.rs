@@ -1,6 +1,7 @@
 //! The header of a stream: version, codec, classes and products.
 //!
-//! Invariant: what is written is read as the same; what is read names every product once and no class that is not there.
+//! Invariants: a written header is read back unchanged; a header that is read has unique names of products and refers
+//! only to existing classes.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
 use crate::bytes::Bytes;
@@ -9,28 +10,28 @@ use crate::input::InputFile;
 use crate::schema::{Form, Product, Schema, Serialization};
 use std::collections::{BTreeSet, HashSet};
 
-/// First word, less the version: 3141592 shifted by 8 bits.
+/// First word of a stream without the version: 3141592 shifted by 8 bits.
 const MAGIC: u32 = 3_141_592 << 8;
 
-/// Identification of the file (unused), codec and header length follow the magic number.
+/// Length of the magic number and the fields after it: identification of the file (unused), codec and header length.
 const FRONT_LEN_BYTES: usize = 4 * WORD_LEN_BYTES;
 
-/// The types of records, of which there is one.
+/// The only type of records, as stored.
 const RECORD_TYPES: &[u8; 8] = b"Event\0\0\0";
 
-/// Whether these first bytes are those of a stream of any version.
+/// Whether `first` are the first bytes of a stream of any version.
 pub(crate) fn is_pds(first: &[u8]) -> bool {
     first.first_chunk().is_some_and(|word| u32::from_le_bytes(*word) & !0xff == MAGIC)
 }
 
-/// What a header states.
+/// Contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) serialization: Serialization,
     pub(super) codec: PdsCodec,
-    /// Every form is [`Form::Blob`].
+    /// Products, whose forms are all [`Form::Blob`].
     pub(super) schema: Schema,
-    /// Length in the file, which is where the first record begins.
+    /// Length in the file, which is the address of the first record.
     pub(super) len_bytes: u64,
 }
 
@@ -46,7 +47,7 @@ impl Header {
             version => return Err(front.unsupported(format!("version {version} of packed data streams"))),
         };
         let _file_id = front.le_u32()?;
-        // The framework's readers look at the first letter alone.
+        // Like the framework's readers, this checks only the first letter.
         let codec = match front.array::<4>()?[0] {
             b'N' => PdsCodec::None,
             b'L' => PdsCodec::Lz4,
@@ -59,7 +60,7 @@ impl Header {
         let mut inner = Bytes::new(&inner, FRONT_LEN_BYTES as u64, STRUCTURE);
         let schema = read_schema(&mut inner, serialization)?;
         if inner.remaining() != WORD_LEN_BYTES {
-            return Err(inner.damaged(format!("{} bytes are left behind the products", inner.remaining())));
+            return Err(inner.damaged(format!("{} bytes are left after the products", inner.remaining())));
         }
         if inner.le_u32()? != len_words {
             return Err(inner.damaged("the two lengths of the header differ"));
@@ -67,7 +68,7 @@ impl Header {
         Ok(Self { serialization, codec, schema, len_bytes: FRONT_LEN_BYTES as u64 + inner_len_bytes + 4 })
     }
 
-    /// The bytes of a header. Names and classes must be without NUL.
+    /// Encodes the header. Names and classes must not contain NUL.
     pub(super) fn write(&self) -> Vec<u8> {
         let classes: BTreeSet<&str> = self.schema.products.iter().map(|product| product.class.as_str()).collect();
         let mut inner = Vec::new();
@@ -81,7 +82,7 @@ impl Header {
         pad(&mut names);
         push_word(&mut inner, names.len() / WORD_LEN_BYTES);
         inner.extend_from_slice(&names);
-        // Words of types that are not top-level: none.
+        // No types other than top-level ones.
         push_word(&mut inner, 0);
         push_word(&mut inner, self.schema.products.len());
         for product in &self.schema.products {
@@ -109,7 +110,7 @@ impl Header {
     }
 }
 
-/// Headers are far below 4 Gi words: they hold names.
+/// Headers are far shorter than 4 Gi words, because they only hold names.
 fn push_word(out: &mut Vec<u8>, word: usize) {
     out.extend_from_slice(&(word as u32).to_le_bytes());
 }
@@ -137,9 +138,9 @@ fn read_schema(bytes: &mut Bytes<'_>, serialization: Serialization) -> Result<Sc
     let (mut products, mut names) = (Vec::new(), HashSet::new());
     for _ in 0..count {
         let class = bytes.le_u32()? as usize;
-        let class = classes.get(class).ok_or_else(|| bytes.damaged(format!("there is no class {class}")))?.clone();
+        let class = classes.get(class).ok_or_else(|| bytes.damaged(format!("class {class} does not exist")))?.clone();
         let mut name = Vec::new();
-        // A word that ends with NUL is the last.
+        // The word that ends with NUL is the last.
         loop {
             let word: [u8; WORD_LEN_BYTES] = bytes.array()?;
             name.extend_from_slice(&word);

@@ -1,6 +1,6 @@
-//! Several packed data streams as one, record by record as they are stored: nothing is decompressed.
+//! Concatenation of packed data streams, record by record, without decompressing them.
 //!
-//! Invariant: every record that is copied has been found whole in its stream, and all streams have the same products,
+//! Invariant: every copied record has been found complete in its stream, and all streams have the same products,
 //! serialisation and compression.
 
 use super::PdsSummary;
@@ -11,13 +11,13 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Stage};
 use std::path::Path;
 
-/// Bytes copied at once.
+/// Number of bytes copied at once.
 const COPY_LEN_BYTES: u64 = 4 << 20;
 
 /// Writes the records of `streams`, one stream after the other, to `path`.
 ///
 /// # Errors
-/// Streams that differ in what their headers say, reading, writing, or cancellation; there is then no output.
+/// The headers of the streams differ, reading or writing fails, or the operation is cancelled. No output is left then.
 pub fn merge(
     streams: &[PdsSource],
     path: &Path,

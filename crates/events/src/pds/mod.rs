@@ -1,9 +1,10 @@
-//! Packed data streams: the reference framework's own format (hep-cce2/root_serialization, PDSOutputer.cc).
+//! Packed data streams, the reference framework's own format (hep-cce2/root_serialization, PDSOutputer.cc).
 //!
-//! A file is a header and one record for each event, each compressed by itself; there is no index. All numbers are
-//! little-endian words of 32 bits; the blobs inside are big-endian, as ROOT serialises.
+//! A file consists of a header and one separately compressed record per event, without an index. All numbers are
+//! little-endian words of 32 bits; the blobs inside are big-endian, as ROOT serialises them.
 //!
-//! Blobs are padded with zeros to whole words and their true length is not stored, so what is read from a stream is padded.
+//! Blobs are padded with zeros to whole words and their true length is not stored, so blobs that are read from a stream
+//! are padded.
 
 mod header;
 mod merge;
@@ -22,20 +23,20 @@ use serde::{Deserialize, Serialize};
 /// Length of a word.
 const WORD_LEN_BYTES: usize = 4;
 
-/// How records are compressed.
+/// Compression of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PdsCodec {
-    /// Not at all.
+    /// No compression.
     None,
-    /// One LZ4 block for each event.
+    /// One LZ4 block per event.
     Lz4,
-    /// One Zstandard frame for each event, of this level. A header does not state the level: 0 when read.
+    /// One Zstandard frame per event, with this level. Headers do not record the level: it is 0 when read.
     Zstd(i32),
 }
 
 impl PdsCodec {
-    /// What decodes it; `None` where there is nothing to decode.
+    /// Returns the codec for decoding; `None` if there is nothing to decode.
     pub(crate) fn bare(self) -> Option<BareCodec> {
         match self {
             Self::None => None,
@@ -44,19 +45,19 @@ impl PdsCodec {
         }
     }
 
-    /// The codec that the framework's formats call by this name.
+    /// Returns the codec with this name in the framework's formats.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         match name {
             "None" | "" => Some(Self::None),
             "LZ4" => Some(Self::Lz4),
-            // Its level stands elsewhere or nowhere.
+            // The level is recorded elsewhere or not at all.
             "ZSTD" => Some(Self::Zstd(0)),
             _ => None,
         }
     }
 }
 
-/// Bytes that complete `len_bytes` to whole words.
+/// Returns the number of bytes that pad `len_bytes` to whole words.
 fn padding_len_bytes(len_bytes: usize) -> usize {
     len_bytes.wrapping_neg() % WORD_LEN_BYTES
 }

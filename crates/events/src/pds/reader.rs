@@ -1,7 +1,7 @@
 //! Packed data streams as a source.
 //!
-//! A stream has no index: opening it goes from record to record and keeps where each is. Invariant: every record that is
-//! counted lies whole in the file.
+//! Since a stream has no index, opening it reads all record heads and keeps the position of each record. Invariant:
+//! every counted record lies completely within the file.
 
 use super::header::{self, Header};
 use super::record::{self, HEAD_LEN_BYTES, Head, Wanted};
@@ -15,7 +15,7 @@ use raddle_codec::DecodeState;
 use std::ops::Range;
 use std::path::Path;
 
-/// A packed data stream, open.
+/// Open packed data stream.
 #[derive(Debug)]
 pub struct PdsSource {
     file: InputFile,
@@ -23,30 +23,30 @@ pub struct PdsSource {
     records: Vec<Record>,
 }
 
-/// Where a record is.
+/// Position of a record.
 #[derive(Debug, Clone, Copy)]
 struct Record {
     address: u64,
-    /// Sum over this and all records before it.
+    /// Total length of the payloads up to the end of this record.
     payload_end_bytes: u64,
 }
 
-/// Read at once while looking for records: some are as short as 28 bytes, others are skipped.
+/// Bytes read at once in the search for records: some records are only 28 bytes long, others are skipped.
 const WINDOW_LEN_BYTES: u64 = 64 << 10;
 
 impl PdsSource {
     /// Opens the stream at `path` and finds its events.
     ///
     /// # Errors
-    /// It is no packed data stream, of a version or codec that is not known, damaged or cut.
+    /// The file is not a packed data stream, has an unknown version or codec, or is damaged or truncated.
     pub fn open(path: &Path) -> Result<Self> {
         Self::of_input(InputFile::open(path)?)
     }
 
-    /// The same of bytes, which messages call `path`.
+    /// Opens a stream whose bytes are in memory; `path` names it in messages.
     ///
     /// # Errors
-    /// As [`PdsSource::open`].
+    /// As for [`PdsSource::open`].
     pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
         Self::of_input(InputFile::of_bytes(path, bytes))
     }
@@ -66,48 +66,49 @@ impl PdsSource {
         Ok(Self { file, header, records })
     }
 
-    /// How the records are compressed.
+    /// Returns the compression of the records.
     pub fn codec(&self) -> PdsCodec {
         self.header.codec
     }
 
-    /// How the products are serialised.
+    /// Returns the serialisation of the products.
     pub fn serialization(&self) -> Serialization {
         self.header.serialization
     }
 
-    /// Path as given.
+    /// Returns the path with which the stream was opened.
     pub(super) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The header as stored.
+    /// Reads the header as stored.
     pub(super) fn header_bytes<'b>(&self, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
         self.copy(0, self.header.len_bytes, buffer)?;
         Ok(buffer)
     }
 
-    /// Where the records are.
+    /// Returns the range of bytes of all records.
     pub(super) fn records_range(&self) -> Range<u64> {
         self.header.len_bytes..self.file.len_bytes()
     }
 
-    /// Replaces what is in `buffer` by bytes of the stream as stored.
+    /// Replaces the contents of `buffer` with stored bytes of the stream.
     pub(super) fn copy(&self, address: u64, len_bytes: u64, buffer: &mut Vec<u8>) -> Result<()> {
         let place = Place::file(self.file.path());
         self.file.read_into(address, len_bytes, "event records", buffer).map_err(|fault| fault.at(&place))
     }
 
-    /// In what `other` differs, so that its records cannot stand behind this one's header.
+    /// Returns a property that prevents the records of `other` from following this stream's header; `None` if there is
+    /// none.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let (own, other) = (&self.header, &other.header);
         if own.schema != other.schema {
             return Some("its products");
         }
         if own.serialization != other.serialization {
-            return Some("how its products are serialised");
+            return Some("the serialisation of its products");
         }
-        (own.codec != other.codec).then_some("how its events are compressed")
+        (own.codec != other.codec).then_some("the compression of its events")
     }
 
     fn address_after(&self, entry: u64) -> u64 {
@@ -119,7 +120,7 @@ impl PdsSource {
     }
 }
 
-/// Goes from record to record up to the end of the file.
+/// Visits all records up to the end of the file.
 fn find_records(file: &InputFile, start: u64, records: &mut Vec<Record>) -> Result<(), Fault> {
     let (mut window, mut window_address) = (Vec::new(), 0);
     let (mut address, mut payload_end_bytes) = (start, 0u64);
@@ -170,7 +171,7 @@ impl Source for PdsSource {
         let stored = self.address_after(entries.end).saturating_sub(self.address_after(entries.start));
         let payload = self.payload_before(entries.end).saturating_sub(self.payload_before(entries.start));
         let ids = (entries.end - entries.start).saturating_mul(size_of::<EventId>() as u64);
-        // Products have two words each before their blobs, an offset has as many bytes.
+        // Each product has two words in front of its blob, as many bytes as an offset needs.
         stored.saturating_add(payload).saturating_add(ids)
     }
 
@@ -195,7 +196,7 @@ impl Source for PdsSource {
     }
 }
 
-/// Reads events of a stream.
+/// Reader of the events of a stream.
 struct PdsReader<'source> {
     source: &'source PdsSource,
     schema: Schema,
@@ -232,5 +233,5 @@ impl Reader for PdsReader<'_> {
     }
 }
 
-// A head has as many bytes as the shortest record less its closing length: the index is not longer than the file.
+// The shortest record is one closing word longer than its head, so the index is not longer than the file.
 const _: () = assert!(size_of::<Record>() <= HEAD_LEN_BYTES + WORD_LEN_BYTES);

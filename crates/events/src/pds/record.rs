@@ -1,6 +1,6 @@
-//! One record: an event's ids and its products.
+//! A record, which holds an event's ids and its products.
 //!
-//! Invariant: what is written is read as the same, blobs padded with zeros to whole words.
+//! Invariant: a written record is read back unchanged, except that blobs are padded with zeros to whole words.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
 use crate::block::Column;
@@ -9,24 +9,24 @@ use crate::error::Fault;
 use crate::source::EventId;
 use raddle_codec::{BareEncoder, CodecError, DecodeState};
 
-/// Record type, run, subrun, two words of event, stored length.
+/// Length of record type, run, subrun, two words of event number, and stored length.
 pub(super) const FRONT_LEN_BYTES: usize = 6 * WORD_LEN_BYTES;
 
-/// What a stored record begins with: the front and the word of lengths.
+/// Length of a record's head: the front and the word of lengths.
 pub(super) const HEAD_LEN_BYTES: usize = FRONT_LEN_BYTES + WORD_LEN_BYTES;
 
-/// What comes with each product's blob: number of the product and length.
+/// Length of the fields in front of each product's blob: number of the product and length.
 const BLOB_FRONT_LEN_BYTES: usize = 2 * WORD_LEN_BYTES;
 
 const STRUCTURE: &str = "event record";
 
-/// A record's head.
+/// Head of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) id: EventId,
-    /// Words from the word of lengths to the end of the data.
+    /// Number of words from the word of lengths to the end of the data.
     stored_len_words: u32,
-    /// Length of the products before compression, and in the lowest two bits the stored length modulo 4.
+    /// Length of the products before compression, with the stored length modulo 4 in the lowest two bits.
     lengths: u32,
 }
 
@@ -36,7 +36,7 @@ impl Head {
         let mut bytes = Bytes::new(bytes, address, STRUCTURE);
         match bytes.le_u32()? {
             0 => {}
-            number => return Err(bytes.damaged(format!("there is no record type {number}"))),
+            number => return Err(bytes.damaged(format!("record type {number} does not exist"))),
         }
         let (run, lumi, high, low) = (bytes.le_u32()?, bytes.le_u32()?, bytes.le_u32()?, bytes.le_u32()?);
         let stored_len_words = bytes.le_u32()?;
@@ -49,17 +49,17 @@ impl Head {
         if is_possible { Ok(head) } else { Err(bytes.damaged("a record without room for its data")) }
     }
 
-    /// Length of the whole record in the file.
+    /// Returns the length of the whole record in the file.
     pub(super) fn record_len_bytes(self) -> u64 {
         FRONT_LEN_BYTES as u64 + (u64::from(self.stored_len_words) + 1) * WORD_LEN_BYTES as u64
     }
 
-    /// Length of the products before compression.
+    /// Returns the length of the products before compression.
     pub(super) fn payload_len_bytes(self) -> usize {
         (self.lengths & !3) as usize
     }
 
-    /// Length of the products as stored, without padding.
+    /// Returns the length of the products as stored, without padding.
     fn stored_len_bytes(self) -> usize {
         let padded = (self.stored_len_words as usize - 1) * WORD_LEN_BYTES;
         match self.lengths & 3 {
@@ -69,15 +69,15 @@ impl Head {
     }
 }
 
-/// Which column a product's blobs go to.
+/// Columns to which the products' blobs are added.
 pub(super) struct Wanted<'w> {
-    /// For each product of the stream.
+    /// Column of each product of the stream; `None` if it is not read.
     pub(super) column_of: &'w [Option<usize>],
-    /// Products of the stream that this event has had.
+    /// Whether each product of the stream has already occurred in this event.
     pub(super) seen: &'w mut Vec<bool>,
 }
 
-/// Reads one whole record, `bytes` at `address`: appends each wanted product's blob to its column.
+/// Reads the whole record `bytes` at `address`, and appends each wanted product's blob to its column.
 pub(super) fn read(
     bytes: &[u8],
     address: u64,
@@ -100,7 +100,7 @@ pub(super) fn read(
     let undecodable = |source| Fault::Codec { address: data_address, structure: STRUCTURE, source };
     let payload = match codec.bare() {
         None if data.len() != len_bytes => {
-            return Err(rest.damaged(format!("{} bytes are stored of {len_bytes}", data.len())));
+            return Err(rest.damaged(format!("{} of {len_bytes} bytes are stored", data.len())));
         }
         None => data,
         Some(codec) => {
@@ -114,7 +114,7 @@ pub(super) fn read(
     Ok(head.id)
 }
 
-/// Products come in any order, and some may be missing: their blobs are then empty.
+/// Reads the products, which may be in any order. Missing products get empty blobs.
 fn read_products(payload: &[u8], wanted: &mut Wanted<'_>, columns: &mut [Column]) -> Result<(), Fault> {
     wanted.seen.clear();
     wanted.seen.resize(wanted.column_of.len(), false);
@@ -125,8 +125,8 @@ fn read_products(payload: &[u8], wanted: &mut Wanted<'_>, columns: &mut [Column]
         let blob = bytes.take(len_words.saturating_mul(WORD_LEN_BYTES))?;
         match wanted.seen.get_mut(number) {
             Some(seen @ false) => *seen = true,
-            Some(true) => return Err(bytes.damaged(format!("product {number} comes twice"))),
-            None => return Err(bytes.damaged(format!("there is no product {number}"))),
+            Some(true) => return Err(bytes.damaged(format!("product {number} occurs twice"))),
+            None => return Err(bytes.damaged(format!("product {number} does not exist"))),
         }
         if let Some(column) = wanted.column_of[number] {
             columns[column].push_bytes(blob);
@@ -146,19 +146,19 @@ pub(super) fn push_products<'b>(blobs: impl Iterator<Item = &'b [u8]>, payload: 
         let padding = padding_len_bytes(blob.len());
         payload.reserve(BLOB_FRONT_LEN_BYTES + blob.len() + padding);
         payload.extend_from_slice(&(number as u32).to_le_bytes());
-        // The caller has seen to it that the whole payload has a length of 32 bits.
+        // The caller has checked that the length of the whole payload fits into 32 bits.
         payload.extend_from_slice(&(((blob.len() + padding) / WORD_LEN_BYTES) as u32).to_le_bytes());
         payload.extend_from_slice(blob);
         payload.resize(payload.len() + padding, 0);
     }
 }
 
-/// Length that [`push_products`] makes of blobs of these lengths.
+/// Returns the length of the payload that [`push_products`] creates for blobs of these lengths.
 pub(super) fn payload_len_bytes(blobs: impl Iterator<Item = usize>) -> u64 {
     blobs.map(|len| (BLOB_FRONT_LEN_BYTES + len + padding_len_bytes(len)) as u64).sum()
 }
 
-/// Longest payload, and longest stored data: lengths are words of 32 bits, of which two bits are taken.
+/// Maximum length of the payload and of the stored data: lengths are words of 32 bits, two of which have another use.
 pub(super) const LONGEST_PAYLOAD_LEN_BYTES: u64 = !3_u32 as u64;
 
 /// Appends the record of one event to `out`. `payload` must not be longer than [`LONGEST_PAYLOAD_LEN_BYTES`].

@@ -1,7 +1,7 @@
-//! Packed data streams as a sink: the bytes that the framework writes of the same events.
+//! Packed data streams as a sink, whose bytes equal those that the framework writes for the same events.
 //!
-//! Unlike the framework this writes a header also when there are no events, so that the stream can be read. Invariant: a
-//! record depends on its event alone, so threads compress and the order of entries is kept.
+//! Unlike the framework, this also writes a header if there are no events, so that the stream can be read. Invariant: a
+//! record depends only on its event, so threads can compress records independently while the order of entries is kept.
 
 use super::PdsCodec;
 use super::header::Header;
@@ -17,19 +17,19 @@ use raddle_codec::BareEncoder;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use std::path::{Path, PathBuf};
 
-/// What the layout is called in messages.
+/// Name of the layout in messages.
 const LAYOUT: &str = "a packed data stream";
 
-/// How to write a stream.
+/// Options for writing a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct PdsOptions {
     /// Compression. The framework's default is Zstandard at level 18.
     pub codec: PdsCodec,
-    /// Whether an output that exists is replaced.
+    /// Whether to replace an existing output.
     pub replace: bool,
 }
 
-/// A stream being written.
+/// Stream being written.
 #[derive(Debug)]
 pub struct PdsSink {
     output: Output,
@@ -38,20 +38,21 @@ pub struct PdsSink {
     events: u64,
 }
 
-/// What was written.
+/// Figures of a written stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PdsSummary {
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// Length of the file.
     pub len_bytes: u64,
 }
 
 impl PdsSink {
-    /// Begins the stream `path` of these products.
+    /// Begins the stream `path` for the products of `schema`.
     ///
     /// # Errors
-    /// A product that is no blob, blobs serialised in two ways, a name with NUL, or a file that cannot be made.
+    /// A product is not a blob, products have different serialisations, a name contains NUL, or the file cannot be
+    /// created.
     pub fn begin(path: &Path, schema: &Schema, options: PdsOptions) -> Result<Self> {
         let header = header(schema, options)?;
         let mut output = Output::begin(path, options.replace)?;
@@ -59,10 +60,10 @@ impl PdsSink {
         Ok(Self { output, schema: schema.clone(), options, events: 0 })
     }
 
-    /// Collective. Begins it for ranks that write it together.
+    /// Collective. Begins a stream that all ranks write together.
     ///
     /// # Errors
-    /// As [`PdsSink::begin`].
+    /// As for [`PdsSink::begin`].
     pub fn begin_among(path: &Path, schema: &Schema, options: PdsOptions, ranks: &dyn Communicator) -> Result<Self> {
         let header = header(schema, options)?;
         let mut output = Output::begin_among(path, options.replace, ranks)?;
@@ -71,13 +72,13 @@ impl PdsSink {
     }
 }
 
-/// The header as bytes.
+/// Encodes the header.
 fn header(schema: &Schema, options: PdsOptions) -> Result<Vec<u8>> {
     let serialization = check_schema(schema)?;
     Ok(Header { serialization, codec: options.codec, schema: schema.clone(), len_bytes: 0 }.write())
 }
 
-/// The serialisation of all products.
+/// Returns the serialisation that all products must share.
 fn check_schema(schema: &Schema) -> Result<Serialization> {
     let mut first = None;
     for product in &schema.products {
@@ -91,7 +92,7 @@ fn check_schema(schema: &Schema) -> Result<Serialization> {
             return Err(refused(NEEDS_BYTES));
         };
         if serialization == Serialization::Basket {
-            return Err(refused("the bytes of branches differ from both serialisations that it knows"));
+            return Err(refused("it supports two serialisations, and bytes of branches have neither"));
         }
         if product.name.contains('\0') || product.class.contains('\0') || product.class.is_empty() {
             return Err(refused("names must be without NUL, and classes not empty"));
@@ -105,7 +106,7 @@ fn check_schema(schema: &Schema) -> Result<Serialization> {
     Ok(first.unwrap_or(Serialization::Root))
 }
 
-/// Makes records.
+/// Preparer that encodes records.
 pub struct PdsPreparer {
     path: PathBuf,
     schema: Schema,
@@ -208,7 +209,8 @@ impl Prepare for PdsPreparer {
             }
             self.payload.clear();
             record::push_products(blobs(), &mut self.payload);
-            // A source that knows no ids: entries of run 1, subrun 1, counted from 1 as the framework's own events are.
+            // If the source has no ids: run 1, subrun 1, and an event number counted from 1, like those of the
+            // framework's own events.
             let unknown = EventId { run: 1, lumi: 1, event: entry.saturating_add(1) };
             let id = block.ids.get(number).copied().unwrap_or(unknown);
             record::push(id, &self.payload, self.encoder.as_mut(), &mut bytes)
@@ -222,7 +224,7 @@ impl Prepare for PdsPreparer {
     }
 }
 
-/// Blob `number` of a column that was checked.
+/// Returns blob `number` of a checked column.
 fn blob<'b>(offsets: &[u64], bytes: &'b [u8], number: usize) -> &'b [u8] {
     &bytes[offsets[number] as usize..offsets[number + 1] as usize]
 }

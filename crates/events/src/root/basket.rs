@@ -1,6 +1,7 @@
 //! Baskets: the entries of one branch in a range, compressed together.
 //!
-//! Invariant of an open basket: it has exactly the entries that the tree says, and each lies in its data.
+//! Invariant of an open basket: it has exactly the number of entries that the tree states, and each lies within its
+//! data.
 
 use super::file::decode_payload;
 use super::key::Key;
@@ -12,55 +13,52 @@ use raddle_codec::DecodeState;
 
 const STRUCTURE: &str = "basket";
 
-/// A basket, decoded. Reused from one to the next.
+/// Decoded basket, whose memory is reused for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Basket {
-    /// Entries one after the other, and what ROOT put behind them.
+    /// Entries one after the other, followed by the data that ROOT appends.
     payload: Vec<u8>,
     opener: BasketOpener,
 }
 
-/// Decodes baskets, one after the other, and knows where the entries of the last are.
+/// Decoder of baskets that locates the entries of the basket read last.
 #[derive(Debug, Default)]
 pub(super) struct BasketOpener {
     stored: Vec<u8>,
     ends: Ends,
-    /// Room for offsets, kept from the last basket.
+    /// Memory for offsets, kept from the last basket.
     spare: Vec<u32>,
 }
 
-/// Where entries end.
+/// Positions of the entries of a basket.
 #[derive(Debug, Default)]
 enum Ends {
-    /// All have one length.
+    /// No basket has been read.
     #[default]
     None,
-    Fixed {
-        len_bytes: usize,
-    },
-    /// Where each begins, and where the last ends.
+    /// All entries have the same length.
+    Fixed { len_bytes: usize },
+    /// Beginning of each entry, followed by the end of the last.
     Offsets(Vec<u32>),
-    /// Another branch has their lengths, which must add up to `data_len_bytes`.
-    Elsewhere {
-        data_len_bytes: usize,
-    },
+    /// Another branch determines the lengths, which must add up to `data_len_bytes`.
+    Elsewhere { data_len_bytes: usize },
 }
 
-/// Set in the IO bits of a basket whose offsets are not stored: they follow from the counts of another branch or, where there are
-/// none, from the lengths of entries, which are shorter when compressed (TBasket::WriteBuffer).
+/// Bit in the IO bits of a basket that does not store its offsets. They follow from the counts of another branch or,
+/// without counts, from the lengths of entries, which compress better (TBasket::WriteBuffer).
 const GENERATED_OFFSETS: u8 = 1;
 
-/// Added to the flag of such a basket.
+/// Number added to the flag of a basket that does not store its offsets.
 const GENERATED_FLAG: u8 = 80;
 
-/// What follows a basket's key.
+/// Fields after a basket's key.
 struct Front {
     key: Key,
     entries: usize,
     /// End of the entries, counted from the start of the key.
     last: usize,
     flag: u8,
-    /// Whether offsets that do not follow from counts are stored as the lengths of entries.
+    /// Whether the lengths of entries are stored instead of offsets that do not follow from counts.
     has_lengths: bool,
 }
 
@@ -69,7 +67,7 @@ impl Front {
         let key = Key::read(bytes)?;
         let _version = bytes.be_u16()?;
         let (_size, entry_len_bytes) = (bytes.be_i32()?, bytes.be_i32()?);
-        // A negative one says that bits follow (TBasket::Streamer).
+        // A negative length indicates that bits follow (TBasket::Streamer).
         let bits = if entry_len_bytes < 0 { bytes.be_u8()? } else { 0 };
         if bits & !GENERATED_OFFSETS != 0 {
             return Err(bytes.unsupported(format!("IO bits {bits:#x}")));
@@ -82,7 +80,7 @@ impl Front {
         }
     }
 
-    /// Length of the entries.
+    /// Returns the total length of the entries.
     fn data_len_bytes(&self, bytes: &Bytes<'_>) -> Result<usize, Fault> {
         self.last
             .checked_sub(usize::from(self.key.key_len_bytes))
@@ -90,15 +88,16 @@ impl Front {
     }
 }
 
-/// Entries of a basket that is part of its tree.
+/// Returns the number of entries of a basket embedded in its tree.
 pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
     Front::read(&mut Bytes::new(bytes, 0, STRUCTURE)).map(|front| front.entries)
 }
 
 impl BasketOpener {
-    /// Reads and decodes a basket: its entries, and what ROOT put behind them, overwrite what is in `out` from `from` on, which
-    /// grows where it is too short. Returns the length of the entries. Where they differ in length (`varies`) and the basket
-    /// does not say how, [`BasketOpener::lacks_lengths`] is true afterwards, and [`BasketOpener::set_lengths`] must be called.
+    /// Reads and decodes a basket. Its entries, and the data that ROOT appends to them, overwrite `out` from `from` on;
+    /// `out` is extended if necessary. Returns the length of the entries. If they differ in length (`varies`) and the
+    /// basket does not record how, [`BasketOpener::lacks_lengths`] is true afterwards, and
+    /// [`BasketOpener::set_lengths`] must be called.
     pub(super) fn open(
         &mut self,
         file: &InputFile,
@@ -120,14 +119,14 @@ impl BasketOpener {
         };
         let expected = place.end - place.start;
         if front.entries as u64 != expected {
-            let what = format!("it has {} entries, {expected} are expected", front.entries);
+            let what = format!("it has {} entries, {expected} expected", front.entries);
             return Err(Fault::Damaged { address: front.key.address, structure: STRUCTURE, what });
         }
         Ok(data_len_bytes)
     }
 
-    /// Where entries of the basket that was read last begin and the last ends, counted from the first, unless all have one
-    /// length.
+    /// Returns the beginnings of the entries of the basket read last, followed by the end of the last, relative to the
+    /// first; `None` if all have the same length.
     pub(super) fn offsets(&self) -> Option<&[u32]> {
         match &self.ends {
             Ends::Offsets(offsets) => Some(offsets),
@@ -135,12 +134,12 @@ impl BasketOpener {
         }
     }
 
-    /// Whether the basket that was read last does not say how long its entries are.
+    /// Whether the basket read last does not record the lengths of its entries.
     pub(super) fn lacks_lengths(&self) -> bool {
         matches!(self.ends, Ends::Elsewhere { .. })
     }
 
-    /// Sets how long the entries are.
+    /// Sets the lengths of the entries.
     pub(super) fn set_lengths(&mut self, lengths: impl IntoIterator<Item = u64>) -> Result<(), Fault> {
         let Ends::Elsewhere { data_len_bytes } = self.ends else { return Ok(()) };
         let mut offsets = std::mem::take(&mut self.spare);
@@ -152,14 +151,14 @@ impl BasketOpener {
             offsets.push(end.min(data_len_bytes as u64) as u32);
         }
         if end != data_len_bytes as u64 {
-            let what = format!("{end} bytes of entries by their counts, {data_len_bytes} are stored");
+            let what = format!("{end} bytes of entries according to their counts, but {data_len_bytes} stored bytes");
             return Err(Fault::Damaged { address: 0, structure: STRUCTURE, what });
         }
         self.ends = Ends::Offsets(offsets);
         Ok(())
     }
 
-    /// A basket by itself, whose stored bytes were read.
+    /// Opens a separately stored basket from its stored bytes.
     fn open_alone(
         &mut self,
         address: u64,
@@ -173,14 +172,14 @@ impl BasketOpener {
         decode_payload(&self.stored, address, &front.key, state, out, from)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
         let Some(behind) = out[from..from + front.key.object_len_bytes].get(data_len_bytes..) else {
-            return Err(bytes.damaged("the entries end behind the payload"));
+            return Err(bytes.damaged("the entries end after the payload"));
         };
         self.ends = match behind.is_empty() {
             true => without_offsets(&bytes, varies, data_len_bytes, front.entries)?,
             false => {
                 let mut behind = Bytes::new(behind, address, STRUCTURE);
                 let count = behind.be_u32()? as usize;
-                // One more than there are entries; the last is not always set.
+                // The number of offsets is one more than that of entries; the last is not always set.
                 if count < front.entries {
                     return Err(bytes.damaged(format!("{count} offsets of {} entries", front.entries)));
                 }
@@ -194,7 +193,8 @@ impl BasketOpener {
         Ok((front, data_len_bytes))
     }
 
-    /// A basket in the tree's metadata: offsets, then as many bytes as a basket by itself would have uncompressed.
+    /// Opens a basket embedded in the tree's metadata: offsets, followed by the bytes of an uncompressed separate
+    /// basket.
     fn open_embedded(
         &mut self,
         stored: &[u8],
@@ -205,7 +205,7 @@ impl BasketOpener {
         let mut bytes = Bytes::new(stored, 0, "embedded basket");
         let front = Front::read(&mut bytes)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
-        // TBasket::Streamer: 40 more for displacements, 80 for offsets that are not stored; 10 more for data.
+        // TBasket::Streamer adds 40 for displacements, 80 for offsets that are not stored, and 10 for data.
         let is_generated = front.flag >= GENERATED_FLAG;
         let flag = if is_generated { front.flag - GENERATED_FLAG } else { front.flag };
         let (kind, has_data) = (flag % 10, flag >= 10);
@@ -240,12 +240,12 @@ impl Basket {
         self.opener.open(file, place, varies, state, &mut self.payload, 0).map(|_| ())
     }
 
-    /// Returns the part that locates entries.
+    /// Returns the opener, which locates entries.
     pub(super) fn opener(&mut self) -> &mut BasketOpener {
         &mut self.opener
     }
 
-    /// Length of every entry, if it is one.
+    /// Returns the length of every entry, if all have the same.
     pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
         match self.opener.ends {
             Ends::Fixed { len_bytes } => Some(len_bytes),
@@ -253,17 +253,18 @@ impl Basket {
         }
     }
 
-    /// Where entries begin and the last ends, unless all have one length. The range must lie among the basket's entries.
+    /// Returns the beginnings of entries, followed by the end of the last; `None` if all have the same length. The
+    /// range must lie within the basket's entries.
     pub(super) fn offsets(&self, range: std::ops::Range<usize>) -> Option<&[u32]> {
         self.opener.offsets().map(|offsets| &offsets[range.start..=range.end])
     }
 
-    /// Appends to offsets that end with some end where each entry ends behind it, in values of `1 << shift` bytes. Parts of values
-    /// are not counted. The range must lie among the basket's entries.
+    /// Appends the end of each entry to offsets, counted from the last offset, in values of `1 << shift` bytes.
+    /// Incomplete values are not counted. The range must lie within the basket's entries.
     pub(super) fn push_ends(&self, range: std::ops::Range<usize>, shift: u32, offsets: &mut Vec<u64>) {
         let last = offsets.last().copied().unwrap_or(0);
         match &self.opener.ends {
-            // A shift instead of a division: several entries at a time.
+            // A shift instead of a division allows the compiler to vectorize the loop.
             Ends::Offsets(starts) => {
                 let starts = &starts[range.start..=range.end];
                 let first = starts[0];
@@ -277,12 +278,12 @@ impl Basket {
         }
     }
 
-    /// The bytes of entries one after the other. The range must lie among the basket's entries.
+    /// Returns the bytes of consecutive entries. The range must lie within the basket's entries.
     pub(super) fn entries(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.payload[self.start_of(range.start)..self.start_of(range.end)]
     }
 
-    /// Where an entry begins; of the one behind the last, where that ends.
+    /// Returns the beginning of an entry; for the number after the last entry, returns the end of the last.
     pub(super) fn start_of(&self, number: usize) -> usize {
         match &self.opener.ends {
             Ends::None | Ends::Elsewhere { .. } => 0,
@@ -291,7 +292,7 @@ impl Basket {
         }
     }
 
-    /// Length of an entry.
+    /// Returns the length of an entry.
     pub(super) fn len_of(&self, number: usize) -> usize {
         self.start_of(number + 1) - self.start_of(number)
     }
@@ -308,11 +309,12 @@ fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<End
     match data_len_bytes.checked_rem(entries) {
         Some(0) => Ok(Ends::Fixed { len_bytes: data_len_bytes / entries }),
         None if data_len_bytes == 0 => Ok(Ends::Fixed { len_bytes: 0 }),
-        _ => Err(bytes.damaged(format!("{entries} entries of one length in {data_len_bytes} bytes"))),
+        _ => Err(bytes.damaged(format!("{entries} entries of equal length in {data_len_bytes} bytes"))),
     }
 }
 
-/// Offsets, which are stored as counted from the start of the key; the end of the last follows from the data.
+/// Reads offsets, which are stored relative to the start of the key; the end of the last entry follows from the length
+/// of the data.
 fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offsets: Vec<u32>) -> Result<Ends, Fault> {
     let stored = bytes.take(front.entries.saturating_mul(4))?;
     let key_len_bytes = u32::from(front.key.key_len_bytes);
@@ -321,11 +323,11 @@ fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offs
     let stored = stored.as_chunks().0.iter();
     offsets.extend(stored.map(|&offset| u32::from_be_bytes(offset).wrapping_sub(key_len_bytes)));
     offsets.push(data_len_bytes as u32);
-    // No way out of the loop: several are compared at a time.
+    // Without an early exit, so that several offsets are compared at a time.
     let is_rising = offsets.windows(2).fold(true, |is_rising, pair| is_rising & (pair[0] <= pair[1]));
     match is_rising {
         true => Ok(Ends::Offsets(offsets)),
-        false => Err(bytes.damaged("the entries' offsets fall")),
+        false => Err(bytes.damaged("the entries' offsets decrease")),
     }
 }
 
@@ -343,7 +345,7 @@ fn offsets_of_lengths(
     for &length in stored.as_chunks().0 {
         start += u64::from(u32::from_be_bytes(length));
         if start > data_len_bytes as u64 {
-            return Err(bytes.damaged(format!("entries of {start} bytes, {data_len_bytes} are stored")));
+            return Err(bytes.damaged(format!("entries of {start} bytes, but {data_len_bytes} stored bytes")));
         }
         offsets.push(start as u32);
     }

@@ -1,7 +1,8 @@
-//! Blobs of collections as columns: what a tree stores of a collection is, but for a front, what ROOT serialises.
+//! Decoding of collection blobs into columns: ROOT's serialisation of a collection equals the entry of a branch with a
+//! header in front.
 //!
-//! Not for classes of experiments: blobs come without descriptions of them. Invariant: a blob is used to its last byte, but
-//! for the zeros that packed data streams fill words up with, or is a fault.
+//! Classes of experiments are not supported, because blobs come without their descriptions. Invariant: a blob must be
+//! consumed completely, except for the zeros with which packed data streams pad words; otherwise decoding fails.
 
 use super::item::Item;
 use super::layout;
@@ -12,13 +13,13 @@ use crate::error::Fault;
 use crate::schema::{Form, Serialization};
 use crate::serialized::NO_OBJECT;
 
-/// Most zeros behind a blob.
+/// Maximum number of padding zeros after a blob.
 const PADDING: usize = 3;
 
-/// Set in a byte count.
+/// Flag that marks a byte count.
 const BYTE_COUNT: u32 = 0x4000_0000;
 
-/// Makes columns of the blobs of one class.
+/// Decoder of the blobs of one class into columns.
 #[derive(Debug, Clone)]
 pub struct BlobDecoder {
     item: Item,
@@ -27,21 +28,22 @@ pub struct BlobDecoder {
 }
 
 impl BlobDecoder {
-    /// A decoder for `class`; `None` unless it is a collection of numbers, texts, pairs and collections.
+    /// Creates a decoder for `class`; returns `None` unless it is a collection of numbers, texts, pairs and
+    /// collections.
     pub fn of_class(class: &str, serialization: Serialization) -> Option<Self> {
         let layout = layout::of_collection(class).ok()?;
         Some(Self { item: layout.item, form: layout.form, has_front: serialization == Serialization::Root })
     }
 
-    /// The form of the columns.
+    /// Returns the form of the decoded columns.
     pub fn form(&self) -> &Form {
         &self.form
     }
 
-    /// The column of a column of blobs, which was checked.
+    /// Decodes a checked column of blobs.
     ///
     /// # Errors
-    /// With the number of the blob that is not what its class says.
+    /// The number of the blob that does not match its class, and its fault.
     pub fn decode(&self, blobs: &Column) -> Result<Column, (u64, Fault)> {
         let mut column = Column::new(&self.form);
         let Some((offsets, bytes)) = blobs.as_bytes() else { return Ok(column) };

@@ -1,42 +1,42 @@
-//! Compressing payloads into the blocks that [`super::compression`] decodes.
+//! Compression of payloads into the blocks that [`super::compression`] decodes.
 //!
-//! Invariant: a payload that would not become shorter is stored as it is, since readers tell by the length alone whether it is
-//! compressed.
+//! Invariant: a payload that compression would not shorten is stored uncompressed, because readers detect compression
+//! by the length alone.
 
 use raddle_codec::{BareEncoder, CodecError};
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of a block before compression: its header has 24 bits for the length.
+/// Maximum length of a block before compression: its header has 24 bits for the length.
 const LONGEST_BLOCK_LEN_BYTES: usize = (1 << 24) - 1;
 
-/// How the payloads of a ROOT file are compressed.
+/// Compression of the payloads of a ROOT file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RootCodec {
-    /// Not at all.
+    /// No compression.
     None,
-    /// zlib, of a level from 1 to 9.
+    /// zlib, with a level from 1 to 9.
     Zlib(u8),
     /// LZ4 blocks.
     Lz4,
-    /// Zstandard, of a level from 1 to 22.
+    /// Zstandard, with a level from 1 to 22.
     Zstd(i32),
 }
 
 impl RootCodec {
-    /// The number by which ROOT states algorithm and level: 100 times the algorithm and a level from 1 to 9.
+    /// Returns ROOT's number for algorithm and level: 100 times the algorithm plus a level from 1 to 9.
     pub(super) fn settings(self) -> u32 {
         match self {
             Self::None => 0,
             Self::Zlib(level) => 100 + u32::from(level.clamp(1, 9)),
             Self::Lz4 => 401,
-            // ROOT's level is half of the library's.
+            // ROOT's level is half of Zstandard's.
             Self::Zstd(level) => 500 + level.div_euclid(2).clamp(1, 9) as u32,
         }
     }
 }
 
-/// Compresses payloads by one codec.
+/// Compressor of payloads with one codec.
 #[derive(Debug)]
 pub(super) struct Compressor {
     front: [u8; 3],
@@ -44,7 +44,7 @@ pub(super) struct Compressor {
 }
 
 impl Compressor {
-    /// Makes a compressor.
+    /// Creates a compressor.
     pub(super) fn new(codec: RootCodec) -> Result<Self, CodecError> {
         let (front, encoder) = match codec {
             RootCodec::None => ([0; 3], None),
@@ -55,7 +55,7 @@ impl Compressor {
         Ok(Self { front, encoder })
     }
 
-    /// Appends `payload` to `out`, compressed if that makes it shorter.
+    /// Appends `payload` to `out`, compressed if that is shorter.
     pub(super) fn append(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
         let start = out.len();
         let Some(encoder) = &mut self.encoder else {
@@ -65,7 +65,7 @@ impl Compressor {
         for block in payload.chunks(LONGEST_BLOCK_LEN_BYTES) {
             let block_start = out.len();
             out.extend_from_slice(&self.front);
-            // The two lengths of 24 bits follow when the first is known.
+            // The two lengths of 24 bits are filled in once the stored length is known.
             out.extend_from_slice(&[0; 6]);
             let stored_start = out.len();
             if self.front.starts_with(b"L4") {

@@ -1,23 +1,23 @@
-//! Compressed payloads: blocks of up to 16 MiB, each with a header that names its codec and both lengths.
+//! Compressed payloads: blocks of up to 16 MiB, each with a header that contains its codec and both lengths.
 //!
-//! Header: two letters, a method byte, and stored and decoded length as 3 bytes each, least first (ROOT's RZip.cxx); LZ4
-//! has the stored bytes' xxHash (64 bits, big-endian) in front of them. Invariants: a payload is filled exactly; nothing
-//! is allocated before the blocks' headers say that they make the whole of it.
+//! The header consists of two letters, a method byte, and stored and decoded length as 3 bytes each, little-endian
+//! (ROOT's RZip.cxx). In LZ4 blocks, the stored bytes follow their xxHash (64 bits, big-endian). Invariants: a payload
+//! is filled exactly; nothing is allocated before the headers of all blocks show that they fill it.
 
 use super::xz;
 use crate::bytes::{Bytes, room};
 use crate::error::Fault;
 use raddle_codec::{BareCodec, DecodeState};
 
-/// Letters, method, two lengths.
+/// Length of the header: letters, method, two lengths.
 const HEADER_LEN_BYTES: usize = 9;
 
-/// The checksum of an LZ4 block.
+/// Length of the checksum of an LZ4 block.
 const HASH_LEN_BYTES: usize = 8;
 
 const STRUCTURE: &str = "compressed block";
 
-/// One block.
+/// One compressed block.
 struct Block<'b> {
     letters: [u8; 2],
     stored: &'b [u8],
@@ -36,8 +36,8 @@ fn next_block<'b>(bytes: &mut Bytes<'b>) -> Result<Block<'b>, Fault> {
     Ok(Block { letters, stored, decoded_len_bytes, address })
 }
 
-/// Decodes `stored`, which lies at `address`, to a payload of `len_bytes`, which overwrites what is in `out` from `from` on;
-/// `out` grows where it is too short.
+/// Decodes `stored`, which begins at `address`, to a payload of `len_bytes` that overwrites `out` from `from` on; `out`
+/// is extended if necessary.
 pub(super) fn decode(
     stored: &[u8],
     address: u64,
@@ -57,13 +57,13 @@ pub(super) fn decode(
         check_stored(&block)?;
     }
     if sum_len_bytes != len_bytes {
-        return Err(bytes.damaged(format!("the blocks hold {sum_len_bytes} bytes, {len_bytes} are expected")));
+        return Err(bytes.damaged(format!("the blocks hold {sum_len_bytes} bytes, {len_bytes} expected")));
     }
     let mut bytes = Bytes::new(stored, address, STRUCTURE);
     let mut rest = room(out, from, len_bytes);
     while !rest.is_empty() {
         let block = next_block(&mut bytes)?;
-        // The sum of all is the length of the payload.
+        // The lengths of all blocks add up to the length of the payload.
         let (part, after) = rest.split_at_mut(block.decoded_len_bytes.min(rest.len()));
         rest = after;
         decode_block(&block, state, part)?;
@@ -80,7 +80,7 @@ fn bare_codec(letters: [u8; 2]) -> Option<BareCodec> {
     }
 }
 
-/// Fails if a block is of no known codec, or its bytes are too few for what they should become.
+/// Fails if a block has an unknown codec, or too few bytes for its decoded length.
 fn check_stored(block: &Block<'_>) -> Result<(), Fault> {
     let damaged = |what: String| Fault::Damaged { address: block.address, structure: STRUCTURE, what };
     match bare_codec(block.letters) {

@@ -1,24 +1,25 @@
-//! The ROOT file around an RNTuple that is written: header, folder, keys, description of the one class, free space.
+//! The ROOT file around a written RNTuple: header, directory, keys, the description of its one class, free space.
 //!
-//! The file has one folder with one key, as ROOT's own writer of RNTuples makes it. Times are a constant and the file's
-//! identification is made of its contents, so that the bytes depend on what is written alone. Keys always have 64-bit addresses, as
-//! ROOT writes them here; header, folder and free space have them from 2 GB on, in the same room.
+//! The file has one directory with one key, as files of ROOT's own RNTuple writer do. Times are constant and the UUID
+//! of the file is derived from its contents, so that the bytes depend only on what is written. Keys always have 64-bit
+//! addresses, as ROOT writes them here. Header, directory and free space use 64-bit addresses from 2 GB on, in the same
+//! room.
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Where the first key begins.
+/// Address of the first key.
 const FIRST_ADDRESS: u64 = 100;
 
-/// What the file is called in itself. Readers go by its path.
+/// Name of the file recorded in the file itself. Readers go by its path.
 const FILE_NAME: &str = "events.root";
 
-/// Midnight at the beginning of 1995, the first that ROOT's dates can state.
+/// Midnight at the beginning of 1995, the earliest time that ROOT's dates can represent.
 const DATE: u32 = 1 << 22 | 1 << 17;
 
-/// ROOT 6.34, the first that writes RNTuples of version 1.
+/// Version number of ROOT 6.34, the first that writes RNTuples of version 1.
 const ROOT_VERSION: u32 = 63_400;
 
-/// Files that end behind this have 64-bit addresses, and add as much as this says to their versions.
+/// Length from which a file has 64-bit addresses, and number by which these raise the versions of its records.
 const LONGEST_SHORT_LEN_BYTES: u64 = 2_000_000_000;
 const LONG_FILE: u32 = 1_000_000;
 const LONG_RECORD: u16 = 1000;
@@ -26,27 +27,27 @@ const LONG_RECORD: u16 = 1000;
 /// Version of keys with 64-bit addresses.
 const KEY_VERSION: u16 = 1004;
 
-/// Folder: version, two times, two lengths, three addresses, identification, padding to the longer form.
+/// Length of the directory: version, two times, two lengths, three addresses, UUID, padding to the longer form.
 const FOLDER_LEN_BYTES: usize = 60;
 
-/// Longest payload of a key; RNTuples have longer ones in several keys, which are not written.
+/// Maximum length of a key's payload. RNTuples split longer payloads over several keys, which this writer does not do.
 pub(super) const LONGEST_PAYLOAD_LEN_BYTES: u64 = 1 << 30;
 
 /// Class of the keys that hold parts of an RNTuple.
 const BLOB_CLASS: &str = "RBlob";
 
-/// Length of such a key.
+/// Length of a key that holds a part of an RNTuple.
 pub(super) const BLOB_KEY_LEN_BYTES: u64 = 42;
 
-/// Class of the anchor.
+/// Class of the key of the anchor.
 const NTUPLE_CLASS: &str = "ROOT::RNTuple";
 
-/// Length of what comes before the first part: header, first key, name, folder.
+/// Returns the length of the bytes before the first part: header, first key, name, directory.
 pub(super) fn front_len_bytes() -> u64 {
     FIRST_ADDRESS + (first_key(0).len() + FILE_NAME.len() + 2 + FOLDER_LEN_BYTES) as u64
 }
 
-/// What stands behind a key, and how long it is there and as decoded.
+/// Lengths of the payload after a key, as stored and as decoded.
 #[derive(Debug, Clone, Copy)]
 struct Payload {
     stored_len_bytes: u64,
@@ -55,7 +56,7 @@ struct Payload {
 
 /// Returns the bytes of a key at `address`. Payloads are no longer than [`LONGEST_PAYLOAD_LEN_BYTES`].
 fn key(address: u64, [class, name, title]: [&str; 3], payload: Payload) -> Vec<u8> {
-    // Lengths, version, time, length of the key, cycle, addresses.
+    // Lengths, version, time, length of the key, cycle and addresses.
     const FIXED_LEN_BYTES: usize = 34;
     let mut texts = Vec::new();
     for text in [class, name, title] {
@@ -71,7 +72,7 @@ fn key(address: u64, [class, name, title]: [&str; 3], payload: Payload) -> Vec<u
     // The first cycle.
     bytes.extend_from_slice(&1_u16.to_be_bytes());
     bytes.extend_from_slice(&address.to_be_bytes());
-    // The first key is the file's own and in no folder.
+    // The first key describes the file itself and is not in any directory.
     let folder = if address == FIRST_ADDRESS { 0 } else { FIRST_ADDRESS };
     bytes.extend_from_slice(&folder.to_be_bytes());
     bytes.extend_from_slice(&texts);
@@ -88,13 +89,13 @@ fn first_key(payload_len_bytes: u64) -> Vec<u8> {
     key(FIRST_ADDRESS, ["TFile", FILE_NAME, ""], payload)
 }
 
-/// A text of less than 255 bytes.
+/// Appends a text of less than 255 bytes.
 fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(text.len() as u8);
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// An address, as long as the file's form has it.
+/// Appends an address of 8 bytes, or of 4 if not `is_long`.
 fn push_address(bytes: &mut Vec<u8>, address: u64, is_long: bool) {
     match is_long {
         true => bytes.extend_from_slice(&address.to_be_bytes()),
@@ -102,17 +103,17 @@ fn push_address(bytes: &mut Vec<u8>, address: u64, is_long: bool) {
     }
 }
 
-/// The end of a file, and its front, which is written last.
+/// End of a file, and its front, which is written last.
 #[derive(Debug)]
 pub(super) struct Closing {
-    /// What goes to the file's beginning, as long as [`front_len_bytes`] says.
+    /// Bytes for the beginning of the file, of the length that [`front_len_bytes`] returns.
     pub(super) front: Vec<u8>,
-    /// What goes to its end.
+    /// Bytes for the end of the file.
     pub(super) end: Vec<u8>,
 }
 
-/// Closes a file whose parts end at `address`, with the RNTuple `name` that `anchor` leads to. `settings` are those of its
-/// compression; files of other `contents` have other identifications.
+/// Creates the end and the front of a file whose parts end at `address`, with the RNTuple `name` to which `anchor`
+/// leads. `settings` are its compression settings; the UUID of the file is derived from `contents`.
 pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, contents: &[u8]) -> Closing {
     let whole = |payload: &[u8]| {
         let len_bytes = payload.len() as u64;
@@ -146,7 +147,7 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     let version = |version: u16| if is_long { version + LONG_RECORD } else { version };
     let mut free = version(1).to_be_bytes().to_vec();
     push_address(&mut free, file_len_bytes, is_long);
-    // All behind the end is free, up to the next thousand million.
+    // All space after the end is free, up to the next multiple of 10^9.
     push_address(&mut free, (file_len_bytes / 1_000_000_000 + 1).max(2) * 1_000_000_000, is_long);
     end.extend_from_slice(&free_key(&free));
     end.extend_from_slice(&free);
@@ -186,7 +187,8 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     Closing { front, end }
 }
 
-/// A `TUUID`: version, and a random identification as RFC 9562 forms it, here of what the file holds.
+/// Creates a `TUUID`: a version, and an identification in the form of a random UUID of RFC 9562, derived here from the
+/// contents of the file.
 fn identification(contents: &[u8]) -> [u8; 18] {
     let mut bytes = xxh3_128(contents).to_be_bytes();
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -203,7 +205,7 @@ mod tests {
     use crate::root::RootFile;
     use std::os::unix::fs::FileExt;
 
-    /// Closes a file whose parts end at `address` and opens it; what is before is a hole.
+    /// Closes a file whose parts end at `address`, and opens it; the bytes before that are a hole.
     fn closed_at(address: u64, contents: &[u8]) -> (RootFile, Closing) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.root");
@@ -224,7 +226,7 @@ mod tests {
             let key = file.ntuple_key("Events").unwrap();
             assert_eq!((key.address, key.object_len_bytes), (address, 78));
             assert_eq!(file.read_object(key).unwrap(), [7; 78]);
-            // Length of an address, behind the other numbers of the header.
+            // Length of an address, after the other numbers of the header.
             assert_eq!(closing.front[if units == 4 { 32 } else { 40 }], units);
         }
     }

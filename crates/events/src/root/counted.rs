@@ -1,8 +1,8 @@
 //! Branches that need counts from another branch.
 //!
-//! Baskets may not say how long their entries are ([`Lengths`]): ROOT can leave offsets out where a leaf counts the values of
-//! another (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`Counts`]). Invariant: lengths are
-//! those of whole values.
+//! Baskets may not record the lengths of their entries ([`Lengths`]): ROOT can omit offsets if another leaf counts the
+//! values (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`Counts`]). Invariant:
+//! lengths are those of whole values.
 
 use super::item::Item;
 use super::layout;
@@ -14,24 +14,24 @@ use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::{Form, Number};
 
-/// How the lengths of a branch's entries are known.
+/// Source of the lengths of a branch's entries.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Lengths {
-    /// They are stored with it, or are all the same.
+    /// The basket stores them, or they are all the same.
     #[default]
     Stored,
-    /// By another branch, where they are not stored.
+    /// Another branch determines those that are not stored.
     Counted(Counter),
-    /// They differ, and if they are not stored they are not known.
+    /// They differ, and those that are not stored are unknown.
     Unknown,
 }
 
-/// The branch that holds the counts of another.
+/// Branch that holds the counts of another.
 #[derive(Debug, Clone)]
 pub(super) struct Counter {
-    /// Number of that branch.
+    /// Number of the counting branch.
     pub(super) branch: usize,
-    /// What its entries are.
+    /// Contents of its entries.
     pub(super) item: Item,
     pub(super) form: Form,
     number: Number,
@@ -42,7 +42,7 @@ pub(super) struct Counter {
 }
 
 impl Lengths {
-    /// Determines how the lengths of a branch with entries `item` are known.
+    /// Determines the source of the lengths of a branch with entries `item`.
     pub(super) fn of_branch(tree: &Tree, branch: &Branch, item: Option<&Item>, infos: &StreamerInfos) -> Self {
         if !matches!(branch.leaves.as_slice(), [leaf] if leaf.is_counted) {
             return Self::Stored;
@@ -53,7 +53,7 @@ impl Lengths {
     fn counted(tree: &Tree, branch: &Branch, item: Option<&Item>, infos: &StreamerInfos) -> Option<Counter> {
         let (content, front_len_bytes) = match item? {
             Item::Rest { content, .. } => (content, 0),
-            // The byte that says whether there are values.
+            // One byte indicates whether there are values.
             Item::PointedRest { arrays: 1, content, .. } => (content, 1),
             _ => return None,
         };
@@ -97,12 +97,12 @@ impl Counter {
     }
 }
 
-/// The branch with the lengths of pointer members of a split collection's objects.
+/// Branch with the lengths of pointer members of a split collection's objects.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
-    /// Number of that branch.
+    /// Number of the counting branch.
     pub(super) branch: usize,
-    /// What its entries are.
+    /// Contents of its entries.
     pub(super) item: Item,
     pub(super) form: Form,
     pub(super) lengths: Lengths,
@@ -121,7 +121,7 @@ impl Counts {
     }
 }
 
-/// Reads entries with the number of values that `counts` has for each object. An error carries the index of the entry.
+/// Reads entries; `counts` determines the number of values of each object. An error contains the index of the entry.
 pub(super) fn read_entries<'b>(
     item: &Item,
     entries: impl Iterator<Item = Bytes<'b>>,

@@ -1,36 +1,37 @@
 //! `Double32_t` and `Float16_t`: floating-point numbers that ROOT stores in fewer bytes than they have in memory.
 //!
-//! How many bits are stored, and of what, is in the comment of the member or in the title of the leaf: `[0,100]`,
-//! `[-pi,pi,12]`, `[0,0,8]`. Sources: `GetRange` in `TStreamerElement.cxx`, `WriteDouble32` and `WriteFloat16` in
-//! `TBufferFile.cxx`. Invariant: values are those that ROOT reads, to the last bit.
+//! The comment of the member or the title of the leaf determines the representation: `[0,100]`, `[-pi,pi,12]`,
+//! `[0,0,8]`. Sources: `GetRange` in `TStreamerElement.cxx`, `WriteDouble32` and `WriteFloat16` in `TBufferFile.cxx`.
+//! Invariant: values equal those that ROOT reads, to the last bit.
 
 use std::f64::consts::PI;
 
-/// How a `Double32_t` or `Float16_t` is stored.
+/// Representation of a stored `Double32_t` or `Float16_t`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Packing {
     /// As a 32-bit floating-point number.
     Single,
-    /// As a 32-bit integer: the distance from `minimum`, times `factor`.
+    /// As a 32-bit integer: the distance from `minimum`, multiplied by `factor`.
     Scaled { minimum: f64, factor: f64 },
-    /// As the exponent of a 32-bit floating-point number, then its sign and the first `bits` bits of its mantissa.
+    /// As the exponent of a 32-bit floating-point number, followed by its sign and the first `bits` bits of its
+    /// mantissa.
     Truncated { bits: u32 },
 }
 
-/// A mantissa and its sign are stored in 16 bits, one of which ROOT leaves out.
+/// Maximum number of mantissa bits: mantissa and sign are stored in 16 bits, one of which ROOT leaves out.
 const MOST_BITS: u32 = 14;
 
-/// What the comment of a member says of its values.
+/// Range of values from the comment of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Range {
-    /// The minimum, or the number of bits if `factor` is 0.
+    /// Minimum, or the number of bits if `factor` is 0.
     pub(super) minimum: f64,
-    /// 0 if there is no range.
+    /// Scale factor; 0 if there is no range.
     pub(super) factor: f64,
 }
 
 impl Range {
-    /// Finds the range in a comment or title. One that ROOT does not understand is none.
+    /// Finds the range in a comment or title. A range that ROOT does not understand is ignored.
     pub(super) fn in_title(title: &str) -> Self {
         Self::parse(title).unwrap_or_default()
     }
@@ -38,7 +39,7 @@ impl Range {
     fn parse(title: &str) -> Option<Self> {
         let (_, after) = title.split_once('[')?;
         let (mut inside, after) = after.split_once(']')?;
-        // The first brackets may be those of an extent.
+        // The first brackets may contain an extent.
         if !inside.contains(',') {
             (inside, _) = after.split_once('[')?.1.split_once(']')?;
         }
@@ -56,12 +57,12 @@ impl Range {
         Some(Self { minimum, factor })
     }
 
-    /// How a `Double32_t` of this range is stored; `None` if it cannot have been.
+    /// Returns the representation of a `Double32_t` of this range; `None` if no such number can have been stored.
     pub(super) fn double32(self) -> Option<Packing> {
         self.packing(Packing::DOUBLE32)
     }
 
-    /// How a `Float16_t` of this range is stored; `None` if it cannot have been.
+    /// Returns the representation of a `Float16_t` of this range; `None` if no such number can have been stored.
     pub(super) fn float16(self) -> Option<Packing> {
         self.packing(Packing::FLOAT16)
     }
@@ -78,13 +79,13 @@ impl Range {
 }
 
 impl Packing {
-    /// That of a `Double32_t` without a range.
+    /// Representation of a `Double32_t` without a range.
     pub(super) const DOUBLE32: Self = Self::Single;
 
-    /// That of a `Float16_t` without a range (`WriteFloat16`).
+    /// Representation of a `Float16_t` without a range (`WriteFloat16`).
     pub(super) const FLOAT16: Self = Self::Truncated { bits: 12 };
 
-    /// Length of a stored number.
+    /// Returns the length of a stored number.
     pub(super) const fn len_bytes(self) -> usize {
         match self {
             Self::Single | Self::Scaled { .. } => 4,
@@ -92,7 +93,7 @@ impl Packing {
         }
     }
 
-    /// The number that `stored` has in its first [`Packing::len_bytes`] bytes; what is missing is 0.
+    /// Decodes the number in the first [`Packing::len_bytes`] bytes of `stored`; missing bytes count as 0.
     pub(super) fn value(self, stored: &[u8]) -> f64 {
         let byte = |number: usize| u32::from(stored.get(number).copied().unwrap_or(0));
         let word = byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3);
@@ -126,7 +127,7 @@ fn limit(text: &str) -> f64 {
 
 /// Parses the number at the beginning of a text.
 fn number(text: &str) -> f64 {
-    /// Longer than any number that was written by hand.
+    /// Length that no number written by hand exceeds.
     const MOST_LETTERS: usize = 64;
     let text = text.trim_start();
     let ends = text.char_indices().map(|(at, letter)| at + letter.len_utf8()).take(MOST_LETTERS).collect::<Vec<_>>();
@@ -166,7 +167,7 @@ mod tests {
             ("[0,1,1]", scaled(0.0, 1.0, all)),
             ("[0,0,8]", truncated(8)),
             ("[0,0,14]", truncated(14)),
-            // More bits than a truncated mantissa has: as if nothing was said.
+            // More bits than a truncated mantissa has are treated like a missing range.
             ("[0,0,15]", Some(Packing::Single)),
             ("[0,0]", Some(Packing::Single)),
             ("[5,3,10]", truncated(10)),

@@ -1,6 +1,6 @@
-//! The file: header, folders and their keys, payloads, descriptions of classes.
+//! ROOT files: header, directories and their keys, payloads, descriptions of classes.
 //!
-//! Invariant: folders are visited once each, whatever their keys say.
+//! Invariant: every directory is visited once, whatever its keys say.
 
 use super::compression;
 use super::key::Key;
@@ -12,13 +12,13 @@ use raddle_codec::DecodeState;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Versions of files above this have 64-bit addresses.
+/// Version of a file above which addresses have 64 bits.
 const LONG_ADDRESSES: u32 = 1_000_000;
 
-/// Shortest key: lengths, version, times, addresses and three empty names.
+/// Length of the shortest key: lengths, version, times, addresses and three empty names.
 const SHORTEST_KEY_LEN_BYTES: u64 = 29;
 
-/// Deepest folder that is looked into.
+/// Maximum depth of directories that are searched.
 const DEEPEST_FOLDER: usize = 64;
 
 /// Class of the key that leads to an RNTuple.
@@ -27,7 +27,7 @@ const NTUPLE_CLASS: &str = "ROOT::RNTuple";
 /// Classes of the keys that lead to trees.
 const TREE_CLASSES: [&str; 3] = ["TTree", "TNtuple", "TNtupleD"];
 
-/// A ROOT file, open.
+/// Open ROOT file.
 #[derive(Debug)]
 pub struct RootFile {
     file: InputFile,
@@ -35,26 +35,26 @@ pub struct RootFile {
     infos: StreamerInfos,
 }
 
-/// A key with the path of its folder.
+/// Key with the path of its directory.
 #[derive(Debug)]
 pub(super) struct NamedKey {
-    /// Folders and name, joined by `/`.
+    /// Directories and name, joined by `/`.
     pub(super) path: String,
     pub(super) key: Key,
 }
 
-/// A tree in a file.
+/// Tree in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeName {
-    /// Folders and name, joined by `/`.
+    /// Directories and name, joined by `/`.
     pub path: String,
-    /// Its class: `TTree`, `TNtuple`, `TNtupleD`.
+    /// Class: `TTree`, `TNtuple` or `TNtupleD`.
     pub class: String,
-    /// Generation: the highest is the latest.
+    /// Generation number: the highest is the latest.
     pub cycle: u16,
 }
 
-/// What the header says.
+/// Contents of the header.
 struct Header {
     first_address: u64,
     name_len_bytes: u64,
@@ -63,18 +63,18 @@ struct Header {
 }
 
 impl RootFile {
-    /// Opens a file and lists its folders.
+    /// Opens a file and lists its directories.
     ///
     /// # Errors
-    /// It is no ROOT file, damaged, or cut.
+    /// The file is not a ROOT file, damaged, or truncated.
     pub fn open(path: &Path) -> Result<Self> {
         Self::of_input(InputFile::open(path)?)
     }
 
-    /// The same of bytes, which messages call `path`.
+    /// Opens a file whose bytes are in memory; `path` names it in messages.
     ///
     /// # Errors
-    /// As [`RootFile::open`].
+    /// As for [`RootFile::open`].
     pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
         Self::of_input(InputFile::of_bytes(path, bytes))
     }
@@ -122,7 +122,7 @@ impl RootFile {
 
     fn read_header(&self) -> Result<Header, Fault> {
         const STRUCTURE: &str = "file header";
-        // The longer of both forms, which is far shorter than any file.
+        // Length of the longer of both forms, far shorter than any file.
         const LEN_BYTES: u64 = 63;
         let bytes = self.file.read(0, LEN_BYTES, STRUCTURE)?;
         let mut bytes = Bytes::new(&bytes, 0, STRUCTURE);
@@ -138,11 +138,11 @@ impl RootFile {
         Ok(Header { first_address, name_len_bytes, infos_address, infos_len_bytes: u64::from(bytes.be_u32()?) })
     }
 
-    /// Keys of the folder whose record is at `address`.
+    /// Reads the keys of the directory whose record is at `address`.
     fn read_folder(&self, address: u64) -> Result<Vec<Key>, Fault> {
         const STRUCTURE: &str = "folder";
         const LEN_BYTES: u64 = 42;
-        // Of the shorter form at the end of a file there is less.
+        // The shorter form may be closer to the end of the file.
         let len_bytes = LEN_BYTES.min(self.file.len_bytes().saturating_sub(address));
         let bytes = self.file.read(address, len_bytes, STRUCTURE)?;
         let mut bytes = Bytes::new(&bytes, address, STRUCTURE);
@@ -176,7 +176,7 @@ impl RootFile {
         StreamerInfos::read(&payload, u64::from(key.key_len_bytes))
     }
 
-    /// The trees of the file, the latest cycle of each, in the order of their paths.
+    /// Returns the trees of the file, the latest cycle of each, ordered by path.
     pub fn trees(&self) -> Vec<TreeName> {
         let mut trees: Vec<TreeName> = Vec::new();
         for NamedKey { path, key } in &self.keys {
@@ -187,7 +187,7 @@ impl RootFile {
         trees
     }
 
-    /// Paths of the RNTuples of the file.
+    /// Returns the paths of the RNTuples of the file.
     pub fn ntuples(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for NamedKey { path, key } in &self.keys {
@@ -198,24 +198,24 @@ impl RootFile {
         paths
     }
 
-    /// Paths of all trees and RNTuples.
+    /// Returns the paths of all trees and RNTuples.
     pub(crate) fn containers(&self) -> Vec<String> {
         self.trees().into_iter().map(|tree| tree.path).chain(self.ntuples()).collect()
     }
 
-    /// Whether there is an RNTuple of this name, which may state a cycle.
+    /// Whether an RNTuple of this name, optionally with a cycle, exists.
     pub(crate) fn has_ntuple(&self, name: &str) -> bool {
         self.key_of(name, is_ntuple).is_some()
     }
 
-    /// The key of an RNTuple: the latest, unless the name states a cycle.
+    /// Returns the key of an RNTuple: the latest, unless the name contains a cycle.
     pub(super) fn ntuple_key(&self, name: &str) -> Result<&Key> {
         self.key_of(name, is_ntuple).ok_or_else(|| self.no_such(name, "RNTuple", self.ntuples()))
     }
 
-    /// The key of a tree: the latest, unless the name states a cycle.
+    /// Returns the key of a tree: the latest, unless the name contains a cycle.
     pub(super) fn tree_key(&self, name: &str) -> Result<&Key> {
-        // RNTuples, too: whoever asks for a tree by a name may take them.
+        // Lists RNTuples as well, since callers that open a tree by name also accept them.
         self.key_of(name, is_tree).ok_or_else(|| self.no_such(name, "tree", self.containers()))
     }
 
@@ -223,10 +223,10 @@ impl RootFile {
         EventsError::NoSuch { place: Place::file(self.file.path()).tree(name).into(), kind, there_is }
     }
 
-    /// The key of a name such as `folder/name`, or `folder/name;1`, with the cycle 1.
+    /// Returns the key of a name such as `folder/name`, or `folder/name;1` with cycle 1.
     fn key_of(&self, name: &str, is_kind: fn(&str) -> bool) -> Option<&Key> {
         let find = |path: &str, is_cycle: &dyn Fn(u16) -> bool| {
-            // The highest cycle of a name comes first.
+            // Keys of the same name are in order of decreasing cycles.
             let is_it =
                 |named: &&NamedKey| named.path == path && is_kind(&named.key.class) && is_cycle(named.key.cycle);
             self.keys.iter().find(is_it).map(|named| &named.key)
@@ -238,17 +238,17 @@ impl RootFile {
         })
     }
 
-    /// The file.
+    /// Returns the input file.
     pub(super) fn input(&self) -> &InputFile {
         &self.file
     }
 
-    /// Descriptions of classes.
+    /// Returns the descriptions of classes.
     pub(super) fn infos(&self) -> &StreamerInfos {
         &self.infos
     }
 
-    /// The payload of `key`, decoded.
+    /// Reads and decodes the payload of `key`.
     pub(super) fn read_object(&self, key: &Key) -> Result<Vec<u8>, Fault> {
         let stored = self.file.read(key.address, key.len_bytes, "object")?;
         let mut payload = Vec::new();
@@ -265,8 +265,8 @@ fn is_ntuple(class: &str) -> bool {
     class == NTUPLE_CLASS
 }
 
-/// Decodes what stands behind `key` in `stored`, which begins with the key and lies at `address`; it overwrites what is in `out`
-/// from `from` on, which grows where it is too short.
+/// Decodes the payload of `key` from `stored`, which begins with the key at `address`. The payload overwrites `out`
+/// from `from` on; `out` is extended if necessary.
 pub(super) fn decode_payload(
     stored: &[u8],
     address: u64,

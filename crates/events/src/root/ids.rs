@@ -1,7 +1,7 @@
-//! Run, subrun and event of each entry, from branches that are named as experiments and the framework name them.
+//! Run, subrun and event of each entry, read from branches with the names that experiments and the framework use.
 //!
-//! Not a guess at values: only branches of these names and of whole numbers count. Invariant: a tree has ids for all entries
-//! or for none.
+//! Values are not guessed: only branches of whole numbers with these names count. Invariant: a tree has ids for all
+//! entries or for none.
 
 use super::item::Item;
 use super::layout;
@@ -11,25 +11,25 @@ use crate::block::{Buffer, Column};
 use crate::schema::{Form, Number};
 use crate::source::EventId;
 
-/// Where the ids of a tree are.
+/// Branches that hold the ids of a tree.
 #[derive(Debug)]
 pub(super) struct IdBranches {
-    /// Number of the branch, what its entries are, and the form of its column.
+    /// Number of the branch, contents of its entries, and form of its column, for each branch.
     parts: Vec<(usize, Item, Form)>,
-    /// Run, subrun and event: of which part, and which buffer of that.
+    /// Part and buffer that hold run, subrun and event.
     places: [(usize, usize, Number); 3],
 }
 
-/// The framework's branch of three leaves.
+/// Name of the framework's branch of three leaves.
 const WHOLE: &str = "EventID";
 
-/// Names of the three.
+/// Names of the branches of run, subrun and event.
 const RUNS: [&str; 3] = ["run", "runNumber", "Run"];
 const LUMIS: [&str; 6] = ["luminosityBlock", "lumi", "lumiBlock", "subrun", "subRun", "SubRun"];
 const EVENTS: [&str; 5] = ["event", "evt", "eventNumber", "Event", "Evt"];
 
 impl IdBranches {
-    /// Looks for them.
+    /// Finds the branches of ids in a tree.
     pub fn find(tree: &Tree, infos: &StreamerInfos) -> Option<Self> {
         Self::of_one(tree, infos).or_else(|| Self::of_three(tree, infos))
     }
@@ -40,7 +40,7 @@ impl IdBranches {
         let Form::Record(fields) = &layout.form else { return None };
         let place = |names: &[&str]| {
             let field = fields.iter().position(|field| names.contains(&field.name.as_str()))?;
-            // All fields before it have one buffer, if they are numbers.
+            // Every preceding field has exactly one buffer, provided that all are numbers.
             let is_flat = fields.iter().all(|field| matches!(field.form, Form::Number(_)));
             Some((0, field, whole_number(&fields[field].form).filter(|_| is_flat)?))
         };
@@ -63,7 +63,7 @@ impl IdBranches {
         Some(Self { parts, places })
     }
 
-    /// The branch that has all three, if one has.
+    /// Returns the branch that holds all three numbers, if there is one.
     pub fn whole_branch(&self) -> Option<usize> {
         match self.parts.as_slice() {
             [(branch, ..)] => Some(*branch),
@@ -71,17 +71,17 @@ impl IdBranches {
         }
     }
 
-    /// The branches to be read.
+    /// Returns the branches to be read.
     pub fn parts(&self) -> impl Iterator<Item = (usize, &Item)> {
         self.parts.iter().map(|(branch, item, _)| (*branch, item))
     }
 
-    /// Empty columns of them.
+    /// Creates empty columns for the branches.
     pub fn columns(&self) -> Vec<Column> {
         self.parts.iter().map(|(_, _, form)| Column::new(form)).collect()
     }
 
-    /// The ids in columns of so many entries.
+    /// Assembles the ids of `entries` entries from columns.
     pub fn collect(&self, columns: &[Column], entries: u64) -> Vec<EventId> {
         let value = |which: usize, entry: usize| {
             let (part, buffer, number) = self.places[which];
@@ -99,7 +99,7 @@ fn is_readable(branch: &Branch, tree: &Tree) -> bool {
     branch.len_entries == tree.len_entries && !branch.baskets.is_empty()
 }
 
-/// The type of whole numbers of at least 32 bits.
+/// Returns the number type of a form of whole numbers with at least 32 bits.
 fn whole_number(form: &Form) -> Option<Number> {
     match form {
         Form::Number(number @ (Number::Int32 | Number::Int64 | Number::Uint32 | Number::Uint64)) => Some(*number),
@@ -107,7 +107,7 @@ fn whole_number(form: &Form) -> Option<Number> {
     }
 }
 
-/// Number `entry` of some little-endian ones.
+/// Returns number `entry` of an array of little-endian numbers.
 fn whole(bytes: &[u8], number: Number, entry: usize) -> u64 {
     let len = number.len_bytes();
     let mut value = [0; 8];

@@ -1,26 +1,27 @@
-//! The parts of an entry, as [`super::layout`] finds them and [`super::walk`] reads them.
+//! Parts of an entry, as [`super::layout`] determines them and [`super::walk`] reads them.
 
 use super::double32::Packing;
 use crate::schema::Number;
 
-/// A part of an entry. `buffer` is the first of its buffers.
+/// Part of an entry. `buffer` is the number of its first buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item {
     Number {
         number: Number,
         buffer: usize,
     },
-    /// A number stored in fewer bytes than it has in memory.
+    /// Number stored in fewer bytes than it has in memory.
     Packed {
         number: Number,
         packing: Packing,
         buffer: usize,
     },
-    /// The bits of a `TObject`; two more bytes follow if the object is referenced.
+    /// Bits of a `TObject`; two more bytes follow if the object is referenced.
     Bits {
         buffer: usize,
     },
-    /// Pointer members: a flag byte, then the values of each array. The length is the number read last into buffer `counter`.
+    /// Pointer members: a flag byte, then the values of each array. Their length is the number last read into the
+    /// buffer `counter`.
     Pointed {
         counter: usize,
         arrays: u64,
@@ -33,11 +34,11 @@ pub(super) enum Item {
         buffer: usize,
         content: Box<Item>,
     },
-    /// A `TRef`.
+    /// `TRef`.
     Reference {
         buffer: usize,
     },
-    /// A `TRefArray`.
+    /// `TRefArray`.
     References {
         buffer: usize,
     },
@@ -45,52 +46,52 @@ pub(super) enum Item {
         length: u64,
         content: Box<Item>,
     },
-    /// A string with its length before it.
+    /// String, preceded by its length.
     Text {
         buffer: usize,
     },
-    /// A count followed by that many values.
+    /// List: a count followed by that many values.
     List {
         buffer: usize,
         content: Box<Item>,
     },
-    /// Byte count and version, once for all that follow, and then lists or, member by member, lists of objects; or arrays of
-    /// these.
+    /// Collection: byte count and version, once for all values, followed by lists, lists of objects stored member by
+    /// member, or arrays of either.
     Collection {
         list: Box<Item>,
     },
-    /// Byte count and version, once for all strings that follow.
+    /// Strings, preceded by one byte count and version for all of them.
     Headed {
         content: Box<Item>,
     },
-    /// One after the other.
+    /// Several parts one after the other.
     Record {
         fields: Vec<Item>,
     },
-    /// The same, each object with byte count and version before it.
+    /// Object: byte count and version, followed by its members.
     Object {
         class: Class,
         fields: Vec<Item>,
     },
-    /// The members of a base class: as an object by itself, or among the members where all objects' members come together.
+    /// Members of a base class: as a separate object, or among the members if a collection is stored member by member.
     Base {
         class: Class,
         fields: Vec<Item>,
     },
-    /// A pair: two values in a map; an object with members where it is one of a list or of a map stored member by member.
+    /// Pair: two values in a map; an object with members in a list or in a map stored member by member.
     Pair {
         in_map: bool,
         values: Vec<Item>,
         members: Vec<Item>,
     },
-    /// As many as fill the entry.
+    /// Values up to the end of the entry.
     Rest {
         buffer: usize,
         content: Box<Item>,
     },
 }
 
-/// A version of a class.
+/// Version of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Class {
     pub(super) name: String,
@@ -99,7 +100,7 @@ pub(super) struct Class {
 }
 
 impl Item {
-    /// Length of each, where it is always the same.
+    /// Returns the length of the part, if it is always the same.
     pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
         match self {
             Self::Number { number, .. } => Some(number.len_bytes()),

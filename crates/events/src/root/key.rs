@@ -1,12 +1,12 @@
-//! Keys: what stands before every object of a file.
+//! Keys, which precede every object of a file.
 
 use crate::bytes::Bytes;
 use crate::error::Fault;
 
-/// Seeks of this version and above have 64 bits.
+/// Version of a key from which addresses have 64 bits.
 const LONG_SEEKS: u16 = 1000;
 
-/// A key.
+/// Key of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     /// Length of key and payload as stored.
@@ -16,7 +16,7 @@ pub(super) struct Key {
     /// Length of the key; positions in objects count from its start.
     pub(super) key_len_bytes: u16,
     pub(super) cycle: u16,
-    /// Where the key is in the file.
+    /// Address of the key in the file.
     pub(super) address: u64,
     pub(super) class: String,
     pub(super) name: String,
@@ -44,13 +44,13 @@ impl Key {
         Ok(Self { len_bytes, object_len_bytes, key_len_bytes, cycle, address, class, name, title })
     }
 
-    /// Length of the payload as stored.
+    /// Returns the length of the payload as stored.
     pub(super) fn stored_len_bytes(&self) -> Option<u64> {
         self.len_bytes.checked_sub(u64::from(self.key_len_bytes))
     }
 }
 
-/// A string: its length as one byte, or as 255 and four.
+/// Reads a string, whose length is one byte, or 255 followed by four bytes.
 pub(super) fn text_bytes<'b>(bytes: &mut Bytes<'b>) -> Result<&'b [u8], Fault> {
     let len_bytes = match bytes.be_u8()? {
         255 => bytes.be_u32()? as usize,
@@ -59,7 +59,7 @@ pub(super) fn text_bytes<'b>(bytes: &mut Bytes<'b>) -> Result<&'b [u8], Fault> {
     bytes.take(len_bytes)
 }
 
-/// A string of metadata. What is not UTF-8 is shown as such.
+/// Reads a string of metadata. Bytes that are not UTF-8 are replaced.
 pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, Fault> {
     text_bytes(bytes).map(|text| String::from_utf8_lossy(text).into_owned())
 }

@@ -1,7 +1,7 @@
-//! What the bytes of a branch's entries mean, and the form of the column that they become.
+//! The meaning of the bytes of a branch's entries, and the form of the resulting column.
 //!
-//! Invariants: buffers are numbered in the order of [`Form::buffers`]; what is not known for certain is an error here, and
-//! the branch is then read as bytes.
+//! Invariants: buffers are numbered in the order of [`Form::buffers`]; anything that is not known for certain is an
+//! error, and the branch is then read as bytes.
 
 use super::double32::Packing;
 use super::item::{Class, Item};
@@ -11,61 +11,62 @@ use super::tree::{Branch, ElementBranch};
 use super::type_name::TypeName;
 use crate::schema::{Field, Form, Number};
 
-/// Why a branch is read as bytes.
+/// Reason why a branch is read as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    /// Leaves of a class that is not known.
+    /// Leaves of an unknown class.
     #[error("leaves of class {0} are not supported")]
     Leaf(String),
-    /// A leaf whose metadata is not known.
+    /// Leaf with unknown metadata.
     #[error("{0}")]
     Metadata(String),
-    /// A leaf whose range makes no sense.
+    /// Leaf with an invalid range.
     #[error("the range in {0:?} is not supported")]
     Range(String),
-    /// Leaves with counts among others.
-    #[error("several leaves of which one is counted are not supported")]
+    /// Counted leaf among several leaves.
+    #[error("several leaves with a counted one among them are not supported")]
     CountedLeaves,
-    /// No leaf.
+    /// Branch without leaves.
     #[error("it has no leaves")]
     NoLeaf,
-    /// A class that the file does not describe, or in several versions of which none is named.
-    #[error("the file does not describe class {0}, or in several versions")]
+    /// Class that the file does not describe, or describes in several versions without naming one.
+    #[error("the file does not describe class {0}, or describes several versions")]
     Class(String),
-    /// A class that is stored otherwise than it is described.
-    #[error("class {0} has a streamer of its own, which is not supported")]
+    /// Class that is stored differently than described.
+    #[error("class {0} has a custom streamer, which is not supported")]
     Streamer(String),
-    /// A member that is not known.
+    /// Member of an unsupported type.
     #[error("member {member} of class {class} ({type_name}) is not supported")]
     Member {
-        /// Class.
+        /// Name of the class.
         class: String,
-        /// Member.
+        /// Name of the member.
         member: String,
-        /// Its type.
+        /// Type of the member.
         type_name: String,
     },
-    /// An array of each object of a split collection, whose lengths are in no branch that can be read.
-    #[error("arrays of type {0} whose lengths are in no branch of the same collection are not supported")]
+    /// Array in each object of a split collection whose lengths are not in any readable branch.
+    #[error("arrays of type {0} whose lengths are not in a branch of the same collection are not supported")]
     CountElsewhere(String),
-    /// Two members of one name.
-    #[error("class {0} has two members of one name")]
+    /// Class with two members of the same name.
+    #[error("class {0} has two members with the same name")]
     TwoMembers(String),
-    /// A kind of branch that is not known.
+    /// Branch of an unknown kind.
     #[error("branches of kind {0} are not supported")]
     Kind(i64),
-    /// Classes in classes without end.
-    #[error("its classes are nested too deep, or too many")]
+    /// Classes nested too deep, or too many of them.
+    #[error("its classes are too many or nested too deeply")]
     Depth,
 }
 
-/// Deepest class in a class.
+/// Maximum depth of classes within classes.
 const DEEPEST: usize = 24;
 
-/// Most classes in one branch, each counted as often as it is used: those of a few descriptions can be used without end.
+/// Maximum number of classes in one branch, each counted as often as it is used: a few descriptions can refer to each
+/// other endlessly.
 const MOST_CLASSES: usize = 4096;
 
-/// Classes of ROOT's own that have streamers of their own, and are stored otherwise than they are described.
+/// Classes of ROOT that have custom streamers and are stored differently than described.
 const HAS_OTHER_STREAMER: [&str; 13] = [
     "TArray",
     "TBtree",
@@ -82,7 +83,7 @@ const HAS_OTHER_STREAMER: [&str; 13] = [
     "TSortedList",
 ];
 
-/// Element types of ROOT's own array classes, which are stored as a count and that many elements.
+/// Returns the element type of one of ROOT's array classes, which are stored as a count followed by the elements.
 fn array_class(name: &str) -> Option<Number> {
     Some(match name {
         "TArrayC" => Number::Int8,
@@ -95,19 +96,19 @@ fn array_class(name: &str) -> Option<Number> {
     })
 }
 
-/// Most pointers per member. Each costs memory for every object even if nothing is stored for it.
+/// Maximum number of pointers per member. Each costs memory for every object, even if nothing is stored for it.
 const MOST_POINTERS: u64 = 256;
 
-/// Item, form and type of a branch.
+/// Item, form and counter of a branch.
 pub(super) struct Layout {
     pub(super) item: Item,
     pub(super) form: Form,
-    /// The member of the same objects that counts the values of this one, if they are in a split collection. Its values are expected
-    /// behind the buffers of the form.
+    /// Member of the same objects that counts the values of this one, in a split collection. Its values are expected
+    /// after the buffers of the form.
     pub(super) counter: Option<i64>,
 }
 
-/// Understands a branch.
+/// Determines the layout of a branch.
 pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout, Unknown> {
     let mut compiler = Compiler { infos, buffers: 0, depth: 0, classes: 0, counter: None };
     let (item, form) = match &branch.element {
@@ -118,7 +119,7 @@ pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout
     Ok(Layout { item, form, counter: compiler.counter })
 }
 
-/// Understands entries of a collection that are stored without a tree; no class is described there.
+/// Determines the layout of a collection stored outside a tree, where no class is described.
 pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
     let infos = StreamerInfos::default();
     let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0, counter: None };
@@ -129,8 +130,9 @@ pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
     Ok(Layout { item, form, counter: None })
 }
 
-/// The C++ type of a branch's entries, as far as the tree states it; `float[]` where an entry is a member of each object of a
-/// split collection, and a number where it says how many there are. What is no collection must not look like one.
+/// Returns the C++ type of a branch's entries, as far as the tree states it. A member of each object of a split
+/// collection has the form `float[]`; a branch that counts them has the type of a number. Types of other branches must
+/// not look like a collection.
 pub(super) fn class_of(branch: &Branch, infos: &StreamerInfos) -> String {
     let Some(element) = &branch.element else { return branch.title.clone() };
     if matches!(element.kind, 3 | 4) {
@@ -146,7 +148,7 @@ pub(super) fn class_of(branch: &Branch, infos: &StreamerInfos) -> String {
     format!("{}{objects}{extents}", member.type_name)
 }
 
-/// The extents of a member that is an array, the first outermost.
+/// Returns the extents of an array member, outermost first.
 fn array_extents(element: &Element) -> Vec<u64> {
     match (element.array_len, element.extents.is_empty()) {
         (0, _) => Vec::new(),
@@ -163,10 +165,10 @@ fn info_of<'i>(element: &ElementBranch, infos: &'i StreamerInfos) -> Option<&'i 
 
 pub(super) struct Compiler<'i> {
     infos: &'i StreamerInfos,
-    /// Buffers numbered so far.
+    /// Number of buffers so far.
     buffers: usize,
     depth: usize,
-    /// Classes used so far.
+    /// Number of classes used so far.
     classes: usize,
     counter: Option<i64>,
 }
@@ -181,7 +183,7 @@ impl Compiler<'_> {
         (Item::Number { number, buffer: self.next_buffers(1) }, Form::Number(number))
     }
 
-    /// A number as it is stored.
+    /// Returns the layout of a number with its stored representation.
     pub(super) fn basic(&mut self, basic: Basic) -> (Item, Form) {
         match basic.packing {
             None => self.number(basic.number),
@@ -199,7 +201,7 @@ impl Compiler<'_> {
     fn element_branch(&mut self, element: &ElementBranch) -> Result<(Item, Form), Unknown> {
         match element.kind {
             3 | 4 => return Ok(self.number(Number::Int32)),
-            // Strings have a kind of their own.
+            // Strings have a separate kind.
             0 | -1 if element.id < 0 => return self.whole(&element.class, element.kind == -1),
             0 | 31 | 41 => {}
             kind => return Err(Unknown::Kind(kind)),
@@ -214,7 +216,7 @@ impl Compiler<'_> {
             ElementKind::CountedNumbers { number, counter } => {
                 let counter = info.elements.iter().position(|element| element.name == *counter && is_count(element));
                 self.counter = Some(counter.ok_or_else(|| unknown(&element.class, member))? as i64);
-                // The outer offsets, the inner ones and the values are before it.
+                // Three buffers precede it: outer offsets, inner offsets and values.
                 const COUNTS: usize = 3;
                 let buffer = self.next_buffers(1);
                 let (item, form) = self.pointed(&element.class, member, *number, Some(COUNTS))?;
@@ -229,7 +231,7 @@ impl Compiler<'_> {
         Ok((Item::Rest { buffer, content: Box::new(item) }, Form::list(form)))
     }
 
-    /// An entry that is one whole object, with a front if its class has a streamer of its own.
+    /// Returns the layout of an entry that is one whole object, with a header if its class has a custom streamer.
     fn whole(&mut self, class: &str, has_front: bool) -> Result<(Item, Form), Unknown> {
         match TypeName::parse(class) {
             TypeName::String | TypeName::TString => Ok(self.text()),
@@ -237,7 +239,7 @@ impl Compiler<'_> {
                 Err(Unknown::Class(class.to_owned()))
             }
             TypeName::Class(name) => {
-                // Otherwise, unlike an object in an object it has none.
+                // Otherwise, unlike an object within an object, it has no header.
                 let (item, form) = self.class(&name)?;
                 match item {
                     Item::Object { fields, .. } if !has_front => Ok((Item::Record { fields }, form)),
@@ -248,13 +250,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// A collection with its front.
+    /// Returns the layout of a collection with its header.
     fn collection(&mut self, collection: &TypeName) -> Result<(Item, Form), Unknown> {
         let (list, form) = self.value(collection)?;
         Ok((Item::Collection { list: Box::new(list) }, form))
     }
 
-    /// A value inside a collection: collections there have no front.
+    /// Returns the layout of a value inside a collection; collections there have no header.
     fn value(&mut self, type_name: &TypeName) -> Result<(Item, Form), Unknown> {
         match type_name {
             TypeName::Number(number) => Ok(self.number(*number)),
@@ -281,7 +283,7 @@ impl Compiler<'_> {
         let start = self.buffers;
         let (first_value, first_form) = self.value(first)?;
         let (second_value, second_form) = self.value(second)?;
-        // The same buffers, whichever way it is stored.
+        // Both ways of storing a pair fill the same buffers.
         self.buffers = start;
         let members = vec![self.pair_member(first)?, self.pair_member(second)?];
         let field = |name: &str, form| Field { name: name.to_owned(), form };
@@ -289,13 +291,13 @@ impl Compiler<'_> {
         Ok((Item::Pair { in_map, values: vec![first_value, second_value], members }, form))
     }
 
-    /// An object of one number that has no front.
+    /// Returns the layout of an object of one number without a header.
     fn bare_record(&mut self, name: &str, number: Number) -> (Item, Form) {
         let (item, form) = self.number(number);
         (Item::Record { fields: vec![item] }, Form::Record(vec![Field { name: name.to_owned(), form }]))
     }
 
-    /// A member of a pair, as a member of any class.
+    /// Returns the layout of a member of a pair, which equals that of a member of any class.
     fn pair_member(&mut self, type_name: &TypeName) -> Result<Item, Unknown> {
         let (item, _form) = self.value(type_name)?;
         Ok(match type_name {
@@ -305,7 +307,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// An object with its front, or one of the classes of ROOT's own that are stored in another way than they are described.
+    /// Returns the layout of an object with its header, or of one of ROOT's classes that are stored differently than
+    /// described.
     fn class(&mut self, name: &str) -> Result<(Item, Form), Unknown> {
         match name {
             "TString" => return Ok(self.text()),
@@ -361,7 +364,8 @@ impl Compiler<'_> {
         Ok((Item::Object { class, fields: items }, Form::Record(fields)))
     }
 
-    /// Arrays behind pointers, whose length is in the buffer `counter` or follows from that of the entry.
+    /// Returns the layout of arrays behind pointers, whose length is in the buffer `counter` or follows from that of
+    /// the entry.
     fn pointed(
         &mut self,
         class: &str,
@@ -383,7 +387,7 @@ impl Compiler<'_> {
         Ok((item, extents.iter().rev().fold(Form::list(form), regular_form)))
     }
 
-    /// A member of an object.
+    /// Returns the layout of a member of an object.
     fn member(&mut self, class: &str, element: &Element) -> Result<(Item, Form), Unknown> {
         match &element.kind {
             ElementKind::Number(basic) => {
@@ -418,12 +422,12 @@ impl Compiler<'_> {
     }
 }
 
-/// Values with a front around all of them, which an array of a fixed length has even where one value has none.
+/// Wraps values in a common header. Arrays of fixed length have one even if a single value has none.
 fn headed((content, form): (Item, Form)) -> (Item, Form) {
     (Item::Headed { content: Box::new(content) }, form)
 }
 
-/// An array of fixed extents, the first outermost.
+/// Wraps a value in arrays of fixed extents, outermost first.
 pub(super) fn regular(item: Item, form: Form, extents: &[u64]) -> (Item, Form) {
     extents.iter().rev().fold((item, form), |(item, form), length| {
         (Item::Regular { length: *length, content: Box::new(item) }, regular_form(form, length))
@@ -434,7 +438,7 @@ fn regular_form(content: Form, &length: &u64) -> Form {
     Form::Regular { length, content: Box::new(content) }
 }
 
-/// Whether a member is a number that ROOT counts by.
+/// Whether a member has a type that ROOT uses for counts.
 fn is_count(element: &Element) -> bool {
     let number = match element.kind {
         ElementKind::Number(basic) if basic.packing.is_none() => Some(basic.number),
@@ -447,8 +451,8 @@ fn unknown(class: &str, element: &Element) -> Unknown {
     Unknown::Member { class: class.to_owned(), member: element.name.clone(), type_name: element.type_name.clone() }
 }
 
-/// The buffer of a count among the members of a class, whose buffers begin with `start`. ROOT counts by `Int_t`, and in classes of
-/// its own by `UInt_t`.
+/// Returns the buffer of a count among the members of a class, whose buffers begin with `start`. ROOT counts with
+/// `Int_t`, and in its own classes with `UInt_t`.
 fn buffer_of(counter: &str, start: usize, members: &[Field]) -> Option<usize> {
     let is_count = |form: &Form| matches!(form, Form::Number(Number::Int32 | Number::Uint32));
     let number = members.iter().position(|member| member.name == counter && is_count(&member.form))?;

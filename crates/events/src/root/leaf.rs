@@ -1,4 +1,4 @@
-//! What the bytes of leaves mean: branches of numbers and texts without classes.
+//! The meaning of the bytes of leaves: branches of numbers and texts without classes.
 
 use super::double32::{Packing, Range};
 use super::item::Item;
@@ -8,7 +8,7 @@ use super::tree::Leaf;
 use crate::schema::{Field, Form, Number};
 
 impl Compiler<'_> {
-    /// Understands the leaves of a branch: one by itself, or several one after the other.
+    /// Determines the layout of the leaves of a branch: a single leaf, or several one after the other.
     pub(super) fn leaves(&mut self, leaves: &[Leaf]) -> Result<(Item, Form), Unknown> {
         if let [leaf] = leaves {
             return self.leaf(leaf);
@@ -71,8 +71,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The fixed extents of a leaf, from its title: `x[3][2]`, or `x[n][2]` with a count. Where the title does not say what the
-/// leaf's length is, one extent of that length.
+/// Returns the fixed extents of a leaf, from its title: `x[3][2]`, or `x[n][2]` with a count. If the title does not
+/// match the leaf's length, returns that length as the only extent.
 fn extents(leaf: &Leaf) -> Vec<u64> {
     let mut extents = Vec::new();
     let mut rest = leaf.title.as_str();

@@ -1,13 +1,14 @@
 //! ROOT files: trees and RNTuples as sources, RNTuples as sinks, without ROOT and without dictionaries.
 //!
 //! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes. All numbers are big-endian.
-//! From bytes to columns: [`file`] finds keys, [`compression`] undoes their blocks, [`streamer`] reads the descriptions of
-//! classes that every file carries, [`object`] reads metadata by them, [`tree`] says where baskets are, [`basket`] cuts
-//! them into entries, [`layout`] says what an entry's bytes mean, [`walk`] turns them into columns.
+//! From bytes to columns: [`file`] finds keys, [`compression`] decodes their blocks, [`streamer`] reads the
+//! descriptions of classes that every file contains, [`object`] reads metadata with them, [`tree`] locates baskets,
+//! [`basket`] cuts them into entries, [`layout`] determines the meaning of an entry's bytes, and [`walk`] turns them
+//! into columns.
 //!
-//! RNTuples are written too: [`container`] makes the file around them, [`compress`] its blocks.
+//! RNTuples are written too: [`container`] creates the file around them, [`compress`] its compressed blocks.
 //!
-//! [`packed`] reads trees whose entries are the framework's whole events.
+//! [`packed`] reads trees whose entries are whole events of the framework.
 //!
 //! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
 

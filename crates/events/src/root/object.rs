@@ -1,7 +1,8 @@
-//! Objects of metadata as named values, read by the descriptions of classes that the file carries.
+//! Metadata objects as named values, read according to the class descriptions that the file contains.
 //!
-//! For trees, branches and leaves, not for entries: it is general and slow. Pointers are numbers of objects, since objects
-//! refer to each other in circles. Invariants: nothing is read beyond an object's byte count; depth is bounded.
+//! This reader is general and slow: it serves for trees, branches and leaves, not for entries. Pointers are numbers of
+//! objects, since objects can refer to each other in cycles. Invariants: nothing is read beyond an object's byte count;
+//! depth is bounded.
 
 use super::key::{Key, text};
 use super::references::IS_REFERENCED;
@@ -10,62 +11,63 @@ use crate::bytes::Bytes;
 use crate::error::Fault;
 use std::collections::HashMap;
 
-/// Marks a byte count.
+/// Flag that marks a byte count.
 pub(super) const BYTE_COUNT: u32 = 0x4000_0000;
 
-/// Marks the tag of a class, in place of an object's.
+/// Flag that marks the tag of a class, as opposed to that of an object.
 const CLASS_TAG: u32 = 0x8000_0000;
 
-/// The tag of a class that is named here for the first time.
+/// Tag of a class that is named here for the first time.
 const NEW_CLASS_TAG: u32 = 0xFFFF_FFFF;
 
-/// Positions are tagged as so many more than they are.
+/// Number added to positions in tags.
 const TAG_OFFSET: u64 = 2;
 
-/// Deepest object in an object: branches are nested, each with an array between.
+/// Maximum depth of objects within objects: branches are nested, with an array between each level.
 const DEEPEST: usize = 128;
 
 /// Number of an object.
 pub(super) type ObjectId = usize;
 
-/// A member's value.
+/// Value of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// Unsigned ones of 64 bits as the same bits.
+    /// Integer; unsigned integers of 64 bits have the same bits.
     Integer(i64),
     Real(f64),
     Integers(Vec<i64>),
     Reals(Vec<f64>),
     Text(String),
-    /// An object, by value or through a pointer.
+    /// Object, by value or through a pointer.
     Object(ObjectId),
-    /// Of an array of objects, those that there are.
+    /// Array of objects, of which some may be missing.
     Objects(Vec<Option<ObjectId>>),
-    /// A basket that was not written by itself: its bytes, from its key on.
+    /// Basket that is embedded in the metadata: its bytes, beginning with its key.
     Basket(Vec<u8>),
-    /// A null pointer.
+    /// Null pointer.
     Null,
-    /// Nothing that is needed.
+    /// Value that is not needed.
     Skipped,
 }
 
-/// An object.
+/// Metadata object.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Object {
     pub(super) class: String,
-    /// Those of base classes among them.
+    /// Members, including those of base classes.
     pub(super) members: Vec<(String, Value)>,
-    /// Why members are missing, if some are.
+    /// Reason why members are missing, if any are.
     pub(super) unsupported: Option<String>,
 }
 
 impl Object {
-    /// A member, if the class has it.
+    /// Returns a member, if the class has it.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
     }
 
-    /// A member that is an integer, or a floating-point number that is one: older ROOT kept counts as such.
+    /// Returns an integer member, also if it is a floating-point number with an integer value: older versions of ROOT
+    /// stored counts that way.
     pub(super) fn integer(&self, name: &str) -> Option<i64> {
         match self.get(name)? {
             Value::Integer(value) => Some(*value),
@@ -74,7 +76,7 @@ impl Object {
         }
     }
 
-    /// A member that is a string.
+    /// Returns a string member.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
@@ -82,7 +84,7 @@ impl Object {
         }
     }
 
-    /// A member that is an array of integers.
+    /// Returns a member that is an array of integers.
     pub(super) fn integers(&self, name: &str) -> &[i64] {
         match self.get(name) {
             Some(Value::Integers(values)) => values,
@@ -98,12 +100,12 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// An object.
+    /// Returns the object with this number.
     pub(super) fn get(&self, id: ObjectId) -> Option<&Object> {
         self.objects.get(id)
     }
 
-    /// The objects of an array that is a member.
+    /// Returns the objects of an array member.
     pub(super) fn array<'o>(&'o self, object: &'o Object, name: &str) -> &'o [Option<ObjectId>] {
         let array = match object.get(name) {
             Some(Value::Object(id)) => self.get(*id).and_then(|array| array.get("objects")),
@@ -116,7 +118,7 @@ impl Objects {
     }
 }
 
-/// Reads the object of `class` that is the whole of `payload`; `key_len_bytes` is how far before it positions count from.
+/// Reads the object of `class` that fills `payload`; positions count from `key_len_bytes` bytes before its start.
 pub(super) fn read_object(
     payload: &[u8],
     key_len_bytes: u64,
@@ -138,18 +140,18 @@ pub(super) fn read_object(
     Ok((reader.objects, id))
 }
 
-/// The front of an object.
+/// Header of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
-    /// Where the object ends, if it says so.
+    /// End of the object, if it is recorded.
     pub(super) end: Option<usize>,
     pub(super) version: u16,
-    /// Instead of a version, for classes without.
+    /// Checksum, which replaces the version in classes without one.
     pub(super) checksum: Option<u32>,
 }
 
 impl Header {
-    /// Reads the front of an object.
+    /// Reads the header of an object.
     pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
         let mut ahead = bytes.clone();
         let first = ahead.be_u32().unwrap_or(0);
@@ -168,7 +170,7 @@ impl Header {
         Ok(Self { end: Some(end), version, checksum })
     }
 
-    /// Goes to the end of the object, whatever of it was not read.
+    /// Skips to the end of the object, even if parts of it were not read.
     pub(super) fn skip_rest(&self, bytes: &mut Bytes<'_>) -> Result<(), Fault> {
         let Some(end) = self.end else { return Ok(()) };
         match end.checked_sub(bytes.position()) {
@@ -182,9 +184,9 @@ struct ObjectReader<'b> {
     bytes: Bytes<'b>,
     key_len_bytes: u64,
     infos: &'b StreamerInfos,
-    /// Names of classes by the tags that refer to them.
+    /// Names of classes, by the tags that refer to them.
     classes: HashMap<u64, String>,
-    /// Objects by the tags that refer to them.
+    /// Objects, by the tags that refer to them.
     tagged: HashMap<u64, ObjectId>,
     objects: Objects,
     depth: usize,
@@ -200,7 +202,7 @@ impl ObjectReader<'_> {
         self.objects.objects[id].members.push((name.to_owned(), value));
     }
 
-    /// An object behind a pointer, with the tags that say which.
+    /// Reads an object behind a pointer, including the tags that identify it.
     fn read_pointer(&mut self) -> Result<Value, Fault> {
         let start = self.bytes.position();
         let first = self.bytes.be_u32()?;
@@ -208,7 +210,7 @@ impl ObjectReader<'_> {
             true => {
                 let len_bytes = (first & !BYTE_COUNT) as usize;
                 if len_bytes > self.bytes.remaining() {
-                    return Err(self.bytes.damaged("an object that is longer than what is left"));
+                    return Err(self.bytes.damaged("an object longer than the remaining bytes"));
                 }
                 let at = self.bytes.position();
                 (Some(at + len_bytes), self.bytes.be_u32()?, at)
@@ -218,7 +220,7 @@ impl ObjectReader<'_> {
         let front_len_bytes = self.key_len_bytes + TAG_OFFSET;
         let tag_of = |position: usize| position as u64 + front_len_bytes;
         if tag & CLASS_TAG == 0 {
-            // Not every object is kept: what is not is nothing that is needed.
+            // Objects that are not needed are not kept.
             let known = self.tagged.get(&u64::from(tag)).map_or(Value::Skipped, |id| Value::Object(*id));
             return Ok(if tag == 0 { Value::Null } else { known });
         }
@@ -245,7 +247,7 @@ impl ObjectReader<'_> {
         self.tagged.insert(tag_of(start), id);
         let depth = self.depth;
         match self.read_members_of(&class, id) {
-            // Its length is known: what is behind it can be read all the same.
+            // Since its length is known, the objects after it can still be read.
             Err(fault @ Fault::Unsupported { .. }) if end.is_some() => {
                 self.depth = depth;
                 self.objects.objects[id].unsupported = Some(fault.to_string());
@@ -266,7 +268,7 @@ impl ObjectReader<'_> {
         }
     }
 
-    /// A basket has no front but its key; its length is that of the pointer's byte count.
+    /// Reads a basket, whose key is its only header; its length is the byte count of the pointer.
     fn read_basket(&mut self, end: Option<usize>) -> Result<Value, Fault> {
         let mut ahead = self.bytes.clone();
         Key::read(&mut ahead)?;
@@ -276,11 +278,11 @@ impl ObjectReader<'_> {
         }
     }
 
-    /// Front and members of an object of `class`, which become members of `id`.
+    /// Reads header and members of an object of `class`; the members are added to object `id`.
     fn read_members_of(&mut self, class: &str, id: ObjectId) -> Result<(), Fault> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(self.bytes.damaged("objects are nested too deep"));
+            return Err(self.bytes.damaged("objects are nested too deeply"));
         }
         match class {
             "TObject" => self.skip_tobject()?,
@@ -352,7 +354,7 @@ impl ObjectReader<'_> {
         header.skip_rest(&mut self.bytes)
     }
 
-    /// Members as the description of the class has them.
+    /// Reads members according to the description of the class.
     fn read_described(&mut self, class: &str, header: &Header, id: ObjectId) -> Result<(), Fault> {
         let Some(info) = self.infos.find(class, header.version, header.checksum) else {
             if header.end.is_some() && !is_needed(class) {
@@ -421,7 +423,8 @@ impl ObjectReader<'_> {
     }
 }
 
-/// Whether an object of this class says something that is needed. The others are passed over where they state their length.
+/// Whether an object of this class contains information that is needed. Other objects are skipped if they record their
+/// length.
 fn is_needed(class: &str) -> bool {
     let is_tree = matches!(class, "TTree" | "TNtuple" | "TNtupleD" | "TObjArray" | "TNamed" | "TObject");
     is_tree || (class.starts_with("TBranch") && class != "TBranchRef") || class.starts_with("TLeaf")

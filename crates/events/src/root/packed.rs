@@ -1,10 +1,11 @@
-//! Trees of packed events, as the reference framework's `RootEventOutputer` and `RootBatchEventsOutputer` write them.
+//! Trees of packed events, as written by the reference framework's `RootEventOutputer` and `RootBatchEventsOutputer`.
 //!
-//! An entry is an event or a batch of events: a list of numbers (for each event where each product's blob begins, and where
-//! the last ends) and a list of bytes, which is compressed by itself. What the products are stands in the one entry of the
-//! tree `Meta`; without the dictionary of its class ROOT leaves that branch out, and the products have numbers for names.
+//! An entry is an event or a batch of events. It consists of a list of numbers (for each event the beginning of each
+//! product's blob, followed by the end of the last) and a list of bytes, which is compressed separately. The single
+//! entry of the tree `Meta` describes the products. Without the dictionary of its class, ROOT leaves that branch out,
+//! and the products have numbers for names.
 //!
-//! Invariants: every entry's numbers say how long its bytes are when decoded; an event belongs to one entry.
+//! Invariants: every entry's numbers determine the decoded length of its bytes; an event belongs to one entry.
 
 use super::file::RootFile;
 use super::source::{RootOptions, TreeSource};
@@ -18,56 +19,56 @@ use crate::source::{EventId, Reader, Source, check_entries, check_products};
 use raddle_codec::DecodeState;
 use std::ops::Range;
 
-/// Products of the tree: the numbers and the bytes.
+/// Names of the tree's products that hold the numbers and the bytes.
 const OFFSETS: &str = "offsetsAndBlob.first";
 const BLOB: &str = "offsetsAndBlob.second";
-/// Ids of batches: how many, and their members.
+/// Names of the branches with the ids of batches: their count, and their members.
 const IDS: &str = "EventIDs";
 const ID_MEMBERS: [&str; 3] = ["EventIDs.run", "EventIDs.lumi", "EventIDs.event"];
 
-/// The tree that says what the products are, and its branches.
+/// Name of the tree that describes the products, and names of its branches.
 const META: &str = "Meta";
 const PRODUCTS: &str = "DataProducts";
 const SERIALIZATION: &str = "objectSerializationUsed";
 const COMPRESSION: &str = "compressionAlgorithm";
 
-/// So many entries at the beginning tell how long an event is in the mean.
+/// Number of entries at the beginning from which the average length of an event is estimated.
 const SAMPLED_ENTRIES: u64 = 64;
 
-/// A tree whose entries are packed events.
+/// Tree whose entries are packed events.
 #[derive(Debug)]
 pub struct PackedTree {
-    /// Branches as bytes.
+    /// The tree, with branches read as bytes.
     tree: TreeSource,
     schema: Schema,
     codec: PdsCodec,
     serialization: Serialization,
     /// Numbers of the tree's products: numbers, bytes, and in batches the three members of ids.
     parts: Vec<usize>,
-    /// The first event of each batch, and behind the last the number of events; none where each entry is an event.
+    /// First event of each batch, followed by the number of events; `None` if each entry is an event.
     batches: Option<Vec<u64>>,
-    /// Decoded length of an event in the mean, of the first ones.
+    /// Average decoded length of an event, estimated from the first ones.
     event_len_bytes: u64,
 }
 
-/// What `Meta` says.
+/// Contents of the tree `Meta`.
 struct Meta {
-    /// Type and name of each; none if it does not say.
+    /// Type and name of each product; `None` if they are not recorded.
     products: Option<Vec<(String, String)>>,
     serialization: Serialization,
     codec: PdsCodec,
 }
 
 impl PackedTree {
-    /// Whether a tree is one of packed events, by the names of its branches.
+    /// Whether a tree contains packed events, judging by the names of its branches.
     pub(crate) fn is_one(tree: &TreeSource) -> bool {
         [OFFSETS, BLOB].iter().all(|name| tree.schema().position(name).is_some())
     }
 
-    /// Opens the tree `path` of a file, which must be one.
+    /// Opens the tree `path` of a file, which must contain packed events.
     ///
     /// # Errors
-    /// `Meta` is not there or not as the framework writes it; damaged metadata.
+    /// `Meta` is missing or differs from what the framework writes, or the metadata is damaged.
     pub fn open(file: RootFile, path: &str) -> Result<Self> {
         let meta = TreeSource::open(file, META, RootOptions { raw: false })?;
         let Meta { products, serialization, codec } = Meta::read(&meta)?;
@@ -100,34 +101,35 @@ impl PackedTree {
         Ok(packed)
     }
 
-    /// How entries are compressed.
+    /// Returns the compression of the entries.
     pub fn codec(&self) -> PdsCodec {
         self.codec
     }
 
-    /// How the products are serialised.
+    /// Returns the serialisation of the products.
     pub fn serialization(&self) -> Serialization {
         self.serialization
     }
 
-    /// Number of batches; none where each entry is an event.
+    /// Returns the number of batches; `None` if each entry is an event.
     pub fn batches(&self) -> Option<u64> {
         self.batches.as_ref().map(|starts| starts.len() as u64 - 1)
     }
 
-    /// The entry that holds an event, and the events that it holds.
+    /// Returns the entry that holds an event, and the range of events in that entry.
     fn entry_of(&self, event: u64) -> (u64, Range<u64>) {
         match &self.batches {
             None => (event, event..event + 1),
             Some(starts) => {
-                // Batches without events are passed over: the last that begins no later.
+                // The last batch that begins no later, which skips batches without events.
                 let entry = starts.partition_point(|&start| start <= event).saturating_sub(1);
                 (entry as u64, starts[entry]..starts[entry + 1])
             }
         }
     }
 
-    /// Products of an event, and its length in the mean, from the first entries; `expected` products if that is known.
+    /// Reads the first entries, and returns the number of products per event and the average length of an event;
+    /// `expected` is the number of products if it is known.
     fn sample(&self, expected: Option<usize>) -> Result<(usize, u64)> {
         let mut reader = self.tree.reader(&self.parts[..1])?;
         let (mut count, mut events, mut len_bytes) = (expected, 0, 0_u64);
@@ -156,7 +158,7 @@ impl PackedTree {
     }
 }
 
-/// First events of batches, from how many ids each has.
+/// Computes the first event of each batch from the number of ids in each.
 fn batches_of(tree: &TreeSource, counts: usize) -> Result<Vec<u64>> {
     let mut reader = tree.reader(&[counts])?;
     let (mut starts, mut event) = (vec![0], 0_u64);
@@ -188,7 +190,7 @@ impl Meta {
             None => Serialization::Root,
             Some([Buffer::Values(bytes)]) if bytes.as_slice() == [0; 4] => Serialization::Root,
             Some([Buffer::Values(bytes)]) if bytes.as_slice() == [1, 0, 0, 0] => Serialization::Unrolled,
-            Some(_) => return Err(damaged(SERIALIZATION, "how products are serialised is not known")),
+            Some(_) => return Err(damaged(SERIALIZATION, "the serialisation of products is not known")),
         };
         let name = column(COMPRESSION)?;
         let name = name.as_ref().and_then(Column::as_bytes).map(|(_, bytes)| String::from_utf8_lossy(bytes));
@@ -198,10 +200,10 @@ impl Meta {
     }
 }
 
-/// Types and names of the products: pairs, in a branch of their own or one branch for each half.
+/// Reads types and names of the products: pairs in a single branch, or one branch for each half.
 fn products_of(column: impl Fn(&str) -> Result<Option<Column>>) -> Result<Option<Vec<(String, String)>>> {
     let halves = match column(PRODUCTS)? {
-        // List, and the texts of both halves.
+        // A list, and the texts of both halves.
         Some(Column { buffers }) if buffers.len() == 5 => [buffers[1..3].to_vec(), buffers[3..5].to_vec()],
         _ => {
             let half = |name: &str| {
@@ -226,12 +228,12 @@ fn texts_of(column: &Column) -> Vec<String> {
     offsets.windows(2).map(text).collect()
 }
 
-/// The bytes of the one entry of a column of a block.
+/// Returns the bytes of the first entry of a column of a block.
 fn blob_of(block: &Block, column: usize) -> &[u8] {
     block.columns.get(column).and_then(Column::as_bytes).map_or(&[], |(_, bytes)| bytes)
 }
 
-/// The elements of a list as a branch stores it: byte count, version, count.
+/// Returns the elements of a list as stored in a branch: byte count, version, count, elements.
 fn list_in(entry: &[u8], element_len_bytes: usize) -> Result<&[u8], Fault> {
     let mut bytes = Bytes::new(entry, 0, "list of packed events");
     let (_byte_count, _version) = (bytes.be_u32()?, bytes.be_u16()?);
@@ -242,12 +244,12 @@ fn list_in(entry: &[u8], element_len_bytes: usize) -> Result<&[u8], Fault> {
     }
 }
 
-/// Big-endian numbers.
+/// Reads big-endian numbers.
 fn numbers_of(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|&number| u32::from_be_bytes(number)).collect()
 }
 
-/// Checks the numbers of so many events of `count` products; the length of all their blobs.
+/// Checks the numbers of `events` events of `count` products, and returns the total length of their blobs.
 fn decoded_len_bytes(numbers: &[u32], count: usize, events: u64) -> Result<usize, Fault> {
     let bytes = Bytes::new(&[], 0, "offsets of packed events");
     if numbers.len() as u64 != events.saturating_mul(count as u64 + 1) {
@@ -283,7 +285,7 @@ impl Source for PackedTree {
         self.batches.is_some() || self.tree.has_ids()
     }
 
-    /// Ends with a batch.
+    /// Returns the end of a batch.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let events = (target_len_bytes / self.event_len_bytes.max(1)).max(1);
         let last = start.saturating_add(events).min(self.len_entries()) - 1;
@@ -315,20 +317,20 @@ impl Source for PackedTree {
     }
 }
 
-/// Reads events. Keeps the entry that it read last, decoded: the next range may go on in it.
+/// Reader of events, which keeps the entry that it read last in decoded form: the next range may begin within it.
 struct PackedTreeReader<'source> {
     source: &'source PackedTree,
     products: Vec<usize>,
     schema: Schema,
-    /// Of the tree.
+    /// Reader of the tree's entries.
     entries: Box<dyn Reader + 'source>,
     state: DecodeState,
-    /// Number of the entry that the rest is of.
+    /// Number of the decoded entry.
     open: Option<u64>,
     numbers: Vec<u32>,
     decoded: Vec<u8>,
     ids: Vec<EventId>,
-    /// Where each event begins among the decoded bytes.
+    /// Offset of each event in the decoded bytes.
     starts: Vec<usize>,
 }
 
@@ -358,7 +360,7 @@ impl Reader for PackedTreeReader<'_> {
 }
 
 impl PackedTreeReader<'_> {
-    /// Opens an entry of so many events.
+    /// Decodes an entry of `events` events.
     fn decode(&mut self, stored: &Block, events: u64) -> Result<(), Fault> {
         let count = self.source.schema.products.len();
         self.numbers = numbers_of(list_in(blob_of(stored, 0), 4)?);
@@ -367,7 +369,7 @@ impl PackedTreeReader<'_> {
         match self.source.codec.bare() {
             Some(codec) => decode(codec, &mut self.state, bytes, len_bytes, &mut self.decoded)?,
             None if bytes.len() != len_bytes => {
-                let what = format!("{} bytes are stored of {len_bytes}", bytes.len());
+                let what = format!("{} of {len_bytes} bytes are stored", bytes.len());
                 return Err(Fault::Damaged { address: 0, structure: "packed events", what });
             }
             None => {
@@ -388,7 +390,7 @@ impl PackedTreeReader<'_> {
         Ok(())
     }
 
-    /// Appends an event of the open entry.
+    /// Appends an event of the decoded entry.
     fn push(&self, number: usize, block: &mut Block) {
         let width = self.source.schema.products.len() + 1;
         let (numbers, start) = (&self.numbers[number * width..(number + 1) * width], self.starts[number]);
@@ -399,7 +401,7 @@ impl PackedTreeReader<'_> {
     }
 }
 
-/// The ids of a batch: each member of all of them by itself, without any front.
+/// Reads the ids of a batch: each member is stored for all events together, without any header.
 fn ids_of(stored: &Block, events: u64) -> Result<Vec<EventId>, Fault> {
     let [runs, lumis, numbers] = [2, 3, 4].map(|column| blob_of(stored, column));
     let (runs, lumis, numbers) = (numbers_of(runs), numbers_of(lumis), numbers.as_chunks().0);
@@ -432,7 +434,7 @@ mod tests {
         let whole = |name: &str| Ok(if name == PRODUCTS { column(&[&list(), &a, &b, &c, &d]) } else { None });
         let halves = |name: &str| {
             Ok(match name {
-                // The branch of a split list has its count.
+                // The branch of a split list holds its count.
                 PRODUCTS => Some(Column::new(&Form::Number(crate::schema::Number::Int32))),
                 "DataProducts.first" => column(&[&list(), &a, &b]),
                 "DataProducts.second" => column(&[&list(), &c, &d]),

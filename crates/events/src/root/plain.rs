@@ -1,7 +1,7 @@
-//! Entries that are lists of numbers, many at once: what most branches of analyses are.
+//! Fast reading of entries that are lists of numbers, as most branches of analyses are, many at once.
 //!
-//! Not for anything nested. Invariant: columns are those that [`walk`] makes entry by entry, and faults are its own: an
-//! entry that does not look as expected is left to it.
+//! Nested values are not supported. Invariant: columns and faults equal those of [`walk`], which reads entry by entry;
+//! any entry that does not look as expected is left to it.
 
 use super::basket::Basket;
 use super::item::Item;
@@ -12,24 +12,24 @@ use crate::error::Fault;
 use crate::schema::Number;
 use std::ops::Range;
 
-/// What stands before the numbers of a collection: byte count, version, count.
+/// Length of the header of a collection of numbers: byte count, version, count.
 const FRONT_LEN_BYTES: usize = 10;
 
-/// Set in a byte count.
+/// Flag that marks a byte count.
 const BYTE_COUNT: u32 = 0x4000_0000;
 
-/// A branch whose entries are lists of numbers.
+/// Branch whose entries are lists of numbers.
 pub(super) struct PlainLists<'item> {
     item: &'item Item,
     number: Number,
     offsets: usize,
     values: usize,
-    /// Whether each has a front, else its length is that of the entry.
+    /// Whether each list has a header; otherwise, its length follows from that of the entry.
     has_front: bool,
 }
 
 impl<'item> PlainLists<'item> {
-    /// `None` if entries are something else.
+    /// Returns `None` if entries are not lists of numbers.
     pub(super) fn of(item: &'item Item) -> Option<Self> {
         let (buffer, content, has_front) = match item {
             Item::Rest { buffer, content } => (buffer, content, false),
@@ -47,7 +47,7 @@ impl<'item> PlainLists<'item> {
         }
     }
 
-    /// Appends entries of a basket to a column. An error comes with the number of the entry.
+    /// Appends entries of a basket to a column. An error contains the number of the entry.
     pub(super) fn read(
         &self,
         basket: &Basket,
@@ -77,13 +77,13 @@ impl<'item> PlainLists<'item> {
         Ok(())
     }
 
-    /// The same of entries that are nothing but numbers, so that all of them are so too.
+    /// Reads entries that consist only of numbers, without headers, as one run of numbers.
     fn read_bare(&self, basket: &Basket, range: Range<usize>, buffers: &mut [Buffer]) -> Result<(), (usize, Fault)> {
         let len_bytes = self.number.len_bytes();
         let Buffer::Offsets(offsets) = &mut buffers[self.offsets] else { return Ok(()) };
         basket.push_ends(range.clone(), len_bytes.trailing_zeros(), offsets);
         let all_lengths = match basket.offsets(range.clone()) {
-            // A loop without a way out: several entries at a time.
+            // Without an early exit, so that several entries are compared at a time.
             Some(starts) => starts.iter().fold(0, |all, start| all | start.wrapping_sub(starts[0])) as usize,
             None => basket.fixed_len_bytes().unwrap_or(0),
         };
@@ -99,7 +99,7 @@ impl<'item> PlainLists<'item> {
         Ok(())
     }
 
-    /// The numbers of an entry as stored, if it looks as expected.
+    /// Returns the stored numbers of an entry, if it looks as expected.
     fn numbers_of<'b>(&self, entry: &'b [u8]) -> Option<&'b [u8]> {
         let len_bytes = self.number.len_bytes();
         let (front, numbers) = entry.split_first_chunk::<FRONT_LEN_BYTES>()?;

@@ -1,7 +1,7 @@
 //! `TRef` and `TRefArray`: numbers of objects that were written elsewhere.
 //!
-//! Both have streamers of their own, which their descriptions say nothing of (`TRef.cxx`, `TRefArray.cxx`). Columns have the
-//! names that uproot gives them. Not for finding the objects.
+//! Both have custom streamers that their class descriptions do not cover (`TRef.cxx`, `TRefArray.cxx`). Columns have
+//! the names that uproot uses. The referenced objects are not looked up.
 
 use super::key::text_bytes;
 use super::object::Header;
@@ -11,18 +11,18 @@ use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::{Field, Form, Number};
 
-/// Set in the bits of an object that is referred to: the number of a process follows.
+/// Bit of a referenced object, after which the number of a process follows.
 pub(super) const IS_REFERENCED: u32 = 1 << 4;
 
-/// Set in the bits of a reference to an object with an id of its own.
+/// Bit of a reference to an object with its own UUID.
 const HAS_UUID: u32 = 1 << 5;
 
-/// The form of a `TRef`.
+/// Returns the form of a `TRef`.
 pub(super) fn form_of_one() -> Form {
     Form::Record(vec![Field { name: "ref".to_owned(), form: Form::Number(Number::Uint32) }])
 }
 
-/// The form of a `TRefArray`.
+/// Returns the form of a `TRefArray`.
 pub(super) fn form_of_array() -> Form {
     let field = |name: &str, form| Field { name: name.to_owned(), form };
     Form::Record(vec![

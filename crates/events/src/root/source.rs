@@ -1,4 +1,4 @@
-//! A tree as a source: a product for each branch that has baskets.
+//! A tree as a source: one product per branch that has baskets.
 
 use super::basket::{self, BasketOpener};
 use super::counted::{self, Counts, Lengths};
@@ -20,56 +20,56 @@ use raddle_core::cancel::CancelToken;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// How to read a tree.
+/// Options for reading a tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RootOptions {
-    /// Every branch as the bytes of its entries, whatever they mean.
+    /// Whether to read every branch as the bytes of its entries.
     pub raw: bool,
 }
 
-/// A tree of a file.
+/// Tree of a file.
 #[derive(Debug)]
 pub struct TreeSource {
     file: RootFile,
     name: String,
     tree: Tree,
     schema: Schema,
-    /// For each product.
+    /// Plan of each product.
     plans: Vec<Plan>,
     unread: Vec<Unread>,
-    /// Where run, subrun and event are, if the tree has them.
+    /// Branches of run, subrun and event, if the tree has them.
     ids: Option<IdBranches>,
 }
 
-/// A branch that is not read as a product.
+/// Branch that is not read as a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct Unread {
-    /// Names from the top-level branch on, joined by `/`.
+    /// Names from the top-level branch down, joined by `/`.
     pub path: String,
-    /// Why it is not.
+    /// Reason why it is not read.
     pub why: WhyUnread,
 }
 
-/// Why a branch is not read as a product.
+/// Reason why a branch is not read as a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyUnread {
-    /// It has no baskets, or another number of entries than the tree.
-    #[error("it has no entries, or another number of them")]
+    /// The branch has no baskets, or a different number of entries than the tree.
+    #[error("it has no entries, or a different number of them than the tree")]
     Entries,
-    /// What describes it is not supported.
+    /// The metadata of the branch is not supported.
     #[error("{0}")]
     Metadata(String),
 }
 
-/// How a product is read.
+/// Way in which a product is read.
 #[derive(Debug)]
 struct Plan {
-    /// Number of its branch.
+    /// Number of the product's branch.
     branch: usize,
-    /// None for bytes.
+    /// Contents of its entries; `None` if they are read as bytes.
     item: Option<Item>,
-    /// Why as bytes, unless that was asked for.
+    /// Reason for reading bytes, unless that was requested.
     unknown: Option<Unknown>,
     lengths: Lengths,
     counts: Option<Counts>,
@@ -79,7 +79,7 @@ impl TreeSource {
     /// Opens the tree `path` of a file.
     ///
     /// # Errors
-    /// There is no such tree, or its metadata are damaged or of an unknown version.
+    /// The tree does not exist, or its metadata is damaged or of an unknown version.
     pub fn open(file: RootFile, path: &str, options: RootOptions) -> Result<Self> {
         let tree = Tree::read(&file, path)?;
         let mut uses = HashMap::<String, usize>::new();
@@ -89,7 +89,7 @@ impl TreeSource {
         for (number, branch) in tree.branches.iter().enumerate() {
             let has_data = !branch.baskets.is_empty() || (tree.len_entries == 0 && !branch.has_branches);
             if !has_data || branch.len_entries != tree.len_entries {
-                // Branches of branches alone have no entries of their own.
+                // Branches that only contain branches have no entries.
                 if !branch.has_branches {
                     unread.push(Unread { path: branch.path.clone(), why: WhyUnread::Entries });
                 }
@@ -124,18 +124,18 @@ impl TreeSource {
         Ok(Self { name: path.to_owned(), file, schema, plans, unread, ids, tree })
     }
 
-    /// Products that are read as bytes because what they mean is not known, and why.
+    /// Returns the products that are read as bytes because their meaning is unknown, and why.
     pub fn unknown(&self) -> impl Iterator<Item = (&Product, String)> {
         let plans = self.schema.products.iter().zip(&self.plans);
         plans.filter_map(|(product, plan)| plan.unknown.as_ref().map(|unknown| (product, unknown.to_string())))
     }
 
-    /// Branches that are not read as products, and why.
+    /// Returns the branches that are not read as products, and why.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
     }
 
-    /// The file that it is in.
+    /// Returns the file that contains the tree.
     pub(crate) fn into_file(self) -> RootFile {
         self.file
     }
@@ -144,28 +144,29 @@ impl TreeSource {
         &self.tree.branches[self.plans[product].branch]
     }
 
-    /// Makes room for the baskets of `places`, of which the first was read, as if the others were like it.
+    /// Reserves memory for the baskets of `places`, the first of which has been read, assuming that the others are like
+    /// it.
     fn make_room(&self, places: &[BasketPlace], read: &mut Baskets) {
         let stored = |place: &BasketPlace| match &place.stored {
             StoredBasket::Alone { len_bytes, .. } => *len_bytes,
             StoredBasket::Embedded(bytes) => bytes.len() as u64,
         };
         let all: u64 = places.iter().map(stored).fold(0, u64::saturating_add);
-        // A bit more: they are not quite like it.
+        // With a small margin, because the others are not exactly like it.
         let factor = 1.02 * all as f64 / stored(&places[0]).max(1) as f64;
         let most_len_bytes = self.file.input().len_bytes().saturating_mul(MOST_EXPANSION) as f64;
         let mut bytes = Vec::new();
-        // New room, not more of the old: large pages are not moved.
+        // A new allocation instead of a larger one, because large pages are not moved.
         if bytes.try_reserve_exact((factor * read.bytes.len() as f64).min(most_len_bytes) as usize).is_ok() {
             bytes.extend_from_slice(&read.bytes);
             read.bytes = bytes;
         }
-        // A hint: what it is too short for grows later.
+        // Only a hint: if it is too short, it grows later.
         let offsets = (factor * read.offsets.len() as f64).min(most_len_bytes / size_of::<u32>() as f64);
         let _ = read.offsets.try_reserve_exact(offsets as usize);
     }
 
-    /// Sets the lengths of the entries of a basket that does not say them. `at` adds the place of the basket.
+    /// Sets the lengths of the entries of a basket that does not record them. `at` adds the place of the basket.
     fn set_lengths(
         &self,
         opener: &mut BasketOpener,
@@ -178,7 +179,7 @@ impl TreeSource {
             return Ok(());
         }
         let Lengths::Counted(counter) = lengths else {
-            let what = "offsets that are not stored, and counts that no branch of whole numbers has".to_owned();
+            let what = "neither offsets nor counts in a branch of whole numbers".to_owned();
             return Err(at(Fault::Unsupported { address: 0, structure: "basket", what }));
         };
         let mut counts = Column::new(&counter.form);
@@ -188,7 +189,7 @@ impl TreeSource {
         opener.set_lengths(lengths).map_err(at)
     }
 
-    /// Decoded length of an entry of all products, in the mean.
+    /// Returns the average decoded length of an entry with all products.
     fn entry_len_bytes(&self) -> u64 {
         let total: u64 = (0..self.plans.len()).fold(0, |sum, product| {
             let branch = self.branch_of(product).total_len_bytes;
@@ -220,7 +221,8 @@ impl Source for TreeSource {
         self.plans.iter().position(|plan| plan.branch == branch)
     }
 
-    /// Ends where a basket of the longest branch does: the last on the way, or the first behind it if that is not much farther.
+    /// Returns the end of a basket of the longest branch: the last within the target size, or the next one if that is
+    /// not much farther.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes()).max(1);
         let end = start.saturating_add(entries).min(self.len_entries());
@@ -230,7 +232,7 @@ impl Source for TreeSource {
         let farthest = start.saturating_add(entries.saturating_mul(MOST_BEYOND_TARGET));
         match before.checked_sub(1).map(|last| baskets[last].end) {
             Some(boundary) if boundary > start => boundary,
-            // Else threads that read the parts of a basket would each decode it.
+            // Otherwise, threads that read parts of the same basket would each decode it.
             _ => match baskets.get(before) {
                 Some(basket) if basket.end <= farthest => basket.end,
                 _ => end,
@@ -304,8 +306,8 @@ impl Source for TreeSource {
     }
 }
 
-/// Returns the name of a product, with `#2` and so on appended for further branches of the same path. A reader that asks for the name gets
-/// the first branch, as in ROOT.
+/// Returns the name of a product, with `#2` and so on appended for further branches of the same path. A request for the
+/// plain name returns the first branch, as in ROOT.
 fn distinct(name: String, taken: &mut HashSet<String>) -> String {
     let mut numbered = (2_u32..).map(|number| format!("{name}#{number}"));
     let mut candidate = name.clone();
@@ -315,10 +317,11 @@ fn distinct(name: String, taken: &mut HashSet<String>) -> String {
     candidate
 }
 
-/// How many times the target a range may have to end where a basket does.
+/// Multiple of the target size that a range may reach in order to end with a basket.
 const MOST_BEYOND_TARGET: u64 = 8;
 
-/// How many times as long as the file its baskets may be for all of them to get room at once: what deflate can make of it.
+/// Maximum ratio of the length of decoded baskets to that of the file for which memory is reserved at once: the maximum
+/// ratio of deflate.
 const MOST_EXPANSION: u64 = 1032;
 
 struct TreeReader<'source> {
@@ -359,20 +362,20 @@ impl Reader for TreeReader<'_> {
     }
 }
 
-/// Reads one branch. Keeps the basket that it read last: the next range goes on from there.
+/// Reader of one branch, which keeps the basket that it read last: the next range continues from there.
 struct BranchReader<'source> {
     branch: &'source Branch,
-    /// None for bytes.
+    /// Contents of the entries; `None` for bytes.
     item: Option<&'source Item>,
     lengths: &'source Lengths,
-    /// What counts the values of each object, if another branch does, and its reader.
+    /// Reader of the counts of each object's values, if another branch holds them.
     counts: Option<(&'source Counts, Box<BranchReader<'source>>)>,
     basket: basket::Basket,
     open: Option<usize>,
 }
 
 impl<'source> BranchReader<'source> {
-    /// A reader of entries that say how long they are.
+    /// Creates a reader of entries that record their lengths.
     fn new(branch: &'source Branch, item: Option<&'source Item>) -> Self {
         Self { branch, item, lengths: &Lengths::Stored, counts: None, basket: basket::Basket::default(), open: None }
     }
@@ -420,13 +423,13 @@ impl<'source> BranchReader<'source> {
     }
 }
 
-/// The bytes of entries of an open basket.
+/// Returns the bytes of entries of an open basket.
 fn bytes_of(basket: &basket::Basket, range: Range<usize>) -> Bytes<'_> {
     let address = basket.start_of(range.start) as u64;
     Bytes::new(basket.entries(range), address, "entries")
 }
 
-/// Appends entries of an open basket to a column. An error comes with the number of the entry in the basket.
+/// Appends entries of an open basket to a column. An error contains the number of the entry in the basket.
 fn push_entries(
     basket: &basket::Basket,
     range: Range<usize>,
@@ -442,7 +445,7 @@ fn push_entries(
             }
             Ok(())
         }
-        // All at once, where every entry has the length that it must have.
+        // All at once, if every entry has the required length.
         Some(item)
             if item.fixed_len_bytes().is_some()
                 && item.fixed_len_bytes() == basket.fixed_len_bytes()

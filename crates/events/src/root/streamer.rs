@@ -1,6 +1,7 @@
-//! Descriptions of classes (`TStreamerInfo`), which every file carries for all that is in it.
+//! Descriptions of classes (`TStreamerInfo`), which every file contains for all its objects.
 //!
-//! Their own layout is the one thing that must be known beforehand. What later versions add is passed over by byte count.
+//! Only the layout of the descriptions themselves must be known in advance. Additions of later versions are skipped by
+//! byte count.
 
 use super::double32::{Packing, Range};
 use super::key::text;
@@ -10,22 +11,22 @@ use crate::error::Fault;
 use crate::schema::Number;
 use std::collections::HashMap;
 
-/// A built-in type as it is stored.
+/// Built-in type and its stored representation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Basic {
-    /// What it is in memory.
+    /// Type in memory.
     pub(super) number: Number,
-    /// How it is stored; `None` if as it is, big-endian.
+    /// Packed representation; `None` if the number is stored unchanged, big-endian.
     pub(super) packing: Option<Packing>,
 }
 
 impl Basic {
-    /// Length of a stored one.
+    /// Returns the length of a stored number.
     pub(super) fn len_bytes(self) -> usize {
         self.packing.map_or(self.number.len_bytes(), Packing::len_bytes)
     }
 
-    /// The built-in type of a streamer type (`EReadWrite`); `range` is that of the member.
+    /// Returns the built-in type of a streamer type (`EReadWrite`); `range` is that of the member.
     fn from_type(number: i32, range: Range) -> Option<Self> {
         let packing = match number {
             9 => Some(range.double32()?),
@@ -51,7 +52,7 @@ impl Basic {
         })
     }
 
-    /// The value of as many bytes as one has.
+    /// Decodes the value from the bytes of one number.
     pub(super) fn value(self, bytes: &[u8]) -> Value {
         if let Some(packing) = self.packing {
             return Value::Real(packing.value(bytes));
@@ -72,50 +73,50 @@ impl Basic {
     }
 }
 
-/// What a member is.
+/// Kind of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ElementKind {
-    /// A base class, whose name the element has.
+    /// Base class, whose name is the name of the element.
     Base {
-        /// Its version.
+        /// Version of the base class.
         version: i32,
     },
-    /// A number, or an array of a fixed length.
+    /// Number, or array of numbers of fixed length.
     Number(Basic),
-    /// The bits of a `TObject`, which are followed by two bytes where the object is referred to.
+    /// Bits of a `TObject`, followed by two bytes if the object is referenced.
     Bits,
-    /// An array as long as another member says.
+    /// Array whose length is in another member.
     CountedNumbers {
-        /// Of these.
+        /// Type of its values.
         number: Basic,
-        /// That member.
+        /// Name of the member that holds the length.
         counter: String,
     },
-    /// A `TString`.
+    /// `TString`.
     TString,
-    /// An object by value.
+    /// Object by value.
     Object,
-    /// A pointer to an object.
+    /// Pointer to an object.
     Pointer,
-    /// A collection or string of the standard library.
+    /// Collection or string of the standard library.
     Collection,
-    /// Something else.
+    /// Any other kind.
     Other,
 }
 
-/// A member of a class.
+/// Member of a class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Element {
     pub(super) name: String,
     pub(super) type_name: String,
     pub(super) kind: ElementKind,
-    /// Values of an array of a fixed length; 0 if it is none.
+    /// Number of values of an array of fixed length; 0 if it is not an array.
     pub(super) array_len: usize,
-    /// Its extents.
+    /// Extents of the array.
     pub(super) extents: Vec<usize>,
 }
 
-/// The description of one version of a class.
+/// Description of one version of a class.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StreamerInfo {
     pub(super) version: i32,
@@ -130,7 +131,8 @@ pub(super) struct StreamerInfos {
 }
 
 impl StreamerInfos {
-    /// The description of a class that an object states by its version or, without one, by its checksum.
+    /// Returns the description of the version of a class that an object states, or of its checksum if it states no
+    /// version.
     pub(super) fn find(&self, class: &str, version: u16, checksum: Option<u32>) -> Option<&StreamerInfo> {
         self.by_class.get(class)?.iter().find(|info| match checksum {
             Some(checksum) => info.checksum == checksum,
@@ -138,12 +140,13 @@ impl StreamerInfos {
         })
     }
 
-    /// All versions of a class.
+    /// Returns all versions of a class.
     pub(super) fn versions(&self, class: &str) -> &[StreamerInfo] {
         self.by_class.get(class).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the payload of the key that the file's header names; `key_len_bytes` as for objects.
+    /// Reads the payload of the key to which the file's header refers; positions count from `key_len_bytes` bytes
+    /// before its start.
     pub(super) fn read(payload: &[u8], key_len_bytes: u64) -> Result<Self, Fault> {
         let mut reader = InfoReader {
             bytes: Bytes::new(payload, 0, "descriptions of classes"),
@@ -158,12 +161,12 @@ impl StreamerInfos {
         for _ in 0..count {
             if let Some((class, info)) = reader.object(|reader, class| match class {
                 "TStreamerInfo" => reader.info().map(Some),
-                // A list of rules by which ROOT changes members as it reads.
+                // A list of rules by which ROOT changes members when it reads them.
                 _ => Ok(None),
             })? {
                 infos.by_class.entry(class).or_default().push(info);
             }
-            // An option of the list's link.
+            // The option of the list's link.
             text(&mut reader.bytes)?;
         }
         header.skip_rest(&mut reader.bytes)?;
@@ -171,19 +174,19 @@ impl StreamerInfos {
     }
 }
 
-/// Set in the bits of an element whose title has a range.
+/// Bit of an element whose title contains a range.
 const HAS_RANGE: u32 = 1 << 6;
 
-/// The streamer type of the bits of a `TObject`.
+/// Streamer type of the bits of a `TObject`.
 const BITS: i32 = 15;
 
-/// What streamer types of arrays of a fixed length have more than those of their values.
+/// Number added to the streamer type of the values for an array of fixed length.
 const ARRAY: i32 = 20;
 
-/// The same of arrays behind pointers.
+/// Number added to the streamer type of the values for an array behind a pointer.
 const POINTER: i32 = 40;
 
-/// What a `TNamed` says.
+/// Contents of a `TNamed`.
 struct Named {
     bits: u32,
     name: String,
@@ -216,8 +219,8 @@ impl InfoReader<'_> {
         Ok(named)
     }
 
-    /// An object behind a pointer: `read` is called with its class, and what it leaves is passed over. Every one here has a
-    /// byte count, and none is referred to.
+    /// Reads an object behind a pointer by calling `read` with its class, and skips what `read` leaves. Every object
+    /// here has a byte count, and none is referenced.
     fn object<T>(
         &mut self,
         read: impl FnOnce(&mut Self, &str) -> Result<Option<T>, Fault>,
@@ -231,7 +234,7 @@ impl InfoReader<'_> {
         }
         let len_bytes = (first & !BYTE_COUNT) as usize;
         if len_bytes > self.bytes.remaining() {
-            return Err(self.bytes.damaged("an object that is longer than what is left"));
+            return Err(self.bytes.damaged("an object longer than the remaining bytes"));
         }
         let rest = Header { end: Some(self.bytes.position() + len_bytes), version: 0, checksum: None };
         let tag_position = self.bytes.position() as u64 + self.key_len_bytes + 2;
@@ -285,7 +288,7 @@ impl InfoReader<'_> {
     fn element(&mut self, class: &str) -> Result<Element, Fault> {
         let header = Header::read(&mut self.bytes)?;
         let base = match class {
-            // One class further away from the element.
+            // One more class lies between it and the element.
             "TStreamerSTLstring" => Some(Header::read(&mut self.bytes)?),
             _ => None,
         };
@@ -343,7 +346,7 @@ impl InfoReader<'_> {
             }
             "TStreamerString" => ElementKind::TString,
             "TStreamerObject" | "TStreamerObjectAny" => ElementKind::Object,
-            // An object behind a pointer that is never null is written as one by value.
+            // A pointer that is never null is written like an object by value.
             "TStreamerObjectPointer" | "TStreamerObjectAnyPointer" => match type_number {
                 63 | 68 => ElementKind::Object,
                 _ => ElementKind::Pointer,

@@ -1,34 +1,34 @@
-//! A tree's metadata: branches, what they say of their values, and where their baskets are.
+//! The metadata of a tree: branches, descriptions of their values, and the positions of their baskets.
 //!
-//! Invariant: the baskets of a branch follow each other without gap, from entry 0 on.
+//! Invariant: the baskets of a branch are contiguous, from entry 0 on.
 
 use super::file::RootFile;
 use super::object::{Object, ObjectId, Objects, Value, read_object};
 use crate::error::{Fault, Place, Result};
 use std::collections::HashSet;
 
-/// Deepest branch below a branch. Where branches are references, nothing else bounds it.
+/// Maximum depth of branches. If branches are references, nothing else limits it.
 const DEEPEST: usize = 64;
 
-/// A tree.
+/// Metadata of a tree.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) len_entries: u64,
-    /// Every branch before those below it.
+    /// Branches, each before those below it.
     pub(super) branches: Vec<Branch>,
-    /// Branches whose metadata is not supported, and why.
+    /// Branches with unsupported metadata, and the reasons.
     pub(super) unsupported: Vec<(String, String)>,
 }
 
-/// A branch.
+/// Metadata of a branch.
 #[derive(Debug)]
 pub(super) struct Branch {
-    /// Its own name.
+    /// Name of the branch itself.
     pub(super) name: String,
     pub(super) title: String,
-    /// Names from the top-level branch on, joined by `/`.
+    /// Names from the top-level branch down, joined by `/`.
     pub(super) path: String,
-    /// What a branch of objects says of them.
+    /// Description of the objects in a branch of objects.
     pub(super) element: Option<ElementBranch>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) has_branches: bool,
@@ -38,57 +38,59 @@ pub(super) struct Branch {
     pub(super) baskets: Vec<BasketPlace>,
 }
 
-/// What a `TBranchElement` says.
+/// Contents of a `TBranchElement`.
 #[derive(Debug, Clone)]
 pub(super) struct ElementBranch {
-    /// Class of the object, or of the object whose member this is.
+    /// Class of the object, or of the object that has the branch as a member.
     pub(super) class: String,
     pub(super) version: i64,
     pub(super) checksum: u32,
     /// Number of the member in its class; negative for whole objects.
     pub(super) id: i64,
-    /// 0 whole or member, 1 base, 2 split object, 3 and 4 split collections (the count), 31 and 41 their members.
+    /// 0 for a whole object or member, 1 for a base class, 2 for a split object, 3 and 4 for split collections (their
+    /// count), 31 and 41 for the members of collections.
     pub(super) kind: i64,
 }
 
-/// A leaf.
+/// Metadata of a leaf.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) class: String,
-    /// Values of each entry, or of each count.
+    /// Number of values of each entry, or of each count.
     pub(super) len: u64,
     pub(super) is_unsigned: bool,
-    /// Whether another leaf says how many values there are.
+    /// Whether another leaf holds the number of values.
     pub(super) is_counted: bool,
-    /// That leaf, and this one.
+    /// Number of that leaf, and of this one.
     counter: Option<ObjectId>,
     id: ObjectId,
-    /// Why the rest is not known, if it is not.
+    /// Reason why the remaining metadata is unknown, if it is.
     pub(super) unsupported: Option<String>,
 }
 
-/// Where a basket is.
+/// Position of a basket.
 #[derive(Debug, Clone)]
 pub(super) struct BasketPlace {
     /// First entry.
     pub(super) start: u64,
-    /// Behind the last.
+    /// Entry after the last.
     pub(super) end: u64,
     pub(super) stored: StoredBasket,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum StoredBasket {
-    /// By itself.
+    /// Separately in the file.
     Alone { address: u64, len_bytes: u64 },
-    /// In the tree's own metadata.
+    /// Embedded in the tree's own metadata.
     Embedded(Vec<u8>),
 }
 
 impl Branch {
-    /// A name that says what it belongs to: its own, after that of the top-level branch unless it begins with that.
+    /// Returns a name that shows where the branch belongs: its own name, preceded by that of the top-level branch
+    /// unless it begins with that.
     pub(super) fn product_name(&self) -> String {
         let top = self.path.split('/').next().unwrap_or_default();
         match self.name.strip_prefix(top) {
@@ -119,7 +121,7 @@ impl Tree {
         Ok(read)
     }
 
-    /// The branch of member `id` of the objects of whose split collection `branch` has another member.
+    /// Returns the branch of member `id` of the same objects, if `branch` holds another member of a split collection.
     pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
         let parent = |branch: &Branch| branch.path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
         let (of_branch, element) = (parent(branch), branch.element.as_ref()?);
@@ -132,7 +134,7 @@ impl Tree {
         })
     }
 
-    /// The branch whose only leaf says how many values the only leaf of `branch` has in each entry.
+    /// Returns the branch whose only leaf holds the number of values that the only leaf of `branch` has in each entry.
     pub(super) fn counter_of(&self, branch: &Branch) -> Option<usize> {
         let [Leaf { counter: Some(counter), .. }] = branch.leaves.as_slice() else { return None };
         self.branches.iter().position(|branch| matches!(branch.leaves.as_slice(), [leaf] if leaf.id == *counter))
@@ -140,10 +142,10 @@ impl Tree {
 }
 
 fn missing(what: &str) -> Fault {
-    Fault::Damaged { address: 0, structure: "tree", what: format!("there is no {what}") }
+    Fault::Damaged { address: 0, structure: "tree", what: format!("the {what} is missing") }
 }
 
-/// Adds a branch and those below it, each once.
+/// Adds a branch and the branches below it, each once.
 fn add_branches(
     objects: &Objects,
     id: ObjectId,
@@ -158,7 +160,7 @@ fn add_branches(
         return Ok(());
     }
     if depth > DEEPEST {
-        let what = "branches are nested too deep".to_owned();
+        let what = "branches are nested too deeply".to_owned();
         return Err(Fault::Damaged { address: 0, structure: "tree", what }.at(place));
     }
     let name = object.text("fName").unwrap_or_default().to_owned();
@@ -219,7 +221,7 @@ fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
     })
 }
 
-/// The baskets of a branch in the order of their entries.
+/// Reads the positions of the baskets of a branch, in the order of their entries.
 fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Vec<BasketPlace>, Fault> {
     let damaged = |what: String| Fault::Damaged { address: 0, structure: "list of baskets", what };
     let (addresses, lengths) = (branch.integers("fBasketSeek"), branch.integers("fBasketBytes"));
@@ -231,7 +233,7 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         let (Ok(address), Ok(len_bytes), Ok(start)) =
             (u64::try_from(address), u64::try_from(len_bytes), u64::try_from(first_entry))
         else {
-            return Err(damaged(format!("basket {number} is nowhere")));
+            return Err(damaged(format!("basket {number} has no address")));
         };
         if address != 0 {
             places.push((start, StoredBasket::Alone { address, len_bytes }));
@@ -242,13 +244,13 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         else {
             continue;
         };
-        // One that has been written by itself, or holds nothing.
+        // A basket that was written separately, or is empty.
         let is_alone = number < written && addresses.get(number).is_some_and(|&address| address != 0);
         if is_alone || super::basket::embedded_entries(bytes)? == 0 {
             continue;
         }
         let start = first_entries.get(number).and_then(|&entry| u64::try_from(entry).ok());
-        let start = start.ok_or_else(|| damaged(format!("basket {number} begins nowhere")))?;
+        let start = start.ok_or_else(|| damaged(format!("basket {number} has no first entry")))?;
         places.push((start, StoredBasket::Embedded(bytes.clone())));
     }
     places.sort_by_key(|(start, _)| *start);
@@ -262,7 +264,7 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         places.into_iter().zip(ends).map(|((start, stored), end)| BasketPlace { start, end, stored }).collect();
     match baskets.iter().find(|basket| basket.start > basket.end) {
         Some(basket) => Err(damaged(format!("a basket has entries {}..{}", basket.start, basket.end))),
-        // Some writers make baskets without entries.
+        // Some writers create baskets without entries.
         None => Ok(baskets.into_iter().filter(|basket| basket.start < basket.end).collect()),
     }
 }

@@ -1,40 +1,41 @@
-//! Names of C++ types, as ROOT writes them: `vector<pair<int,string> >`.
+//! Names of C++ types as ROOT writes them: `vector<pair<int,string> >`.
 //!
-//! Invariant: a name that is not understood is [`TypeName::Class`], never something else.
+//! Invariant: a name that is not recognized becomes [`TypeName::Class`], never anything else.
 
 use crate::schema::Number;
 
-/// A type.
+/// C++ type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TypeName {
     Number(Number),
-    /// `Double32_t`, which has no range in the names of types.
+    /// `Double32_t`; in names of types, it has no range.
     Double32,
-    /// `Float16_t`, likewise.
+    /// `Float16_t`; in names of types, it has no range.
     Float16,
     /// `std::string`.
     String,
-    /// ROOT's own string, which has no front as a member of an object.
+    /// ROOT's own string, which has no header as a member of an object.
     TString,
-    /// A sequence or set.
+    /// Sequence or set.
     List(Box<TypeName>),
-    /// A map or multimap.
+    /// Map or multimap.
     Map(Box<TypeName>, Box<TypeName>),
     Pair(Box<TypeName>, Box<TypeName>),
     Class(String),
 }
 
-/// Deepest type in a type.
+/// Maximum depth of types within types.
 const DEEPEST: usize = 16;
 
 impl TypeName {
-    /// Understands a name.
+    /// Parses a name.
     pub(super) fn parse(name: &str) -> Self {
         parse(name, 0)
     }
 }
 
-/// Whether a class is a collection of the standard library, or one of ROOT's that is stored as one, of whatever.
+/// Whether a class is a collection of the standard library, or one of ROOT's classes that is stored like one, with any
+/// elements.
 pub(crate) fn is_collection(class: &str) -> bool {
     matches!(TypeName::parse(class), TypeName::List(_) | TypeName::Map(..))
 }
@@ -73,7 +74,7 @@ fn parse(name: &str, depth: usize) -> TypeName {
     }
 }
 
-/// Arguments between commas that are not inside brackets.
+/// Splits arguments at the commas that are not inside brackets.
 fn split(arguments: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0usize);
     for (at, letter) in arguments.char_indices() {
@@ -91,7 +92,7 @@ fn split(arguments: &str) -> Vec<&str> {
     parts
 }
 
-/// A built-in type. `long` has 8 bytes in files.
+/// Parses the name of a built-in type. `long` has 8 bytes in files.
 fn number(name: &str) -> Option<Number> {
     Some(match name {
         "bool" | "Bool_t" => Number::Bool,

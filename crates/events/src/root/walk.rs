@@ -1,7 +1,7 @@
-//! From the bytes of entries to columns, as [`super::layout`] says.
+//! Conversion of the bytes of entries into columns, according to [`super::layout`].
 //!
-//! Invariants: an entry is used to its last byte or is a fault; columns grow by no more than a constant times the bytes
-//! that were read.
+//! Invariants: an entry is consumed completely, or reading fails; columns grow by at most a constant times the number
+//! of bytes read.
 
 use super::double32::Packing;
 use super::item::{Class, Item};
@@ -13,26 +13,26 @@ use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::Number;
 
-/// Set in the version of a collection that is stored member by member.
+/// Flag in the version of a collection that is stored member by member.
 pub(super) const MEMBERWISE: u16 = 0x4000;
 
-/// Collections of this version and above state the version of their class when stored member by member.
+/// Version from which collections that are stored member by member record the version of their class.
 const STATES_CLASS_VERSION: u16 = 8;
 
-/// How many values to read.
+/// Number of values to read.
 #[derive(Debug, Clone, Copy)]
 enum Count {
     Exactly(u64),
-    /// Up to the end of the entry or of the byte count around.
+    /// Values up to the end of the entry or of the enclosing byte count.
     UntilEnd,
 }
 
-/// Reads one whole entry, which is all that `bytes` have.
+/// Reads one whole entry, which must fill `bytes`.
 pub(super) fn read_entry(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
     read_exactly(item, 1, bytes, buffers)
 }
 
-/// Reads `count` values, which are all that `bytes` have.
+/// Reads `count` values, which must fill `bytes`.
 pub(super) fn read_exactly(
     item: &Item,
     count: u64,
@@ -46,7 +46,7 @@ pub(super) fn read_exactly(
     }
 }
 
-/// Reads an entry as it is in a blob, which may have up to `padding` zeros behind it.
+/// Reads an entry of a blob, which may be followed by up to `padding` zeros.
 pub(super) fn read_padded(
     item: &Item,
     padding: usize,
@@ -61,7 +61,7 @@ pub(super) fn read_padded(
     }
 }
 
-/// Reads `entries` entries of one length that `bytes` have one after the other; the item must have that length.
+/// Reads `entries` consecutive entries of the same length from `bytes`; the item must have that length.
 pub(super) fn read_fixed(
     item: &Item,
     entries: u64,
@@ -71,7 +71,7 @@ pub(super) fn read_fixed(
     read(item, Count::Exactly(entries), bytes, buffers).map(|_| ())
 }
 
-/// Reads values of `item` that follow each other; returns how many.
+/// Reads consecutive values of `item` and returns their number.
 fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<u64, Fault> {
     match item {
         Item::Number { number, buffer } => {
@@ -129,7 +129,7 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
         Item::Record { fields } => repeat(count, bytes, |bytes| read_fields(fields, bytes, buffers)),
         Item::Pair { in_map: true, values, .. } => repeat(count, bytes, |bytes| read_fields(values, bytes, buffers)),
         Item::Pair { in_map: false, members, .. } => repeat(count, bytes, |bytes| {
-            // Its members say all there is to say: the version of a pair is a checksum of their types.
+            // The members suffice: the version of a pair is a checksum of their types.
             let header = Header::read(bytes)?;
             within(&header, bytes, |bytes| read_fields(members, bytes, buffers).map(|()| 0)).map(|_| ())
         }),
@@ -152,7 +152,7 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
     }
 }
 
-/// The bytes of numbers that are stored in `len_bytes` bytes each, and how many numbers there are.
+/// Takes the bytes of numbers that are stored in `len_bytes` bytes each, and returns them with their number.
 fn take_numbers<'b>(
     number: Number,
     len_bytes: usize,
@@ -191,7 +191,7 @@ fn read_arrays(
     Ok(())
 }
 
-/// The number that is `from_end` numbers before the end of a buffer.
+/// Returns the number at `from_end` numbers before the end of a buffer.
 fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u64, Fault> {
     let Buffer::Values(counts) = counts else { return Ok(0) };
     let number = counts.as_chunks().0.iter().rev().nth((from_end as usize).saturating_sub(1));
@@ -199,7 +199,7 @@ fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u6
     u64::try_from(count).map_err(|_| bytes.damaged(format!("an array of {count} values")))
 }
 
-/// Reads arrays of `length` values by a function that reads values.
+/// Reads arrays of `length` values with a function that reads values.
 fn read_regular<'b>(
     length: u64,
     count: Count,
@@ -222,7 +222,7 @@ fn read_regular<'b>(
     }
 }
 
-/// Lists of objects of which each member of all of a list's objects comes together.
+/// Reads lists of objects that are stored member by member: each member of all objects of a list together.
 fn read_memberwise(
     list: &Item,
     version: u16,
@@ -236,10 +236,10 @@ fn read_memberwise(
         });
     }
     let Item::List { buffer, content } = list else {
-        return Err(bytes.unsupported("something stored member by member that is no list"));
+        return Err(bytes.unsupported("something other than a list stored member by member"));
     };
     let (Item::Object { fields, .. } | Item::Pair { members: fields, .. }) = content.as_ref() else {
-        return Err(bytes.unsupported("values without members that are stored member by member"));
+        return Err(bytes.unsupported("values without members stored member by member"));
     };
     if version >= STATES_CLASS_VERSION {
         let version = bytes.be_u16()?;
@@ -258,7 +258,8 @@ fn read_memberwise(
     })
 }
 
-/// Reads members of `count` objects member by member. Some base classes stay whole, because ROOT has streamer types for them.
+/// Reads members of `count` objects member by member. Some base classes are stored as a whole, because ROOT has
+/// streamer types for them.
 fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
     fields.iter().try_for_each(|field| match field {
         Item::Base { class, fields } if !matches!(class.name.as_str(), "TObject" | "TNamed") => {
@@ -268,7 +269,7 @@ fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &
     })
 }
 
-/// Calls `read_one` as often as `count` says; returns how often.
+/// Calls `read_one` as often as `count` requires, and returns how often that was.
 fn repeat(
     count: Count,
     bytes: &mut Bytes<'_>,
@@ -287,7 +288,7 @@ fn repeat(
                 let before = bytes.remaining();
                 read_one(bytes)?;
                 if bytes.remaining() == before {
-                    return Err(bytes.damaged("values without length fill no entry"));
+                    return Err(bytes.damaged("values without length cannot fill an entry"));
                 }
                 done += 1;
             }
@@ -296,7 +297,7 @@ fn repeat(
     }
 }
 
-/// A list's count. Everything that is counted has at least one byte.
+/// Reads a list's count. Every element has at least one byte.
 fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
     let count = bytes.be_u32()?;
     match count as usize <= bytes.remaining() {
@@ -305,7 +306,7 @@ fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
     }
 }
 
-/// Reads what a byte count encloses, to its end.
+/// Reads the bytes enclosed by a byte count with `read`, which must consume them.
 fn within<'b>(
     header: &Header,
     bytes: &mut Bytes<'b>,
@@ -330,12 +331,12 @@ fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes
         true => Ok(()),
         false => {
             let Class { name, version: expected, .. } = class;
-            Err(bytes.unsupported(format!("class {name} of version {version}, the file describes {expected}")))
+            Err(bytes.unsupported(format!("class {name} of version {version}, but the file describes {expected}")))
         }
     }
 }
 
-/// Appends the end of a list of so many values.
+/// Appends the end of a list of `values` values.
 pub(super) fn push_offset(buffer: &mut Buffer, values: u64) {
     if let Buffer::Offsets(offsets) = buffer {
         let last = offsets.last().copied().unwrap_or(0);
@@ -345,8 +346,8 @@ pub(super) fn push_offset(buffer: &mut Buffer, values: u64) {
 
 /// Appends big-endian numbers as little-endian ones.
 pub(super) fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
-    /// A multiple of every number's length, and so short that what was copied is still in the nearest cache when it is
-    /// turned round: memory is gone through once.
+    /// Length of a piece: a multiple of every number's length, and short enough for the copied bytes to be still in the
+    /// nearest cache when they are byte-swapped, so that memory is traversed once.
     const AT_ONCE_LEN_BYTES: usize = 8 << 10;
     let Buffer::Values(values) = buffer else { return };
     values.reserve(stored.len());
@@ -357,7 +358,7 @@ pub(super) fn push_numbers(number: Number, stored: &[u8], buffer: &mut Buffer) {
     }
 }
 
-/// Appends packed numbers as what they are in memory.
+/// Appends packed numbers in their form in memory.
 fn push_packed(number: Number, packing: Packing, stored: &[u8], buffer: &mut Buffer) {
     let Buffer::Values(values) = buffer else { return };
     let numbers = stored.chunks_exact(packing.len_bytes()).map(|stored| packing.value(stored));
@@ -367,13 +368,13 @@ fn push_packed(number: Number, packing: Packing, stored: &[u8], buffer: &mut Buf
     }
 }
 
-/// Makes big-endian numbers little-endian ones.
+/// Converts big-endian numbers to little-endian ones.
 pub(super) fn to_little_endian(number: Number, numbers: &mut [u8]) {
     match number.len_bytes() {
         2 => reverse::<2>(numbers),
         4 => reverse::<4>(numbers),
         8 => reverse::<8>(numbers),
-        // A byte, of which any that is not 0 is true.
+        // For bytes that hold booleans, any value other than 0 is true.
         _ if number == Number::Bool => numbers.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
         _ => {}
     }

@@ -1,8 +1,9 @@
-//! The description of the class `ROOT::RNTuple` (`TStreamerInfo`), which every file with an RNTuple carries.
+//! The description of the class `ROOT::RNTuple` (`TStreamerInfo`), which every file with an RNTuple contains.
 //!
-//! The bytes equal those of ROOT's writer, except for the version of `TStreamerInfo`, which is the one used throughout ROOT 6.
+//! The bytes equal those of ROOT's writer, except for the version of `TStreamerInfo`, which is the one used throughout
+//! ROOT 6.
 
-/// Members of the anchor and whether they have 64 bits, 16 else.
+/// Members of the anchor, and whether they have 64 bits instead of 16.
 const MEMBERS: [(&str, bool); 11] = [
     ("fVersionEpoch", false),
     ("fVersionMajor", false),
@@ -21,13 +22,13 @@ const MEMBERS: [(&str, bool); 11] = [
 pub(super) const ANCHOR_VERSION: u16 = 2;
 const ANCHOR_CHECKSUM: u32 = 0x28e6_32ec;
 
-/// Marks lengths of objects.
+/// Flag that marks the length of an object.
 const LENGTH_FLAG: u32 = 0x4000_0000;
 
-/// Marks numbers of classes that were named before.
+/// Flag that marks the number of a class that was named before.
 const CLASS_FLAG: u32 = 0x8000_0000;
 
-/// Numbers of classes count from here.
+/// Number added to positions in numbers of classes.
 const CLASS_OFFSET: u32 = 2;
 
 /// Returns `content` with its length in front.
@@ -42,7 +43,7 @@ fn object(version: u16, content: &[u8]) -> Vec<u8> {
     counted(&[&version.to_be_bytes(), content].concat())
 }
 
-/// A `TObject` with these bits.
+/// Encodes a `TObject` with these bits.
 fn base(bits: u32) -> Vec<u8> {
     [&1_u16.to_be_bytes()[..], &0_u32.to_be_bytes(), &bits.to_be_bytes()].concat()
 }
@@ -55,16 +56,16 @@ fn named(bits: u32, name: &str) -> Vec<u8> {
     object(1, &[base(bits), text(name), text("")].concat())
 }
 
-/// A `TStreamerBasicType`.
+/// Encodes a `TStreamerBasicType`.
 fn member(name: &str, is_long: bool) -> Vec<u8> {
     let (code, len_bytes, type_name) = if is_long { (14, 8, "unsigned long") } else { (12, 2, "unsigned short") };
-    // Type and length of the member; it is no array: two lengths and five dimensions are zero.
+    // Type and length of the member, followed by zeros for two lengths and five dimensions, because it is not an array.
     let numbers = [code, len_bytes, 0, 0, 0, 0, 0, 0, 0].map(u32::to_be_bytes).concat();
     let element = object(4, &[named(0, name), numbers, text(type_name)].concat());
     object(2, &element)
 }
 
-/// Puts the name of a class before an object of it.
+/// Returns `object` preceded by the name of its class.
 fn of_class(class: &str, object: &[u8]) -> Vec<u8> {
     counted(&[&u32::MAX.to_be_bytes(), class.as_bytes(), &[0], object].concat())
 }
@@ -73,7 +74,8 @@ fn of_class(class: &str, object: &[u8]) -> Vec<u8> {
 pub(super) fn of_anchor(key_len_bytes: usize) -> Vec<u8> {
     let [(first, is_first_long), others @ ..] = MEMBERS;
     let first = of_class("TStreamerBasicType", &member(first, is_first_long));
-    // All others name the class by where the first did, which is known when everything before it is.
+    // The other members refer to the position at which the first names the class, which is known once everything before
+    // it is.
     let make = |class: u32| {
         let mut array = base(0);
         array.extend_from_slice(&text(""));
@@ -87,12 +89,12 @@ pub(super) fn of_anchor(key_len_bytes: usize) -> Vec<u8> {
         let numbers = [ANCHOR_CHECKSUM, u32::from(ANCHOR_VERSION)].map(u32::to_be_bytes).concat();
         let info = object(9, &[named(1 << 16, "ROOT::RNTuple"), numbers, array].concat());
         let info = of_class("TStreamerInfo", &info);
-        // A list of one, whose options are empty.
+        // A list with one element and empty options.
         object(5, &[base(0), text(""), 1_u32.to_be_bytes().to_vec(), info, text("")].concat())
     };
     let list = make(0);
     let place = list.windows(first.len()).position(|window| window == first).unwrap_or(0);
-    // Behind the length of the first stands the mark of a class that is named.
+    // The mark of a named class follows the length of the first element.
     make(CLASS_FLAG | ((key_len_bytes + place + 4) as u32 + CLASS_OFFSET))
 }
 
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_list_is_as_long_as_that_of_root() {
-        // Of ROOT 6.40, behind a key of 72 bytes.
+        // Written by ROOT 6.40, after a key of 72 bytes.
         let list = of_anchor(72);
         assert_eq!(list.len(), 1254);
         assert_eq!(list[0x100..0x104], 0x8000_00d1_u32.to_be_bytes());

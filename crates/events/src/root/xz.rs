@@ -1,14 +1,14 @@
 //! XZ streams of one LZMA2 filter (the .xz file format 1.2, tukaani.org), decoded into a buffer of known length.
 //!
-//! The container is read here because a stream may ask for a dictionary of 4 GiB: none needs more than its output.
-//! Invariants: memory follows from the output's length; the output is filled exactly, and its check, where the stream has
-//! one that is known (CRC-32, CRC-64), is right.
+//! The container is parsed here because a stream may request a dictionary of 4 GiB, although none needs more than the
+//! length of its output. Invariants: the output's length bounds the memory; the output is filled exactly, and its
+//! checksum is verified if it is of a known type (CRC-32, CRC-64).
 
 use crc_fast::{CrcAlgorithm, checksum};
 use lzma_rust2::Lzma2Reader;
 use std::io::Read;
 
-/// What is wrong with a stream.
+/// Reason why a stream cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum XzFault {
     #[error("XZ data ends too early")]
@@ -27,15 +27,15 @@ pub(super) enum XzFault {
 
 const MAGIC: &[u8; 6] = b"\xfd7zXZ\0";
 
-/// The LZMA2 filter's number.
+/// Number of the LZMA2 filter.
 const LZMA2: u8 = 0x21;
 
-/// The most bytes that one stored byte can stand for. The best that a range coder of 11-bit probabilities that move by
-/// 1/32 can do is 0.0221 bits a decision, and a repeated match of 273 bytes takes at least 14 decisions: 7045 bytes for
-/// one.
+/// Maximum number of decoded bytes per stored byte. A range coder of 11-bit probabilities that move by 1/32 needs at
+/// least 0.0221 bits per decision, and a repeated match of 273 bytes takes at least 14 decisions, so the ratio is at
+/// most 7045.
 const LONGEST_RATIO: usize = 7168;
 
-/// Fails if so few bytes cannot become so many.
+/// Fails if `stored_len_bytes` bytes cannot decode to `decoded_len_bytes` bytes.
 pub(super) fn check_stored(stored_len_bytes: usize, decoded_len_bytes: usize) -> Result<(), XzFault> {
     match stored_len_bytes.saturating_mul(LONGEST_RATIO) < decoded_len_bytes {
         true => Err(XzFault::Truncated),
@@ -67,7 +67,7 @@ pub(super) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), XzFault> {
     let dictionary_len_bytes = u32::try_from(out.len()).unwrap_or(u32::MAX).max(4096);
     let mut reader = Lzma2Reader::new(rest, dictionary_len_bytes, None);
     reader.read_exact(out).map_err(|_| XzFault::Data)?;
-    // The end mark is still to be read, and nothing else.
+    // Only the end mark must be left to read.
     if !matches!(reader.read(&mut [0]), Ok(0)) {
         return Err(XzFault::Data);
     }
@@ -93,7 +93,7 @@ fn check_filter(fields: &[u8]) -> Result<(), XzFault> {
         return Err(XzFault::Filter);
     }
     let mut at = 2;
-    // Stored and decoded length, where they are: numbers of 7 bits a byte.
+    // Stored and decoded length, if present: numbers with 7 bits per byte.
     for bit in [0x40, 0x80] {
         if flags & bit != 0 {
             let rest = fields.get(at..).ok_or(XzFault::Header)?;
@@ -115,7 +115,7 @@ fn crc32(bytes: &[u8]) -> [u8; 4] {
 mod tests {
     use super::*;
 
-    /// `"raddle " * 4` by xz 5.4 (CRC-32).
+    /// `"raddle " * 4`, compressed by xz 5.4 (CRC-32).
     const STREAM: &str = include_str!("xz_stream.hex");
 
     fn stream() -> Vec<u8> {
@@ -145,7 +145,7 @@ mod tests {
                 unseen += 1;
             }
         }
-        // Index and footer, of which nothing is needed, and padding.
+        // Index and footer, which are not needed, and padding.
         assert!(unseen < 26 * 8, "{unseen}");
         for len in 0..whole.len() - 24 {
             assert!(decode(&whole[..len], &mut [0; 28]).is_err());

@@ -1,6 +1,6 @@
-//! Entries are compared with those of another source: bit for bit, ids included where both know them.
+//! Comparison of entries with those of another source, bit for bit, including ids if both sources know them.
 //!
-//! Not a judge of numbers: NaN equals itself, and 0 differs from -0.
+//! Numbers are compared as bits: NaN equals itself, and 0 differs from -0.
 
 use crate::block::{Block, Column};
 use crate::error::{EventsError, Fault, Place, Result};
@@ -8,7 +8,7 @@ use crate::schema::{Form, Schema};
 use crate::sink::{NoTile, Prepare, Sink};
 use crate::source::{Reader, Source};
 
-/// A sink that compares.
+/// Sink that compares entries with another source.
 pub struct CheckSink<'expected> {
     expected: &'expected dyn Source,
     products: Vec<usize>,
@@ -16,18 +16,19 @@ pub struct CheckSink<'expected> {
     checked: Checked,
 }
 
-/// What was compared, and found to be equal.
+/// Figures of a successful comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checked {
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
     /// Length of their blocks.
     pub block_len_bytes: u64,
 }
 
 impl<'expected> CheckSink<'expected> {
-    /// Compares blocks of `schema` with the products of the same names in `expected`. With `ignores_padding`, up to three
-    /// zeros at the end of a blob make no difference: packed data streams do not keep the length of blobs.
+    /// Creates a sink that compares blocks of `schema` with the products of the same names in `expected`. With
+    /// `ignores_padding`, up to three zeros at the end of a blob are ignored, because packed data streams do not keep
+    /// the length of blobs.
     ///
     /// # Errors
     /// `expected` lacks a product, or has it in another form.
@@ -55,7 +56,7 @@ impl<'expected> CheckSink<'expected> {
     }
 }
 
-/// Compares blocks.
+/// Preparer that compares blocks.
 pub struct CheckPreparer<'expected> {
     reader: Box<dyn Reader + 'expected>,
     schema: Schema,
@@ -130,7 +131,7 @@ impl Prepare for CheckPreparer<'_> {
     }
 }
 
-/// Number of the first entry at which two columns of a form differ.
+/// Returns the number of the first entry at which two columns of a form differ.
 fn first_difference(got: &Column, expected: &Column, form: &Form, entries: u64, ignores_padding: bool) -> Option<u64> {
     let differs = |at: u64| {
         let (got, expected) = (got.slice(form, at..at + 1), expected.slice(form, at..at + 1));
@@ -142,7 +143,7 @@ fn first_difference(got: &Column, expected: &Column, form: &Form, entries: u64, 
     (0..entries).find(|&at| differs(at))
 }
 
-/// Whether one is the other with up to three zeros behind it.
+/// Whether `one` equals `other` followed by up to three zeros, or the reverse.
 fn is_padded(one: &[u8], other: &[u8]) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     long.strip_prefix(short).is_some_and(|rest| rest.len() < 4 && rest.iter().all(|&byte| byte == 0))

@@ -1,11 +1,11 @@
-//! Blocks are put behind each other in memory.
+//! A sink that concatenates blocks in memory.
 
 use crate::block::Block;
 use crate::error::{Place, Result};
 use crate::schema::Schema;
 use crate::sink::{NoTile, Prepare, Sink};
 
-/// A sink whose summary is one block of all entries.
+/// Sink whose summary is one block of all entries.
 #[derive(Debug)]
 pub struct CollectSink {
     schema: Schema,
@@ -15,13 +15,14 @@ pub struct CollectSink {
 }
 
 impl CollectSink {
-    /// For blocks of `schema` with so many entries together, which come from `place`.
+    /// Creates a sink for blocks of `schema` that come from `place`; `entries` is their expected total number of
+    /// entries.
     pub fn new(schema: Schema, place: Place, entries: u64) -> Self {
         Self { schema, place, entries, collected: None }
     }
 }
 
-/// Passes blocks on.
+/// Preparer that passes blocks on.
 #[derive(Debug, Clone, Copy)]
 pub struct CollectPreparer;
 

@@ -1,26 +1,26 @@
-//! Values of columns in JSON.
+//! Values of columns as JSON.
 //!
-//! Values without a JSON form: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`; bytes, and texts that are
-//! not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
+//! Values that JSON cannot represent: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`;
+//! bytes, and texts that are not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
 
 use crate::block::Buffer;
 use crate::schema::{Form, Number};
 use std::fmt::Write as _;
 
-/// How values are written.
+/// Style of the written values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    /// Items of a list, and bytes of a text, after which the rest is only counted.
+    /// Maximum number of items of a list, or bytes of a text, to write; the rest is only counted.
     most_items: usize,
     /// Whether to put spaces after commas and colons, and to shorten 32-bit numbers.
     is_for_people: bool,
 }
 
 impl Style {
-    /// Everything, for programs.
+    /// Style for programs, which writes everything.
     pub(super) const WHOLE: Self = Self { most_items: usize::MAX, is_for_people: false };
 
-    /// Only the first items, for people. Truncated values are not valid JSON.
+    /// Returns a style for people, which writes only the first items. Truncated values are not valid JSON.
     pub(super) fn shortened(most_items: usize) -> Self {
         Self { most_items, is_for_people: true }
     }
@@ -30,7 +30,7 @@ impl Style {
     }
 }
 
-/// Appends value `number` of a column that was checked.
+/// Appends value `number` of a checked column.
 pub(super) fn push_value(form: &Form, buffers: &[Buffer], number: u64, style: Style, text: &mut String) {
     match form {
         Form::Number(kind) => {
@@ -90,7 +90,7 @@ fn push_list(content: &Form, buffers: &[Buffer], items: std::ops::Range<u64>, st
     text.push(']');
 }
 
-/// Appends a number, which is little-endian.
+/// Appends a little-endian number.
 fn push_number(kind: Number, bytes: &[u8], style: Style, text: &mut String) {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
@@ -114,19 +114,19 @@ fn push_float(value: impl std::fmt::Debug + Into<f64> + Copy, text: &mut String)
     let _ = match () {
         () if wide.is_nan() => write!(text, "\"NaN\""),
         () if wide.is_infinite() => write!(text, "\"{}Infinity\"", if wide < 0.0 { "-" } else { "" }),
-        // Debug has a point or an exponent, so that it stays a floating-point number for its reader.
+        // `Debug` writes a point or an exponent, so readers see a floating-point number.
         () => write!(text, "{value:?}"),
     };
 }
 
-/// Appends a text that is UTF-8.
+/// Appends a text if it is valid UTF-8.
 pub(super) fn push_text(bytes: &[u8], text: &mut String) {
     text.push('"');
     for letter in String::from_utf8_lossy(bytes).chars() {
         match letter {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
-            // Line separators end lines for some readers, and the controls from U+007F change terminals.
+            // Some readers treat these separators as ends of lines, and the controls from U+007F affect terminals.
             '\u{2028}' | '\u{2029}' => {
                 let _ = write!(text, "\\u{:04x}", u32::from(letter));
             }

@@ -1,4 +1,4 @@
-//! Sinks that write no event format: nothing, lengths, columns in memory, texts, a comparison.
+//! Sinks that do not write an event format: for discarding, lengths, columns in memory, texts, and comparisons.
 
 mod check;
 mod collect;

@@ -1,11 +1,11 @@
-//! Entries are read and dropped: what a source costs by itself.
+//! A sink that discards entries, to measure the cost of a source alone.
 
 use crate::block::Block;
 use crate::error::Result;
 use crate::sink::{NoTile, Prepare, SharedSink, Sink};
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 
-/// A sink that keeps nothing; its summary is the number of entries.
+/// Sink that keeps nothing; its summary is the number of entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullSink {
     entries: u64,

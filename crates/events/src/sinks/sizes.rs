@@ -1,24 +1,24 @@
-//! Lengths of products are added up; nothing else is kept.
+//! A sink that adds up the lengths of products and keeps nothing else.
 
 use crate::block::{Block, Column};
 use crate::error::Result;
 use crate::schema::Schema;
 use crate::sink::{NoTile, Prepare, Sink};
 
-/// A sink that adds up lengths; its summary is the length of each product in memory, with its offsets.
+/// Sink that adds up lengths; its summary is the length of each product in memory, including offsets.
 #[derive(Debug, Clone)]
 pub struct SizesSink {
     len_bytes: Vec<u64>,
 }
 
 impl SizesSink {
-    /// For blocks of `schema`.
+    /// Creates a sink for blocks of `schema`.
     pub fn new(schema: &Schema) -> Self {
         Self { len_bytes: vec![0; schema.products.len()] }
     }
 }
 
-/// Adds up what is in a block.
+/// Preparer that adds up the lengths in a block.
 #[derive(Debug, Clone, Copy)]
 pub struct SizesPreparer;
 

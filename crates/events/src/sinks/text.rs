@@ -1,4 +1,4 @@
-//! A text of what there is: names and lengths of each entry's products, or their means.
+//! A textual overview of the contents: names and lengths of each entry's products, or their averages.
 
 use crate::block::{Block, Column};
 use crate::error::{EventsError, Result};
@@ -10,13 +10,13 @@ use std::io::Write;
 /// What to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
-    /// A paragraph for each entry.
+    /// Whether to write a paragraph for each entry.
     pub per_entry: bool,
-    /// Mean lengths at the end.
+    /// Whether to write average lengths at the end.
     pub summary: bool,
 }
 
-/// A sink that writes text.
+/// Sink that writes an overview as text.
 pub struct TextSink<W> {
     out: W,
     schema: Schema,
@@ -27,7 +27,7 @@ pub struct TextSink<W> {
 }
 
 impl<W: Write + Send> TextSink<W> {
-    /// Writes to `out` of blocks of `schema`.
+    /// Creates a sink that writes to `out` and takes blocks of `schema`.
     pub fn new(out: W, schema: &Schema, options: TextOptions) -> Self {
         let sum_len_bytes = vec![0; schema.products.len()];
         Self { out, schema: schema.clone(), options, entries: 0, sum_len_bytes }
@@ -42,7 +42,7 @@ impl<W: Write + Send> TextSink<W> {
     }
 }
 
-/// Makes text.
+/// Preparer that formats blocks.
 #[derive(Debug, Clone)]
 pub struct TextPreparer {
     schema: Schema,
@@ -126,7 +126,7 @@ fn push_line(text: &mut String, name: &str, what: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "  {} {what}", name.escape_debug());
 }
 
-/// Length of a column's values, without offsets.
+/// Returns the length of a column's values, without offsets.
 fn value_len_bytes(column: &Column) -> u64 {
     use crate::block::Buffer;
     let len_bytes = |buffer: &Buffer| match buffer {

@@ -1,7 +1,8 @@
-//! The values of entries as text: a line of JSON for each, or lines for people.
+//! Values of entries as text: one line of JSON per entry, or lines for people.
 //!
-//! JSON has every value in full: floating-point numbers of 32 bits as the 64-bit numbers that they are, so that what a program reads
-//! is what is stored. Invariant: every line of JSON is an object of its own; nothing of a value is left out of it.
+//! JSON lines contain every value in full. Floating-point numbers of 32 bits are written as the 64-bit numbers that
+//! they equal, so that programs read exactly the stored values. Invariant: every line is a separate JSON object; no
+//! part of a value is left out.
 
 use super::json::{self, Style};
 use crate::block::Block;
@@ -10,20 +11,20 @@ use crate::schema::Schema;
 use crate::sink::{NoTile, Prepare, Sink};
 use std::io::Write;
 
-/// How values are written.
+/// Format of the written values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValuesFormat {
-    /// A line of JSON for each entry: `{"entry":0,"id":{"run":1,"lumi":1,"event":1},"products":{…}}`, without `id` where the source
-    /// knows none.
+    /// One line of JSON per entry: `{"entry":0,"id":{"run":1,"lumi":1,"event":1},"products":{…}}`, without `id` if the
+    /// source has no ids.
     JsonLines,
-    /// A line for each product, with at most `items` items of lists and bytes.
+    /// One line per product, with at most `most_items` items of each list or bytes.
     Text {
-        /// Most items.
+        /// Maximum number of items.
         most_items: usize,
     },
 }
 
-/// A sink that writes values as text.
+/// Sink that writes values as text.
 pub struct ValuesSink<W> {
     out: W,
     schema: Schema,
@@ -32,22 +33,22 @@ pub struct ValuesSink<W> {
 }
 
 impl<W: Write + Send> ValuesSink<W> {
-    /// Writes to `out` the values of blocks of `schema`.
+    /// Creates a sink that writes the values of blocks of `schema` to `out`.
     pub fn new(out: W, schema: &Schema, format: ValuesFormat) -> Self {
         Self { out, schema: schema.clone(), format, entries: 0 }
     }
 }
 
-/// Makes text.
+/// Preparer that formats values.
 #[derive(Debug, Clone)]
 pub struct ValuesPreparer {
     schema: Schema,
     format: ValuesFormat,
-    /// Width of names in text.
+    /// Width of the column of names.
     width: usize,
 }
 
-/// Widest name that others are aligned with.
+/// Maximum width of the column of names.
 const WIDEST: usize = 40;
 
 impl<W: Write + Send> Sink for ValuesSink<W> {
@@ -55,7 +56,7 @@ impl<W: Write + Send> Sink for ValuesSink<W> {
     type Prepared = (u64, String);
     type Tile = NoTile;
     type Encoded = NoTile;
-    /// Entries.
+    /// Number of entries.
     type Summary = u64;
 
     fn preparer(&self) -> Result<ValuesPreparer> {
@@ -140,7 +141,7 @@ impl ValuesPreparer {
     }
 }
 
-/// A name without characters that would change the terminal.
+/// Escapes characters of a name that would affect the terminal.
 fn shown_name(name: &str) -> String {
     name.chars()
         .flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] })

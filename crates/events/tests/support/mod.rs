@@ -1,16 +1,16 @@
-//! What the tests share: a conversion that nobody watches.
+//! Shared parts of the tests: conversions without progress reports.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Silent;
 use raddle_events::{ConvertOptions, Converted, Result, Sink, Source, convert};
 use std::num::NonZeroUsize;
 
-/// Defaults with so many threads.
+/// Returns default options with `jobs` threads.
 pub fn options(jobs: usize) -> ConvertOptions {
     ConvertOptions { jobs: NonZeroUsize::new(jobs).unwrap(), ..ConvertOptions::default() }
 }
 
-/// Converts.
+/// Runs a conversion.
 pub fn run<K: Sink>(source: &dyn Source, sink: K, options: &ConvertOptions) -> Result<(Converted, K::Summary)> {
     convert(source, sink, options, &Silent, &CancelToken::new())
 }

@@ -1,4 +1,4 @@
-//! Conversions among ranks that are threads.
+//! Conversions across ranks that are threads.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
@@ -7,7 +7,7 @@ use raddle_core::threads::Threads;
 use raddle_events::{ConvertOptions, Converted, Result, SharedSink, Source, convert_among};
 use std::num::NonZeroUsize;
 
-/// Converts among so many ranks, each with its own number of threads; what each returned.
+/// Converts with `ranks` ranks, each with its own number of threads, and returns the result of each.
 pub fn run_among<K: SharedSink + Sync>(
     ranks: usize,
     source: &dyn Source,

@@ -1,15 +1,15 @@
-//! Columns as JSON values, an entry each: for comparison with what is expected.
+//! Columns as JSON values, one per entry, for comparison with expected values.
 
 use raddle_events::{Buffer, Column, Form, Number};
 use serde_json::{Map, Value, json};
 
-/// The values of a column.
+/// Returns the values of a column.
 pub fn values(form: &Form, column: &Column, entries: u64) -> Vec<Value> {
     column.check(form, entries).unwrap();
     (0..entries as usize).map(|entry| value(form, &column.buffers, &mut 0, entry)).collect()
 }
 
-/// Value `number` of the buffers from `at` on, which is moved behind them.
+/// Returns value `number` of the buffers from `at` on, and advances `at` past them.
 fn value(form: &Form, buffers: &[Buffer], at: &mut usize, number: usize) -> Value {
     match form {
         Form::Number(kind) => {

@@ -1,7 +1,9 @@
-//! CF and netCDF-4: records along one dimension, whatever axis of a variable that is; everything else once.
+//! CF and netCDF-4: records are concatenated along one dimension, whichever axis of a variable it is; everything else
+//! is kept once.
 //!
-//! Judged by xarray's `concat`, CDO and NCO. Sources: CF conventions 1.11; the netCDF-4 format in HDF5 (NUG, appendix C).
-//! Invariant: a variable is put together along the axis that has the record dimension, and only one of its axes does.
+//! Tests compare outputs with xarray's `concat`, CDO and NCO. Sources: CF conventions 1.11; the netCDF-4 format in HDF5
+//! (NUG, appendix C). Invariant: a variable is concatenated along its axis with the record dimension, and only one axis
+//! has it.
 
 mod attached;
 pub(super) mod dimensions;
@@ -18,13 +20,14 @@ use crate::schema::{AttributeValue, Role, child_path, display_path};
 use raddle_hdf5::model::TypeClass;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// CF and netCDF-4.
+/// The CF and netCDF-4 convention.
 pub struct Cf;
 
-/// What the netCDF library writes in `NAME` of a dimension that has no variable, before the dimension's size.
+/// Beginning of the text that the netCDF library writes in `NAME` of a dimension without a variable; the dimension's
+/// size follows.
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
-/// Attributes that change what a value means, besides those of packing.
+/// Attributes that change the meaning of values, other than those of packing.
 const MEANING: [&str; 13] = [
     "units",
     "calendar",
@@ -40,9 +43,9 @@ const MEANING: [&str; 13] = [
     "bounds",
     "climatology",
 ];
-/// The attribute with a dimension's id.
+/// Name of the attribute with a dimension's id.
 const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
-/// The attribute with the ids of a variable's dimensions.
+/// Name of the attribute with the ids of a variable's dimensions.
 const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
 /// Attributes that identify dimensions, which [`dimensions`] compares by path.
 const DIMENSIONS: [&str; 4] = [DIMENSION_LIST, REFERENCE_LIST, DIMENSION_NUMBER, DIMENSION_NUMBERS];
@@ -88,8 +91,8 @@ impl Convention for Cf {
                     return Err(Refusal {
                         object: display_path(file.path_of(at)),
                         reason: format!(
-                            "has more than one dimension that can grow, {} and {}; --dim names the one along which \
-                             files follow one another",
+                            "has more than one unlimited dimension, {} and {}; --dim selects the one along which \
+                             files are concatenated",
                             display_path(first),
                             display_path(second)
                         ),
@@ -116,7 +119,7 @@ impl Convention for Cf {
             }
             rules.push((at, rule));
         }
-        // A scalar is one value for all inputs: it must mean the same.
+        // A scalar applies to all inputs, so it must have the same meaning in each.
         for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
             rules.push((at, of_scalar(file, at)));
         }
@@ -161,13 +164,13 @@ impl Convention for Cf {
     }
 }
 
-/// A rule for a variable that has dimensions.
+/// Creates a rule for a variable with dimensions.
 fn of_variable(rule: Rule) -> Rule {
     let rule = rule.with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING);
     rule.ignoring(&DIMENSIONS)
 }
 
-/// The rule of a scalar that is carried once.
+/// Creates the rule of a scalar that is kept once.
 fn of_scalar(file: &FileView<'_>, at: usize) -> Rule {
     let rule = Rule::once().with_attributes(&PACKING).with_attributes(&VALID);
     let mut rule = rule.with_attributes(&MEANING);
@@ -178,7 +181,7 @@ fn of_scalar(file: &FileView<'_>, at: usize) -> Rule {
     rule
 }
 
-/// What the values of a variable mean; `time`: the time that it bounds.
+/// Determines the meaning of the values of a variable; `time` is the entry of the time whose bounds it holds.
 fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> Values {
     match time {
         Some(time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
@@ -188,13 +191,13 @@ fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> Values {
     }
 }
 
-/// The variables that hold the bounds of entry `at`.
+/// Returns the variables that hold the bounds of entry `at`.
 fn bounds(file: &FileView<'_>, at: usize) -> impl Iterator<Item = usize> {
     let names = BOUNDS.iter().filter_map(|name| file.text(at, name));
     names.filter_map(|name| variable(file, at, &name)).collect::<Vec<_>>().into_iter()
 }
 
-/// The variable that an attribute of entry `at` names: in its group, or in one around it.
+/// Returns the variable that an attribute of entry `at` names, in its group or in an enclosing one.
 fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
     let mut group = parent_path(file.path_of(at));
     loop {
@@ -205,20 +208,20 @@ fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
     }
 }
 
-/// The rule of the root group.
+/// Creates the rule of the root group.
 fn of_root(options: &ConventionOptions) -> Rule {
     let mut root = Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties"]);
     root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
     root
 }
 
-/// The attribute that variables have whose other attributes are a map projection.
+/// Attribute that identifies a variable whose other attributes describe a map projection.
 const GRID_MAPPING: &str = "grid_mapping_name";
 
-/// Objects that are looked at for a mark of netCDF-4: its dimensions come first in files of that library.
+/// Number of objects that are searched for a mark of netCDF-4: files of that library store dimensions first.
 const MOST_LOOKED_AT: usize = 64;
 
-/// Attributes in which the netCDF library keeps its own facts.
+/// Whether an attribute holds internal information of the netCDF library.
 fn is_of_library(name: &[u8]) -> bool {
     name.starts_with(b"_Netcdf4")
         || [b"NAME".as_slice(), b"CLASS", b"REFERENCE_LIST", b"DIMENSION_LIST"].contains(&name)
@@ -232,12 +235,12 @@ fn is_time(file: &FileView<'_>, at: usize) -> bool {
     file.text(at, "units").is_some_and(|units| is_time_units(&units))
 }
 
-/// The variables of a file with the paths of their dimensions.
+/// Variables of a file with the paths of their dimensions.
 struct Variables<'f, 'a> {
     file: &'f FileView<'a>,
-    /// By entry: the dimension of each axis, empty where it has none.
+    /// Dimension of each axis, by entry; empty for an axis without one.
     dims: BTreeMap<usize, Vec<Vec<u8>>>,
-    /// Dimensions: those that can grow, and all.
+    /// Dimensions that can grow, and all dimensions.
     unlimited: BTreeSet<Vec<u8>>,
     all: BTreeSet<Vec<u8>>,
 }
@@ -269,7 +272,7 @@ impl<'f, 'a> Variables<'f, 'a> {
             if is_scale(file, at) {
                 names = vec![Vec::new(); dims.len()];
                 names[0] = file.path_of(at).to_vec();
-                // A coordinate variable of several dimensions names them by their numbers.
+                // A multidimensional coordinate variable has only the ids of its dimensions.
                 let ids = named(file.attributes(at), DIMENSION_NUMBERS).and_then(crate::rules::attribute::numbers);
                 for (name, id) in names.iter_mut().zip(ids.unwrap_or_default()).skip(1) {
                     name.clone_from(by_id.get(&(id as i64)).unwrap_or(&Vec::new()));
@@ -280,7 +283,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         variables
     }
 
-    /// The dimensions along which files follow one another.
+    /// Returns the dimensions along which files are concatenated.
     fn records(&self, options: &ConventionOptions) -> Result<BTreeSet<Vec<u8>>, Refusal> {
         let refuse = |reason: String| Err(Refusal { object: "/".to_owned(), reason });
         let names = |dims: &BTreeSet<Vec<u8>>| dims.iter().map(|dim| display_path(dim)).collect::<Vec<_>>().join(", ");
@@ -302,14 +305,15 @@ impl<'f, 'a> Variables<'f, 'a> {
         match times.len() {
             1 => Ok(times),
             _ => refuse(format!(
-                "has no dimension that can grow, and no single one that is a time; --dim names the one along which files \
-                 follow one another: {}",
+                "has no unlimited dimension, and not exactly one time dimension; --dim selects the one along which files \
+                 are concatenated: {}",
                 names(&self.all)
             )),
         }
     }
 
-    /// Dimensions that are lengths of texts, or of nothing: without a variable, and the last of variables of characters only.
+    /// Returns the dimensions without a variable that are only used as the last dimension of character variables, or
+    /// not used.
     fn text_lengths(&self) -> BTreeSet<Vec<u8>> {
         let is_free = |dim: &&Vec<u8>| self.file.find(dim).is_some_and(|at| is_without_variable(self.file, at));
         let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
@@ -325,7 +329,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         lengths
     }
 
-    /// Variables that hold the bounds of times: by entry, the entry of the time.
+    /// Returns the variables that hold the bounds of times: a map from their entries to those of the times.
     fn bounds(&self) -> BTreeMap<usize, usize> {
         let times = self.dims.keys().filter(|&&at| is_time(self.file, at));
         times.flat_map(|&at| bounds(self.file, at).map(move |bounds| (bounds, at))).collect()

@@ -1,9 +1,9 @@
-//! Conventions: what readers of an input take its datasets for, and the rules that follow for a merge.
+//! Conventions: the meaning that readers attach to the datasets of an input, and the resulting rules for a merge.
 //!
-//! One module per convention, each a [`Convention`]: it recognises a file by its root attributes and structure, names a
-//! [`Rule`] for every dataset that must not simply be concatenated, and completes what follows from the merged whole, such as
-//! a shape in an attribute. Not for applying rules ([`crate::rules`]). Invariant: recognition looks only at what the scan
-//! has read anyway, so that a file of no convention costs a few comparisons.
+//! One module per convention implements a [`Convention`]: it recognises a file by its root attributes and structure,
+//! returns a [`Rule`] for every dataset that must not simply be concatenated, and updates what depends on all inputs,
+//! such as a shape in an attribute. Rules are applied elsewhere ([`crate::rules`]). Invariant: recognition uses only
+//! what the scan has already read, so that a file without a convention costs a few comparisons.
 
 pub(crate) mod anndata;
 pub mod cf;
@@ -24,21 +24,22 @@ use crate::schema::{Schema, display_path};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A convention that files can follow.
+/// Convention that files can follow.
 pub(crate) trait Convention: Sync {
-    /// What users call it.
+    /// Returns the user's name for it.
     fn choice(&self) -> Choice;
 
-    /// Why the file is taken to follow it; `None` if it does not.
+    /// Returns the reason to recognise the file as following the convention; `None` if it does not.
     fn recognise(&self, file: &FileView<'_>) -> Option<String>;
 
-    /// The rules of the file's objects, by number of the entry. What has none is concatenated along axis 0.
+    /// Returns the rules of the file's objects, with the numbers of their entries. Objects without a rule are
+    /// concatenated along axis 0.
     ///
     /// # Errors
-    /// Why files of this kind cannot be merged, and what to use instead.
+    /// The reason why files of this kind cannot be merged, and what to use instead.
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal>;
 
-    /// Settles what involves several datasets. Returns the differences that cannot be bridged.
+    /// Settles rules that involve several datasets. Returns the differences that cannot be reconciled.
     fn settle(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
         let _ = completion;
         Vec::new()
@@ -50,11 +51,11 @@ pub(crate) trait Convention: Sync {
     }
 }
 
-/// A merged schema that is to be completed.
+/// Merged schema that is to be completed.
 pub(crate) struct Completion<'a> {
-    /// The schema, all of whose rules are settled.
+    /// Schema, all of whose rules are settled.
     pub schema: &'a mut Schema,
-    /// The rules of its entries.
+    /// Rules of its entries.
     pub declared: &'a [Declared],
     /// Number of inputs.
     pub inputs: u32,
@@ -64,30 +65,31 @@ pub(crate) struct Completion<'a> {
     pub left_out: BTreeSet<Vec<u8>>,
 }
 
-/// Why a file cannot be merged with others.
+/// Reason why a file cannot be merged with others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Object that says so, escaped for display.
+    /// Object that reveals it, escaped for display.
     pub object: String,
-    /// Why, and what to do.
+    /// Reason, and what to do instead.
     pub reason: String,
 }
 
-/// What an input was recognised as.
+/// Result of the recognition of an input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recognised {
-    /// The convention, if any.
+    /// Recognised convention, if any.
     pub choice: Option<Choice>,
-    /// Why.
+    /// Reason for the recognition.
     pub because: String,
-    /// Rules by number of the entry, ascending.
+    /// Rules, with the numbers of their entries, ascending.
     pub rules: Vec<(u32, Rule)>,
-    /// Why it cannot be merged, if so.
+    /// Reason why the input cannot be merged, if there is one.
     pub refusal: Option<Refusal>,
 }
 
 impl Recognised {
-    /// The rule of entry number `at`; entries are asked for in ascending order, `cursor` remembers where.
+    /// Returns the rule of entry number `at`. Entries must be requested in ascending order; `cursor` keeps the
+    /// position.
     pub fn rule(&self, at: usize, cursor: &mut usize) -> Option<&Rule> {
         while self.rules.get(*cursor).is_some_and(|(entry, _)| (*entry as usize) < at) {
             *cursor += 1;
@@ -101,15 +103,16 @@ pub(crate) fn settle_union(schema: &mut Schema) {
     cf::dimensions::settle_union(schema);
 }
 
-/// All conventions, the most specific first: an NWB file also looks like plain HDF5 with dimension scales.
+/// All conventions, the most specific first, because an NWB file also looks like plain HDF5 with dimension scales.
 const ALL: [&dyn Convention; 5] = [&anndata::Anndata, &nwb::Nwb, &nexus::Nexus, &pandas::Pandas, &cf::Cf];
 
-/// The convention that `choice` names.
+/// Returns the convention that `choice` names.
 pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {
     ALL.into_iter().find(|convention| convention.choice() == choice)
 }
 
-/// Recognises a file and finds the rules of its objects. `is_alone`: it is the only input, so that nothing is put together.
+/// Recognises a file and determines the rules of its objects. If it is the only input (`is_alone`), nothing is combined
+/// and no rules are needed.
 pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognised {
     let mut recognised = Recognised::default();
     if is_alone {

@@ -1,7 +1,7 @@
-//! NeXus: events of pulses and entries of logs one after another, everything else once.
+//! NeXus: events, pulses and log entries are concatenated, everything else is kept once.
 //!
-//! Judged by scippnexus. Sources: the NeXus definitions NXevent_data and NXlog, 2024.02. Invariant: what is neither an
-//! event, a pulse nor an entry of a log must be equal in all inputs, totals and durations among them.
+//! Tests compare outputs with scippnexus. Sources: the NeXus definitions NXevent_data and NXlog, 2024.02. Invariant:
+//! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::join::parent_path;
@@ -9,13 +9,13 @@ use crate::rules::attribute::{named, texts};
 use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, Values};
 use crate::schema::{child_path, display_path};
 
-/// NeXus.
+/// The NeXus convention.
 pub struct Nexus;
 
-/// Attributes that say what values are.
+/// Attributes that determine the meaning of values.
 const MEANING: [&str; 9] =
     ["NX_class", "units", "scaling_factor", "signal", "axes", "depends_on", "vector", "transformation_type", "start"];
-/// Fields with an element for each event.
+/// Fields with one element per event.
 const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
 
 impl Convention for Nexus {
@@ -54,8 +54,7 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     let class = file.find(group).and_then(|at| file.text(at, "NX_class")).unwrap_or_default();
     if sibling(b"event_index").is_some() && sibling(b"event_time_zero").is_some() {
         if name.starts_with(b"cue_") {
-            let reason =
-                "counts events in an index that cannot be put together: leave it out with --exclude".to_owned();
+            let reason = "counts events in an index that cannot be combined: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         let events = EVENT_FIELDS.into_iter().find(|field| sibling(field).is_some());
@@ -68,8 +67,7 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     }
     if class == "NXlog" {
         if name.starts_with(b"cue_") {
-            let reason =
-                "counts entries in an index that cannot be put together: leave it out with --exclude".to_owned();
+            let reason = "counts entries in an index that cannot be combined: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         return Ok(match name {
@@ -84,7 +82,8 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     Ok(Rule::once())
 }
 
-/// A field of an NXdata: what lies along the first axis of its signal follows one another along that.
+/// Returns the rule of a field of an NXdata group: fields with the length of the signal's first axis are concatenated
+/// along it.
 fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let Some(of_group) = file.find(group) else { return Ok(Rule::once()) };
     let signal = file.text(of_group, "signal").and_then(|name| file.find(&child_path(group, name.as_bytes())));
@@ -93,10 +92,9 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let (Some(lengths), Some(own)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
     let is_axis = child_path(group, first.as_bytes()) == file.path_of(at);
     if is_axis && own.first() == lengths.first().map(|length| length + 1).as_ref() {
-        let reason =
-            "holds edges of bins, one more than bins, which do not follow one another: merge the histograms in \
+        let reason = "holds edges of bins, one more than bins, which cannot be concatenated: merge the histograms in \
                       the program that made them, or leave the group out with --exclude"
-                .to_owned();
+            .to_owned();
         return Err(Refusal { object: display_path(file.path_of(at)), reason });
     }
     let is_other_axis = !is_axis && axes[1..].iter().any(|axis| child_path(group, axis.as_bytes()) == file.path_of(at));
@@ -104,7 +102,7 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     Ok(if is_along { Rule::along(0) } else { Rule::once() })
 }
 
-/// A time, with its reference in `offset` or `start`.
+/// Returns the rule of a time, whose reference is in `offset` or `start`.
 fn time(file: &FileView<'_>, at: usize) -> Rule {
     let reference = if file.has(at, "start") { NexusReference::Start } else { NexusReference::Offset };
     Rule { values: Values::Time(TimeAttributes::Reference(reference)), ..Rule::default() }

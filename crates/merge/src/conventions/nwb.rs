@@ -1,7 +1,7 @@
-//! NWB and other files of HDMF: rows of tables and samples of series one after another, everything else once.
+//! NWB and other files of HDMF: rows of tables and samples of series are concatenated, everything else is kept once.
 //!
-//! Judged by pynwb. Sources: the NWB schema 2.8 and the HDMF common schema 1.8. Invariant: what is neither a column of a
-//! table nor the samples of a series must be equal in all inputs.
+//! Tests compare outputs with pynwb. Sources: the NWB schema 2.8 and the HDMF common schema 1.8. Invariant: anything
+//! other than columns of tables and samples of series must be equal in all inputs.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::join::parent_path;
@@ -10,15 +10,15 @@ use crate::rules::{PositionForm, Rule, Values};
 use crate::schema::{AttributeValue, child_path, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
-/// NWB and HDMF.
+/// The convention of NWB and HDMF.
 pub struct Nwb;
 
-/// Attributes that say what the values of a series or a column are.
+/// Attributes that determine the meaning of the values of a series or a column.
 const MEANING: [&str; 9] =
     ["neurodata_type", "namespace", "unit", "conversion", "offset", "resolution", "rate", "target", "table"];
-/// Datasets of a series that have an element for each sample.
+/// Datasets of a series that have one element per sample.
 const SAMPLES: [&[u8]; 3] = [b"data", b"timestamps", b"control"];
-/// Kinds of objects that refer to parts of others in ways that no rule follows.
+/// Kinds of objects whose references to parts of other objects no rule can update.
 const UNMERGED: [&str; 3] = ["TimeSeriesReferenceVectorData", "IndexSeries", "CSRMatrix"];
 
 impl Convention for Nwb {
@@ -58,7 +58,7 @@ impl Convention for Nwb {
     }
 }
 
-/// What the times of a file count from.
+/// Reference times of a file.
 const REFERENCE_TIMES: [&[u8]; 2] = [b"/session_start_time", b"/timestamps_reference_time"];
 
 fn refusal(path: &[u8], kind: &str) -> Refusal {
@@ -115,13 +115,13 @@ fn without(path: &[u8], attribute: &str) -> Refusal {
     Refusal { object: display_path(path), reason }
 }
 
-/// Whether a dataset holds the labels that the codes of another one count.
+/// Whether a dataset holds the labels to which the codes of another one refer.
 fn is_elements_of_another(file: &FileView<'_>, group: &[u8], path: &[u8]) -> bool {
     let mut inside = file.inside(group);
     inside.any(|at| named(file.attributes(at), "elements").and_then(object_path).as_deref() == Some(path))
 }
 
-/// The path that an object reference leads to.
+/// Returns the path to which an object reference leads.
 fn object_path(attribute: &AttributeValue) -> Option<Vec<u8>> {
     match &*attribute.datatype.class {
         TypeClass::Reference(ReferenceKind::Object) => {

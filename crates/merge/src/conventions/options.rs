@@ -1,7 +1,7 @@
-//! What the user asked for where a convention leaves a choice.
+//! User options for the choices that a convention leaves open.
 //!
-//! Plain values, the same for the command, for Python and for other ranks; recorded in the output, so that verify and append
-//! follow them.
+//! They are plain values, shared by the command line, Python and other ranks, and recorded in the output, so that
+//! verify and append follow them.
 
 use crate::rules::user::UserRule;
 use serde::{Deserialize, Serialize};
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConventionOptions {
-    /// The convention of all inputs; `None`: as recognised.
+    /// Convention of all inputs; `None` to recognise it.
     pub convention: Option<Choice>,
-    /// The user's own rules, which come before those of the convention.
+    /// The user's own rules, which take precedence over those of the convention.
     pub rules: Vec<UserRule>,
-    /// Name of the dimension along which netCDF files follow one another; `None`: the unlimited one.
+    /// Name of the dimension along which netCDF files are concatenated; `None` for the unlimited one.
     pub dim: Option<String>,
-    /// Name of a scalar variable of netCDF files that becomes the dimension along which they follow one another.
+    /// Name of a scalar variable of netCDF files that becomes the dimension along which they are concatenated.
     pub new_dim: Option<String>,
-    /// Units of times in the output; `None`: those of the first input.
+    /// Units of times in the output; `None` for those of the first input.
     pub time_units: Option<String>,
-    /// What becomes of values that inputs pack differently.
+    /// Treatment of values that inputs pack differently.
     pub packing: Packing,
-    /// What becomes of values in other units.
+    /// Treatment of values in different units.
     pub units: Units,
-    /// What becomes of inputs whose record coordinates overlap.
+    /// Treatment of inputs whose record coordinates overlap.
     pub overlap: Overlap,
-    /// Largest difference between values of what is carried once.
+    /// Largest difference allowed between values that are kept once.
     pub tolerance: f64,
-    /// The axis along which AnnData files follow one another.
+    /// Axis along which AnnData files are concatenated.
     pub axis: Axis,
-    /// Pairwise arrays of that axis are kept, block by block.
+    /// Whether to keep pairwise arrays of that axis, block by block.
     pub pairwise: bool,
-    /// Which elements along the other axis are carried.
+    /// Choice of the elements on the other axis that are carried over.
     pub merge: MergePolicy,
-    /// What makes names of that axis unique: put between a name and the number of its input.
+    /// Separator between a name and the number of its input, if that is appended to make names along the axis unique.
     pub index_unique: Option<String>,
-    /// Attributes of the root that must be equal.
+    /// Attributes of the root group that must be equal.
     pub require_equal: Vec<String>,
 }
 
 impl ConventionOptions {
-    /// Returns an option that was given and belongs to another convention than the one `followed`, and that convention.
+    /// Returns an option that belongs to a convention other than `followed`, with that convention.
     pub(crate) fn misplaced(&self, followed: Option<Choice>) -> Option<(&'static str, Choice)> {
         let given = [
             ("dim", Choice::Cf, self.dim.is_some()),
@@ -61,7 +61,7 @@ impl ConventionOptions {
     }
 }
 
-/// A convention, as users name it.
+/// Convention, as named by users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -78,12 +78,12 @@ pub enum Choice {
     Events,
     /// Tables of pandas and PyTables.
     Pandas,
-    /// None: values are concatenated as they are.
+    /// No convention: values are concatenated as they are.
     None,
 }
 
 impl Choice {
-    /// The convention in a word, as options name it.
+    /// Returns the name of the convention in options.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cf => "cf",
@@ -96,7 +96,7 @@ impl Choice {
         }
     }
 
-    /// The convention in words, for messages.
+    /// Returns the name of the convention in messages.
     pub fn title(self) -> &'static str {
         match self {
             Self::Cf => "CF or netCDF-4",
@@ -110,47 +110,47 @@ impl Choice {
     }
 }
 
-/// What becomes of packed values (`scale_factor`, `add_offset`) that inputs pack differently.
+/// Treatment of packed values (`scale_factor`, `add_offset`) that inputs pack differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Packing {
-    /// They are refused.
+    /// Refuse them.
     #[default]
     Refuse,
-    /// They are written unpacked, as floats.
+    /// Write them unpacked, as floats.
     Unpack,
-    /// They are repacked with one scale and offset for all inputs.
+    /// Repack them with one scale and offset for all inputs.
     Repack,
 }
 
-/// What becomes of values whose units differ between inputs.
+/// Treatment of values whose units differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Units {
-    /// They are refused.
+    /// Refuse them.
     #[default]
     Refuse,
-    /// They are converted to the units of the first input, where a linear map is known.
+    /// Convert them to the units of the first input, if there is a linear map.
     Convert,
 }
 
-/// What becomes of inputs whose record coordinates overlap.
+/// Treatment of inputs whose record coordinates overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Overlap {
-    /// They are refused.
+    /// Refuse them.
     #[default]
     Refuse,
-    /// The earlier input's rows are taken.
+    /// Take the rows of the earlier input.
     First,
-    /// The later input's rows are taken.
+    /// Take the rows of the later input.
     Last,
 }
 
-/// The axis along which AnnData files follow one another, as `anndata.concat(axis=…)` names it.
+/// Axis along which AnnData files are concatenated, as in `anndata.concat(axis=…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -158,12 +158,12 @@ pub enum Axis {
     /// Observations, the rows of matrices.
     #[default]
     Obs,
-    /// Variables, their columns.
+    /// Variables, the columns of matrices.
     Var,
 }
 
 impl Axis {
-    /// The data frame of this axis.
+    /// Returns the name of the data frame of this axis.
     pub(crate) fn frame(self) -> &'static str {
         match self {
             Self::Obs => "obs",
@@ -171,7 +171,7 @@ impl Axis {
         }
     }
 
-    /// The other axis.
+    /// Returns the other axis.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Obs => Self::Var,
@@ -179,7 +179,7 @@ impl Axis {
         }
     }
 
-    /// Its number among the axes of a matrix.
+    /// Returns the number of the axis in a matrix.
     pub(crate) fn number(self) -> usize {
         match self {
             Self::Obs => 0,
@@ -188,18 +188,18 @@ impl Axis {
     }
 }
 
-/// Which elements that are not along the axis of concatenation are carried, as `anndata.concat(merge=…)` names it.
+/// Choice of the elements outside the axis of concatenation that are carried over, as in `anndata.concat(merge=…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MergePolicy {
-    /// Those that are the same in all inputs.
+    /// Elements that are the same in all inputs.
     #[default]
     Same,
-    /// Those that have only one value among the inputs that have them.
+    /// Elements with a single value among the inputs that have them.
     Unique,
-    /// The first input's.
+    /// Elements of the first input that has them.
     First,
-    /// Those that only one input has.
+    /// Elements that only one input has.
     Only,
 }

@@ -1,18 +1,18 @@
-//! Tables of pandas and PyTables: rows one after another, under the attributes that say what the columns are.
+//! Tables of pandas and PyTables: rows are concatenated, if the attributes that describe the columns agree.
 //!
-//! Judged by pandas. Sources: the file format of PyTables 3.11; `pandas.io.pytables` of pandas 2 and 3. Not for frames in
-//! pandas' fixed format, which cannot be extended ([`super::refused`]). Invariant: two tables are put together only if all
-//! that says what a column is, is equal in both.
+//! Tests compare outputs with pandas. Sources: the file format of PyTables 3.11; `pandas.io.pytables` of pandas 2 and 3.
+//! Frames in pandas' fixed format, which cannot be extended, are refused ([`super::refused`]). Invariant: two tables are
+//! concatenated only if everything that describes their columns is equal.
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
 use crate::rules::attribute::{named, number, replaced, with_integers};
 use crate::schema::Role;
 
-/// pandas and PyTables.
+/// The convention of pandas and PyTables.
 pub struct Pandas;
 
-/// Attributes that count or describe one file.
+/// Attributes that count or describe the contents of one file.
 const OF_FILE: [&str; 3] = ["NROWS", "VERSION", "PYTABLES_FORMAT_VERSION"];
 
 impl Convention for Pandas {
@@ -30,7 +30,7 @@ impl Convention for Pandas {
             let path = file.path_of(at);
             let of_pandas = pandas_group(file, path);
             let mut rule = match file.text(at, "CLASS").as_deref() {
-                // The categories that the codes of a column count.
+                // The categories to which the codes of a column refer.
                 Some("TABLE") if of_pandas && is_categories(path) => Rule::strictly_once(),
                 Some("EARRAY") => Rule::along(extendable_axis(file, at)),
                 _ => Rule::along(0),
@@ -57,7 +57,7 @@ impl Convention for Pandas {
     }
 }
 
-/// Whether the object lies in, or is, a group that pandas wrote.
+/// Whether the object is, or lies in, a group that pandas wrote.
 fn pandas_group(file: &FileView<'_>, path: &[u8]) -> bool {
     let mut ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
     ends.any(|end| file.find(&path[..end]).is_some_and(|at| file.has(at, "pandas_type")))
@@ -68,7 +68,7 @@ fn is_categories(path: &[u8]) -> bool {
     names.next() == Some(b"table") && names.next() == Some(b"meta")
 }
 
-/// The axis along which an array of PyTables grows.
+/// Returns the axis along which an array of PyTables grows.
 fn extendable_axis(file: &FileView<'_>, at: usize) -> usize {
     let rank = file.dims(at).map_or(1, |dims| dims.len());
     let axis = number(file.attributes(at), "EXTDIM").unwrap_or(0.0);

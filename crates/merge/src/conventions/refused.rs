@@ -1,18 +1,18 @@
-//! Files whose contents must not be concatenated, whatever their datasets look like: each is known by a mark that its own
-//! library looks for, and refused by name.
+//! Files whose contents must not be concatenated, whatever their datasets look like. Each kind is recognised by a mark
+//! that its own library checks, and refused by name.
 //!
-//! Invariant: only marks are looked at that no other kind of file has.
+//! Invariant: only marks that no other kind of file has are checked.
 
 use super::{FileView, Refusal};
 use crate::schema::display_path;
 
-/// Why the file must not be concatenated with others, if so.
+/// Returns the reason why the file must not be concatenated with others, if there is one.
 pub(super) fn refusal(file: &FileView<'_>) -> Option<Refusal> {
     let known = [events, keras, matlab, cooler, jld2, hdf_eos, pandas_fixed];
     known.into_iter().find_map(|kind| kind(file))
 }
 
-/// What to do where the user knows better.
+/// Hint for users who know better.
 const OVERRIDE: &str = "--convention none concatenates the datasets as they are";
 
 fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {

@@ -1,4 +1,4 @@
-//! A scanned file as conventions look at it: objects by path, attributes as texts.
+//! View of a scanned file for conventions: objects by path, attributes as texts.
 //!
 //! Invariant: nothing is read from the file here.
 
@@ -11,55 +11,55 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A scanned file.
+/// Scanned file.
 pub struct FileView<'a> {
-    /// Its path.
+    /// Path of the file.
     pub path: &'a Path,
     paths: &'a Paths,
     entries: &'a [ScannedEntry],
-    /// Entries by path; made when first asked for.
+    /// Entries by path; built on first use.
     by_path: OnceCell<HashMap<&'a [u8], usize>>,
 }
 
 impl<'a> FileView<'a> {
-    /// The file at `path` with these objects.
+    /// Creates a view of the file at `path` with these objects.
     pub(crate) fn new(path: &'a Path, paths: &'a Paths, entries: &'a [ScannedEntry]) -> Self {
         Self { path, paths, entries, by_path: OnceCell::new() }
     }
 
-    /// Number of objects and links.
+    /// Returns the number of objects and links.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it has no objects, which no file that was read has.
+    /// Whether the file has no objects, which is not the case for any file that was read.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Path of entry number `at`.
+    /// Returns the path of entry number `at`.
     pub fn path_of(&self, at: usize) -> &'a [u8] {
         self.paths.get(at)
     }
 
-    /// Number of the entry at `path`.
+    /// Returns the number of the entry at `path`.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
         let paths = self.paths;
         let by_path = self.by_path.get_or_init(|| (0..paths.len()).map(|at| (paths.get(at), at)).collect());
         by_path.get(path).copied()
     }
 
-    /// Attributes of entry number `at`.
+    /// Returns the attributes of entry number `at`.
     pub fn attributes(&self, at: usize) -> &'a [AttributeValue] {
         &self.entries[at].attributes
     }
 
-    /// The text of an attribute.
+    /// Returns the text of an attribute.
     pub fn text(&self, at: usize, name: &str) -> Option<String> {
         attribute::text(self.attributes(at), name)
     }
 
-    /// The text of an attribute of the root group.
+    /// Returns the text of an attribute of the root group.
     pub fn root_text(&self, name: &str) -> Option<String> {
         if self.entries.is_empty() { None } else { self.text(0, name) }
     }
@@ -74,8 +74,8 @@ impl<'a> FileView<'a> {
         matches!(self.entries[at].role, ScannedRole::Other(Role::Group { .. }))
     }
 
-    /// The dataset of entry number `at` that would be concatenated: what it is like, without the size of its first axis,
-    /// and that size.
+    /// Returns the dataset of entry number `at` if it would be concatenated: its description without the size of its
+    /// first axis, and that size.
     pub fn column(&self, at: usize) -> Option<(&'a Dataset, u64)> {
         match &self.entries[at].role {
             ScannedRole::Column { template, fact: ColumnFact { rows, .. }, .. } => Some((template, *rows)),
@@ -83,7 +83,7 @@ impl<'a> FileView<'a> {
         }
     }
 
-    /// Sizes of the axes of a dataset.
+    /// Returns the sizes of the axes of a dataset.
     pub fn dims(&self, at: usize) -> Option<Vec<u64>> {
         let (template, rows) = self.column(at)?;
         let mut dims = template.dataspace.dims().to_vec();
@@ -91,7 +91,7 @@ impl<'a> FileView<'a> {
         Some(dims)
     }
 
-    /// Whether each axis of a dataset can grow without limit.
+    /// Returns whether each axis of a dataset can grow without limit.
     pub fn unlimited(&self, at: usize) -> Vec<bool> {
         match self.column(at).map(|(template, _)| &template.dataspace) {
             Some(Dataspace::Simple { max_dims, .. }) => max_dims.iter().map(|&max| max == u64::MAX).collect(),
@@ -99,7 +99,7 @@ impl<'a> FileView<'a> {
         }
     }
 
-    /// Type of a dataset that would be concatenated, or of a scalar.
+    /// Returns the type of a dataset that would be concatenated, or of a scalar.
     pub fn class(&self, at: usize) -> Option<&'a TypeClass> {
         match &self.entries[at].role {
             ScannedRole::Column { template, .. } => Some(&template.datatype.class),
@@ -108,7 +108,7 @@ impl<'a> FileView<'a> {
         }
     }
 
-    /// Canonical bytes of a scalar dataset.
+    /// Returns the canonical bytes of a scalar dataset, and its type.
     pub fn scalar(&self, at: usize) -> Option<(&'a TypeClass, &'a [u8])> {
         match &self.entries[at].role {
             ScannedRole::Other(Role::Constant { dataset, value, .. }) => Some((&dataset.datatype.class, value)),
@@ -116,7 +116,7 @@ impl<'a> FileView<'a> {
         }
     }
 
-    /// Entries below the group at `path`, at any depth.
+    /// Returns the entries below the group at `path`, at any depth.
     pub fn inside<'s>(&'s self, path: &'s [u8]) -> impl Iterator<Item = usize> + use<'s, 'a> {
         (0..self.len()).filter(move |&at| {
             let rest = self.path_of(at).strip_prefix(path);

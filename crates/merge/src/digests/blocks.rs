@@ -1,4 +1,4 @@
-//! Digests of a column's values in blocks of rows, gathered from tiles in any order or from rows in theirs.
+//! Digests of a column's values in blocks of rows, collected from tiles in any order or from rows in order.
 //!
 //! Invariant: every row of a column is digested exactly once.
 
@@ -9,37 +9,38 @@ use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
-/// Longest block of rows, in raw bytes: damage is located as closely as a chunk of the default size would, and digests
-/// are 8 ppm of the values, little even of maps that compress a thousand times.
+/// Maximum length of a block of rows, in raw bytes: damage is located as precisely as with chunks of the default size,
+/// and digests take 8 ppm of the values, which is little even for maps that compress by a factor of a thousand.
 const LONGEST_BLOCK_LEN_BYTES: u64 = 1 << 20;
-/// Shortest block: its digest is 0.2 % of it.
+/// Minimum length of a block. Its digest takes 0.2 % of that length.
 const SHORTEST_BLOCK_LEN_BYTES: u64 = 4 << 10;
-/// Blocks that a dataset is cut into between these bounds: 512 bytes of digests for each of many small datasets.
+/// Number of blocks into which a dataset is cut between these limits: 512 bytes of digests for each of many small
+/// datasets.
 const BLOCKS: u64 = 64;
 
-/// Rows per block of a column with so many rows of this length.
+/// Returns the number of rows per block, for a column of `rows` rows of this length.
 pub fn block_rows(row_len_bytes: u64, rows: u64) -> u64 {
     let share = rows.saturating_mul(row_len_bytes) / BLOCKS;
     (share.clamp(SHORTEST_BLOCK_LEN_BYTES, LONGEST_BLOCK_LEN_BYTES) / row_len_bytes.max(1)).max(1)
 }
 
-/// What the digests of a column were taken of.
+/// Contents over which the digests of a column are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Form {
-    /// The elements as stored after decoding, in row-major order.
+    /// Elements as stored after decoding, in row-major order.
     Values = 1,
-    /// Canonical bytes ([`raddle_hdf5::logical`]): elements hold addresses of their file.
+    /// Canonical bytes ([`raddle_hdf5::logical`]), because elements contain addresses in their file.
     Canonical = 2,
-    /// Chunks as stored, each behind its filter mask and length: a filter is unknown, so that values cannot be seen, or
-    /// chunks were moved without decoding them.
+    /// Chunks as stored, each preceded by its filter mask and length, because a filter is unknown and values cannot be
+    /// decoded, or because chunks were moved without decoding them.
     Stored = 3,
-    /// Nothing: the dataset is virtual, its values lie in the inputs.
+    /// No digest: the dataset is virtual, and its values are in the inputs.
     Linked = 4,
 }
 
 impl Form {
-    /// The form with this number in a file; 0, no digest, has none.
+    /// Returns the form with this number in a file; `None` for 0, which means that there is no digest.
     pub fn of_number(number: u64) -> Option<Self> {
         [Self::Values, Self::Canonical, Self::Stored, Self::Linked].into_iter().find(|form| *form as u64 == number)
     }
@@ -48,56 +49,56 @@ impl Form {
 /// Digests of one column, as published ([`Digest::crc64_nvme`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDigests {
-    /// What they are of.
+    /// Contents over which the digests are computed.
     pub form: Form,
-    /// Rows of each block but the last, which may be shorter.
+    /// Number of rows of each block except the last, which may be shorter.
     pub block_rows: u64,
-    /// Of all rows.
+    /// Digest of all rows.
     pub whole: u64,
-    /// Of each block.
+    /// Digest of each block.
     pub blocks: Vec<u64>,
 }
 
 /// Digests of all columns of an output.
 #[derive(Debug, Clone, Default)]
 pub struct Digests {
-    /// One per column of the schema; `None` where there is no element.
+    /// Digests of each column of the schema; `None` if it has no elements.
     pub columns: Vec<Option<ColumnDigests>>,
 }
 
 impl Digests {
-    /// One digest over those of all columns, in schema order.
+    /// Computes one digest over those of all columns, in schema order.
     pub fn whole(&self) -> u64 {
         let columns = self.columns.iter().flatten();
         columns.fold(Digest::default(), |all, column| all.then(Digest::of(&column.whole.to_le_bytes()))).crc64_nvme()
     }
 }
 
-/// Digests of a column that its file holds already and that are to stay.
+/// Returns the digests of a column that its file already contains and that are kept.
 pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
     let of_file = plan.carried.as_ref().filter(|_| !plan.made.has(column))?;
     let digests = of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref();
-    // A virtual dataset is filled when its file is rewritten.
+    // A virtual dataset gets values when its file is rewritten.
     digests.filter(|digests| digests.form != Form::Linked)
 }
 
-/// Digests of one column while its tiles are made.
+/// Digests of one column while its tiles are written.
 #[derive(Debug)]
 pub enum Gathering {
-    /// Of values.
+    /// Digests of values.
     Values {
-        /// The fragments.
+        /// Fragments of the digests.
         digests: RowBlockDigests,
-        /// Rows per block.
+        /// Number of rows per block.
         block_rows: u64,
     },
-    /// Of stored chunks.
+    /// Digests of stored chunks.
     Stored(StoredTiles),
 }
 
 impl Gathering {
-    /// Digests to gather from the tiles of `column`; `None` if its values do not come in tiles. `is_first` is true on the first rank,
-    /// which also accounts for existing rows.
+    /// Prepares the digests of the tiles of `column`; returns `None` if its values are not tiled. `is_first` is true on
+    /// the first rank, which also accounts for existing rows.
     pub fn of(plan: &MergePlan, column: u32, is_first: bool) -> Option<Self> {
         if carried(plan, column).is_some() {
             return None;
@@ -110,7 +111,8 @@ impl Gathering {
             return Some(Self::Stored(StoredTiles::new(&plan.tiles.arrays[array as usize])));
         }
         match planned.route {
-            // Chunks that are moved as stored are decoded for the digest alone: not where nobody will see it.
+            // Chunks that are moved as stored would be decoded only for the digest, which is pointless if it is not
+            // stored.
             Route::Verbatim { .. } if !plan.options.provenance => None,
             Route::Encoded { .. } | Route::Raw { .. } | Route::Verbatim { .. } => {
                 let row_len_bytes = plan.row_len_bytes(column);
@@ -122,7 +124,8 @@ impl Gathering {
         }
     }
 
-    /// Whether `part`, noted by an earlier run, belongs to a block (of stored chunks: to a tile) that is still open.
+    /// Whether `part`, recorded by an earlier run, belongs to a block (with stored chunks: to a tile) that is still
+    /// incomplete.
     pub fn takes_part(&self, part: BlockPart) -> bool {
         match self {
             Self::Values { digests, .. } => digests.check_part(part).is_ok(),
@@ -130,7 +133,7 @@ impl Gathering {
         }
     }
 
-    /// Adds what an earlier run noted.
+    /// Adds a part that an earlier run recorded.
     pub fn add_part(&self, part: BlockPart) -> Result<()> {
         match self {
             Self::Values { digests, .. } => Ok(digests.add_part(part)?),
@@ -141,7 +144,7 @@ impl Gathering {
         }
     }
 
-    /// What was gathered on this rank.
+    /// Returns the digests that this rank has computed.
     pub fn share(&self) -> RankShare {
         match self {
             Self::Values { digests, .. } => RankShare::Values(digests.additions()),
@@ -152,7 +155,7 @@ impl Gathering {
         }
     }
 
-    /// Adds what another rank gathered; `None` if that does not belong here.
+    /// Adds the digests of another rank; returns `None` if they do not fit.
     pub fn add_share(&self, share: &RankShare) -> Option<()> {
         match (self, share) {
             (Self::Values { digests, .. }, RankShare::Values(additions)) => digests.add_additions(additions).ok(),
@@ -163,7 +166,7 @@ impl Gathering {
         }
     }
 
-    /// The digests, when all tiles have been made.
+    /// Returns the digests, after all tiles have been added.
     pub fn finish(&self) -> Result<ColumnDigests> {
         match self {
             Self::Values { digests, block_rows } => {
@@ -180,17 +183,17 @@ impl Gathering {
     }
 }
 
-/// What one rank gathered of a column.
+/// Digests of a column that one rank has computed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RankShare {
-    /// Of values.
+    /// Digests of values.
     Values(Additions),
-    /// Of stored chunks.
+    /// Digests of stored chunks.
     Stored(Vec<BlockPart>),
 }
 
 impl RankShare {
-    /// Whether it is nothing.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Values(additions) => additions.len_bytes == 0,
@@ -208,15 +211,15 @@ pub struct StoredTiles {
 }
 
 impl StoredTiles {
-    /// For the tiles of `array`.
+    /// Creates empty digests for the tiles of `array`.
     pub fn new(array: &ArrayPlan) -> Self {
         let bands = array.shape[0].div_ceil(array.tile_shape[0].max(1)).max(1);
         let tiles = (0..array.tile_count()).map(|_| OnceLock::new()).collect();
         Self { tiles, band_tiles: (array.tile_count() / bands).max(1), band_rows: array.tile_shape[0] }
     }
 
-    /// Adds tile `index`: its chunk and the mask of skipped filters, or nothing where it was never written. Returns what
-    /// was added, with the tile in the place of the block.
+    /// Adds tile `index`: its chunk and the mask of skipped filters, or `None` if it was never written. Returns the
+    /// part that was added, with the number of the tile as that of the block.
     pub fn add(&self, index: u64, chunk: Option<(u32, &[u8])>) -> BlockPart {
         let mut head = [0xFF; 12];
         if let Some((filter_mask, stored)) = chunk {
@@ -229,11 +232,11 @@ impl StoredTiles {
     }
 
     fn set(&self, index: u64, digest: Digest) {
-        // A tile is made once; were it made again, its bytes would be the same.
+        // A tile is written once; if it were written again, its bytes would be the same.
         let _ = self.tiles[index as usize].set(digest);
     }
 
-    /// The digests; tiles that were not added count as nothing.
+    /// Returns the digests; tiles that were not added are left out of them.
     pub fn finish(&self) -> ColumnDigests {
         let mut gathered = InOrder::new(Form::Stored, self.band_rows);
         for band in self.tiles.chunks(self.band_tiles as usize) {
@@ -244,7 +247,7 @@ impl StoredTiles {
     }
 }
 
-/// Digests of one column whose rows come in order.
+/// Digests of one column whose rows arrive in order.
 #[derive(Debug)]
 pub struct InOrder {
     form: Form,
@@ -256,7 +259,7 @@ pub struct InOrder {
 }
 
 impl InOrder {
-    /// Without rows, for blocks of `block_rows`.
+    /// Creates empty digests with blocks of `block_rows` rows.
     pub fn new(form: Form, block_rows: u64) -> Self {
         Self {
             form,
@@ -268,7 +271,7 @@ impl InOrder {
         }
     }
 
-    /// All of `values`, rows of `row_len_bytes` each.
+    /// Computes the digests of all `values`, in rows of `row_len_bytes` each.
     pub fn of_values(values: &[u8], row_len_bytes: u64) -> ColumnDigests {
         let rows = values.len() as u64 / row_len_bytes.max(1);
         let mut gathered = Self::new(Form::Values, block_rows(row_len_bytes, rows));
@@ -278,7 +281,7 @@ impl InOrder {
         gathered.finish()
     }
 
-    /// Adds the next `rows`, which must not reach over the end of a block.
+    /// Adds the next `rows`, which must not extend beyond the end of a block.
     pub fn add(&mut self, rows: u64, bytes: &[u8]) {
         self.add_digest(rows, Digest::of(bytes));
     }
@@ -296,7 +299,7 @@ impl InOrder {
         self.blocks.push(std::mem::take(&mut self.block).crc64_nvme());
     }
 
-    /// The digests.
+    /// Returns the digests.
     pub fn finish(mut self) -> ColumnDigests {
         if !self.row.is_multiple_of(self.block_rows) {
             self.end_block();

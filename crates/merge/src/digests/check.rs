@@ -1,7 +1,8 @@
-//! Is a file still what was written? Every object and every block of rows against the digests that the file holds.
+//! Checks whether a file is unchanged: compares every object and every block of rows with the digests stored in the
+//! file.
 //!
-//! No input is needed. Not a proof against an adversary, who could write other digests as well. Invariant: "intact" is
-//! only said when every digest of the file was compared and every object and row had one.
+//! No input is needed. This is no protection against an adversary, who could also replace the digests. Invariant: a
+//! file is only reported as intact if every digest in it was compared and every object and row had one.
 
 use crate::digests::blocks::{Form, InOrder, StoredTiles};
 use crate::digests::stored::{self, StoredColumn, StoredDigests};
@@ -31,25 +32,26 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of values that a thread takes at once: a run of blocks, so that a chunk over the border of two of them is
-/// decoded once.
+/// Length of the values that a thread processes at once: a run of blocks, so that a chunk across the border of two of
+/// them is decoded once.
 const JOB_LEN_BYTES: u64 = 16 << 20;
-/// Bytes of values that are read at once: blocks may be short.
+/// Length of the values that are read at once, because blocks may be short.
 const READ_LEN_BYTES: u64 = 4 << 20;
 
-/// Compares the file at `path` with the digests that it holds.
+/// Compares the file at `path` with the digests that it contains.
 ///
 /// # Errors
-/// Files that cannot be read, files without digests. A mismatch is not an error but part of the report.
+/// The file cannot be read, or has no digests. A mismatch is part of the report, not an error.
 pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     check_among(path, options, watch, &SingleProcess)
 }
 
-/// Collective. Like [`check`], with each run of blocks read by one of the `ranks`. All ranks return the same report, whatever their
-/// number.
+/// Collective. Checks the file like [`check`], with each run of blocks read by one of the `ranks`. All ranks return the
+/// same report, whatever their number.
 ///
 /// # Errors
-/// As [`check`], on every rank; also [`raddle_core::CoreError::RankFailed`] where only another rank met an error.
+/// As for [`check`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank encountered an
+/// error.
 pub fn check_among(
     path: &Path,
     options: &MergeOptions,
@@ -80,7 +82,7 @@ pub fn check_among(
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
     let jobs = check.jobs(&own);
-    // All ranks find the same here, so the first one reports it.
+    // All ranks find the same differences here, so only the first one reports them.
     let first = match ranks.rank() {
         0 => check.linked(&linked, watch).map(|()| check.external(path)),
         _ => {
@@ -117,16 +119,16 @@ struct Job<'a> {
     rows: Range<u64>,
 }
 
-/// Rows that are not what was written.
+/// Rows that have changed.
 #[derive(Serialize, Deserialize)]
 struct Damage {
     column: u32,
     rows: Range<u64>,
-    /// What reading them said, where they cannot be read.
+    /// Error message, if the rows cannot be read.
     error: Option<String>,
 }
 
-/// Collective. Returns the damages found by all ranks, with adjacent rows joined.
+/// Collective. Returns the damaged rows found by all ranks, with adjacent rows joined.
 fn damages_of_all(own: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
     let of_ranks = ranks.all_gather_values(VERIFYING, &own)?;
     let mut damages: Vec<Damage> = of_ranks.into_iter().flatten().collect();
@@ -148,7 +150,7 @@ impl<'a> Check<'a> {
         self.report.mismatches.push(Mismatch { path, what, row: None, input: None });
     }
 
-    /// Compares all objects; columns whose values can be compared are returned.
+    /// Compares all objects, and returns the columns whose values can be compared.
     fn structure(&mut self) -> Result<Vec<(u32, &'a StoredColumn)>> {
         let (found, stored) = (self.found, self.stored);
         let mut reader = ColumnReader::new(found, self.pool);
@@ -162,7 +164,7 @@ impl<'a> Check<'a> {
                         Ok((known, as_written)) => {
                             digest = as_written;
                             let own = stored.datasets.get(&entry.path);
-                            // The values of others were compared with their structure.
+                            // The values of other objects were compared as part of their structure.
                             self.report.datasets += u64::from(own.is_none() && known.is_some());
                             (known, own.map(|own| (column, own)))
                         }
@@ -180,10 +182,10 @@ impl<'a> Check<'a> {
                 Some(_) => self.mismatch(
                     &entry.path,
                     format!(
-                        "the {word} is not what was written: its type, dimensions, attributes, value or target changed"
+                        "the {word} differs from what was written: its type, dimensions, attributes, value or target changed"
                     ),
                 ),
-                None => self.mismatch(&entry.path, format!("a {word} that was not written here")),
+                None => self.mismatch(&entry.path, format!("a {word} that raddle did not write")),
             }
         }
         let there: HashSet<&[u8]> = found.schema.entries.iter().map(|entry| entry.path.as_slice()).collect();
@@ -194,7 +196,7 @@ impl<'a> Check<'a> {
         Ok(comparable)
     }
 
-    /// Looks for the sources of virtual datasets; what they hold has no digest here.
+    /// Checks that the sources of virtual datasets exist; their contents have no digest here.
     fn linked(&mut self, columns: &[(u32, &'a StoredColumn)], watch: &Watch<'_>) -> Result<()> {
         let mut reader = ColumnReader::new(self.found, self.pool);
         for &(column, _) in columns {
@@ -202,10 +204,10 @@ impl<'a> Check<'a> {
             let path = self.found.schema.column_path(column);
             let scanned = &self.found.schema.columns[column as usize];
             if scanned.model().layout != Layout::Virtual {
-                self.mismatch(path, "was virtual and is not any more");
+                self.mismatch(path, "was virtual but no longer is");
                 continue;
             }
-            // Before a row is read, all sources of the dataset are looked for.
+            // All sources of the dataset must be found before a row is read.
             let dims = &self.found.columns[column as usize].dims;
             match reader.canonical_rows(column, 0, 0, 1, dims) {
                 Ok(_) => self.report.linked += 1,
@@ -218,7 +220,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Looks for the files that the file at `path` links to, where such links are all that was written.
+    /// Checks that the files to which the file at `path` links exist, if such links are all that was written.
     fn external(&mut self, path: &Path) {
         if !self.stored.link.0.is_external() {
             return;
@@ -228,7 +230,7 @@ impl<'a> Check<'a> {
             let file = Path::new(OsStr::from_bytes(file));
             match path.parent().unwrap_or(Path::new("")).join(file).is_file() {
                 true => self.report.linked += 1,
-                false => self.mismatch(&entry.path, format!("leads to {}, which is not there", file.display())),
+                false => self.mismatch(&entry.path, format!("links to {}, which does not exist", file.display())),
             }
         }
     }
@@ -248,7 +250,7 @@ impl<'a> Check<'a> {
         jobs
     }
 
-    /// Does this rank's share of `jobs`.
+    /// Checks this rank's share of `jobs`.
     fn values(&mut self, jobs: &[Job<'a>], watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
         let (found, pool) = (self.found, self.pool);
         let cost = |job: &Job<'_>| (job.rows.end - job.rows.start).saturating_mul(found.row_len_bytes(job.column));
@@ -273,7 +275,7 @@ impl<'a> Check<'a> {
         Ok(damages.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Cuts the blocks of a column into jobs; in words where its digests do not fit it.
+    /// Cuts the blocks of a column into jobs; fails with a message if its digests do not match it.
     fn jobs_of(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
         let planned = &self.found.columns[column as usize];
         let Some(digests) = &known.digests else {
@@ -302,7 +304,7 @@ impl<'a> Check<'a> {
         let inputs = self.stored.inputs_of(known, &damage.rows);
         let (first, last) = (damage.rows.start, damage.rows.end.saturating_sub(1));
         let mut what = match &damage.error {
-            None => format!("rows {first} to {last} are not what was written"),
+            None => format!("rows {first} to {last} differ from what was written"),
             Some(error) => format!("rows {first} to {last} cannot be read: {error}"),
         };
         if inputs.len() > 1 {
@@ -321,7 +323,7 @@ struct BlockDigester<'p> {
 }
 
 impl BlockDigester<'_> {
-    /// The blocks of `job` that are not what was written.
+    /// Returns the blocks of `job` that have changed.
     fn damaged(&mut self, job: &Job<'_>, is_cancelled: &dyn Fn() -> bool) -> Result<Vec<Damage>> {
         let block = |number: usize| {
             let start = job.rows.start + number as u64 * job.block_rows;
@@ -344,7 +346,7 @@ impl BlockDigester<'_> {
                         damaged.extend(differing.map(|(at, _)| damage(block(first + at), None)));
                     }
                     Err(_) => {
-                        // Block by block, to tell which rows cannot be read.
+                        // Checks block by block to find the rows that cannot be read.
                         for (at, expected) in expected.iter().enumerate() {
                             match self.of_values(job, block(first + at)) {
                                 Ok(found) if found.first() == Some(expected) => {}
@@ -369,7 +371,7 @@ impl BlockDigester<'_> {
         Ok(damaged)
     }
 
-    /// Digests of the blocks in `rows`, which begin with one.
+    /// Computes the digests of the blocks in `rows`, which must begin with a block.
     fn of_values(&mut self, job: &Job<'_>, rows: Range<u64>) -> Result<Vec<u64>> {
         let row_len_bytes = self.found.row_len_bytes(job.column);
         self.buffer.resize(((rows.end - rows.start) * row_len_bytes) as usize, 0);
@@ -388,10 +390,10 @@ impl BlockDigester<'_> {
     }
 
     fn of_stored(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
-        // A file as it is is cut into the chunks that it has, whether they could be moved or are decoded.
+        // The existing chunks are used as they are, whether they could be moved or are decoded.
         let planned = &self.found.columns[job.column as usize];
         let (Route::Verbatim { array } | Route::Encoded { array, .. }) = planned.route else {
-            return Ok(Vec::new()); // it has no chunks any more: nothing fits
+            return Ok(Vec::new()); // it no longer has chunks, so nothing matches
         };
         let array = &self.found.tiles.arrays[array as usize];
         let tiles = StoredTiles::new(array);
@@ -404,7 +406,7 @@ impl BlockDigester<'_> {
     }
 }
 
-/// The words of an error that says that values cannot be read; any other error ends the check.
+/// Returns the message of an error that reports unreadable values; any other error ends the check.
 fn readable(error: MergeError) -> Result<String> {
     match error {
         MergeError::Hdf5(error) => Ok(error.to_string()),

@@ -1,10 +1,10 @@
-//! Digests by which an output can be checked without its inputs: of values, block of rows by block of rows, and of
-//! structure, object by object.
+//! Digests that allow an output to be checked without its inputs: digests of values for each block of rows, and of
+//! structure for each object.
 //!
-//! [`blocks`] gathers those of values while a merge runs, [`structure`] makes those of objects, [`stored`] reads both
-//! back from a file, [`check`] compares a file with its own. How they lie in the file: [`crate::provenance`].
-//! Invariant: a digest depends on what a reader sees, not on chunks, filters, threads or order of work; the only
-//! exception, [`Form::Stored`], is said in the file.
+//! [`blocks`] collects the digests of values during a merge, [`structure`] computes those of objects, [`stored`] reads
+//! both back from a file, and [`check`] compares a file with its own digests. [`crate::provenance`] describes how they
+//! are stored. Invariant: a digest depends on what a reader sees, not on chunks, filters, threads or order of work; the
+//! only exception, [`Form::Stored`], is recorded in the file.
 
 pub mod blocks;
 pub mod check;

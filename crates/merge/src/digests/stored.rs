@@ -1,6 +1,6 @@
-//! Reading `/_raddle` back: the digests and row ranges that a file was written with.
+//! Reading of `/_raddle`: the digests and row ranges with which a file was written.
 //!
-//! Invariant: what is returned agrees with its seal, so a damaged digest is never taken for damaged data.
+//! Invariant: the returned data matches its seal, so a damaged digest is never mistaken for damaged data.
 
 use crate::digests::{ColumnDigests, Form};
 use crate::error::{MergeError, Result};
@@ -22,44 +22,45 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What `/_raddle` of a file tells.
+/// Contents of `/_raddle` in a file.
 #[derive(Debug, Clone, Default)]
 pub struct StoredDigests {
-    /// Paths of the inputs, as they were given, and their lengths.
+    /// Paths of the inputs, as they were specified, and their lengths.
     pub inputs: Vec<(PathBuf, u64)>,
-    /// Digest of samples of each input ([`crate::resume::sample`]); empty where the file does not say.
+    /// Digest of samples of each input ([`crate::resume::sample`]); empty if the file does not contain them.
     pub samples: Vec<u64>,
-    /// Digest of structure of each object that is no concatenated dataset, by path.
+    /// Digest of structure of each object other than concatenated datasets, by path.
     pub objects: HashMap<Vec<u8>, u64>,
-    /// The concatenated datasets, by path.
+    /// Concatenated datasets, by path.
     pub datasets: HashMap<Vec<u8>, StoredColumn>,
-    /// How datasets were made that no input has.
+    /// Specifications of computed datasets, which no input has.
     pub made: Vec<MadeSpec>,
-    /// Whether and how the file leads to its inputs.
+    /// Whether and how the file links to its inputs.
     pub link: (Link, LinkPaths),
-    /// What decided how the inputs became one; `None` where all was as by default, or the file does not say.
+    /// Settings that decided how the inputs were combined; `None` if all had their defaults, or the file does not
+    /// record them.
     pub remembered: Option<Remembered>,
 }
 
-/// A concatenated dataset.
+/// Concatenated dataset.
 #[derive(Debug, Clone)]
 pub struct StoredColumn {
     /// Digest of everything but values.
     pub structure: u64,
-    /// Digests of values; `None` where there is no element.
+    /// Digests of values; `None` if there are no elements.
     pub digests: Option<ColumnDigests>,
-    /// First row of each input, and the total; empty where rows belong to none.
+    /// First row of each input, followed by the total; empty if rows belong to no input.
     pub row_starts: Vec<u64>,
 }
 
 impl StoredDigests {
-    /// Whether a dataset of these dimensions can be one that was made of a scalar of each input, whose values are part of its
-    /// digest of structure.
+    /// Whether a dataset of these dimensions can be one that was assembled from a scalar of each input, whose values
+    /// are part of its digest of structure.
     pub fn is_stack(&self, path: &[u8], dims: &[u64]) -> bool {
         dims == [self.inputs.len() as u64] && self.objects.contains_key(path)
     }
 
-    /// Numbers of the inputs that hold some of `rows` of a dataset.
+    /// Returns the numbers of the inputs that hold any of `rows` of a dataset.
     pub fn inputs_of(&self, column: &StoredColumn, rows: &Range<u64>) -> Range<usize> {
         let ends = column.row_starts.get(1..).unwrap_or_default();
         let first = ends.partition_point(|&end| end <= rows.start);
@@ -68,16 +69,16 @@ impl StoredDigests {
     }
 }
 
-/// The part of `/_raddle` that a merge of the file itself must follow.
+/// Part of `/_raddle` that a merge with the file as an input must follow.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Records {
     /// Convention, rules and options of the merge; `None` if all had their defaults.
     pub remembered: Option<Remembered>,
-    /// Datasets that the merge added, such as partition keys.
+    /// Datasets that the merge computed, such as partition keys.
     pub made: Vec<MadeSpec>,
 }
 
-/// Reads the records of a scanned file. The seal is not checked: that takes all of `/_raddle`.
+/// Reads the records of a scanned file. The seal is not checked, because that would require all of `/_raddle`.
 ///
 /// # Errors
 /// The attribute that cannot be read, and why.
@@ -93,7 +94,7 @@ pub(crate) fn records(file: &InputFile, tree: &FileTree) -> std::result::Result<
     })
 }
 
-/// Reads an attribute that holds JSON; the default where it is absent.
+/// Reads an attribute that holds JSON; returns the default if it is absent.
 fn record<T: DeserializeOwned + Default>(
     own: &Object,
     name: &str,
@@ -111,7 +112,7 @@ fn text(value: &[u8]) -> &[u8] {
     value.get(8..).unwrap_or_default()
 }
 
-/// As [`read`]; `None` where the file has none.
+/// Reads the digests like [`read`]; returns `None` if the file has none.
 pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>> {
     match read(path, options) {
         Err(MergeError::NoDigests { .. }) => Ok(None),
@@ -122,8 +123,8 @@ pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>
 /// Reads the digests of the file at `path`.
 ///
 /// # Errors
-/// [`MergeError::NoDigests`] where the file has none, [`MergeError::DigestsDamaged`] where they contradict their seal,
-/// and what reading a file can give.
+/// [`MergeError::NoDigests`] if the file has none, [`MergeError::DigestsDamaged`] if they contradict their seal, and
+/// any error of reading a file.
 pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
     crate::append::redo::settle(path)?;
     let tree = InputReader::new(options).read_tree(path)?;
@@ -172,7 +173,7 @@ struct Source<'a> {
     path: &'a Path,
     file: &'a InputFile,
     tree: &'a FileTree,
-    /// By absolute path.
+    /// Tables, by absolute path.
     tables: HashMap<Vec<u8>, Table>,
     attributes: HashMap<Vec<u8>, Vec<u8>>,
 }
@@ -192,7 +193,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Reads all datasets of `group` and of the groups in it.
+    /// Reads all datasets of `group` and of the groups inside it.
     fn read_tables(&mut self, group: &Group, at: &[u8]) -> Result<()> {
         for link in &group.links {
             let path = child_path(at, &link.name);
@@ -200,7 +201,7 @@ impl Source<'_> {
                 return Err(self.damaged(format!("{} is a link", display_path(&path))));
             };
             match &self.tree.objects[index as usize].kind {
-                // One level of groups: deeper ones, and cycles, are not ours.
+                // Only one level of groups is written by raddle, without deeper groups or cycles.
                 ObjectKind::Group(inner) if at == provenance_path("") => self.read_tables(inner, &path)?,
                 ObjectKind::Dataset(dataset) => {
                     let table = self.read_table(dataset, &path)?;
@@ -218,7 +219,8 @@ impl Source<'_> {
         let class = dataset.datatype.class.clone();
         let elements = dataset.dataspace.element_count();
         let len_bytes = elements.and_then(|count| count.checked_mul(class.len_bytes()));
-        // All of it is stored: what claims to be longer than the file is not ours, and would be a buffer of its length.
+        // All of it is stored. A dataset that claims to be longer than the file was not written by raddle, and would
+        // require a buffer of that length.
         let (Some(len_bytes), Layout::Contiguous { address, .. }) =
             (len_bytes.filter(|len_bytes| *len_bytes <= self.file.len_bytes()), &dataset.layout)
         else {
@@ -236,7 +238,7 @@ impl Source<'_> {
         let (mut resolver, mut value) = (Resolver::new(self.file, self.tree), Vec::new());
         for element in stored.chunks_exact(class.len_bytes().max(1) as usize) {
             resolver.canonical(&class, element, &mut value).map_err(|error| refuse(&error.to_string()))?;
-            // Each text is stored once; elements that share one could make any length of it.
+            // Each text is stored once; elements that share one text could expand to any length.
             if value.len() as u64 > self.file.len_bytes() {
                 return Err(refuse("holds more text than the file"));
             }
@@ -252,7 +254,7 @@ impl Source<'_> {
         );
         match self.attributes.get(SEAL.as_bytes()).and_then(|value| word(value)) {
             Some(sealed) if sealed == found => Ok(()),
-            _ => Err(self.damaged("its content is not what was written")),
+            _ => Err(self.damaged("its content differs from what was written")),
         }
     }
 
@@ -274,7 +276,7 @@ impl Source<'_> {
         strings.ok_or_else(|| self.damaged(format!("{inside} is cut off")))
     }
 
-    /// What the attribute `name` holds in JSON; the default where it is absent.
+    /// Parses the JSON in the attribute `name`; returns the default if it is absent.
     fn json<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T> {
         let Some(value) = self.attributes.get(name.as_bytes()) else { return Ok(T::default()) };
         serde_json::from_slice(text(value)).map_err(|error| self.damaged(format!("attribute {name}: {error}")))

@@ -1,9 +1,11 @@
-//! Digests of structure: one per object or link, over everything that a reader sees of it but a column's values.
+//! Digests of structure: one per object or link, over everything that a reader sees of it, except for a column's
+//! values.
 //!
-//! That is: kind, name's character set, datatype (with names, paddings and offsets), dimensions and their maxima, fill
-//! value, link target, comment, attributes with type, extent and value, and the whole value of scalar datasets. Not how
-//! it is stored. What is digested is the serialisation of [`Facts`] below in postcard's format, in which a change of
-//! this file's types or of the model's is a change of [`crate::provenance::FORMAT`]; a test guards it.
+//! They cover kind, character set of the name, datatype (with names, paddings and offsets), dimensions and their
+//! maxima, fill value, link target, comment, attributes with type, extent and value, and the whole value of scalar
+//! datasets. They do not cover the storage layout. The digested bytes are the serialisation of [`Facts`] below in
+//! postcard's format, so any change of the types in this file or in the model is a change of
+//! [`crate::provenance::FORMAT`]; a test guards this.
 
 use super::stored::StoredDigests;
 use crate::error::{MergeError, Result};
@@ -14,14 +16,14 @@ use raddle_core::digest::Digest;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, TypeClass};
 use serde::Serialize;
 
-/// What is digested of an object.
+/// Digested properties of an object.
 #[derive(Serialize)]
 struct Facts<'p> {
     utf8: bool,
     kind: Kind<'p>,
     comment: &'p Option<Vec<u8>>,
     attribute_order: CreationOrder,
-    /// By name where no order is kept.
+    /// Attributes, sorted by name if no order is kept.
     attributes: Vec<Attribute<'p>>,
 }
 
@@ -59,19 +61,19 @@ struct Attribute<'p> {
     value: &'p [u8],
 }
 
-/// The digest of each entry of the plan's schema, in their order.
+/// Computes the digest of each entry of the plan's schema, in schema order.
 pub fn structure_digests(plan: &MergePlan) -> Vec<u64> {
     structure_digests_with(plan, &|column| plan.columns[column as usize].dims.first().copied().unwrap_or(0))
 }
 
-/// The same, with as many rows in each column as `rows` says.
+/// Computes the digest of each entry, with the number of rows in each column that `rows` returns.
 pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Vec<u64> {
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
 }
 
-/// What `stored` knows of the structure of the dataset of `entry`, and its digest, to compare: that of its structure as it is,
-/// `as_it_is`, or as what it was written as where that was scalars of all inputs, one behind the other (`--scalars stack`): their
-/// values are digested with everything else.
+/// Returns the digest in `stored` of the structure of the dataset of `entry`, and the current digest to compare with
+/// it. The latter is `as_it_is`, or is computed as when the dataset was written if it was assembled from scalars of all
+/// inputs (`--scalars stack`): their values are digested together with the structure.
 pub fn known_and_found(
     plan: &MergePlan,
     stored: &StoredDigests,
@@ -93,8 +95,8 @@ pub fn known_and_found(
     Ok((stored.objects.get(&entry.path).copied(), found))
 }
 
-/// Refuses a file whose objects are not those that `stored` is of: new digests would hide it. `digests` are those of the
-/// entries of `plan`; columns that are made are new.
+/// Refuses a file whose objects differ from those in `stored`, because new digests would hide the change. `digests` are
+/// those of the entries of `plan`; computed columns are new.
 pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u64>) -> Result<()> {
     let pool = open_pool(plan);
     let mut reader = ColumnReader::new(plan, &pool);
@@ -115,9 +117,9 @@ pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u6
     Ok(())
 }
 
-/// The error of an object that has changed since its digests were made.
+/// Creates the error for an object that has changed since its digests were computed.
 pub fn not_as_written(object: String) -> MergeError {
-    let reason = "is not what was written; run raddle verify before anything is added".to_owned();
+    let reason = "differs from what was written; run raddle verify before adding anything".to_owned();
     MergeError::Object { object, reason }
 }
 
@@ -151,7 +153,7 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
                 sizes
             };
             dims = with_rows(planned.file_dims(), false);
-            // Axis 0 has no end, or ends where it does.
+            // Axis 0 is unlimited, or its maximum is its length.
             max_dims = with_rows(planned.file_max_dims(), planned.max_dims.first() == Some(&u64::MAX));
             Kind::Column {
                 class: &model.datatype.class,
@@ -177,12 +179,12 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
 }
 
 fn of_facts(facts: &Facts<'_>) -> u64 {
-    // Cannot fail: plain values, serialised to memory. Were it to fail, nothing would match an empty serialisation.
+    // Serialising plain values to memory cannot fail. If it did, no digest would match the empty serialisation.
     let bytes = postcard::to_stdvec(facts).unwrap_or_default();
     Digest::of(&bytes).crc64_nvme()
 }
 
-/// The fill value, unless it is the default of zeros: writers store that one or leave it out.
+/// Returns the fill value, unless it is the default of zeros, which writers either store or omit.
 fn fill_value(dataset: &Dataset) -> Option<&[u8]> {
     let value = dataset.fill.value.as_ref()?.bytes();
     value.iter().any(|&byte| byte != 0).then_some(value)
@@ -218,7 +220,7 @@ mod tests {
             attribute_order: CreationOrder::default(),
             attributes: vec![],
         };
-        // If these change, files written before are told to be damaged: FORMAT must change with them.
+        // If these change, older files would be reported as damaged: FORMAT must change with them.
         assert_eq!(of_facts(&facts(&[7, 3])), 14_470_578_904_392_753_516);
         assert_ne!(of_facts(&facts(&[8, 3])), of_facts(&facts(&[7, 3])));
         let with_attribute = Facts { attributes: vec![attribute], ..facts(&[7, 3]) };

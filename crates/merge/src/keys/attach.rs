@@ -1,4 +1,5 @@
-//! Adding made columns to a plan: which groups get them, the join of their ids, the columns' shapes.
+//! Adds computed columns to a plan: chooses the groups that get them, joins their ids, and determines the shapes of the
+//! columns.
 
 use super::ids::{Domain, IdTable, Ids};
 use super::index::Index;
@@ -26,27 +27,27 @@ use raddle_hdf5::source::InputPool;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Deflate, the one filter that the readers of keys know, and its level.
+/// Deflate and its level: the only filter that readers of keys support.
 const DEFLATE: (u16, u32) = (1, 6);
 
-/// Removes the datasets that `specs` replace; returns how many.
+/// Removes the datasets that `specs` replace, and returns their number.
 ///
 /// # Errors
-/// If there are any and they must not be replaced.
+/// There are such datasets, and they must not be replaced.
 pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
     let mut replaced = 0;
     for spec in specs {
         if let MadeSpec::FirstValue(spec) = spec
             && spec.made_path() == spec.dataset.as_bytes()
         {
-            let reason = "is in the index group already".to_owned();
+            let reason = "already exists in the index group".to_owned();
             return Err(MergeError::Object { object: display_path(spec.dataset.as_bytes()), reason });
         }
         let makes = maker(schema, spec)?;
         let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
         let there = schema.entries.iter().filter(is_column).find(|entry| makes(&entry.path));
         if let (Some(there), false) = (there, spec.replaces()) {
-            let reason = "is there already; --force replaces it".to_owned();
+            let reason = "already exists; --force replaces it".to_owned();
             return Err(MergeError::Object { object: display_path(&there.path), reason });
         }
         replaced += schema.remove_columns(makes);
@@ -54,7 +55,8 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
     Ok(replaced)
 }
 
-/// Tells which paths of `schema` are datasets that `spec` makes: keys only in groups that get some.
+/// Returns a function that tests whether a path of `schema` is a dataset that `spec` computes. Keys are only computed
+/// in groups that get them.
 pub(super) fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
     let groups: Option<HashSet<Vec<u8>>> = match spec {
         MadeSpec::Keys(keys) => Some(key_groups(schema, keys)?.keyed.into_iter().map(|(group, _)| group).collect()),
@@ -63,7 +65,8 @@ pub(super) fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&
     Ok(move |path: &[u8]| spec.makes(path) && groups.as_ref().is_none_or(|groups| groups.contains(parent_path(path))))
 }
 
-/// Returns the part of `earlier` whose datasets are still in a file after `spec` made its own; `None` if there are none.
+/// Returns the part of `earlier` whose datasets remain in the file after `spec` has added its own; `None` if there are
+/// none.
 ///
 /// # Errors
 /// Specs of keys that do not fit the file.
@@ -79,15 +82,16 @@ pub fn left_over(plan: &MergePlan, earlier: &MadeSpec, spec: &MadeSpec) -> Resul
     let mut left = earlier.clone();
     if let (MadeSpec::Keys(left), MadeSpec::Keys(spec)) = (&mut left, spec) {
         let keyed = key_groups(schema, spec)?.keyed;
-        // The index cannot be left out; both make the same of it.
+        // The index group always gets keys, and both specs compute the same ones for it.
         let groups = keyed.iter().skip(1).map(|(group, _)| globset::escape(&String::from_utf8_lossy(group)));
         left.skip.extend(groups);
     }
     Ok(Some(left))
 }
 
-/// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as partition
-/// keys, unless `specs` recompute it. In groups that `specs` leave out, datasets named like keys count too, whoever made them.
+/// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as
+/// partition keys, unless `specs` recompute it. In groups that `specs` leave out, datasets with names of keys also
+/// count, whichever program wrote them.
 ///
 /// # Errors
 /// Specs of keys that do not fit the inputs.
@@ -122,7 +126,7 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
         differences.push(Difference {
             path: display_path(&first.path),
             kind: DifferenceKind::Meaning,
-            expected: "values made of the rows of all inputs".to_owned(),
+            expected: "values computed from the rows of all inputs".to_owned(),
             found,
             inputs: (0..inputs).collect(),
         });
@@ -130,7 +134,7 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
     Ok(differences)
 }
 
-/// Collective. Adds the columns that the plan's options ask for.
+/// Collective. Adds the columns that the plan's options request.
 pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
     for spec in plan.options.made.clone() {
         match spec {
@@ -143,7 +147,7 @@ pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator)
     Ok(())
 }
 
-/// The tables of a key: the index first.
+/// Tables of a key, the index first.
 struct Tables {
     tables: Vec<KeyTable>,
     without: Vec<String>,
@@ -169,10 +173,10 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &
     Ok(())
 }
 
-/// Collective. The events of all tables, and where they are kept.
+/// Collective. Joins all tables, and returns their events and the store of their runs.
 ///
 /// # Errors
-/// Also [`MergeError::KeyFaults`], with all that is wrong with ids, the same on every rank.
+/// Among others, [`MergeError::KeyFaults`] with all faults of ids, the same on every rank.
 fn join_tables(
     plan: &MergePlan,
     spec: &KeySpec,
@@ -190,7 +194,7 @@ fn join_tables(
         Ok((Index::build(plan, own.ids.clone(), starts, own.ids.width(), &mut reader, watch)?, store))
     };
     let (index, store) = agree(ranks, JOIN, built())?;
-    // Ranks with more memory may have sorted the index as a whole; they come along all the same.
+    // Ranks with more memory may have sorted the index as a whole, but all ranks must proceed in the same way.
     let is_disjoint = ranks.all_gather_u64(u64::from(index.is_disjoint()))?.into_iter().all(|disjoint| disjoint != 0);
     let allows_repeated = spec.repeated == RepeatedIds::First;
     let join = Join { plan, by_input, domains, watch };
@@ -212,7 +216,7 @@ fn join_tables(
     if faults.is_empty() { Ok((joined, store)) } else { Err(MergeError::KeyFaults { faults }) }
 }
 
-/// Reads the ids of a fault's first row, where they are not known: those of the index.
+/// Reads the ids of a fault's first row if they are unknown, which is the case for rows of the index.
 fn complete(
     plan: &MergePlan,
     pool: &InputPool,
@@ -229,7 +233,7 @@ fn complete(
     Ok(())
 }
 
-/// Groups that have all columns of the key, the index first.
+/// Finds the groups that have all columns of the key, the index first.
 fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
     let KeyGroups { keyed, without, unmatched_skips } = key_groups(&plan.schema, spec)?;
     let tables: Vec<KeyTable> =
@@ -239,7 +243,7 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
         return Err(MergeError::Object {
             object: display_path(&table.group),
             reason: format!(
-                "has ids of {:?} numbers in a row, the index group {} has {of_index:?}; leave it out (--key-skip)",
+                "has ids of {:?} numbers per row, but the index group {} has {of_index:?}; leave it out (--key-skip)",
                 table.ids.row_elements(),
                 display_path(&tables[0].group)
             ),
@@ -248,7 +252,7 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
     Ok(Tables { tables, without, unmatched_skips })
 }
 
-/// Groups with datasets, by what becomes of them.
+/// Groups with datasets, and whether they get keys.
 struct KeyGroups {
     /// Groups that get keys, the index first, with their id columns.
     keyed: Vec<(Vec<u8>, Vec<ColumnIndex>)>,
@@ -261,7 +265,7 @@ struct KeyGroups {
 /// Finds the groups that get keys.
 ///
 /// # Errors
-/// Id columns that the index group has not, or that are of several groups; patterns that cannot be read.
+/// Id columns that the index group does not have, or that are in several groups; patterns that are not valid.
 fn key_groups(schema: &Schema, spec: &KeySpec) -> Result<KeyGroups> {
     let refuse = |object: &str, reason: &str| {
         Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
@@ -271,7 +275,7 @@ fn key_groups(schema: &Schema, spec: &KeySpec) -> Result<KeyGroups> {
     let mut names: Vec<&[u8]> = Vec::new();
     for path in &spec.columns {
         if !path.starts_with('/') {
-            return refuse(path, "is no absolute path; name a column of the index group, such as /spill/evt");
+            return refuse(path, "is not an absolute path; name a column of the index group, such as /spill/evt");
         }
         if parent_path(path.as_bytes()) != index_group {
             return refuse(path, "is in another group than the first column of the key");
@@ -334,7 +338,7 @@ fn key_table(plan: &MergePlan, group: Vec<u8>, keys: &[ColumnIndex]) -> Result<K
     Ok(KeyTable { ids: IdTable::of(plan, keys)?, starts: recorded_starts(plan, named)?, named, group })
 }
 
-/// First row of each recorded input of a column that is read, and the total.
+/// Returns the first row of each recorded input of a column that is read, followed by the total.
 fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
     let path = plan.schema.column_path(column);
     let grown = plan.growth.as_ref().and_then(|growth| growth.stored.as_ref());
@@ -342,7 +346,7 @@ fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
     let known = stored.datasets.get(path).map(|known| known.row_starts.clone()).filter(|starts| !starts.is_empty());
     let mut starts = known.ok_or_else(|| MergeError::Object {
         object: display_path(path),
-        reason: "is not what was written; run raddle verify".to_owned(),
+        reason: "differs from what was written; run raddle verify".to_owned(),
     })?;
     let new = plan.schema.columns[column as usize].facts.iter().skip(1).filter(|_| grown.is_some());
     for fact in new {
@@ -351,7 +355,7 @@ fn recorded_starts(plan: &MergePlan, column: ColumnIndex) -> Result<Vec<u64>> {
     Ok(starts)
 }
 
-/// First row of each input of the plan, and the total.
+/// Returns the first row of each input of the plan, followed by the total.
 fn starts_of(plan: &MergePlan, column: ColumnIndex) -> Vec<u64> {
     let mut starts = vec![0];
     for fact in plan.schema.columns[column as usize].facts.iter() {
@@ -371,7 +375,7 @@ fn add_key_columns(
     let index_rows = tables[0].ids.rows;
     let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
     let mut new = Vec::new();
-    // Both of two specs make the datasets of the index group.
+    // Datasets of the index group are computed by both of two specs.
     let there: HashSet<Vec<u8>> =
         plan.made.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
     for (number, (table, runs)) in tables.iter().zip(joined).enumerate() {
@@ -408,7 +412,7 @@ fn add_key_columns(
             new.push((column, MadeColumn { values, starts, recorded_starts: recorded }));
         };
         if spec.datasets.seq {
-            // One number per row, however many numbers an id has.
+            // One number per row, even if an id consists of several.
             let mut dims = plan.columns[table.named as usize].dims.clone();
             dims.iter_mut().skip(1).for_each(|dim| *dim = 1);
             let per_input = plan.schema.columns[table.named as usize].facts.iter().map(|fact| fact.rows).collect();
@@ -460,7 +464,7 @@ fn i64_class() -> Arc<TypeClass> {
     })
 }
 
-/// A growing dataset of `dims`, deflated.
+/// Returns the template of an extensible dataset of `dims`, compressed with deflate.
 fn template(class: Arc<TypeClass>, dims: Vec<u64>, fill: Option<FillValue>) -> Dataset {
     let mut max_dims = dims.clone();
     if let Some(first) = max_dims.first_mut() {
@@ -470,14 +474,14 @@ fn template(class: Arc<TypeClass>, dims: Vec<u64>, fill: Option<FillValue>) -> D
     Dataset {
         dataspace: Dataspace::Simple { dims, max_dims },
         datatype: Datatype { class, committed: None },
-        // Not in chunks of an input: there are none to be moved as stored.
+        // No input has chunks of it that could be moved as stored.
         layout: Layout::Contiguous { address: None, len_bytes: 0 },
         fill: fill.unwrap_or_default(),
         filters: vec![Filter { id, optional: true, name: Vec::new(), parameters: vec![level] }],
     }
 }
 
-/// Adds a column of the index group with one element in all rows.
+/// Adds a column to the index group that has the same element in all rows.
 pub(super) fn add_constant(
     plan: &mut MergePlan,
     name: &[u8],

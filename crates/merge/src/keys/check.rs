@@ -1,5 +1,5 @@
-//! Are the keys of a file in order? The index group's must be 0, 1, 2, …; those of all other groups must not descend
-//! and must name events that there are.
+//! Checks the order of the keys in a file: those of the index group must be 0, 1, 2, …; those of all other groups must
+//! not descend and must refer to existing events.
 
 use crate::error::{MergeError, Result};
 use crate::join::parent_path;
@@ -19,27 +19,27 @@ use std::sync::{Mutex, PoisonError};
 use super::ids::{Domain, IdTable, Ids};
 use super::index::READ_ROWS;
 
-/// Outcome of a check.
+/// Report of a check.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeysReport {
-    /// Events of the index group.
+    /// Number of events in the index group.
     pub events: u64,
-    /// Key datasets looked at, that of the index group among them.
+    /// Number of key datasets that were checked, including that of the index group.
     pub datasets: u64,
-    /// Rows looked at.
+    /// Number of rows that were checked.
     pub rows: u64,
-    /// What is wrong; empty means that all keys are in order.
+    /// Faults found; empty if all keys are in order.
     pub faults: Vec<Disorder>,
     /// Wall time.
     pub elapsed_s: f64,
 }
 
-/// A key dataset that is not in order.
+/// Key dataset that is not in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disorder {
-    /// Path, escaped for display.
+    /// Path of the dataset, escaped for display.
     pub path: String,
-    /// First row that is wrong; none where all of it is.
+    /// First row that is wrong; `None` if the whole dataset is.
     pub row: Option<u64>,
     /// What is wrong.
     pub what: String,
@@ -48,7 +48,7 @@ pub struct Disorder {
 /// Checks the key dataset `key` of the index group and those of the same name in all other groups.
 ///
 /// # Errors
-/// A file that cannot be read, or has no such dataset. Disorder is not an error but part of the report.
+/// The file cannot be read, or has no such dataset. Disorder is part of the report, not an error.
 pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<KeysReport> {
     let started = std::time::Instant::now();
     let found = plan_file(path, Selection::default(), options, watch)?;
@@ -64,7 +64,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
         }
     }
     let Some(own) = own else {
-        let reason = format!("is not in {}; make it with raddle keys add", path.display());
+        let reason = format!("is not in {}; create it with raddle keys add", path.display());
         return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
     };
     let events = found.columns[own as usize].dims[0];
@@ -87,7 +87,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
     Ok(KeysReport { events, datasets: keys.len() as u64, rows, faults, elapsed_s })
 }
 
-/// Checks one dataset: the index group's own, or one whose events must be below `events`.
+/// Checks one dataset: that of the index group, or one whose events must be below `events`.
 fn check_one(
     found: &MergePlan,
     reader: &mut ColumnReader<'_>,
@@ -103,7 +103,7 @@ fn check_one(
     if let (Some(_), Some(rows)) = (events, rows_beside(found, path))
         && rows != table.rows
     {
-        return Ok(disorder(None, format!("has {} rows, its table {rows}", table.rows)));
+        return Ok(disorder(None, format!("has {} rows, but its table has {rows}", table.rows)));
     }
     let (mut raw, mut ids) = (Vec::new(), Ids::new(1));
     let mut before = -1_i128;
@@ -124,7 +124,7 @@ fn check_one(
                     return Ok(disorder(Some(here), format!("is {number} after {before}")));
                 }
                 Some(events) if number < 0 || number >= i128::from(events) => {
-                    return Ok(disorder(Some(here), format!("is {number}; there are {events} events")));
+                    return Ok(disorder(Some(here), format!("is {number}, but there are only {events} events")));
                 }
                 _ => {}
             }
@@ -136,7 +136,7 @@ fn check_one(
     Ok(None)
 }
 
-/// Rows of the id column that a key `NAME.seq` belongs to.
+/// Returns the number of rows of the id column to which a key `NAME.seq` belongs.
 fn rows_beside(found: &MergePlan, path: &[u8]) -> Option<u64> {
     let named = path.strip_suffix(b".seq")?;
     found.schema.entries.iter().find_map(|entry| match entry.role {

@@ -1,23 +1,23 @@
-//! What is wrong with ids, collected over all tables and told together.
+//! Faults of ids, which are collected over all tables and reported together.
 
 use serde::{Deserialize, Serialize};
 
-/// Rows of one table whose ids cannot be keys.
+/// Rows of one table whose ids cannot be used as keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFault {
     /// Path of the group, escaped for display.
     pub group: String,
-    /// What is wrong.
+    /// Kind of the fault.
     pub kind: KeyFaultKind,
-    /// How many rows.
+    /// Number of such rows.
     pub rows: u64,
-    /// The first of them.
+    /// First such row.
     pub first_row: u64,
     /// Ids of that row.
     pub ids: Vec<i128>,
 }
 
-/// What is wrong with rows.
+/// Kind of fault that rows can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -31,7 +31,7 @@ pub enum KeyFaultKind {
 }
 
 impl KeyFaultKind {
-    /// The kind in words.
+    /// Describes the kind.
     pub fn words(self) -> &'static str {
         match self {
             Self::Missing => "ids that the index group does not have",

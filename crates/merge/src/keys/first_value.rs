@@ -1,5 +1,5 @@
-//! A column of the index group that holds, in all rows, the first value of another dataset: what ids lack when one of
-//! them (the cycle of a simulation, say) is constant in a file and stored elsewhere.
+//! A column of the index group that holds the first value of another dataset in all rows. It completes ids if one part
+//! of them (such as the cycle of a simulation) is constant in a file and stored elsewhere.
 
 use super::attach::add_constant;
 use crate::error::{MergeError, Result};
@@ -11,29 +11,29 @@ use crate::values::{ColumnReader, open_pool};
 use raddle_core::progress::{Event, Severity};
 use serde::{Deserialize, Serialize};
 
-/// Rows compared with the first at once.
+/// Number of rows that are compared with the first at once.
 const READ_ROWS: u64 = 1 << 16;
 
-/// A column to be made.
+/// Specification of the column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstValueSpec {
     /// Path of the dataset whose first value is taken.
     pub dataset: String,
     /// Path of the group that gets a column of the same name.
     pub group: String,
-    /// Make it anew if it is there already; else that is an error.
+    /// Whether to recompute an existing column, which is an error otherwise.
     pub replace: bool,
 }
 
 impl FirstValueSpec {
-    /// Path of the column to be made.
+    /// Returns the path of the computed column.
     pub fn made_path(&self) -> Vec<u8> {
         let name = self.dataset.rsplit('/').next().unwrap_or_default();
         crate::schema::child_path(self.group.as_bytes(), name.as_bytes())
     }
 }
 
-/// Adds the column.
+/// Adds the column to a plan.
 pub(super) fn attach(plan: &mut MergePlan, spec: &FirstValueSpec, watch: &Watch<'_>) -> Result<()> {
     let refuse = |object: &str, reason: &str| {
         Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
@@ -54,23 +54,23 @@ pub(super) fn attach(plan: &mut MergePlan, spec: &FirstValueSpec, watch: &Watch<
     let class = plan.schema.columns[source as usize].model().datatype.class.clone();
     let len_bytes = plan.row_len_bytes(source);
     if class.is_file_local() || len_bytes != class.len_bytes() {
-        return refuse(&spec.dataset, "has no single value of fixed size in a row");
+        return refuse(&spec.dataset, "does not have one value of fixed size per row");
     }
     let like_dims = &plan.columns[like as usize].dims;
     if like_dims[1..].iter().any(|&dim| dim != 1) {
-        return refuse(&spec.group, "begins with a dataset of several values in a row");
+        return refuse(&spec.group, "begins with a dataset of several values per row");
     }
     let (element, varies) = first_value(plan, source, len_bytes, watch)?;
     let Some(element) = element else { return refuse(&spec.dataset, "has no rows, so it has no first value") };
     if let Some(row) = varies {
-        let text = format!("{} has another value from row {row} on; its first is taken", spec.dataset);
+        let text = format!("{} has a different value from row {row} on; the first value is used", spec.dataset);
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
     let name = made.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
     add_constant(plan, &name, like, class, element)
 }
 
-/// The first value of a column, and the first row that has another.
+/// Returns the first value of a column, and the first row with a different value.
 fn first_value(
     plan: &MergePlan,
     column: ColumnIndex,

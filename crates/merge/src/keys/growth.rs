@@ -1,8 +1,8 @@
 //! Extends computed columns (partition keys, first values) when rows are appended to a file.
 //!
-//! The ids of all rows are joined again, because new rows may repeat ids of the file. Only values of new rows are written.
-//! Invariant: after an append the columns equal those of one merge of all inputs. An append that would change the value of an
-//! existing row is refused.
+//! The ids of all rows are joined again, because new rows may repeat ids of the file. Only values of new rows are
+//! written. Invariant: after an append the columns equal those of one merge of all inputs. An append that would change
+//! the value of an existing row is refused.
 
 use super::attach::maker;
 use super::made::{MadeColumn, StoredRuns};
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 /// Excludes the columns that `specs` compute from the join: inputs need not have them and contribute no rows to them.
 ///
 /// # Errors
-/// If the specs do not fit the file.
+/// The specs do not fit the file.
 pub fn set_apart(joined: &mut Joined, specs: &[MadeSpec]) -> Result<()> {
     let makers = specs.iter().map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
     let is_made = |path: &[u8]| makers.iter().any(|makes| makes(path));
@@ -80,7 +80,7 @@ pub(super) fn check_continues(
     }
 }
 
-/// Plans the new rows of computed columns that the file has.
+/// Plans the new rows of the computed columns that the file has.
 ///
 /// # Errors
 /// [`MergeError::Object`] for columns that cannot grow or do not match the record of the file.
@@ -89,7 +89,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>)
     for (NewColumn { entry, rows, .. }, mut made) in columns {
         let is_it = |known: &&crate::schema::Entry| known.path == entry.path;
         let Some(Role::Column(column)) = plan.schema.entries.iter().find(is_it).map(|entry| entry.role.clone()) else {
-            // Absent because events did not ascend when the file was made; they still do not.
+            // The dataset was not written because events did not ascend, and they still do not.
             continue;
         };
         let Some(growth) = &plan.growth else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! Ids of events as numbers that compare: integer columns of any width, sign and byte order, decoded to 64 bits.
+//! Ids of events as comparable numbers: integer columns of any width, sign and byte order, decoded to 64 bits.
 //!
-//! Tuples are kept by column, so that a block of rows is decoded and compared without a branch per row.
-//! Invariant: two ids are equal, or in order, exactly if the numbers are, whatever types their columns have.
+//! Tuples are stored by column, so that a block of rows is decoded and compared without a branch per row. Invariant:
+//! ids compare in the same way as the numbers that they represent, whatever types their columns have.
 
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
@@ -11,22 +11,22 @@ use raddle_hdf5::model::{ByteOrder, TypeClass};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// What is added to signed numbers, so that they compare as unsigned ones.
+/// Number added to signed numbers so that they compare like unsigned ones.
 const BIAS: u64 = 1 << 63;
-/// Most numbers per row of an id column. Ids have a few (run, subrun, event); this rejects images.
+/// Maximum number of elements per row of an id column. Ids have a few (run, subrun, event); this limit rejects images.
 const MOST_IN_A_ROW: u64 = 16;
 
-/// How the numbers of one place in the tuple, over all tables, are mapped to 64 bits.
+/// Mapping to 64 bits of the numbers at one position of the tuples of all tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// All fit in a signed number.
+    /// All numbers fit a signed type.
     Signed,
-    /// Some column is unsigned with 64 bits: no id may be negative.
+    /// Some column is unsigned with 64 bits, so no id may be negative.
     Unsigned,
 }
 
 impl Domain {
-    /// The number that stands for `id`, for messages.
+    /// Returns the number that `id` represents, for messages.
     pub fn number(self, id: u64) -> i128 {
         match self {
             Self::Signed => i128::from((id ^ BIAS) as i64),
@@ -39,7 +39,7 @@ impl Domain {
 #[derive(Debug, Clone, Copy)]
 struct IdColumn {
     column: ColumnIndex,
-    /// Position in the row, and elements per row.
+    /// Position in the row. The next field is the number of elements per row.
     place: usize,
     row_elements: usize,
     len_bytes: usize,
@@ -48,22 +48,22 @@ struct IdColumn {
     domain: Domain,
 }
 
-/// Room to read runs in, used again from read to read.
+/// Buffers for reading runs, which are reused.
 #[derive(Debug, Default)]
 pub struct RunRoom {
     whole_rows: Vec<u8>,
     raw: Vec<Vec<u8>>,
     is_start: Vec<bool>,
-    /// Where runs begin: rows from the first that was read.
+    /// Beginning of each run, as a row relative to the first that was read.
     pub starts: Vec<u32>,
     raw_of_starts: Vec<u8>,
 }
 
-/// The id columns of one table.
+/// Id columns of one table.
 #[derive(Debug, Clone)]
 pub struct IdTable {
     columns: Vec<IdColumn>,
-    /// Rows of the table.
+    /// Number of rows of the table.
     pub rows: u64,
 }
 
@@ -74,22 +74,22 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// No tuple, of `width` ids each.
+    /// Creates an empty list of tuples with `width` ids each.
     pub fn new(width: usize) -> Self {
         Self { columns: vec![Vec::new(); width] }
     }
 
-    /// Number of tuples.
+    /// Returns the number of tuples.
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// Whether there is none.
+    /// Whether there are no tuples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Order of tuple `at` and tuple `other_at` of `other`.
+    /// Compares tuple `at` with tuple `other_at` of `other`.
     pub fn order(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
         for (column, other) in self.columns.iter().zip(&other.columns) {
             match column[at].cmp(&other[other_at]) {
@@ -114,12 +114,12 @@ impl Ids {
         }
     }
 
-    /// Ids in a tuple.
+    /// Returns the number of ids in a tuple.
     pub fn tuple_len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Makes room for `tuples` more, and no more.
+    /// Reserves capacity for exactly `tuples` more tuples.
     pub fn reserve(&mut self, tuples: usize) {
         self.columns.iter_mut().for_each(|column| column.reserve_exact(tuples));
     }
@@ -129,12 +129,12 @@ impl Ids {
         self.columns.iter_mut().for_each(Vec::clear);
     }
 
-    /// The first id of tuple `at`.
+    /// Returns the first id of tuple `at`.
     pub fn first(&self, at: usize) -> u64 {
         self.columns[0][at]
     }
 
-    /// Tuple `at`.
+    /// Returns tuple `at`.
     pub fn tuple(&self, at: usize) -> Vec<u64> {
         self.columns.iter().map(|column| column[at]).collect()
     }
@@ -146,7 +146,7 @@ impl Ids {
         }
     }
 
-    /// Places in the order of their tuples; equal ones keep their order.
+    /// Returns the positions of the tuples in ascending order of the tuples; equal ones keep their order.
     pub fn sorted(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_by(|&left, &right| self.order(left as usize, self, right as usize));
@@ -155,10 +155,10 @@ impl Ids {
 }
 
 impl IdTable {
-    /// The id columns of a table, without their domains.
+    /// Describes the id columns of a table, without their domains.
     ///
     /// # Errors
-    /// If one is no column of whole numbers, or they have different numbers of rows.
+    /// A column does not hold whole numbers, or the columns have different numbers of rows.
     pub fn of(plan: &MergePlan, columns: &[ColumnIndex]) -> Result<Self> {
         let mut decoded = Vec::with_capacity(columns.len());
         let rows = plan.columns[columns[0] as usize].dims[0];
@@ -170,10 +170,10 @@ impl IdTable {
             let dims = &plan.columns[column as usize].dims;
             let row_elements = dims[1..].iter().product::<u64>();
             if !(1..=MOST_IN_A_ROW).contains(&row_elements) {
-                return Err(refuse(format!("has {row_elements} numbers in a row, not 1 to {MOST_IN_A_ROW}")));
+                return Err(refuse(format!("has {row_elements} numbers per row, not 1 to {MOST_IN_A_ROW}")));
             }
             if dims[0] != rows {
-                return Err(refuse(format!("has {} rows, other keys of its group {rows}", dims[0])));
+                return Err(refuse(format!("has {} rows, but other keys of its group have {rows}", dims[0])));
             }
             let class = &plan.schema.columns[column as usize].model().datatype.class;
             let first = IdColumn::of(column, class, row_elements as usize).ok_or_else(|| {
@@ -184,7 +184,7 @@ impl IdTable {
         Ok(Self { columns: decoded, rows })
     }
 
-    /// Gives each place of the tuple one domain over all `tables`.
+    /// Determines a common domain over all `tables` for each position of the tuple.
     pub fn set_domains(tables: &mut [Self]) -> Vec<Domain> {
         let width = tables.first().map_or(0, |table| table.columns.len());
         let domains: Vec<Domain> = (0..width)
@@ -206,17 +206,17 @@ impl IdTable {
         self.columns.iter().filter(|column| column.place == 0).map(|column| column.row_elements).collect()
     }
 
-    /// Ids in a tuple.
+    /// Returns the number of ids in a tuple.
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Bytes that decoding and holding one row takes.
+    /// Returns the memory for decoding and holding one row.
     pub fn row_len_bytes(&self) -> u64 {
         self.columns.iter().map(|column| 8 + column.len_bytes as u64).sum()
     }
 
-    /// Reads the ids of `rows` into `ids`, which holds nothing else afterwards. `raw` is room to work in.
+    /// Reads the ids of `rows` into `ids`, replacing its contents. `raw` is a work buffer.
     pub fn read(
         &self,
         reader: &mut ColumnReader<'_>,
@@ -233,8 +233,8 @@ impl IdTable {
         Ok(())
     }
 
-    /// As [`IdTable::read`], but of rows with equal ids that follow each other only the first. Most rows of a table are
-    /// like the one above, and are found so without being decoded.
+    /// Reads ids like [`IdTable::read`], but only the first of consecutive rows with equal ids. Most rows of a table
+    /// equal the previous row, and are recognised as such without being decoded.
     pub fn read_runs(
         &self,
         reader: &mut ColumnReader<'_>,
@@ -267,7 +267,7 @@ impl IdTable {
 }
 
 impl IdColumn {
-    /// The first component of a column.
+    /// Describes the first component of a column.
     fn of(column: ColumnIndex, class: &TypeClass, row_elements: usize) -> Option<Self> {
         match class {
             TypeClass::Integer { len_bytes: len_bytes @ 1..=8, order, signed, bits, .. }
@@ -287,8 +287,8 @@ impl IdColumn {
         }
     }
 
-    /// Reads its elements of `rows` into `raw`. A column with several numbers per row is read into `whole_rows` once, for its first
-    /// component.
+    /// Reads the component's elements of `rows` into `raw`. A column with several numbers per row is read into
+    /// `whole_rows` once, for its first component.
     fn read(
         &self,
         reader: &mut ColumnReader<'_>,
@@ -310,12 +310,12 @@ impl IdColumn {
         Ok(())
     }
 
-    /// Marks the elements of `raw` that differ from the one above.
+    /// Marks the elements of `raw` that differ from the previous one.
     fn mark_changes(&self, raw: &[u8], is_start: &mut [bool]) {
         fn mark<const LEN_BYTES: usize>(raw: &[u8], is_start: &mut [bool]) {
             let elements = raw.as_chunks::<LEN_BYTES>().0;
             let pairs = elements.iter().zip(elements.iter().skip(1));
-            // Without a branch, so that several are compared at once.
+            // Without a branch, so that several elements are compared at once.
             for (is_start, (above, element)) in is_start.iter_mut().skip(1).zip(pairs) {
                 *is_start |= above != element;
             }
@@ -335,7 +335,7 @@ impl IdColumn {
         }
     }
 
-    /// Replaces `out` by the ids of `raw`.
+    /// Replaces the contents of `out` with the ids in `raw`.
     fn decode_into(&self, plan: &MergePlan, raw: &[u8], out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         self.decode(raw, out).ok_or_else(|| MergeError::Object {
@@ -344,10 +344,10 @@ impl IdColumn {
         })
     }
 
-    /// Appends the ids of `raw`; `None` where one is negative and may not be.
+    /// Appends the ids in `raw`; returns `None` if one is negative and must not be.
     fn decode(&self, raw: &[u8], out: &mut Vec<u64>) -> Option<()> {
         match (self.len_bytes, self.is_big_endian, self.is_signed, self.domain) {
-            // What files hold: worth a loop without a branch.
+            // The most common type in files, which deserves a loop without branches.
             (4, false, false, Domain::Signed) => {
                 out.extend(raw.as_chunks::<4>().0.iter().map(|bytes| u64::from(u32::from_le_bytes(*bytes)) ^ BIAS));
             }

@@ -1,6 +1,6 @@
-//! Columns whose values raddle makes: what they hold and how a box of them is filled.
+//! Columns whose values raddle computes: their contents, and how a box of them is filled.
 //!
-//! Invariant: values depend on the plan alone, so they are the same whichever tile they are made for.
+//! Invariant: values depend only on the plan, not on the tile for which they are computed.
 
 use super::MadeSpec;
 use super::runs::{RunStore, TableRuns};
@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The made columns of a plan.
+/// Computed columns of a plan.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// How they were asked for; recorded in the output, so that a verification can make them again.
+    /// Specifications; recorded in the output, so that a verification can recompute the columns.
     pub specs: Vec<MadeSpec>,
     /// The tables that got keys.
     pub tables: Vec<KeyedTable>,
@@ -25,73 +25,76 @@ pub struct Made {
     pub unmatched_skips: Vec<String>,
     /// Tables whose events do not ascend: they have `NAME.seq` only.
     pub descending: Vec<super::KeyFault>,
-    /// Datasets of the inputs that were made anew.
+    /// Number of datasets of the inputs that were recomputed.
     pub replaced: u64,
     pub(super) columns: HashMap<ColumnIndex, MadeColumn>,
 }
 
-/// A table with keys.
+/// Table with keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyedTable {
     /// Path of the group, escaped for display.
     pub group: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Events that have rows.
+    /// Number of events with rows.
     pub events: u64,
 }
 
-/// A made column.
+/// Computed column.
 #[derive(Debug, Clone)]
 pub(super) struct MadeColumn {
     pub values: Values,
-    /// First row of each input of the plan, as its facts say.
+    /// First row of each input of the plan, according to its facts.
     pub starts: Vec<u64>,
-    /// First row of each recorded input, and the total; `None` where rows belong to none.
+    /// First row of each recorded input, followed by the total; `None` if rows belong to no input.
     pub recorded_starts: Option<Vec<u64>>,
 }
 
-/// The events of a table and where their runs lie.
+/// Events of a table, with the store of their runs.
 #[derive(Debug, Clone)]
 pub(super) struct StoredRuns {
     pub table: Arc<TableRuns>,
     pub store: Arc<RunStore>,
 }
 
-/// What a made column holds.
+/// Contents of a computed column.
 #[derive(Debug, Clone)]
 pub(super) enum Values {
-    /// Of the index group itself: row numbers.
+    /// Row numbers, in the index group.
     OwnSeq,
-    /// Of the index group itself: row numbers and ones.
+    /// Row numbers and ones, in the index group.
     OwnCounts,
-    /// Events of a table's rows.
+    /// Event of each row of a table.
     Seq(StoredRuns),
     /// Events of a table and their numbers of rows.
     Counts(StoredRuns),
-    /// Rows of a table before each event.
+    /// Number of rows of a table before each event.
     Offsets(StoredRuns),
-    /// One element in all rows.
+    /// The same element in all rows.
     Constant(Vec<u8>),
 }
 
 impl Made {
-    /// No column yet of those that `specs` ask for; `replaced` were there before.
+    /// Creates an empty list of the columns that `specs` request; `replaced` is the number of columns that existed
+    /// before.
     pub fn new(specs: Vec<MadeSpec>, replaced: u64) -> Self {
         Self { specs, replaced, ..Self::default() }
     }
 
-    /// Whether raddle makes the column.
+    /// Whether raddle computes the column.
     pub fn has(&self, column: ColumnIndex) -> bool {
         self.columns.contains_key(&column)
     }
 
-    /// First row of each recorded input of a made column, and the total; `None` where its rows belong to none.
+    /// Returns the first row of each recorded input of a computed column, followed by the total; `None` if its rows
+    /// belong to no input.
     pub fn recorded_starts(&self, column: ColumnIndex) -> Option<&[u64]> {
         self.columns.get(&column)?.recorded_starts.as_deref()
     }
 
-    /// Fills a box of a made column; `source` is in rows of the plan's input, as for columns that are read.
+    /// Fills a box of a computed column; the rows of `source` count within the plan's input, as for columns that are
+    /// read.
     pub fn read_piece(
         &self,
         column: ColumnIndex,
@@ -118,7 +121,7 @@ impl Made {
     }
 
     fn values(&self, made: &MadeColumn, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
-        // Row numbers are below 2^63: HDF5's own limit on an extent.
+        // Row numbers are below 2^63, HDF5's limit for an extent.
         let mut put = |number: u64| out.extend_from_slice(&number.to_le_bytes());
         match &made.values {
             Values::OwnSeq => rows.for_each(put),

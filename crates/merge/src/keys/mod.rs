@@ -1,7 +1,7 @@
-//! Partition keys: datasets that say which rows of every table belong to which event, so that a reader can take a share
-//! of the events without reading ids.
+//! Partition keys: datasets that map the rows of every table to events, so that a reader can take a share of the events
+//! without reading ids.
 //!
-//! A group with a row per event is the index; its ids (run, subrun and event number, say) are found again in tables
+//! A group with a row per event is the index; its ids (such as run, subrun and event number) are looked up in tables
 //! with a row per track or hit. For an id column `NAME`, the last of the key, each such group gets
 //!
 //! | dataset | shape, type | content |
@@ -10,9 +10,9 @@
 //! | `NAME.seq_cnt` | (events with rows) x 2, i64 | the event and how many rows it has |
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!
-//! The first two are those of ph5concat. The ids are joined as sorted sequences ([`index`], [`table`]), by all ranks
-//! together ([`shared_join`]), before anything is written; values are made with their tiles ([`made`]). Invariant: an id that the index
-//! does not have is an error, never a number.
+//! The first two are those of ph5concat. All ranks join the ids as sorted sequences ([`index`], [`table`],
+//! [`shared_join`]) before anything is written; values are computed together with their tiles ([`made`]). Invariant: an
+//! id that is not in the index is an error, never a number.
 
 pub mod attach;
 pub mod check;
@@ -35,19 +35,19 @@ pub use faults::{KeyFault, KeyFaultKind};
 
 use serde::{Deserialize, Serialize};
 
-/// Datasets to be made beside those of the inputs.
+/// Specification of datasets to compute in addition to those of the inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MadeSpec {
     /// Partition keys.
     Keys(KeySpec),
-    /// A column of the index group.
+    /// Column of the index group with the first value of another dataset.
     FirstValue(first_value::FirstValueSpec),
 }
 
 impl MadeSpec {
-    /// Whether a dataset at `path` is what this makes.
+    /// Whether this specification computes a dataset at `path`.
     pub(crate) fn makes(&self, path: &[u8]) -> bool {
         match self {
             Self::Keys(spec) => {
@@ -59,7 +59,7 @@ impl MadeSpec {
         }
     }
 
-    /// Whether datasets that are there already are made anew.
+    /// Whether existing datasets are recomputed.
     fn replaces(&self) -> bool {
         match self {
             Self::Keys(spec) => spec.replace,
@@ -67,7 +67,7 @@ impl MadeSpec {
         }
     }
 
-    /// Lets datasets that are there already be made anew.
+    /// Allows existing datasets to be recomputed.
     pub fn allow_replacing(&mut self) {
         match self {
             Self::Keys(spec) => spec.replace = true,
@@ -76,30 +76,30 @@ impl MadeSpec {
     }
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// Partition keys to be made.
+/// Specification of partition keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeySpec {
     /// Absolute paths of the id columns of the index group, the most significant first.
     pub columns: Vec<String>,
-    /// Which datasets to make.
+    /// Kinds of datasets to compute.
     pub datasets: KeyDatasets,
-    /// Where ids are unique.
+    /// Scope in which ids are unique.
     pub scope: KeyScope,
-    /// What becomes of ids that two rows of the index have.
+    /// Treatment of ids that several rows of the index have.
     pub repeated: RepeatedIds,
     /// Patterns of the paths of groups that get no keys.
     pub skip: Vec<String>,
-    /// Make datasets anew that are there already; else that is an error.
+    /// Whether to recompute existing datasets, which are an error otherwise.
     pub replace: bool,
 }
 
 impl KeySpec {
-    /// All datasets for a key of these columns.
+    /// Creates a specification of all datasets for a key of these columns.
     pub fn new(columns: Vec<String>) -> Self {
         Self {
             columns,
@@ -130,14 +130,14 @@ impl Default for KeyDatasets {
 }
 
 impl KeyDatasets {
-    /// Endings of the names of these datasets.
+    /// Returns the suffixes of the names of these datasets.
     pub fn endings(self) -> impl Iterator<Item = &'static str> {
         let all = [(self.seq, ".seq"), (self.counts, ".seq_cnt"), (self.offsets, ".offsets")];
         all.into_iter().filter_map(|(wanted, ending)| wanted.then_some(ending))
     }
 }
 
-/// Where ids are unique.
+/// Scope in which ids are unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -145,18 +145,18 @@ pub enum KeyScope {
     /// In the whole file.
     #[default]
     File,
-    /// In the rows that came from one input: rows of tables belong to index rows of the same input.
+    /// In the rows from one input: rows of tables belong to index rows of the same input.
     Input,
 }
 
-/// What becomes of ids that several rows of the index have.
+/// Treatment of ids that several rows of the index have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepeatedIds {
-    /// An error.
+    /// Fail.
     #[default]
     Refuse,
-    /// Rows of tables belong to the first of them.
+    /// Assign rows of tables to the first of them.
     First,
 }

@@ -1,9 +1,9 @@
-//! Shares of events: which rows of every table a rank of a parallel reader takes.
+//! Shares of events: the rows of every table that a rank of a parallel reader takes.
 //!
-//! The events of the index group are cut into blocks, one per rank, the first ranks' longer by one where they do not
-//! divide. The rows of a block are found by two values of `NAME.offsets`, or, in tables that have only `NAME.seq` (as
-//! ph5concat makes it), by a binary search that reads one chunk per step. So no rank reads a whole key column, and none
-//! needs to be told anything by others. Not for reading the rows.
+//! The events of the index group are cut into blocks, one per rank; if they do not divide evenly, the blocks of the
+//! first ranks are longer by one event. The rows of a block are located with two values of `NAME.offsets`, or, in
+//! tables that only have `NAME.seq` (as ph5concat writes it), with a binary search that reads one chunk per step. So no
+//! rank reads a whole key column, and no communication is needed. The rows themselves are not read here.
 //!
 //! ```no_run
 //! use raddle_core::{cancel::CancelToken, progress::Silent};
@@ -43,54 +43,54 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// Rows read at once from a key that is not in chunks.
+/// Number of rows that are read at once from a key that is not chunked.
 const UNCHUNKED_BLOCK_ROWS: u64 = 4096;
 
-/// What one rank takes.
+/// Share of one rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventShare {
-    /// The rank.
+    /// Number of the rank.
     pub rank: u64,
     /// Number of ranks.
     pub size: u64,
-    /// Its events: numbers of rows of the index group.
+    /// Events of the share, as rows of the index group.
     pub events: Range<u64>,
-    /// Its rows of every group with keys, by path.
+    /// Rows of the share in every group with keys, by path.
     pub tables: Vec<TableShare>,
-    /// Stored bytes that were read to find them.
+    /// Number of stored bytes that were read to locate the rows.
     pub read_len_bytes: u64,
 }
 
-/// What one rank takes of a table.
+/// Share of one rank in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableShare {
     /// Path of the group, escaped for display.
     pub group: String,
-    /// Its rows of all datasets of the group.
+    /// Rows of the share in all datasets of the group.
     pub rows: Range<u64>,
-    /// How they were found.
+    /// Method by which they were located.
     pub found_by: FoundBy,
 }
 
-/// How rows of events are found.
+/// Method of locating the rows of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FoundBy {
     /// The group has a row per event.
     Index,
-    /// By `NAME.offsets`.
+    /// With `NAME.offsets`.
     Offsets,
-    /// By a search in `NAME.seq`.
+    /// With a search in `NAME.seq`.
     Seq,
 }
 
-/// A file with partition keys, opened once for any number of ranks.
+/// File with partition keys, opened once for any number of ranks.
 #[derive(Debug)]
 pub struct KeyedFile {
     found: MergePlan,
     pool: InputPool,
     events: u64,
-    /// By path of the group.
+    /// Tables, by path of the group.
     tables: BTreeMap<Vec<u8>, KeyedTable>,
 }
 
@@ -99,23 +99,23 @@ struct KeyedTable {
     found_by: FoundBy,
     ids: IdTable,
     domain: Domain,
-    /// Rows that are read at once.
+    /// Number of rows that are read at once.
     block_rows: u64,
     column: ColumnIndex,
 }
 
-/// The events of rank `rank` of `size`, of so many.
+/// Returns the events of rank `rank` of `size`, out of `events`.
 pub fn events_of(rank: u64, size: u64, events: u64) -> Range<u64> {
     let (each, more) = (events / size.max(1), events % size.max(1));
     let first = |rank: u64| rank * each + rank.min(more);
     first(rank)..first(rank + 1)
 }
 
-/// What rank `rank` of `size` takes of the file at `path`, whose index group has the key `key` (`/spill/evt.seq`). Local:
-/// ranks need not call it together.
+/// Returns the share of rank `rank` of `size` in the file at `path`, whose index group has the key `key`
+/// (`/spill/evt.seq`). Local: ranks need not call it together.
 ///
 /// # Errors
-/// As [`KeyedFile::open`] and [`KeyedFile::share`].
+/// As for [`KeyedFile::open`] and [`KeyedFile::share`].
 pub fn partition(
     path: &Path,
     key: &str,
@@ -128,10 +128,10 @@ pub fn partition(
 }
 
 impl KeyedFile {
-    /// Finds the key `key` of the index group and those of the same name in all groups; reads no values.
+    /// Finds the key `key` of the index group and the keys of the same name in all groups; reads no values.
     ///
     /// # Errors
-    /// A file that cannot be read, or has no such key; a key that holds no integers.
+    /// The file cannot be read, or has no such key; a key does not hold integers.
     pub fn open(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<Self> {
         let name = String::from_utf8_lossy(last_name(key.as_bytes())).into_owned();
         let named = name.strip_suffix(".seq").unwrap_or(&name);
@@ -150,7 +150,7 @@ impl KeyedFile {
                     own = Some((group.to_vec(), found.columns[column as usize].dims[0]));
                     FoundBy::Index
                 }
-                // Offsets are the better way, where there are any.
+                // Offsets are preferred if they exist.
                 false if tables.contains_key(group) => continue,
                 false => FoundBy::Seq,
             };
@@ -162,30 +162,30 @@ impl KeyedFile {
                 _ => UNCHUNKED_BLOCK_ROWS,
             };
             let table = KeyedTable { found_by, ids, domain, block_rows, column };
-            // The index group may have offsets, too: it does not need them.
+            // The index group may also have offsets, but does not need them.
             if !(is_offsets && tables.get(group).is_some_and(|known: &KeyedTable| known.found_by == FoundBy::Index)) {
                 tables.insert(group.to_vec(), table);
             }
         }
         let Some((_, events)) = own else {
-            let reason = format!("is not in {}; make it with raddle keys add", path.display());
+            let reason = format!("is not in {}; create it with raddle keys add", path.display());
             return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
         };
         let pool = open_pool(&found);
         Ok(Self { found, pool, events, tables })
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Paths of the groups with keys, as many and in the order as in [`EventShare::tables`].
+    /// Returns the paths of the groups with keys, in the order of [`EventShare::tables`].
     pub fn groups(&self) -> impl Iterator<Item = &[u8]> {
         self.tables.keys().map(Vec::as_slice)
     }
 
-    /// Returns the groups with keys, and how rows of events are found in each.
+    /// Returns the groups with keys, and the method of locating the rows of events in each.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&[u8], FoundBy)> {
         self.tables.iter().map(|(group, table)| (group.as_slice(), table.found_by))
     }
@@ -212,7 +212,7 @@ impl KeyedFile {
                 let rows = |pair: &[i128]| u64::try_from(pair[1] - pair[0]);
                 let all: std::result::Result<Vec<u64>, _> = offsets.windows(2).map(rows).collect();
                 all.map_err(|_| {
-                    self.contradiction(table, &format!("descends among {} to {}", events.start, events.end))
+                    self.contradiction(table, &format!("descends between {} and {}", events.start, events.end))
                 })
             }
             FoundBy::Seq => {
@@ -233,13 +233,13 @@ impl KeyedFile {
         }
     }
 
-    /// What rank `rank` of `size` takes.
+    /// Returns the share of rank `rank` of `size`.
     ///
     /// # Errors
     /// Keys that cannot be read or contradict the file.
     ///
     /// # Panics
-    /// If there is no such rank.
+    /// If `rank` is not less than `size`.
     pub fn share(&self, rank: u64, size: u64) -> Result<EventShare> {
         assert!(rank < size, "rank {rank} of {size}");
         let events = events_of(rank, size, self.events);
@@ -276,8 +276,8 @@ impl KeyedFile {
         Ok(rows)
     }
 
-    /// The first row whose event is `event` or a later one: the last block that begins before it is found by single
-    /// rows, then read.
+    /// Returns the first row whose event is `event` or a later one. Reads single rows to find the last block that
+    /// begins before it, then reads that block.
     fn first_row(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, event: u64) -> Result<u64> {
         let (rows, block_rows) = (table.ids.rows, table.block_rows);
         let (mut low, mut high) = (0, rows.div_ceil(block_rows));
@@ -301,7 +301,7 @@ impl KeyedFile {
 
     fn contradiction(&self, table: &KeyedTable, what: &str) -> MergeError {
         let object = display_path(self.found.schema.column_path(table.column));
-        MergeError::Object { object, reason: format!("{what}; make the keys anew with raddle keys add") }
+        MergeError::Object { object, reason: format!("{what}; recreate the keys with raddle keys add") }
     }
 }
 

@@ -1,8 +1,9 @@
-//! Adding made columns to a file that is there.
+//! Adds computed columns to an existing file.
 //!
-//! The new file is written beside the old one, its chunks copied as stored, and replaces it when it is complete. (The redo log of an
-//! append could do without the copy.) Digests and row ranges of the old file are copied and not computed again, so that damage from
-//! before stays visible. Invariant: the file's name leads to the old file or to the complete new one.
+//! The new file is written next to the old one, with chunks copied as stored, and replaces it when it is complete. (The
+//! redo log of an append could avoid the copy.) Digests and row ranges of the old file are copied rather than computed
+//! again, so that earlier damage remains visible. Invariant: the file's name refers to the old file or to the complete
+//! new one.
 
 use super::MadeSpec;
 use super::attach::left_over;
@@ -23,15 +24,15 @@ const ADDING: &str = "add columns to the file";
 /// Plans the file at `path` with the columns of `spec` added.
 ///
 /// # Errors
-/// As [`crate::plan::plan`]; also if the file is not what it was when its digests were made.
+/// As for [`crate::plan::plan`]; also if the file has changed since its digests were computed.
 pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     plan_rewrite_among(path, spec, options, watch, &SingleProcess)
 }
 
-/// Collective. Like [`plan_rewrite`], across `ranks`.
+/// Collective. Plans like [`plan_rewrite`], across `ranks`.
 ///
 /// # Errors
-/// As [`plan_rewrite`], on every rank.
+/// As for [`plan_rewrite`], on every rank.
 pub fn plan_rewrite_among(
     path: &Path,
     spec: MadeSpec,
@@ -40,7 +41,7 @@ pub fn plan_rewrite_among(
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
     let carried = agree(ranks, ADDING, stored::find(path, options))?;
-    // The name that is taken is the file's own, not that of a link to it.
+    // The name to replace is that of the file itself, not that of a link to it.
     let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let options = MergeOptions {
         output: own,
@@ -59,7 +60,7 @@ pub fn plan_rewrite_among(
     let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, ranks)?;
     if let Some(len_bytes) = plan.inputs.first().map(|input| input.userblock_len_bytes).filter(|&len| len > 0) {
         let reason = format!(
-            "has a user block of {len_bytes} bytes, which would be lost; take it away with h5unjam first, or add keys to a copy \
+            "has a user block of {len_bytes} bytes, which would be lost; remove it with h5unjam first, or add keys to a copy \
              that raddle rechunk makes"
         );
         return Err(MergeError::Object { object: path.display().to_string(), reason });
@@ -79,12 +80,12 @@ pub fn plan_rewrite_among(
     Ok(plan)
 }
 
-/// Writes what [`plan_rewrite`] planned.
+/// Writes the file that [`plan_rewrite`] planned.
 pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge(plan, watch)
 }
 
-/// Collective. Like [`write`], by the ranks that made the plan; the first returns the report.
+/// Collective. Writes like [`write`], on the ranks that made the plan; the first rank returns the report.
 pub fn write_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
     merge_among(plan, watch, ranks)
 }

@@ -1,22 +1,23 @@
-//! The events of one table, row by row, as runs: event number and how many rows in a row are its.
+//! The events of one table in row order, as runs: an event number and the number of consecutive rows that belong to it.
 //!
-//! Made once by the join, kept in pages of a scratch file, and read wherever a tile of `NAME.seq`, `NAME.seq_cnt` or
-//! `NAME.offsets` is made. Invariant: pages but the last hold [`PAGE_RUNS`] runs, neighbouring runs differ in event.
+//! They are created once by the join, kept in pages of a scratch file, and read whenever a tile of `NAME.seq`,
+//! `NAME.seq_cnt` or `NAME.offsets` is computed. Invariants: all pages except the last hold [`PAGE_RUNS`] runs;
+//! adjacent runs differ in event.
 
 use super::scratch::Scratch;
 use crate::error::Result;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
-/// Runs per page: 128 KiB of the scratch file, 32 bytes of memory.
+/// Number of runs per page: 128 KiB of the scratch file, 32 bytes of memory.
 const PAGE_RUNS: usize = 8192;
-/// Event and rows.
+/// Length of a run: event and number of rows.
 const RUN_LEN_BYTES: usize = 16;
 
-/// Rows of one event that follow each other.
+/// Consecutive rows of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventRun {
-    /// The event: its row in the index group.
+    /// The event, as its row in the index group.
     pub event: u64,
     /// Number of rows.
     pub rows: u64,
@@ -30,24 +31,24 @@ struct Page {
     first_event: u64,
 }
 
-/// The runs of one table.
+/// Runs of one table.
 #[derive(Debug, Default)]
 pub struct TableRuns {
     pages: Vec<Page>,
-    /// Rows of the table.
+    /// Number of rows of the table.
     pub rows: u64,
-    /// Number of runs; of events, where these ascend.
+    /// Number of runs; this equals the number of events if they ascend.
     pub runs: u64,
-    /// First row whose event is before that of the row above it.
+    /// First row whose event is before that of the previous row.
     pub descends_at: Option<u64>,
 }
 
-/// The scratch file that tables share.
+/// Scratch file that tables share.
 #[derive(Debug)]
 pub struct RunStore(RwLock<Scratch>);
 
 impl RunStore {
-    /// A store in `scratch`.
+    /// Creates a store in `scratch`.
     pub fn new(scratch: Scratch) -> Self {
         Self(RwLock::new(scratch))
     }
@@ -67,7 +68,7 @@ impl RunStore {
     }
 }
 
-/// Runs being written.
+/// Writer of runs.
 #[derive(Debug)]
 pub struct RunWriter<'s> {
     store: &'s RunStore,
@@ -78,12 +79,12 @@ pub struct RunWriter<'s> {
 }
 
 impl<'s> RunWriter<'s> {
-    /// For a table whose rows will come in order.
+    /// Creates a writer for a table whose rows arrive in order.
     pub fn new(store: &'s RunStore) -> Self {
         Self { store, done: TableRuns::default(), page: Vec::new(), page_row: 0 }
     }
 
-    /// The next `rows` rows, at least one, are `event`'s.
+    /// Adds the next `rows` rows (at least one) as rows of `event`.
     pub fn push(&mut self, event: u64, rows: u64) -> Result<()> {
         match self.page.last_mut() {
             Some(run) if run.event == event => run.rows += rows,
@@ -101,7 +102,7 @@ impl<'s> RunWriter<'s> {
         Ok(())
     }
 
-    /// Writes all runs but the last, which may grow and is what the next is compared with.
+    /// Writes all runs except the last, which may grow and must be compared with the next.
     fn write_page(&mut self) -> Result<()> {
         let growing = self.page.split_off(PAGE_RUNS);
         self.write_runs()?;
@@ -124,7 +125,7 @@ impl<'s> RunWriter<'s> {
         Ok(())
     }
 
-    /// The runs, when all rows have come.
+    /// Returns the runs, after all rows have been added.
     pub fn finish(mut self) -> Result<TableRuns> {
         if self.page.len() > PAGE_RUNS {
             self.write_page()?;
@@ -135,7 +136,7 @@ impl<'s> RunWriter<'s> {
 }
 
 impl TableRuns {
-    /// Events of `rows`, and to how many of them each belongs.
+    /// Calls `each` with the events of `rows`, and the number of those rows that belong to each.
     pub fn events(&self, store: &RunStore, rows: Range<u64>, mut each: impl FnMut(EventRun)) -> Result<()> {
         let first = self.pages.partition_point(|page| page.first_row <= rows.start).saturating_sub(1);
         for page in self.pages[first..].iter().take_while(|page| page.first_row < rows.end) {
@@ -151,7 +152,7 @@ impl TableRuns {
         Ok(())
     }
 
-    /// Runs number `wanted`.
+    /// Calls `each` with the runs numbered `wanted`.
     pub fn runs(&self, store: &RunStore, wanted: Range<u64>, mut each: impl FnMut(EventRun)) -> Result<()> {
         let per_page = PAGE_RUNS as u64;
         for page in wanted.start / per_page..wanted.end.div_ceil(per_page) {
@@ -163,7 +164,7 @@ impl TableRuns {
         Ok(())
     }
 
-    /// For each of `events`, how many rows belong to events before it. Events must ascend.
+    /// Calls `each` for each of `events` with the number of rows that belong to earlier events. Events must ascend.
     pub fn offsets(&self, store: &RunStore, events: Range<u64>, mut each: impl FnMut(u64)) -> Result<()> {
         let first = self.pages.partition_point(|page| page.first_event < events.start).saturating_sub(1);
         let (mut next, mut row) = (events.start, self.pages.get(first).map_or(0, |page| page.first_row));
@@ -207,7 +208,7 @@ mod tests {
         let offsets: Vec<u64> =
             (0..=index_rows).map(|event| events.partition_point(|other| *other < event) as u64).collect();
         assert_eq!(table.runs, pairs.len() as u64);
-        // In pieces of several lengths, as tiles would ask.
+        // In pieces of several lengths, like requests for tiles.
         for step in [1000, 8192, 10_000, 1 << 20] {
             let pieces =
                 |total: u64| (0..total).step_by(step).map(move |start| start..(start + step as u64).min(total));
@@ -228,7 +229,7 @@ mod tests {
     fn many_pages_are_read_in_any_pieces() {
         let events: Vec<u64> = (0..40_000_u64).flat_map(|event| vec![event * 2; (event % 4) as usize]).collect();
         check(&events, 80_100);
-        // One run over many pages' worth of rows, page-sized numbers of runs, and none.
+        // One run over as many rows as many pages hold, page-sized numbers of runs, and none.
         check(&[7; 30_000], 10);
         check(&(0..8192).collect::<Vec<_>>(), 8192);
         check(&(0..8193).collect::<Vec<_>>(), 8200);

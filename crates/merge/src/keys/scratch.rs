@@ -1,5 +1,5 @@
-//! A file without a name for what does not fit in memory: it takes the space of the output's folder and vanishes with
-//! the run, however that ends.
+//! An unnamed file for data that does not fit in memory. It takes space in the output's folder, and disappears with the
+//! process, however that ends.
 
 use crate::error::{MergeError, Result};
 use rustix::fs::{Mode, OFlags};
@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A scratch file, written at its end and read anywhere.
+/// Scratch file, which is appended to and read at any offset.
 #[derive(Debug)]
 pub struct Scratch {
     file: File,
@@ -17,7 +17,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A scratch file beside `output`.
+    /// Creates a scratch file in the folder of `output`.
     pub fn create(output: &Path) -> Result<Self> {
         let folder = match output.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -29,7 +29,7 @@ impl Scratch {
             Mode::RUSR | Mode::WUSR,
         ) {
             Ok(file) => File::from(file),
-            // File systems without unnamed files: a named one that loses its name at once.
+            // On file systems without unnamed files, creates a named one that is unlinked at once.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => named(&folder)?,
             Err(error) => {
                 return Err(MergeError::Write {
@@ -42,7 +42,7 @@ impl Scratch {
         Ok(Self { file, folder, len_bytes: 0 })
     }
 
-    /// Appends `bytes`; the offset at which they lie.
+    /// Appends `bytes` and returns their offset.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         let at = self.len_bytes;
         self.file.write_all_at(bytes, at).map_err(|source| MergeError::Write {
@@ -54,7 +54,7 @@ impl Scratch {
         Ok(at)
     }
 
-    /// Reads what lies at `offset_bytes`.
+    /// Reads the bytes at `offset_bytes`.
     pub fn read(&self, offset_bytes: u64, out: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(out, offset_bytes).map_err(|source| MergeError::Write {
             path: self.folder.clone(),

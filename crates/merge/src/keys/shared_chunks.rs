@@ -14,25 +14,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// How often the chunks of one table are read.
+/// Chunk reads of one table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedChunks {
     /// Path of the group, escaped for display.
     pub group: String,
     /// Chunked datasets with as many rows as the table.
     pub datasets: u64,
-    /// Their chunks.
+    /// Number of their chunks.
     pub chunks: u64,
-    /// Chunks read by more than one reader.
+    /// Number of chunks that more than one reader reads.
     pub shared: u64,
-    /// Chunk reads, summed over all readers.
+    /// Number of chunk reads, summed over all readers.
     pub reads: u64,
 }
 
 /// Counts chunk reads for each table of the file at `path`. `shares` are all shares of a partition.
 ///
 /// # Errors
-/// If the file cannot be read.
+/// The file cannot be read.
 pub fn shared_chunks(
     path: &Path,
     file: &KeyedFile,

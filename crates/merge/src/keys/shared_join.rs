@@ -1,10 +1,11 @@
 //! The join of all tables with the index, shared by threads and ranks.
 //!
-//! The rows of all tables, one behind the other, are cut into stretches of equal length, whatever the tables' sizes. A
-//! window of stretches has one for each thread of all ranks; each rank joins its own and then tells the others, in
-//! messages of bounded length, what it found, while its threads go on with the next window. So every rank comes to the
-//! runs of all rows, in their order. Not for the index, which each rank reads by itself: it has a row per event, tables
-//! have one per track or hit. Invariant: what is found does not depend on how rows are cut or dealt.
+//! The rows of all tables are concatenated and cut into stretches of equal length, whatever the tables' sizes. A window
+//! consists of one stretch for each thread of all ranks. Each rank joins its stretches and then sends the result to the
+//! others in messages of bounded length, while its threads continue with the next window. In the end, every rank has
+//! the runs of all rows, in their order. The index is not covered, since each rank reads it separately: it has a row
+//! per event, tables have one per track or hit. Invariant: the result does not depend on how rows are cut or
+//! distributed.
 
 use super::KeyFault;
 use super::index::{Index, Lookup};
@@ -23,33 +24,35 @@ use std::ops::Range;
 /// Operation named in errors of other ranks.
 pub const JOIN: &str = "join the keys";
 
-/// What a thread that joins may hold: a reader of columns (12 MiB), blocks of the index (16 MiB), ids of one read, the
-/// runs of a stretch of which each row is one, and as messages those of the stretches that wait to be told.
+/// Maximum memory of a joining thread: a reader of columns (12 MiB), blocks of the index (16 MiB), ids of one read, the
+/// runs of a stretch in which each row is a run, and messages with the runs of the stretches that wait to be sent.
 const JOIN_LEN_BYTES: u64 = 40 << 20;
 
-/// Rows of a stretch, the fewest and the most. Chunks that two stretches share are decoded twice.
+/// Minimum and maximum number of rows of a stretch. Chunks that two stretches share are decoded twice.
 const STRETCH_ROWS: (u64, u64) = (1 << 14, 1 << 18);
-/// Stretches per thread, if they are of neither length: so few that the last ones end together.
+/// Number of stretches per thread, unless limited by [`STRETCH_ROWS`]: enough for all threads to finish at about the
+/// same time.
 const STRETCHES_PER_THREAD: u64 = 16;
-/// Rows that are joined in the time that it takes to find a table's columns.
+/// Number of rows whose join takes as long as finding a table's columns.
 const TABLE_COST_ROWS: u64 = 1 << 12;
-/// Stretches of a thread that are joined or being joined, and not yet told.
+/// Maximum number of stretches of a thread that are being joined or wait to be sent.
 const STRETCHES_AHEAD: usize = 2;
-/// Bytes of messages under way at once, of all ranks together.
+/// Length of the messages in transit at once, of all ranks together.
 const TOLD_LEN_BYTES: u64 = 8 << 20;
 
-/// The rows of several tables, one table behind the other, cut evenly.
+/// Rows of several tables, concatenated and cut evenly.
 #[derive(Debug)]
 struct Stretches {
-    /// Rows of each table.
+    /// Number of rows of each table.
     rows: Vec<u64>,
-    /// Where each table begins, and the end. A table is longer than its rows, by what opening it costs.
+    /// Beginning of each table, followed by the end of the last. A table counts as longer than its rows by the cost of
+    /// opening it.
     starts: Vec<u64>,
     len: u64,
 }
 
 impl Stretches {
-    /// Of tables of so many rows, for so many threads.
+    /// Cuts tables with these numbers of rows for a number of threads.
     fn new(rows: Vec<u64>, threads: u64) -> Self {
         let mut starts = vec![0];
         for rows in &rows {
@@ -65,7 +68,7 @@ impl Stretches {
         self.starts[self.rows.len()].div_ceil(self.len)
     }
 
-    /// Tables of a stretch and the rows of each, in order.
+    /// Returns the tables of a stretch, in order, with the rows of each.
     fn pieces(&self, number: u64) -> impl Iterator<Item = (usize, Range<u64>)> + '_ {
         let (start, end) = (number * self.len, (number + 1) * self.len);
         let first = self.starts.partition_point(|&table| table <= start).saturating_sub(1);
@@ -78,15 +81,15 @@ impl Stretches {
     }
 }
 
-/// Who joins which stretches.
+/// Assignment of stretches to ranks.
 struct Windows {
-    /// First stretch of each rank in a window, and the length of a window.
+    /// First stretch of each rank in a window, followed by the length of a window.
     shares: Vec<u64>,
     stretches: u64,
 }
 
 impl Windows {
-    /// For ranks with so many threads.
+    /// Assigns stretches to ranks with these numbers of threads.
     fn new(threads: &[u64], stretches: u64) -> Self {
         let shares = std::iter::once(0).chain(threads.iter().scan(0, |sum, threads| {
             *sum += threads;
@@ -103,15 +106,15 @@ impl Windows {
         self.stretches.div_ceil(self.len())
     }
 
-    /// The stretches that `rank` joins in a window.
+    /// Returns the stretches that `rank` joins in a window.
     fn of(&self, rank: usize, window: u64) -> Range<u64> {
         let place = |share: u64| (window * self.len() + share).min(self.stretches);
         place(self.shares[rank])..place(self.shares[rank + 1])
     }
 }
 
-/// Collective. Joins all `tables`, the first of which is the index itself: it is looked up only `with_index`. The events
-/// of all tables, and what is wrong with them.
+/// Collective. Joins all `tables`, the first of which is the index itself and is only looked up if `with_index`.
+/// Returns the events of all tables, and the faults.
 pub fn join_among(
     join: &Join<'_>,
     tables: &[KeyTable],
@@ -145,7 +148,7 @@ pub fn join_among(
     let mut joined = JoinedTables::new(tables.len(), store);
     ahead.run(threads, work, || {
         let mut places = 0..own.len();
-        // What went wrong here since the ranks last agreed.
+        // Error on this rank since the last agreement of the ranks.
         let mut heard = Ok(());
         for window in 0..windows.count() {
             let own = windows.of(ranks.rank(), window);
@@ -169,23 +172,23 @@ pub fn join_among(
     agree(ranks, JOIN, joined.finish())
 }
 
-/// What was found in the next stretch of this rank.
+/// Returns the result of the next stretch of this rank.
 fn take(ahead: &Ahead<Result<Vec<u8>>>, place: Option<usize>) -> Result<Vec<u8>> {
     let left = || Err(MergeError::Core(CoreError::RankLeft { operation: JOIN }));
     place.and_then(|place| ahead.take(place)).unwrap_or_else(left)
 }
 
-/// Values of this module always encode: their sequences know their lengths.
+/// Encodes results, which cannot fail, because their sequences have known lengths.
 fn to_bytes(found: &[Found]) -> Vec<u8> {
     found.iter().flat_map(|found| postcard::to_stdvec(found).unwrap_or_default()).collect()
 }
 
-/// Tables as what was found in them comes in, in the order of tables and rows.
+/// Results of tables, assembled in the order of tables and rows.
 struct JoinedTables<'s> {
     store: &'s RunStore,
     tables: usize,
     done: Vec<TableRuns>,
-    /// Of the table behind the ones that are done.
+    /// Writer of the current table, which follows the finished ones.
     writer: RunWriter<'s>,
     faults: Vec<Option<KeyFault>>,
 }
@@ -196,7 +199,7 @@ impl<'s> JoinedTables<'s> {
         Self { store, tables, done: Vec::with_capacity(tables), writer: RunWriter::new(store), faults }
     }
 
-    /// Takes what `rank` tells of `pieces`; `each` is called with table and number of rows.
+    /// Adds the results that `rank` sent about `pieces`; `each` is called with the table and the number of rows.
     fn hear(
         &mut self,
         rank: usize,
@@ -221,7 +224,7 @@ impl<'s> JoinedTables<'s> {
         if message.is_empty() { Ok(()) } else { Err(nonsense().into()) }
     }
 
-    /// Goes on to table `number`.
+    /// Finishes the tables before `number`.
     fn begin(&mut self, number: usize) -> Result<()> {
         while self.done.len() < number {
             let done = std::mem::replace(&mut self.writer, RunWriter::new(self.store)).finish()?;
@@ -268,7 +271,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(next, rows);
-            // Each rank has the share of its threads, but for the last window.
+            // Each rank has a share in proportion to its threads, except in the last window.
             for (load, threads) in loads.iter().zip(&threads) {
                 prop_assert!(windows.count() * threads - load <= *threads);
             }

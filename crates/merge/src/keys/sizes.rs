@@ -1,7 +1,7 @@
-//! Computes the size of events: the uncompressed bytes of their rows in all groups with keys.
+//! Sizes of events: the uncompressed bytes of their rows in all groups with keys.
 //!
-//! Invariant: the sizes of all events add up to the bytes of all rows. Variable-length values count as the references that HDF5
-//! stores in the dataset.
+//! Invariant: the sizes of all events add up to the bytes of all rows. Variable-length values count as the references
+//! that HDF5 stores in the dataset.
 
 use super::partition::{FoundBy, KeyedFile};
 use crate::error::Result;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// Events processed at once.
+/// Number of events that are processed at once.
 const EVENTS_AT_ONCE: u64 = 1 << 16;
 
 /// Sizes of the events of a file.
@@ -39,12 +39,12 @@ pub struct EventSizes {
     pub tables: Vec<TableSizes>,
 }
 
-/// A bin of the histogram.
+/// Bin of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeBucket {
     /// Lower bound in bytes; the upper bound is twice that.
     pub from_len_bytes: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
 }
 
@@ -53,21 +53,21 @@ pub struct SizeBucket {
 pub struct TableSizes {
     /// Path of the group, escaped for display.
     pub group: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Uncompressed bytes of a row of all its datasets.
     pub row_len_bytes: u64,
-    /// Events with rows.
+    /// Number of events with rows.
     pub events: u64,
-    /// Most rows that one event has.
+    /// Maximum number of rows of one event.
     pub most_rows: u64,
 }
 
-/// Computes the sizes of the events of the file at `path`; `key` is the key of the index group, such as `/spill/evt.seq`. Reads keys
-/// and metadata only.
+/// Computes the sizes of the events of the file at `path`; `key` is the key of the index group, such as
+/// `/spill/evt.seq`. Reads keys and metadata only.
 ///
 /// # Errors
-/// As [`KeyedFile::open`] and [`KeyedFile::share`].
+/// As for [`KeyedFile::open`] and [`KeyedFile::share`].
 pub fn event_sizes(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<EventSizes> {
     let file = KeyedFile::open(path, key, options, watch)?;
     let whole = plan_file(path, Selection::default(), options, watch)?;
@@ -110,7 +110,7 @@ pub fn event_sizes(path: &Path, key: &str, options: &MergeOptions, watch: &Watch
 }
 
 impl EventSizes {
-    /// Fills in the statistics from the number of events of each size.
+    /// Fills in the statistics, from the number of events of each size.
     fn count(&mut self, counts: BTreeMap<u64, u64>) {
         self.least_len_bytes = counts.first_key_value().map_or(0, |(len_bytes, _)| *len_bytes);
         self.greatest_len_bytes = counts.last_key_value().map_or(0, |(len_bytes, _)| *len_bytes);
@@ -132,7 +132,7 @@ impl EventSizes {
     }
 }
 
-/// Datasets by path of their group.
+/// Returns the datasets by path of their group.
 pub(super) fn columns_by_group(plan: &MergePlan) -> HashMap<&[u8], Vec<ColumnIndex>> {
     let mut columns: HashMap<&[u8], Vec<ColumnIndex>> = HashMap::new();
     for entry in &plan.schema.entries {

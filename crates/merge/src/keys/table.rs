@@ -1,7 +1,7 @@
-//! The join of rows of one table with the index: the event of every row, as runs.
+//! The join of rows of one table with the index, which determines the event of every row, as runs.
 //!
-//! Tables are nearly sorted like the index, so most rows are equal to the one above and most others are found a few
-//! rows further in the index. A block of rows in another order is sorted before it is looked up.
+//! Tables are nearly sorted like the index, so most rows equal the previous one, and most others are found a few rows
+//! further in the index. A block of rows in another order is sorted before it is looked up.
 
 use super::faults::{KeyFault, KeyFaultKind};
 use super::ids::{Domain, IdTable, Ids, RunRoom};
@@ -16,26 +16,27 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A group that gets keys.
+/// Group that gets keys.
 #[derive(Debug, Clone)]
 pub struct KeyTable {
     /// Path of the group.
     pub group: Vec<u8>,
     /// The column `NAME`.
     pub named: ColumnIndex,
-    /// Its ids.
+    /// Ids of the table.
     pub ids: IdTable,
-    /// First row of each input, and the total.
+    /// First row of each input, followed by the total.
     pub starts: Vec<u64>,
 }
 
-/// What the join finds in rows of a table that follow each other.
+/// Result of joining consecutive rows of a table.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Found {
-    /// Runs: the event, as what is added to that of the run before, and the rows. Small numbers are short in a message.
+    /// Runs: the event, as the difference from that of the previous run, and the number of rows. Small numbers are
+    /// short in a message.
     runs: Vec<(i64, u64)>,
     last_event: u64,
-    /// Rows that the index does not have; of the index itself, those whose ids an earlier row has.
+    /// Rows that are not in the index; for the index itself, rows with ids that an earlier row has.
     pub fault: Option<KeyFault>,
 }
 
@@ -48,7 +49,7 @@ impl Found {
         self.last_event = event;
     }
 
-    /// The runs, in the order of their rows.
+    /// Returns the runs, in the order of their rows.
     pub fn runs(&self) -> impl Iterator<Item = EventRun> + '_ {
         self.runs.iter().scan(0_u64, |event, (step, rows)| {
             *event = event.wrapping_add(*step as u64);
@@ -57,15 +58,15 @@ impl Found {
     }
 }
 
-/// How tables are joined.
+/// Settings of a join.
 pub struct Join<'j> {
-    /// The plan whose inputs hold them.
+    /// Plan whose inputs hold the tables.
     pub plan: &'j MergePlan,
-    /// Rows belong to index rows of the same input.
+    /// Whether rows belong to index rows of the same input.
     pub by_input: bool,
-    /// Of the places of a tuple.
+    /// Domain of each position of a tuple.
     pub domains: &'j [Domain],
-    /// Told of the progress.
+    /// Receiver of progress reports.
     pub watch: &'j Watch<'j>,
 }
 
@@ -86,7 +87,7 @@ impl Join<'_> {
         Ok(found)
     }
 
-    /// Looks `rows` of the index up in itself: those whose ids an earlier row has are a fault.
+    /// Looks up `rows` of the index in the index itself. Rows with ids that an earlier row has are a fault.
     pub fn index(&self, lookup: &mut Lookup<'_>, own: &KeyTable, rows: Range<u64>) -> Result<Found> {
         let mut fault: Option<KeyFault> = None;
         self.each_event(lookup, own, rows, &mut |rows, ids, at, event| {
@@ -131,7 +132,7 @@ impl Join<'_> {
     }
 }
 
-/// A fault of no row yet, with the ids of tuple `at`.
+/// Creates a fault that counts no rows yet, with the ids of tuple `at`.
 pub fn fault_of(
     table: &KeyTable,
     kind: KeyFaultKind,
@@ -144,10 +145,11 @@ pub fn fault_of(
     KeyFault { group: display_path(&table.group), kind, rows: 0, first_row, ids: numbers.collect() }
 }
 
-/// What is called for rows of equal ids that follow each other: rows, ids of such runs and number of this one, event.
+/// Function that is called for consecutive rows with equal ids: rows, the ids of such runs with the number of this one,
+/// and event.
 type Visit<'v> = dyn FnMut(Range<u64>, &Ids, usize, Option<u64>) + 'v;
 
-/// Events of tuples in any order, looked up in their own.
+/// Looks up tuples in any order, in ascending order, and returns their events.
 fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids) -> Result<Vec<Option<u64>>> {
     let mut events = vec![None; ids.len()];
     let mut before: Option<usize> = None;

@@ -1,18 +1,18 @@
 //! Estimates totals over all datasets, with their uncertainty, from trials of parts.
 //!
-//! A tried dataset is scaled by its stored length in the inputs: the gain of a part over its inputs predicts the rest better than
-//! the length of the part does. A sample drawn by weight represents the datasets that were not tried. Pure functions.
-//! Invariant: a dataset that was tried as a whole has no error.
+//! A tried dataset is scaled by its stored length in the inputs: the gain of a part over its inputs predicts the rest
+//! better than the length of the part does. A sample drawn by weight represents the datasets that were not tried. All
+//! functions are pure. Invariant: a dataset that was tried as a whole has no error.
 
 use super::trial::{Subject, Trials, Tried, Unit};
 
-/// Relative deviation of a part of a dataset from the mean of its parts, assumed where no dataset has more than one trial.
-/// NOvA-like columns and netCDF fields have 0.05 to 0.2.
+/// Relative deviation of a part of a dataset from the mean of its parts, assumed where no dataset has more than one
+/// trial. NOvA-like columns and netCDF fields have 0.05 to 0.2.
 const DEVIATION: f64 = 0.2;
-/// The same for a dataset of which only the length in the inputs is known.
+/// Relative deviation of a dataset of which only the length in the inputs is known.
 const DEVIATION_OF_UNTRIED: f64 = 0.5;
-/// Relative deviation of a cost that is a constant of this program: processors in use differ by about twice this from the one on
-/// which it was measured.
+/// Relative deviation of a cost that is a constant of this program: processors in use differ by about twice this value
+/// from the one on which it was measured.
 const DEVIATION_OF_ASSUMED: f64 = 0.15;
 /// Stored bytes per byte of a dataset that no input has, assumed where no such dataset was tried.
 const RATIO_OF_RAW: f64 = 0.25;

@@ -1,9 +1,9 @@
-//! Predicts what executing a plan will cost in size, time and memory, from parts of the output that are made on trial.
+//! Prediction of the size, time and memory that executing a plan will need, from trial runs on parts of the output.
 //!
-//! Each dataset is tried ([`trial`]) and scaled by its own gain ([`estimate`]); what is not tiled is sampled or counted
-//! ([`untiled`]); the memory of buffers is what the engine computes. Nothing is written, and the output does not depend on a
-//! prediction. Invariant: the sample bounds the work of predicting, whatever the plan; a size or time that the sample does not
-//! determine is reported as unknown.
+//! Each dataset is tried ([`trial`]) and scaled by its own gain ([`estimate`]); parts that are not tiled are sampled or
+//! counted ([`untiled`]); the memory of buffers is computed by the engine. Nothing is written, and the output does not
+//! depend on a prediction. Invariant: the sample bounds the work of predicting, whatever the plan; a size or time that
+//! the sample does not determine is reported as unknown.
 
 mod estimate;
 mod trial;
@@ -21,19 +21,19 @@ use raddle_hdf5::write::likely_len_bytes;
 use serde::{Deserialize, Serialize};
 use trial::Tried;
 
-/// How much is made on trial.
+/// Amount of output that trials produce.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Share of the uncompressed bytes of the output.
+    /// Divisor of the uncompressed length of the output, which yields that of the sample.
     divisor: u64,
-    /// Least and most uncompressed bytes.
+    /// Minimum and maximum number of uncompressed bytes.
     bounds_len_bytes: (u64, u64),
 }
 
 impl Sample {
-    /// If the prediction is what the user asked for: at most about 0.2 s of work.
+    /// Sample for a prediction that the user requested: at most about 0.2 s of work.
     pub const THOROUGH: Self = Self { divisor: 8, bounds_len_bytes: (4 << 20, 32 << 20) };
-    /// Before a merge, which it must not slow down by more than 2 %. The least lasts a few milliseconds.
+    /// Sample before a merge, which it must not slow down by more than 2 %. The minimum takes a few milliseconds.
     pub const QUICK: Self = Self { divisor: 64, bounds_len_bytes: (512 << 10, 6 << 20) };
 
     fn len_bytes(self, raw_len_bytes: u64) -> u64 {
@@ -45,29 +45,30 @@ impl Sample {
 pub const LARGEST_SIZE_ERROR: f64 = 0.15;
 /// Largest uncertainty with which a time is predicted: two standard errors as a share of it.
 const LARGEST_TIME_ERROR: f64 = 0.3;
-/// Shortest wall time that is predicted, in seconds. Below it, the state of memory and disk matters as much as the work.
+/// Shortest wall time that is predicted, in seconds. Below this, the state of memory and disk matters as much as the
+/// work.
 pub const SHORT_S: f64 = 2.0;
 
-// Costs that are not tried. They were measured on one processor (an AMD EPYC) with generated files of several kinds, and
-// `Estimate::assumed` gives them the uncertainty that other processors call for.
+// Costs that are not tried. They were measured on one processor (an AMD EPYC) with generated files of several kinds;
+// `Estimate::assumed` gives them an uncertainty that allows for other processors.
 
-/// Creating a dataset through libhdf5 on the committing thread.
+/// Time to create a dataset through libhdf5 on the committing thread.
 const CREATE_DATASET_S: f64 = 70e-6;
-/// Entering a chunk into its index.
+/// Time to insert a chunk into its index.
 const INSERT_CHUNK_S: f64 = 1.2e-6;
-/// Writing an attribute.
+/// Time to write an attribute.
 const ATTRIBUTE_S: f64 = 10e-6;
-/// Opening an input, sampling it for provenance, and checking that it did not change.
+/// Time to open an input, sample it for provenance, and check that it did not change.
 const INPUT_S: f64 = 100e-6;
-/// Copying a stored byte to the page cache.
+/// Time to copy a stored byte to the page cache.
 const PLACE_S_PER_BYTE: f64 = 0.6e-9;
-/// Writing a byte of the finished output to the disk, at 400 MB/s. Nothing is written on trial, so this time is uncertain by all of
-/// its length.
+/// Time to write a byte of the finished output to disk, at 400 MB/s. Trials write nothing, so the uncertainty of this
+/// time is as large as the time itself.
 const SYNC_S_PER_BYTE: f64 = 2.5e-9;
-/// Making the disk keep the file and its name, whatever their length: the same.
+/// Time to make the file and its name durable, whatever the length of the file; as uncertain as [`SYNC_S_PER_BYTE`].
 const SYNC_S: f64 = 8e-3;
 
-/// A prediction.
+/// Predicted size, time and memory of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Bytes of the output's chunks.
@@ -76,24 +77,25 @@ pub struct Prediction {
     pub metadata_len_bytes: u64,
     /// Bytes of the inputs.
     pub input_len_bytes: u64,
-    /// Uncertainty of the output's size as a share of it: twice the standard error of the sample. The size counts as unknown
-    /// above [`LARGEST_SIZE_ERROR`].
+    /// Uncertainty of the output's size as a share of it: twice the standard error of the sample. The size counts as
+    /// unknown above [`LARGEST_SIZE_ERROR`].
     pub size_error: f64,
-    /// Wall time of scan, planning and execution with the planned number of threads, while the machine is as busy as during the
-    /// trials; `None` if the trials do not determine it, or if it is less than [`SHORT_S`].
+    /// Wall time of scan, planning and execution with the planned number of threads, assuming that the machine stays as
+    /// busy as during the trials; `None` if the trials do not determine it, or if it is less than [`SHORT_S`].
     pub elapsed_s: Option<f64>,
     /// Whether the wall time is less than [`SHORT_S`], its uncertainty included.
     pub is_short: bool,
     /// Processor time of the execution; `None` if the trials do not determine it.
     pub cpu_s: Option<f64>,
-    /// Memory that the engine acquires for buffers. It is exact for one process; pages that are never touched are not resident.
+    /// Memory that the engine acquires for buffers. It is exact for one process; pages that are never touched are not
+    /// resident.
     pub memory_len_bytes: u64,
-    /// Uncompressed bytes that were made on trial.
+    /// Uncompressed bytes that trials produced.
     pub sampled_len_bytes: u64,
 }
 
 impl Prediction {
-    /// Most likely size of the output file in bytes.
+    /// Returns the most likely size of the output file in bytes.
     pub fn output_len_bytes(&self) -> u64 {
         self.stored_len_bytes.saturating_add(self.metadata_len_bytes)
     }
@@ -103,22 +105,23 @@ impl Prediction {
         self.size_error <= LARGEST_SIZE_ERROR
     }
 
-    /// Lower and upper bound of the size of the output, in bytes.
+    /// Returns the lower and upper bound of the size of the output, in bytes.
     pub fn bounds_len_bytes(&self) -> (u64, u64) {
         let (len_bytes, error) = (self.output_len_bytes() as f64, self.size_error);
         ((len_bytes * (1.0 - error).max(0.0)) as u64, (len_bytes * (1.0 + error)) as u64)
     }
 
-    /// Whether the output will be larger than its inputs, by more than 5 % and the uncertainty of its size.
+    /// Whether the output will be more than 5 % larger than its inputs, even given the uncertainty of its size.
     pub fn grows(&self) -> bool {
         self.bounds_len_bytes().0 > self.input_len_bytes + self.input_len_bytes / 20
     }
 }
 
-/// Predicts what executing `plan` in this process will cost, from a sample that as many threads make on trial as the merge will have.
+/// Predicts the cost of executing `plan` in this process, from a sample that is produced with as many threads as the
+/// merge will use.
 ///
 /// # Errors
-/// If a sampled part cannot be read: the merge would fail the same way.
+/// A sampled part cannot be read. The merge would fail in the same way.
 pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
     let pool = open_pool_for_trials(plan);
     let work = MergeWork::new(plan, &pool);
@@ -170,19 +173,19 @@ struct Engine {
     memory_len_bytes: u64,
 }
 
-/// Computes what the engine will acquire, by the engine's own function.
+/// Computes the engine's resources with the engine's own function.
 fn engine(plan: &MergePlan, work: &MergeWork<'_>) -> Engine {
     let arenas = plan.alignment.map(|alignment| alignment.arenas);
     let options = EngineOptions { jobs: plan.options.jobs, arenas, ..EngineOptions::default() };
     match rehearse(&plan.tiles, work, 1, &options, plan.options.memory_limit_bytes) {
         Ok(engine) => Engine { threads: engine.jobs, memory_len_bytes: engine.permit_len_bytes },
-        // The merge will be refused with the same figure.
+        // The merge will be refused with the same amount.
         Err(CoreError::Memory { needed_bytes, .. }) => Engine { threads: 1, memory_len_bytes: needed_bytes },
         Err(_) => Engine { threads: 1, memory_len_bytes: 0 },
     }
 }
 
-/// Time of the committing thread.
+/// Returns the time of the committing thread.
 fn commit_s(plan: &MergePlan) -> f64 {
     let entries = plan.schema.entries.len() as f64;
     let attributes: usize = plan.schema.entries.iter().map(|entry| entry.attributes.len()).sum();
@@ -190,19 +193,19 @@ fn commit_s(plan: &MergePlan) -> f64 {
     entries * CREATE_DATASET_S + attributes as f64 * ATTRIBUTE_S + chunks * INSERT_CHUNK_S
 }
 
-/// Parts of the time of the execution, in processor seconds unless noted.
+/// Parts of the execution time, in processor seconds unless noted.
 struct Time {
-    /// Of the worker threads.
+    /// Time of the worker threads.
     tiles_s: Estimate,
-    /// Of one thread when all tiles are written.
+    /// Time of one thread after all tiles are written.
     untiled_s: Estimate,
-    /// Of the committing thread, while the workers run.
+    /// Time of the committing thread, while the workers run.
     commit_s: Estimate,
-    /// Of one thread, for each input.
+    /// Time of one thread that processes the inputs.
     inputs_s: Estimate,
     /// Ratio of wall to processor time of the trials.
     slowdown: f64,
-    /// Wall time of writing the output to the disk.
+    /// Wall time of writing the output to disk.
     sync_s: f64,
 }
 
@@ -213,13 +216,13 @@ impl Time {
         all
     }
 
-    /// Wall time. It is as uncertain as the processor time, the time on the disk, and the slowdown together: the trials last a
-    /// fraction of a second, and nobody knows whether the machine stays as busy.
+    /// Returns the wall time. Its uncertainty combines those of the processor time, the time on disk, and the slowdown:
+    /// the trials last a fraction of a second, and the machine may not stay as busy.
     fn wall(&self, threads: usize, tiles: u64) -> Estimate {
         let cores = default_jobs() as f64;
         let threads = (threads as f64).min(cores);
         let (tiles_s, commit_s) = (self.tiles_s.total, self.commit_s.total);
-        // Threads that are out of work wait for the last tile.
+        // Threads without work wait for the last tile.
         let by_workers = tiles_s / threads + tiles_s / tiles.max(1) as f64 * (1.0 - 1.0 / threads);
         let together_s = by_workers.max(commit_s).max((tiles_s + commit_s) / cores);
         let undisturbed_s = together_s + self.untiled_s.total + self.inputs_s.total;

@@ -1,8 +1,8 @@
-//! Makes parts of datasets on trial: reads, decodes and encodes them as the merge would.
+//! Trials of parts of datasets, which are read, decoded and encoded as in the merge.
 //!
-//! Each dataset with a large share of the inputs' stored bytes is tried, in a number of places that grows with its share. A sample
-//! represents the small datasets. [`super::estimate`] draws the conclusions.
-//! Invariant: the choice of trials depends on the plan and the budget alone, and their cost is about the budget at most.
+//! Each dataset with a large share of the inputs' stored bytes is tried, at a number of positions that grows with its
+//! share. A sample represents the small datasets. [`super::estimate`] draws the conclusions. Invariant: the choice of
+//! trials depends only on the plan and the budget, and their total cost does not much exceed the budget.
 
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
@@ -17,20 +17,21 @@ use raddle_core::report::thread_cpu_ns;
 use raddle_hdf5::model::Layout;
 use std::time::Instant;
 
-/// Number of trials that a budget is divided into: enough for dozens of datasets, while each trial stays long relative to deflate's
-/// window of 32 KiB. Shorter parts would compress worse than the whole.
+/// Number of trials into which a budget is divided: enough for dozens of datasets, while each trial stays long relative
+/// to deflate's window of 32 KiB. Shorter parts would compress worse than the whole.
 const TRIALS: u64 = 64;
 const SHORTEST_TRIAL_LEN_BYTES: u64 = 64 << 10;
 const LONGEST_TRIAL_LEN_BYTES: u64 = 256 << 10;
-/// Most trials in one dataset.
+/// Maximum number of trials in one dataset.
 const TRIALS_IN_ONE: u64 = 64;
-/// An input's chunk is decoded as a whole. No trial is made if that would take more than this share of the budget.
+/// Divisor of the budget. An input's chunk is decoded as a whole, and no trial is made if that would take more than
+/// this part of the budget.
 const LONGEST_SHARE: u64 = 4;
-/// Share of the budget for the small datasets.
+/// Divisor of the budget: the quotient is spent on small datasets.
 const SHARE_OF_SMALL: u64 = 4;
-/// Finding and opening a piece of one input takes as long as decoding and encoding this number of bytes.
+/// Number of bytes whose decoding and encoding takes as long as finding and opening a piece of one input.
 const PIECE_COST_BYTES: u64 = 4096;
-/// Added to both times of the slowdown: a few interruptions by the scheduler, which must not dominate that of short trials.
+/// Time added to both times in the slowdown, so that a few interruptions by the scheduler do not dominate short trials.
 const INTERRUPTIONS_S: f64 = 0.01;
 /// Number of bytes of a computed column that weigh as much as one stored byte.
 const MADE_BYTES_PER_STORED_BYTE: u64 = 8;
@@ -49,11 +50,11 @@ pub(super) enum Unit {
 pub(super) struct Subject {
     pub array: u32,
     pub unit: Unit,
-    /// Its size in its unit.
+    /// Amount of the dataset, in its unit.
     pub amount: f64,
-    /// Its bytes in the output, where these are known: it is moved as stored, or stored as it is.
+    /// Length in the output, if it is known because the dataset is moved as stored, or stored unfiltered.
     pub stored_len_bytes: Option<f64>,
-    /// Whether the merge decodes it, by the native reader alone.
+    /// Whether the merge decodes it, with the native reader alone.
     pub is_readable: bool,
 }
 
@@ -92,68 +93,69 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
     arrays.map(subject).collect()
 }
 
-/// Returns whether libhdf5, in a child process, reads some input's part of the column.
+/// Whether libhdf5, in a child process, reads some input's part of the column.
 pub(super) fn needs_library(column: &Column) -> bool {
     column.templates.iter().any(|template| template.layout.is_through_library())
 }
 
-/// A part of a dataset to be made on trial.
+/// Part of a dataset to be tried.
 #[derive(Debug)]
 pub(super) struct Trial {
-    /// Number of the subject.
+    /// Number of the dataset among the subjects.
     pub subject: usize,
-    /// The array, cut into tiles of the length of a trial.
+    /// Array cut into tiles of the length of a trial.
     cut: ArrayPlan,
-    /// Index of the tile.
+    /// Number of the tile.
     index: u64,
-    /// Size of the part, in the unit of its dataset.
+    /// Amount of the part, in the unit of its dataset.
     amount: f64,
-    /// Share of the decoded bytes that belong to it: chunks of inputs reach beyond it.
+    /// Share of the decoded bytes that belong to the part, because chunks of inputs extend beyond it.
     used_share: f64,
-    /// Number of times that it counts.
+    /// Number of times that the trial counts.
     times: usize,
     cost_bytes: u64,
 }
 
-/// The result of a trial.
+/// Result of a trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tried {
-    /// Number of the subject.
+    /// Number of the dataset among the subjects.
     pub subject: usize,
-    /// Size of the part, in the unit of its dataset.
+    /// Amount of the part, in the unit of its dataset.
     pub amount: f64,
-    /// Stored bytes in the output.
+    /// Stored length in the output.
     pub stored_len_bytes: f64,
-    /// Processor seconds.
+    /// Processor time in seconds.
     pub cpu_s: f64,
 }
 
 /// All trials of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// Trials of large datasets, each of which is estimated by its own.
+    /// Trials of large datasets, each of which is estimated separately.
     pub of_large: Vec<Tried>,
     /// Trials that represent all other datasets.
     pub of_small: Vec<Tried>,
     /// Numbers of the subjects that cannot be tried.
     pub untried: Vec<usize>,
-    /// Uncompressed bytes that were made.
+    /// Uncompressed bytes that the trials produced.
     pub len_bytes: u64,
-    /// Ratio of wall time to processor time: above 1 if others use the machine, or the storage of the inputs is slow.
+    /// Ratio of wall time to processor time: above 1 if other programs use the machine, or the storage of the inputs is
+    /// slow.
     pub slowdown: f64,
 }
 
-/// The trials that a budget allows.
+/// Trials chosen within a budget.
 struct Choice {
     of_large: Vec<Trial>,
     of_small: Vec<Trial>,
     untried: Vec<usize>,
 }
 
-/// Makes trials of the largest of `subjects` and of some of the others, at most about `budget_len_bytes` long.
+/// Tries parts of the largest of `subjects` and of some of the others, at most about `budget_len_bytes` in total.
 ///
 /// # Errors
-/// If a part cannot be read: the merge would fail the same way.
+/// A part cannot be read. The merge would fail in the same way.
 pub(super) fn make<'p>(
     plan: &MergePlan,
     work: &MergeWork<'p>,
@@ -178,13 +180,13 @@ pub(super) fn make<'p>(
     })
 }
 
-/// Time of a trial, with that of the parts of chunks that reach beyond it.
+/// Time of a trial, including the parts of chunks that extend beyond it.
 struct Spent {
     wall_s: f64,
     cpu_s: f64,
 }
 
-/// What a thread needs for trials.
+/// State with which a thread makes trials.
 #[derive(Default)]
 struct Bench<'p> {
     worker: Option<MergeWorker<'p>>,
@@ -193,7 +195,7 @@ struct Bench<'p> {
 }
 
 impl<'p> Bench<'p> {
-    /// Makes a trial of a part of `subject`.
+    /// Tries a part of `subject`.
     fn make(&mut self, work: &MergeWork<'p>, subject: &Subject, trial: &Trial) -> Result<(Tried, Spent)> {
         let Self { worker, raw, stored } = self;
         let worker = match worker {
@@ -221,7 +223,7 @@ impl<'p> Bench<'p> {
     }
 }
 
-/// Chooses where trials are made.
+/// Chooses the trials.
 fn choose(plan: &MergePlan, subjects: &[Subject], budget_len_bytes: u64) -> Choice {
     let trial_len_bytes = (budget_len_bytes / TRIALS).clamp(SHORTEST_TRIAL_LEN_BYTES, LONGEST_TRIAL_LEN_BYTES);
     let longest = budget_len_bytes / LONGEST_SHARE;
@@ -322,7 +324,7 @@ impl Trial {
             let product =
                 |counts: &mut dyn Iterator<Item = u64>| counts.fold(cut.element_len_bytes, u64::saturating_mul);
             let len_bytes = product(&mut piece.source.count.iter().copied());
-            // Inputs follow one another along one axis and have the same extent along the others.
+            // Inputs are concatenated along one axis and have the same extent along the others.
             let shape = || (0..).zip(&cut.shape).map(|(axis, &dim)| if axis == cut.axis { fact.rows } else { dim });
             amount += match subject.unit {
                 Unit::Raw => len_bytes as f64,

@@ -1,7 +1,8 @@
-//! Estimates the parts of an output other than tiles and object metadata: values that libhdf5 writes, and provenance.
+//! Estimation of the parts of an output other than tiles and object metadata: values that libhdf5 writes, and
+//! provenance.
 //!
-//! The size of variable-length values is only known from reading them, so some rows of each dataset are read. Invariant: the budget
-//! bounds the rows that are read, and no process is started.
+//! The size of variable-length values is unknown until they are read, so some rows of each dataset are read. Invariant:
+//! the budget bounds the rows that are read, and no process is started.
 
 use super::estimate::Estimate;
 use super::trial::needs_library;
@@ -16,38 +17,38 @@ use raddle_hdf5::write::HeapContent;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 
-/// Number of places in a dataset where rows are read.
+/// Number of positions in a dataset at which rows are read.
 const PLACES: u64 = 4;
-/// Elements read per place.
+/// Number of elements that are read at each position.
 const ELEMENTS: u64 = 256;
-/// Reading a place takes as long as decoding and encoding this number of bytes of tiles.
+/// Number of bytes of tiles whose decoding and encoding takes as long as reading at one position.
 const PLACE_COST_BYTES: u64 = 64 << 10;
 /// Relative deviation of values that were not read.
 const DEVIATION: f64 = 0.5;
-/// Bytes in the heap for a value that was not read.
+/// Length in the heap of a value that was not read.
 const VALUE_LEN_BYTES: u64 = 24;
-/// Time of libhdf5 to write a value of variable length.
+/// Time that libhdf5 takes to write a value of variable length.
 const WRITE_VALUE_S: f64 = 0.9e-6;
-/// Headers of the groups and tables of provenance, and their links.
+/// Length of the headers of the groups and tables of provenance, and their links.
 const PROVENANCE_LEN_BYTES: u64 = 2508;
-/// Tables below this length are put where metadata is.
+/// Length below which tables are placed with the metadata.
 const SMALL_TABLE_LEN_BYTES: u64 = 2048;
 
-/// The estimate of everything but tiles.
+/// Estimate of everything except tiles.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Untiled {
-    /// Bytes behind the chunks.
+    /// Bytes after the chunks.
     pub len_bytes: Estimate,
-    /// Bytes that go to the room for metadata as long as it lasts, and then behind the chunks.
+    /// Bytes that are placed in the room reserved for metadata until it is full, and then after the chunks.
     pub front_len_bytes: f64,
     /// Processor seconds, all on the committing thread.
     pub cpu_s: Estimate,
 }
 
-/// Estimates the values that libhdf5 writes, from rows that cost about `budget_len_bytes` to read.
+/// Estimates the values that libhdf5 writes, from rows that cost about as much to read as `budget_len_bytes` of tiles.
 ///
 /// # Errors
-/// If rows cannot be read: the merge would fail the same way.
+/// Rows cannot be read. The merge would fail in the same way.
 pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes: u64) -> Result<Untiled> {
     let mut heap = HeapContent::default();
     let mut all = Untiled::default();
@@ -111,7 +112,7 @@ pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes:
     Ok(all)
 }
 
-/// Returns whether the only file-local parts of elements are object references, which take no space in the heap.
+/// Whether object references, which take no space in the heap, are the only file-local parts of elements.
 fn holds_addresses_only(class: &TypeClass) -> bool {
     use raddle_hdf5::model::ReferenceKind;
     match class {
@@ -124,7 +125,8 @@ fn holds_addresses_only(class: &TypeClass) -> bool {
     }
 }
 
-/// Returns the stored bytes of a dataset's elements themselves. If libhdf5 deflates them, their gain is that of the inputs.
+/// Returns the length of a dataset's elements as stored, without values in the heap. If libhdf5 deflates them, their
+/// gain is assumed to be that of the inputs.
 fn descriptors_len_bytes(planned: &ColumnPlan, column: &Column) -> f64 {
     let element_len_bytes = column.model().datatype.class.len_bytes() as f64;
     let product =
@@ -140,7 +142,7 @@ fn descriptors_len_bytes(planned: &ColumnPlan, column: &Column) -> f64 {
     if is_chunked(column) && gain > 0.0 { raw_len_bytes * gain.min(1.0) } else { raw_len_bytes }
 }
 
-/// Values that were read.
+/// Statistics of values that were read.
 struct Looked {
     content: HeapContent,
     elements: f64,
@@ -152,7 +154,7 @@ struct Looked {
     read_error: f64,
 }
 
-/// Reads rows of a dataset at `places` places.
+/// Reads rows of a dataset at `places` positions.
 fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Result<Option<Looked>> {
     let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
     let class = &column.model().datatype.class;
@@ -183,14 +185,15 @@ fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Resu
     Ok(Some(Looked {
         content: seen,
         elements: seen_elements,
-        // An interruption lengthens one place by much: the others show the usual time.
+        // An interruption makes one position much slower; the others show the usual time.
         read_s: median(&mut s_per_element),
         error: standard_error(&len_bytes_per_element).unwrap_or(unknown),
         read_error: standard_error(&s_per_element).unwrap_or(unknown),
     }))
 }
 
-/// Returns the standard error of the mean of `values` as a share of the mean; `None` for fewer than two values or a mean of 0.
+/// Returns the standard error of the mean of `values` as a share of the mean; `None` for fewer than two values or a
+/// mean of 0.
 fn standard_error(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -228,7 +231,8 @@ fn add_provenance(plan: &MergePlan, all: &mut Untiled, heap: &mut HeapContent) {
     let lists: HashSet<*const _> = plan.tiles.arrays.iter().map(|array| array.segments.as_ptr()).collect();
     let row_starts = (lists.len() as u64 + 1).saturating_mul(inputs + 1);
     let blocks: u64 = (0..).zip(&plan.columns).map(|(index, planned)| blocks(plan, index, planned)).sum();
-    // Each path takes 16 bytes in addition to the heap. The other tables of datasets are five of 8 bytes and one of 4.
+    // Each path takes 16 bytes in addition to the heap. The other tables of datasets take 8 bytes per dataset (five
+    // tables) or 4 bytes (one).
     let of_inputs = [inputs * 16, inputs * 8, inputs * 8, row_starts * 8, blocks * 8];
     let of_objects = [objects * 16, objects * 8, columns * 16, columns * 4];
     let tables = of_inputs.into_iter().chain(of_objects).chain([columns * 8; 5]);

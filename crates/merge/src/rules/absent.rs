@@ -1,7 +1,7 @@
 //! Records of a variable that an input lacks, in an outer join: they must read as missing.
 //!
-//! Invariant: such records are as many as those of the other variables along their dimension, and a number that stands for a missing value is one that the
-//! variable's attributes name.
+//! Invariant: the number of such records equals that of the other variables along their dimension, and a number that
+//! represents a missing value is one that the variable's attributes name.
 
 use super::attribute::{named, numbers};
 use super::conversion::ElementMap;
@@ -14,10 +14,11 @@ use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, Sch
 use raddle_hdf5::model::{InlineData, TypeClass};
 use std::collections::HashMap;
 
-/// Attributes that name the number of a missing value, the one that writers use first.
+/// Attributes that contain the number for a missing value; the first is the one that writers prefer.
 const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 
-/// Settles the records of `column` that inputs lack: as many as the others along the same dimension have, in `lengths`.
+/// Settles the records of `column` that inputs lack. Their numbers are those of other variables along the same
+/// dimension, in `lengths`.
 pub(super) fn settle(
     settling: &mut Settling<'_>,
     declared: &Declared,
@@ -54,8 +55,8 @@ pub(super) fn settle(
     };
     let Some(fill) = fill else {
         let mismatch = Mismatch::new(
-            "a value that means missing (_FillValue)",
-            "no variable, and none that its records could have",
+            "a value for missing data (_FillValue)",
+            "no variable, and no value that its records could have",
         );
         return settling.refuse(declared.entry, mismatch.or("--join inner leaves it out"), absent);
     };
@@ -64,7 +65,8 @@ pub(super) fn settle(
     settling.schema.columns[column as usize].set_output(output);
 }
 
-/// The columns that lack rows of an input which cannot be written: of texts and references, no value stands for none.
+/// Returns the columns that lack rows of an input and cannot be filled: texts and references have no value for missing
+/// data.
 pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
     let mut differences = Vec::new();
     let is_read = |column: &Column| column.is_file_local() && column.of_inputs.is_none();
@@ -78,7 +80,8 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
                 path: display_path(schema.column_path(number)),
                 kind: DifferenceKind::Missing,
                 expected: "texts, sequences or references".to_owned(),
-                found: "nothing, which no such value stands for; --join inner leaves the dataset out".to_owned(),
+                found: "nothing, and no such value represents missing data; --join inner leaves the dataset out"
+                    .to_owned(),
                 inputs,
             });
         }
@@ -86,7 +89,7 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
     differences
 }
 
-/// The number in an attribute as an element of type `class`; `None` where it is not one that this type holds.
+/// Converts the number in an attribute to an element of type `class`; returns `None` if the type cannot hold it.
 fn fill_like(marker: &AttributeValue, class: &TypeClass) -> Option<Vec<u8>> {
     if *marker.datatype.class == *class {
         return marker.value.get(..class.len_bytes() as usize).map(<[u8]>::to_vec);

@@ -1,7 +1,7 @@
-//! Values of attributes as texts and numbers, whatever HDF5 type a library chose for them.
+//! Values of attributes as texts and numbers, whichever HDF5 type a library chose for them.
 //!
-//! Not for datasets. Invariant: `None` is returned for everything that a reader of the convention would not take for a
-//! text or number either.
+//! Datasets are not covered. Invariant: functions return `None` for everything that a reader of the convention would
+//! not take for a text or number either.
 
 use super::number::NumberType;
 use crate::join::describe_value;
@@ -10,12 +10,12 @@ use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::sync::Arc;
 
-/// The attribute with this name.
+/// Returns the attribute with this name.
 pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&AttributeValue> {
     attributes.iter().find(|attribute| attribute.name == name.as_ref())
 }
 
-/// A new attribute with `dims`, or a scalar without.
+/// Creates an attribute with `dims`; without dimensions, a scalar.
 pub fn new(name: &str, class: TypeClass, dims: &[u64], value: Vec<u8>) -> AttributeValue {
     let dataspace = match dims {
         [] => Dataspace::Scalar,
@@ -25,23 +25,23 @@ pub fn new(name: &str, class: TypeClass, dims: &[u64], value: Vec<u8>) -> Attrib
     AttributeValue { name: name.as_bytes().to_vec(), utf8: false, datatype, committed: None, dataspace, value }
 }
 
-/// The text of an attribute with this name.
+/// Returns the text of an attribute with this name.
 pub fn text(attributes: &[AttributeValue], name: &str) -> Option<String> {
     texts(named(attributes, name)?)?.into_iter().next()
 }
 
-/// All texts of an attribute.
+/// Returns all texts of an attribute.
 pub fn texts(attribute: &AttributeValue) -> Option<Vec<String>> {
     texts_of(&attribute.datatype.class, &attribute.value)
 }
 
-/// Texts in canonical bytes of a string type.
+/// Decodes texts from canonical bytes of a string type.
 pub fn texts_of(class: &TypeClass, canonical: &[u8]) -> Option<Vec<String>> {
     let elements = CanonicalElements::new(class, canonical);
     elements.map(|element| string(class, element?).map(|text| String::from_utf8_lossy(text).into_owned())).collect()
 }
 
-/// The bytes of one string in canonical bytes, without padding.
+/// Returns the bytes of one string in canonical bytes, without padding.
 pub fn string<'a>(class: &TypeClass, element: &'a [u8]) -> Option<&'a [u8]> {
     match class {
         TypeClass::VariableString { .. } => {
@@ -59,7 +59,7 @@ pub fn string<'a>(class: &TypeClass, element: &'a [u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// All numbers of an attribute.
+/// Returns all numbers of an attribute.
 pub fn numbers(attribute: &AttributeValue) -> Option<Vec<f64>> {
     let number = NumberType::of(&attribute.datatype.class)?;
     let (mut integers, mut floats) = (Vec::new(), Vec::new());
@@ -67,12 +67,13 @@ pub fn numbers(attribute: &AttributeValue) -> Option<Vec<f64>> {
     Some(floats)
 }
 
-/// The first number of an attribute with this name.
+/// Returns the first number of an attribute with this name.
 pub fn number(attributes: &[AttributeValue], name: &str) -> Option<f64> {
     numbers(named(attributes, name)?)?.first().copied()
 }
 
-/// A text in the type that `like` has where it is a string of variable length, otherwise a string of fixed length.
+/// Creates a text attribute like `like`: of the same type if that is a string of variable length, otherwise a string of
+/// fixed length.
 pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
     let (class, value) = match &*like.datatype.class {
         class @ TypeClass::VariableString { .. } => {
@@ -94,7 +95,7 @@ pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
     AttributeValue { datatype: Datatype { class: Arc::new(class), committed: None }, value, ..like.clone() }
 }
 
-/// Numbers in the type and extent that `like` has; `None` where they do not fit these.
+/// Creates an attribute of numbers with the type and extent of `like`; returns `None` if they do not fit.
 pub fn with_integers(like: &AttributeValue, values: &[i64]) -> Option<AttributeValue> {
     let number = NumberType::of(&like.datatype.class)?;
     let elements = like.dataspace.element_count()?;
@@ -104,7 +105,7 @@ pub fn with_integers(like: &AttributeValue, values: &[i64]) -> Option<AttributeV
         .then(|| AttributeValue { value, ..like.clone() })
 }
 
-/// The attributes with one of them replaced, or added at the end.
+/// Returns the attributes with one of them replaced, or added at the end.
 pub fn replaced(attributes: &[AttributeValue], new: AttributeValue) -> Arc<[AttributeValue]> {
     let mut all = attributes.to_vec();
     match all.iter_mut().find(|attribute| attribute.name == new.name) {
@@ -114,12 +115,12 @@ pub fn replaced(attributes: &[AttributeValue], new: AttributeValue) -> Arc<[Attr
     all.into()
 }
 
-/// The attributes without those of these names.
+/// Returns the attributes except those with these names.
 pub fn without(attributes: &[AttributeValue], names: &[&str]) -> Arc<[AttributeValue]> {
     attributes.iter().filter(|attribute| !names.iter().any(|name| attribute.name == name.as_bytes())).cloned().collect()
 }
 
-/// The value of an attribute in words, for messages.
+/// Describes the value of an attribute for messages.
 pub fn words(attribute: &AttributeValue) -> String {
     describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value)
 }

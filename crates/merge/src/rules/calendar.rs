@@ -1,9 +1,9 @@
-//! Calendars of CF: how many days lie between two dates.
+//! CF calendars: the number of days between two dates.
 //!
-//! Invariant: days are counted from 0000-01-01 of the calendar itself, so that only differences within one calendar mean
-//! anything. Source: CF conventions 1.11, section 4.4.2.
+//! Invariant: days are counted from 0000-01-01 of the calendar itself, so that only differences within one calendar are
+//! meaningful. Source: CF conventions 1.11, section 4.4.2.
 
-/// A calendar.
+/// Calendar of the CF conventions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calendar {
     /// Julian before 1582-10-15, Gregorian from then on (`standard`, `gregorian`).
@@ -16,15 +16,15 @@ pub enum Calendar {
     NoLeap,
     /// Leap years only.
     AllLeap,
-    /// Twelve months of 30 days.
+    /// Twelve months of 30 days each.
     Days360,
 }
 
-/// Days before each month of a year that is no leap year.
+/// Number of days before each month of a year that is not a leap year.
 const DAYS_BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
 impl Calendar {
-    /// The calendar that a `calendar` attribute names; without one it is the standard calendar.
+    /// Returns the calendar that a `calendar` attribute names; the default is the standard calendar.
     pub fn named(name: Option<&str>) -> Option<Self> {
         Some(match name.map(str::to_ascii_lowercase).as_deref() {
             None | Some("standard" | "gregorian" | "") => Self::Standard,
@@ -37,7 +37,8 @@ impl Calendar {
         })
     }
 
-    /// Days from the calendar's origin to a date; `None` for a date that the calendar does not have.
+    /// Returns the number of days from the calendar's origin to a date; `None` if the date does not exist in the
+    /// calendar.
     pub fn days(self, year: i64, month: u32, day: u32) -> Option<i64> {
         if !(1..=12).contains(&month) || day == 0 || day > self.month_days(year, month) {
             return None;
@@ -56,7 +57,7 @@ impl Calendar {
             Self::Standard if (year, month, i64::from(day as u32) + 1) >= (1582, 10, 15) => {
                 Self::ProlepticGregorian.days(year, month, day as u32 + 1)?
             }
-            // The Julian 1582-10-05 is the Gregorian 1582-10-15.
+            // The Julian date 1582-10-05 is the Gregorian date 1582-10-15.
             Self::Standard if (year, month, day + 1) <= (1582, 10, 4) => {
                 Self::Julian.days(year, month, day as u32 + 1)? - 2
             }
@@ -90,7 +91,7 @@ fn is_gregorian_leap(year: i64) -> bool {
     is_julian_leap(year) && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0)
 }
 
-/// Days of all years before `year`, from year 0 on.
+/// Returns the number of days of all years from 0 to `year`, exclusive.
 fn julian_years(year: i64) -> i64 {
     year * 365 + (year + 3).div_euclid(4)
 }
@@ -112,7 +113,7 @@ mod tests {
         let year = ((2000, 1, 1), (2001, 1, 1));
         let of_year = |calendar| between(calendar, year.0, year.1);
         assert_eq!([Standard, NoLeap, AllLeap, Days360, Julian].map(of_year), [366, 365, 366, 360, 366]);
-        // Values of cftime: date2num of both dates, subtracted.
+        // Values from cftime: the difference of `date2num` of both dates.
         assert_eq!(between(ProlepticGregorian, (1850, 1, 1), (2000, 1, 1)), 54_786);
         assert_eq!(between(Standard, (1582, 10, 4), (1582, 10, 15)), 1);
         assert_eq!(between(Standard, (1, 1, 1), (2000, 1, 1)), 730_121);

@@ -1,8 +1,8 @@
-//! What takes values of the inputs to be known: whether positions fit what they count, whether times keep their instants,
-//! and in which order records follow one another.
+//! Checks that need values of the inputs: whether positions fit the rows to which they refer, whether times keep their
+//! instants, and the order of records.
 //!
-//! Runs when the plan is made, before anything is written. Only values that a rule converts or counts by are read.
-//! Invariant: what passes here is written without a refusal.
+//! They run when the plan is made, before anything is written. Only values that a rule converts or counts with are
+//! read. Invariant: a plan that passes is written without a refusal.
 
 use super::conversion::{ElementMap, NO_TIME};
 use super::number::NumberType;
@@ -17,40 +17,40 @@ use crate::values::{ColumnReader, open_pool};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Bytes of converted values read at once.
+/// Number of bytes of converted values that are read at once.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
-/// Positions read at once.
+/// Number of positions that are read at once.
 const BLOCK_ELEMENTS: u64 = 1 << 18;
 
-/// What became of the order of inputs.
+/// Result of the check of the order of inputs.
 #[derive(Debug)]
 pub(crate) enum RecordOrder {
-    /// It is that of their records, or nothing says otherwise.
+    /// The records are in order, or no coordinate determines an order.
     Kept,
-    /// The inputs by their records, as numbers of inputs of the plan, and the coordinate that says so.
+    /// Order of the inputs by their records, as numbers of inputs of the plan, with the coordinate that determines it.
     Other(Vec<u32>, String),
-    /// Records that inputs have in common are to be taken once.
+    /// Records that inputs have in common are taken once.
     Trimmed(RecordTrims),
 }
 
-/// Which records of each input are taken, by path of the record coordinate.
+/// Records that are taken from each input, by path of the record coordinate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordTrims(pub HashMap<Vec<u8>, Vec<TakenRecords>>);
 
-/// Records of one input that are taken.
+/// Records that are taken from one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TakenRecords {
-    /// Records before them.
+    /// Number of records before them.
     pub leading: u64,
-    /// How many there are.
+    /// Number of records taken.
     pub count: u64,
 }
 
-/// Checks the values that the rules of `plan` rest on, and looks in which order its inputs' records are.
+/// Checks the values on which the rules of `plan` depend, and determines the order of its inputs' records.
 ///
 /// # Errors
-/// [`MergeError::Differences`] for positions that do not fit and records that overlap, [`MergeError::Inexact`] for values
-/// without an exact counterpart.
+/// [`MergeError::Differences`] for positions that do not fit and records that overlap, [`MergeError::Inexact`] for
+/// values without an exact counterpart.
 pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> {
     if plan.rules.is_empty() || plan.inputs.len() < 2 {
         return Ok(RecordOrder::Kept);
@@ -112,7 +112,7 @@ impl Checker<'_> {
         self.differences.push(Difference { path, kind: DifferenceKind::Meaning, expected, found, inputs });
     }
 
-    /// One position of an input, as stored; numbers beyond 63 bits count as the largest.
+    /// Reads one position of an input; numbers of more than 63 bits become the largest.
     fn position(&mut self, column: ColumnIndex, input: u32, row: u64) -> Result<Option<i64>> {
         let scanned = &self.plan.schema.columns[column as usize];
         let class = &scanned.templates[scanned.facts[input as usize].template as usize].datatype.class;
@@ -135,7 +135,7 @@ impl Checker<'_> {
             let pick = counted.conversion_of(input).and_then(|conversion| conversion.pick.as_ref());
             let target_rows = pick.map_or(counted.facts[input as usize].rows, |pick| pick.stored);
             let target_rows = i64::try_from(target_rows).unwrap_or(i64::MAX);
-            // What is trimmed to nothing is read nowhere, so that its place is not kept.
+            // Positions of an input that is trimmed to nothing are never read, so they need not be checked.
             let is_read = fact.rows > 0 || scanned.trim_of(input).is_none();
             let Some(last_row) = rows.checked_sub(1).filter(|_| is_read) else {
                 if target_rows > 0 && form != PositionForm::Rows {
@@ -176,7 +176,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks all positions of an input. Negative ones stand for no row among numbers of rows, and for nothing elsewhere.
+    /// Checks all positions of an input. Negative ones mean no row in numbers of rows, and are invalid elsewhere.
     fn each_position(
         &mut self,
         column: ColumnIndex,
@@ -191,7 +191,7 @@ impl Checker<'_> {
             let class = self.reader.read_stored(column, input, start, count, &mut bytes)?;
             let Some(number) = NumberType::of(&class) else { return Ok(()) };
             let is_exact = number.decode_integers(&bytes, &mut values);
-            // Beyond 63 bits, unsigned numbers come out negative.
+            // Unsigned numbers of more than 63 bits are decoded as negative.
             let is_beyond = |value: i64| value >= target_rows || !is_exact && value < 0;
             let at = match form {
                 PositionForm::Rows => values.iter().position(|&value| is_beyond(value)),
@@ -214,7 +214,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Looks for numbers that come twice.
+    /// Searches for numbers that occur twice.
     fn unique(&mut self, column: ColumnIndex, path: &str) -> Result<()> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
@@ -234,7 +234,7 @@ impl Checker<'_> {
                 let file = plan.inputs[known as usize].path.display();
                 let expected = format!("identifiers that no other input has; {value} is in {file}");
                 let found = format!(
-                    "{value}, too; --rule '{path}: rows of {path}' counts them on, '{path}: concatenate' keeps them"
+                    "{value}, too; --rule '{path}: rows of {path}' continues their numbering, '{path}: concatenate' keeps them"
                 );
                 self.refuse(column, expected, found, vec![input]);
             }
@@ -242,7 +242,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Reads all values of a column, so that one without an exact counterpart is found.
+    /// Reads all values of a column, to find any without an exact counterpart.
     fn convert_all(&mut self, column: ColumnIndex, watch: &Watch<'_>) -> Result<()> {
         let (rows, row_len_bytes) = (self.plan.columns[column as usize].dims[0], self.plan.row_len_bytes(column));
         let step = (BLOCK_LEN_BYTES / row_len_bytes.max(1)).max(1);
@@ -256,7 +256,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The order of the inputs by a record coordinate.
+    /// Determines the order of the inputs by a record coordinate.
     fn records(&mut self, column: ColumnIndex) -> Result<RecordOrder> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
@@ -274,7 +274,7 @@ impl Checker<'_> {
             }
             first += fact.rows;
         }
-        // An input without any valid time has no place in the order.
+        // An input without any valid time has no position in the order.
         if spans.iter().any(|span| span.low > span.high) {
             return Ok(RecordOrder::Kept);
         }
@@ -304,8 +304,8 @@ impl Checker<'_> {
             return Ok(RecordOrder::Kept);
         }
         if !is_sorted && plan.growth.is_some() {
-            let found = "records before those of the file that is appended to; merge all inputs again".to_owned();
-            self.refuse(column, "records behind those of the file".to_owned(), found, Vec::new());
+            let found = "records before the last one of the existing file; merge all inputs again".to_owned();
+            self.refuse(column, "records after those of the file".to_owned(), found, Vec::new());
             return Ok(RecordOrder::Kept);
         }
         if !is_sorted {
@@ -321,7 +321,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The records that are taken of inputs that overlap and are in order.
+    /// Determines which records are taken from inputs that overlap and are in order.
     fn trim(&mut self, column: ColumnIndex, spans: &[Span], number: NumberType) -> Result<RecordOrder> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
@@ -353,7 +353,7 @@ impl Checker<'_> {
             } else {
                 of_input.count = values.partition_point(|&value| value < begin) as u64;
                 if span.high > end && begin.is_finite() {
-                    // Records behind those of the later input would be lost with the ones that it replaces.
+                    // Records after those of the later input would be lost together with the replaced ones.
                     unordered.get_or_insert(span.input);
                 }
                 (begin, end) = (begin.min(span.low), end.max(span.high));
@@ -375,7 +375,7 @@ impl Checker<'_> {
     }
 }
 
-/// Decodes values of a record coordinate; missing ones are NaN.
+/// Decodes values of a record coordinate; missing ones become NaN.
 fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
     let (mut integers, mut values) = (Vec::new(), Vec::new());
     number.decode_floats(bytes, &mut integers, &mut values);
@@ -385,7 +385,7 @@ fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
     values
 }
 
-/// The records of one input.
+/// Range of the records of one input.
 struct Span {
     input: u32,
     count: u64,

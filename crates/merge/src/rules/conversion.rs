@@ -1,7 +1,7 @@
-//! Conversions: how an input's values become those of the output, as plain numbers, and their application to a box.
+//! Conversions of an input's values to those of the output, as plain numbers, and their application to a box.
 //!
-//! Made by [`settle`](super::settle), applied by [`ColumnReader`](crate::values::ColumnReader). Invariant: a conversion
-//! gives the value that the convention's readers would see as equal, or an error that names the value.
+//! [`settle`](super::settle) creates them, and [`ColumnReader`](crate::values::ColumnReader) applies them. Invariant: a
+//! conversion yields the value that readers of the convention consider equal, or an error that names the value.
 
 use super::attribute::string;
 use super::number::NumberType;
@@ -13,123 +13,123 @@ use raddle_hdf5::model::TypeClass;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How the parts of a column are converted, input by input.
+/// Conversions of the parts of a column, by input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conversion {
-    /// Of each input, in input order.
+    /// Conversion of each input, in input order.
     pub of_inputs: Vec<InputConversion>,
 }
 
-/// How one input's part of a column is converted.
+/// Conversion of one input's part of a column.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct InputConversion {
-    /// What happens to each value.
+    /// Conversion of each value.
     pub map: ElementMap,
-    /// The place in the input of each element on another axis, `None` where the input has none.
+    /// Reordering of the elements of another axis, if there is any.
     pub gather: Option<Gather>,
-    /// Which elements are taken, where not all are.
+    /// Selection of elements, if not all are taken.
     pub pick: Option<Pick>,
 }
 
-/// An axis whose elements come from other places.
+/// Axis whose elements are taken from other positions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gather {
-    /// The axis.
+    /// Number of the axis.
     pub axis: usize,
-    /// Of each element in the output, the place in the input.
+    /// Position in the input of each element of the output; `None` if the input lacks it.
     pub from: Arc<[Option<u32>]>,
-    /// Elements in the input.
+    /// Number of elements in the input.
     pub len: u64,
 }
 
-/// What happens to each value.
+/// Conversion of a value.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub enum ElementMap {
-    /// Nothing.
+    /// None.
     #[default]
     Same,
-    /// It is stored in another type, which holds it exactly.
+    /// Store the value in another type, which can represent it exactly.
     Cast,
-    /// A number is added to those that are not negative: these are positions, others stand for none.
+    /// Add a number to nonnegative values, which are positions; negative values mean no position.
     Shift(i64),
-    /// `value * multiplier / divisor + offset / divisor`, which must be exact in the output's type.
+    /// Compute `value * multiplier / divisor + offset / divisor`, which must be exact in the output's type.
     Scale {
         /// Factor.
         multiplier: i64,
-        /// Divisor of both.
+        /// Common divisor.
         divisor: i64,
-        /// What is added, in units of one divisor-th.
+        /// Summand, in units of `1 / divisor`.
         offset: i128,
         /// Values that are not converted, such as the fill value.
         kept: Vec<f64>,
-        /// What the input counts, and the output, in words.
+        /// Units of the input and of the output, for messages.
         units: (String, String),
     },
-    /// `value * scale + offset` in floating point; some values become the output's fill value.
+    /// Compute `value * scale + offset` in floating point; some values become the output's fill value.
     Unpack {
         /// Factor.
         scale: f64,
-        /// What is added.
+        /// Summand.
         offset: f64,
-        /// Packed values that stand for missing ones.
+        /// Packed values that represent missing ones.
         missing: Vec<f64>,
-        /// The stored integers are of the other signedness (`_Unsigned`).
+        /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
-        /// Computed in 32 bits, as readers do for small types.
+        /// Whether to compute in 32 bits, as readers do for small types.
         in_single: bool,
     },
-    /// The same, and then packed as the output packs values.
+    /// Unpack with `value * scale + offset`, then pack as the output does.
     Repack {
         /// Factor.
         scale: f64,
-        /// What is added.
+        /// Summand.
         offset: f64,
-        /// Packed values that stand for missing ones.
+        /// Packed values that represent missing ones.
         missing: Vec<f64>,
-        /// The stored integers are of the other signedness (`_Unsigned`).
+        /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
-        /// The output's packing.
+        /// Packing of the output.
         packing: OnePacking,
     },
-    /// A float in other units: `value * slope + shift`, rounded.
+    /// Convert a float to other units: `value * slope + shift`, rounded.
     Linear {
         /// Factor.
         slope: f64,
-        /// What is added.
+        /// Summand.
         shift: f64,
         /// Values that are not converted, such as the fill value.
         kept: Vec<f64>,
     },
-    /// Non-negative values are looked up; negative ones stay.
+    /// Look up nonnegative values in a table; negative ones stay.
     Lookup(Arc<[i64]>),
-    /// Texts are followed by this one.
+    /// Append this text to texts.
     Suffix(Arc<str>),
-    /// Texts of no length, of an input that has none.
+    /// Write empty texts for an input that has none.
     Blank,
 }
 
 /// Rows of an input that the output does not take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trim {
-    /// Rows before those taken.
+    /// Number of rows before those taken.
     pub leading: u64,
-    /// Rows that the input has.
+    /// Number of rows that the input has.
     pub stored_rows: u64,
 }
 
 impl InputConversion {
-    /// Whether values come out as they are stored.
+    /// Whether values are passed on as they are stored.
     pub fn is_identity(&self) -> bool {
         self.map == ElementMap::Same && self.gather.is_none() && self.pick.is_none()
     }
 }
 
-/// A value that a conversion cannot turn into one of the output.
+/// Value that cannot be converted to one of the output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inexact {
-    /// The value, as stored.
+    /// Value, as stored.
     pub value: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -138,7 +138,7 @@ impl Inexact {
         Self { value: value.to_string(), reason: reason.into() }
     }
 
-    /// A value without a counterpart in other units.
+    /// Creates the error for a value without a counterpart in other units.
     fn of_units(value: &dyn std::fmt::Display, (from, to): &(String, String)) -> Self {
         let value = format!("{value} {from}");
         let reason = format!("has no exact counterpart in {to}");
@@ -146,10 +146,10 @@ impl Inexact {
     }
 }
 
-/// The stored integer of a missing time (numpy's `NaT`), which xarray writes and reads without a `_FillValue`.
+/// Stored integer of a missing time (numpy's `NaT`), which xarray writes and reads without a `_FillValue`.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
-/// Values decoded at once: 32 KiB of 64-bit numbers.
+/// Number of values decoded at once: 32 KiB of 64-bit numbers.
 const BLOCK_ELEMENTS: usize = 4096;
 
 /// Buffers of [`convert`].
@@ -237,7 +237,7 @@ fn convert_block(
                 for value in integers.iter_mut().filter(|value| **value >= 0) {
                     match usize::try_from(*value).ok().and_then(|at| table.get(at)) {
                         Some(found) => *value = *found,
-                        None => return inexact(value, "leads beyond what it counts"),
+                        None => return inexact(value, "refers to an element beyond the last"),
                     }
                 }
             }
@@ -265,7 +265,7 @@ fn convert_block(
         if integers.contains(&NO_TIME) {
             return inexact(&NO_TIME, "stands for a missing value, which the floats of the output cannot represent");
         }
-        // Exact: a float holds every integer of up to its precision.
+        // Exact, because a float holds every integer up to its precision.
         floats.clear();
         floats.extend(integers.iter().map(|&value| value as f64));
         let is_exact = |at: usize| holds(target, floats[at]) && floats[at] as i64 == integers[at];
@@ -314,7 +314,7 @@ fn convert_block(
     Ok(())
 }
 
-/// `a * b + c` in two roundings, as array libraries compute it.
+/// Computation of `a * b + c` with two roundings, as in array libraries.
 trait MulAddLike {
     fn mul_add_like(self, factor: Self, addend: Self) -> Self;
 }
@@ -334,7 +334,7 @@ fn other_signedness(number: NumberType) -> NumberType {
     }
 }
 
-/// Whether a float type holds this value without rounding; integer types hold whole numbers.
+/// Whether a float type holds this value without rounding, or an integer type holds it because it is whole.
 fn holds(target: NumberType, value: f64) -> bool {
     match target {
         NumberType::Float { len_bytes: 4, .. } => f64::from(value as f32) == value,
@@ -343,10 +343,10 @@ fn holds(target: NumberType, value: f64) -> bool {
     }
 }
 
-/// `(value * multiplier + offset) / divisor` if a 64-bit float holds it; `None` also where the numbers on the way pass
-/// 127 bits.
+/// Computes `(value * multiplier + offset) / divisor`; returns `None` if a 64-bit float cannot hold the result, or
+/// intermediate numbers exceed 127 bits.
 fn scale_exactly(value: f64, multiplier: i64, divisor: i64, offset: i128) -> Option<f64> {
-    // value = mantissa / 2^shift, with the least shift.
+    // value = mantissa / 2^shift, with the smallest possible shift.
     let mut shift = 0_u32;
     let mut mantissa = value;
     while mantissa.fract() != 0.0 {
@@ -361,19 +361,19 @@ fn scale_exactly(value: f64, multiplier: i64, divisor: i64, offset: i128) -> Opt
     }
     let scaled = (mantissa as i128).checked_mul(i128::from(multiplier))?;
     let total = scaled.checked_add(offset.checked_mul(1_i128 << shift)?)?;
-    // total / (divisor * 2^shift): the divisor must go in after powers of two are taken out of it.
+    // total / (divisor * 2^shift): after powers of two are taken out of the divisor, it must divide the total.
     let (odd, twos) = (divisor >> divisor.trailing_zeros(), divisor.trailing_zeros());
     if odd == 0 || total % i128::from(odd) != 0 {
         return None;
     }
     let quotient = total / i128::from(odd);
     let result = quotient as f64 / 2_f64.powi((shift + twos) as i32);
-    // Rounded where more than 53 bits are significant.
+    // Rounded if more than 53 bits are significant.
     let significant = quotient.unsigned_abs().checked_shr(quotient.trailing_zeros().min(127)).unwrap_or(0);
     (significant < 1 << 53).then_some(result)
 }
 
-/// Texts in canonical bytes, each followed by `suffix`.
+/// Returns texts as canonical bytes, each followed by `suffix`.
 pub(crate) fn with_suffix(class: &TypeClass, canonical: &[u8], suffix: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(canonical.len() * 2);
     for element in CanonicalElements::new(class, canonical).flatten() {
@@ -385,9 +385,9 @@ pub(crate) fn with_suffix(class: &TypeClass, canonical: &[u8], suffix: &str) -> 
     out
 }
 
-/// Converts a box of an input's values to the output's and copies it to `target`.
+/// Converts a box of an input's values to the output's values and copies it to `target`.
 ///
-/// `stored` holds, in the input's type, the elements of `read` (the box that [`source_box`] gives), row-major.
+/// `stored` holds the elements of `read` (the box that [`source_box`] returns) in the input's type, in row-major order.
 pub(crate) fn convert_piece(
     conversion: &InputConversion,
     (stored, read): (&[u8], &Extent),
@@ -405,7 +405,7 @@ pub(crate) fn convert_piece(
         let values = BoxSource { bytes: converted, shape: &read.count, origin: &origin };
         return Ok(copy_box(values, target, &source.count, element_len_bytes)?);
     };
-    // Element by element on the gathered axis, as slabs of the axes before it and runs of those behind it.
+    // Copies element by element along the gathered axis: slabs of the axes before it, runs of the axes after it.
     let axis = gather.axis;
     let run_len_bytes = source.count[axis + 1..].iter().product::<u64>() as usize * element_len_bytes;
     let (slabs, wanted) = (source.count[..axis].iter().product::<u64>() as usize, source.count[axis] as usize);
@@ -427,7 +427,8 @@ pub(crate) fn convert_piece(
     Ok(copy_box(values, target, &source.count, element_len_bytes)?)
 }
 
-/// The box of the input that `source`, a box of what it contributes, is made of; `None` where it needs nothing of it.
+/// Returns the box of the input that must be read for `source`, a box of its contribution; `None` if nothing must be
+/// read.
 pub(crate) fn source_box(conversion: &InputConversion, source: &Extent) -> Option<Extent> {
     let mut read = source.clone();
     if let Some(Gather { axis, from, .. }) = &conversion.gather {
@@ -439,12 +440,12 @@ pub(crate) fn source_box(conversion: &InputConversion, source: &Extent) -> Optio
     Some(read)
 }
 
-/// Why a box could not be converted.
+/// Reason why a box could not be converted.
 #[derive(Debug)]
 pub(crate) enum ConvertError {
-    /// A value.
+    /// A value has no exact counterpart.
     Inexact(Inexact),
-    /// The box.
+    /// Copying the box failed.
     Core(raddle_core::CoreError),
 }
 
@@ -475,7 +476,7 @@ mod tests {
             let value = mantissa as f64 / 2_f64.powi(shift as i32);
             let exact = (i128::from(mantissa) * i128::from(multiplier) + (offset << shift), i128::from(divisor) << shift);
             match scale_exactly(value, multiplier, divisor, offset) {
-                // result = p / q exactly: compare cross products of its own decomposition.
+                // Decomposes the result as p / q, and compares cross products.
                 Some(result) => {
                     let (mut numerator, mut denominator) = (result, 1_i128);
                     while numerator.fract() != 0.0 {

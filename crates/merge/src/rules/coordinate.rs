@@ -1,7 +1,7 @@
-//! Times that inputs count from different references or in different units, brought to one.
+//! Times that inputs count from different references or in different units, converted to a common one.
 //!
-//! Invariant: a time keeps its instant exactly, or the merge is refused; the type of the output's times is the first
-//! input's where that holds all of them as a kind.
+//! Invariant: a time keeps its instant exactly, or the merge is refused; the output's times have the first input's type
+//! if that can hold all of them.
 
 use super::attribute::{named, replaced, text, with_text};
 use super::calendar::Calendar;
@@ -13,7 +13,7 @@ use super::{NexusReference, TimeAttributes, Values};
 use crate::schema::{AttributeValue, ColumnIndex};
 use std::sync::Arc;
 
-/// Settles a time: its conversions, and the attributes that say what the output counts.
+/// Settles a time: its conversions, and the attributes that define its units in the output.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, form: TimeAttributes) {
     let first = settling.attributes(declared, settling.first_input(column));
     let target = match form {
@@ -35,7 +35,8 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     let is_same = maps.iter().all(|map| *map == ElementMap::Same);
     let Some(number) = common_number(&settling.schema.columns[column as usize]) else {
         if !is_same {
-            let mismatch = Mismatch::new("a number of all bits", "another type, whose times cannot be converted");
+            let mismatch =
+                Mismatch::new("a number that uses all its bits", "another type, whose times cannot be converted");
             settling.refuse(declared.entry, mismatch, Vec::new());
         }
         return;
@@ -46,7 +47,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     settling.convert(column, Some(number.class()), Conversion { of_inputs });
 }
 
-/// Settles the bounds of the time at `time`, which count as that does and have no attributes of their own.
+/// Settles the bounds of the time at `time`, which have the units of that time and none themselves.
 pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, time: &[u8]) {
     settling.require_equal(declared, &[]);
     let Some(of_time) = settling.declared_at(time) else { return };
@@ -57,7 +58,7 @@ pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &Declared, colu
     settling.set_attributes(declared.entry, own);
 }
 
-/// The `units` of the output, where the user asked for other ones than the first input's.
+/// Returns the `units` of the output, if the user requested other units than those of the first input.
 fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<AttributeValue>, Mismatch> {
     let (Some(asked), Some(known)) = (asked, named(first, "units")) else { return Ok(None) };
     let calendar = text(first, "calendar");
@@ -69,10 +70,10 @@ fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<Att
     Ok(Some(with_text(known, asked)))
 }
 
-/// How times with the attributes `own` become those that `target` says.
+/// Returns the conversion of times with the attributes `own` to those that `target` defines.
 fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes) -> Result<ElementMap, Mismatch> {
     let both = |name: &str| (text(target, name).unwrap_or_default(), text(own, name).unwrap_or_default());
-    // Readers take NaN for missing with or without an attribute.
+    // Readers treat NaN as missing with or without an attribute.
     let [known, found] = [target, own].map(|attributes| {
         let missing = missing_values(attributes).into_iter();
         missing.filter(|value| !value.is_nan()).collect::<Vec<_>>()
@@ -113,7 +114,7 @@ fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes
                 };
                 Some(TimeUnits { unit_ns: unit_ns(units)?, reference_ns })
             };
-            // One with a reference and one without count from different things.
+            // A time with a reference and one without are not comparable.
             let is_alike = references.0.is_empty() == references.1.is_empty();
             let parsed = parse(&units.0, &references.0).zip(parse(&units.1, &references.1)).filter(|_| is_alike);
             let Some((to, from)) = parsed else {
@@ -151,7 +152,7 @@ fn gcd(left: i128, right: i128) -> i128 {
 }
 
 impl NexusReference {
-    /// Name of the attribute.
+    /// Returns the name of the attribute.
     pub fn attribute(self) -> &'static str {
         match self {
             Self::Offset => "offset",

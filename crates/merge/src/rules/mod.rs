@@ -1,10 +1,10 @@
-//! Rules: what a merge does with a dataset whose values, concatenated along axis 0 as they are, would mean something else.
+//! Rules: the treatment of datasets whose values would change their meaning if simply concatenated along axis 0.
 //!
-//! A [`Rule`] names the wish of a convention (or of the user) for one dataset. It is found in each input while that is
-//! scanned and must be the same in all of them. [`settle`](settle::settle) turns the rules of a joined schema into
+//! A [`Rule`] states what a convention (or the user) requires for one dataset. It is determined for each input during
+//! the scan, and must be the same in all of them. [`settle`](settle::settle) turns the rules of a joined schema into
 //! [`Conversion`]s: plain numbers for each input, which [`ColumnReader`](crate::values::ColumnReader) applies wherever
-//! values are read, so that merge, verify, append and ranks all see the same values. Not for recognising conventions
-//! ([`crate::conventions`]). Invariant: a dataset without a rule is neither looked at nor changed here.
+//! values are read, so that merge, verify, append and ranks all see the same values. Conventions are recognised
+//! elsewhere ([`crate::conventions`]). Invariant: a dataset without a rule is neither read nor changed here.
 
 pub(crate) mod absent;
 pub(crate) mod attribute;
@@ -32,43 +32,43 @@ pub use repack::OnePacking;
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of one dataset.
+/// Treatment of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rule {
-    /// Where its values go.
+    /// Position of its values in the output.
     pub placement: Placement,
-    /// What its values mean.
+    /// Meaning of its values.
     pub values: Values,
     /// Attributes that may differ between inputs because the rule takes their difference into account.
     pub attributes: Vec<Vec<u8>>,
-    /// Attributes that may differ between inputs because they are written anew or mean nothing to readers.
+    /// Attributes that may differ between inputs because they are rewritten or have no meaning for readers.
     pub ignored: Vec<Vec<u8>>,
     /// Axes other than that of concatenation whose elements are matched by their labels.
     pub labels: Option<Labels>,
-    /// No option makes inputs that differ fit together.
+    /// Whether no option can reconcile inputs that differ.
     pub is_strict: bool,
-    /// An axis of characters, on which shorter texts are filled up.
+    /// Axis of characters along which shorter texts are padded.
     pub widened: Option<usize>,
-    /// Whether each input is one record: its dataset gets a first axis.
+    /// Whether each input is one record, so that its dataset gets an additional first axis.
     pub is_lifted: bool,
-    /// Path of the coordinate of the records that follow one another, where there is one.
+    /// Path of the coordinate of the records that are concatenated, if there is one.
     pub record: Option<Vec<u8>>,
 }
 
-/// Where the values of the inputs go in the output.
+/// Position of the inputs' values in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {
-    /// One after another along this axis.
+    /// Concatenated along this axis.
     Along(usize),
-    /// One copy of what all inputs must have.
+    /// One copy of values that must be equal in all inputs.
     Once,
-    /// One copy of what all inputs have; left out where they differ.
+    /// One copy of values that are equal in all inputs; left out if they differ.
     OnceOrLeftOut,
-    /// One copy of the longest, whatever its values are.
+    /// One copy of the longest dataset, whatever its values are.
     Widest,
-    /// One after another along axis 0, without values that anybody reads.
+    /// Concatenated along axis 0, without values, because nobody reads them.
     Empty,
-    /// Nowhere.
+    /// Left out.
     LeftOut,
 }
 
@@ -78,64 +78,64 @@ impl Default for Placement {
     }
 }
 
-/// What the values of a dataset mean, beyond what they are.
+/// Meaning of the values of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Values {
-    /// Nothing.
+    /// No special meaning.
     #[default]
     Plain,
     /// Positions of rows of another dataset.
     Positions {
-        /// Path of that dataset.
+        /// Path of the other dataset.
         target: Vec<u8>,
-        /// Which positions.
+        /// Kind of positions.
         form: PositionForm,
     },
-    /// Numbers of the elements on the labelled axis of another dataset, as the column indices of a sparse matrix.
+    /// Numbers of elements on the labelled axis of another dataset, such as the column indices of a sparse matrix.
     LabelNumbers {
         /// Path of the labels.
         labels: Vec<u8>,
     },
-    /// Numbers of which none may come twice, as identifiers of rows.
+    /// Unique numbers, such as identifiers of rows.
     Unique,
     /// Numbers of categories.
     Codes {
         /// Path of the categories.
         categories: Vec<u8>,
     },
-    /// Categories that codes count: the output has those of all inputs, in order of appearance.
+    /// Categories to which codes refer. The output has those of all inputs, in order of appearance.
     Categories {
-        /// Their order means something, so that all inputs must have the same.
+        /// Whether their order has a meaning, so that all inputs must have the same.
         ordered: bool,
     },
-    /// A time that counts from a reference in an attribute.
+    /// Time that counts from a reference in an attribute.
     Time(TimeAttributes),
-    /// A time that counts as the one at this path does, as bounds of a time.
+    /// Time with the units of another time, such as the bounds of that time.
     TimeOf {
-        /// Path of the time.
+        /// Path of the other time.
         time: Vec<u8>,
     },
-    /// Numbers that stand for others by a scale and an offset in attributes, as CF packs them.
+    /// Numbers packed with a scale and an offset in attributes, as CF defines.
     Packed,
-    /// What decides on the structure of the output, so that it is kept until all inputs are known.
+    /// Values that determine the structure of the output, and are kept until all inputs are known.
     Kept,
 }
 
-/// Which positions a dataset holds.
+/// Kind of positions that a dataset holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PositionForm {
-    /// The first row of each group, and the end of the last: one more than groups, beginning with zero (`indptr`).
+    /// First row of each group, followed by the end of the last group; begins with zero (`indptr`).
     Bounds,
-    /// The first row of each group (`event_index`).
+    /// First row of each group (`event_index`).
     Starts,
-    /// The row behind the last of each group (`VectorIndex`).
+    /// Row after the last of each group (`VectorIndex`).
     Ends,
-    /// Any rows (`DynamicTableRegion`).
+    /// Arbitrary rows (`DynamicTableRegion`).
     Rows,
 }
 
 impl PositionForm {
-    /// What rules call it.
+    /// Returns the name used in rules.
     pub fn word(self) -> &'static str {
         match self {
             Self::Bounds => "bounds",
@@ -146,50 +146,51 @@ impl PositionForm {
     }
 }
 
-/// Attributes that say what a time counts.
+/// Attributes that define the units of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeAttributes {
-    /// `units` of the form "days since 2000-01-01" and `calendar`, as CF has them.
+    /// `units` of the form "days since 2000-01-01" and `calendar`, as in CF.
     Cf,
-    /// `units` of a duration, and the reference in an attribute of this name, as NeXus has them.
+    /// `units` of a duration, and a reference in an attribute of this name, as in NeXus.
     Reference(NexusReference),
 }
 
-/// The attribute in which NeXus keeps the reference of a time.
+/// Attribute that holds the reference of a time in NeXus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NexusReference {
-    /// Of `event_time_zero`.
+    /// `offset`, used by `event_time_zero`.
     Offset,
-    /// Of the `time` of a log.
+    /// `start`, used by the `time` of a log.
     Start,
 }
 
-/// Labels by which the elements of an axis are matched.
+/// Labels that match the elements of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
-    /// The axis.
+    /// Number of the axis.
     pub axis: usize,
-    /// Path of the dataset that holds them.
+    /// Path of the dataset that holds the labels.
     pub path: Vec<u8>,
 }
 
 impl Rule {
-    /// Concatenation along `axis`.
+    /// Creates a rule for concatenation along `axis`.
     pub fn along(axis: usize) -> Self {
         Self { placement: Placement::Along(axis), ..Self::default() }
     }
 
-    /// One copy that all inputs must have.
+    /// Creates a rule for one copy that all inputs must have.
     pub fn once() -> Self {
         Self { placement: Placement::Once, ..Self::default() }
     }
 
-    /// One copy that all inputs must have, whatever the user chooses: labels that codes count, or what times count from.
+    /// Creates a rule for one copy that all inputs must have, whatever options the user chooses: for labels to which
+    /// codes refer, or references of times.
     pub fn strictly_once() -> Self {
         Self { is_strict: true, ..Self::once() }
     }
 
-    /// Positions of rows of the dataset at `target`.
+    /// Creates a rule for positions of rows of the dataset at `target`.
     pub fn positions(target: impl Into<Vec<u8>>, form: PositionForm) -> Self {
         Self { values: Values::Positions { target: target.into(), form }, ..Self::default() }
     }
@@ -206,14 +207,14 @@ impl Rule {
         (*self == said).then_some(text)
     }
 
-    /// The same with these attributes taken into account.
+    /// Adds attributes that the rule takes into account.
     #[must_use]
     pub fn with_attributes(mut self, names: &[&str]) -> Self {
         self.attributes.extend(names.iter().map(|name| name.as_bytes().to_vec()));
         self
     }
 
-    /// The same with these attributes ignored.
+    /// Adds attributes that the rule ignores.
     #[must_use]
     pub fn ignoring(mut self, names: &[&str]) -> Self {
         self.ignored.extend(names.iter().map(|name| name.as_bytes().to_vec()));
@@ -225,7 +226,7 @@ impl Rule {
         self.attributes.iter().chain(&self.ignored).any(|known| known == name)
     }
 
-    /// The axis of concatenation; 0 for what is not concatenated.
+    /// Returns the axis of concatenation; 0 if values are not concatenated.
     pub fn axis(&self) -> usize {
         match self.placement {
             Placement::Along(axis) => axis,
@@ -241,7 +242,7 @@ impl Rule {
             && self.labels.is_none()
     }
 
-    /// Whether all values have to be read while the inputs are scanned.
+    /// Whether all values must be read during the scan of the inputs.
     pub(crate) fn needs_values(&self) -> bool {
         matches!(self.placement, Placement::Once | Placement::OnceOrLeftOut) || self.keeps_values()
     }
@@ -251,7 +252,7 @@ impl Rule {
         matches!(self.values, Values::Categories { .. } | Values::Kept)
     }
 
-    /// The rule in a few words, for plans and provenance.
+    /// Describes the rule in a few words, for plans and provenance.
     pub fn describe(&self) -> String {
         use crate::schema::display_path;
         let placement = match self.placement {

@@ -1,35 +1,35 @@
-//! Numbers as datasets store them, decoded to 64 bits and encoded again in blocks that stay in the first cache.
+//! Numbers as stored in datasets, decoded to 64 bits and encoded again in blocks that stay in the first-level cache.
 //!
-//! For conversions of values; values that are only moved are never decoded. Invariant: what does not fit the target type
-//! is an error, never a wrapped or rounded number, except that floats are rounded to the target's precision as IEEE 754
-//! does where the caller asked for floats.
+//! This serves conversions of values; values that are only moved are never decoded. Invariant: a number that does not
+//! fit the target type is an error and never wrapped or rounded, except that floats are rounded to the target's
+//! precision according to IEEE 754 if the caller requested floats.
 
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 use serde::{Deserialize, Serialize};
 
-/// A number type that has all its bits: the integers of C and IEEE 754 floats of 32 and 64 bits.
+/// Number type that uses all its bits: the integers of C and IEEE 754 floats of 32 and 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NumberType {
-    /// An integer.
+    /// Integer.
     Integer {
-        /// Size: 1, 2, 4 or 8.
+        /// Length: 1, 2, 4 or 8 bytes.
         len_bytes: u8,
-        /// Two's complement.
+        /// Whether it is in two's complement, not unsigned.
         signed: bool,
-        /// Most significant byte first.
+        /// Whether the most significant byte comes first.
         is_big_endian: bool,
     },
-    /// A float.
+    /// Floating-point number.
     Float {
-        /// Size: 4 or 8.
+        /// Length: 4 or 8 bytes.
         len_bytes: u8,
-        /// Most significant byte first.
+        /// Whether the most significant byte comes first.
         is_big_endian: bool,
     },
 }
 
 impl NumberType {
-    /// The number type of `class`; `None` for everything else, and for numbers that do not use all of their bits.
+    /// Returns the number type of `class`; `None` if it is not a number, or a number that does not use all its bits.
     pub fn of(class: &TypeClass) -> Option<Self> {
         let is_big_endian = |order: ByteOrder| match order {
             ByteOrder::Little => Some(false),
@@ -58,7 +58,7 @@ impl NumberType {
         }
     }
 
-    /// The type as HDF5 describes it.
+    /// Returns the HDF5 type.
     pub fn class(self) -> TypeClass {
         let order = |is_big_endian| if is_big_endian { ByteOrder::Big } else { ByteOrder::Little };
         match self {
@@ -89,24 +89,24 @@ impl NumberType {
         }
     }
 
-    /// A little-endian signed integer of 64 bits.
+    /// Returns the type of little-endian signed integers of 64 bits.
     pub const fn int64() -> Self {
         Self::Integer { len_bytes: 8, signed: true, is_big_endian: false }
     }
 
-    /// Size of an element.
+    /// Returns the length of an element.
     pub fn len_bytes(self) -> usize {
         match self {
             Self::Integer { len_bytes, .. } | Self::Float { len_bytes, .. } => usize::from(len_bytes),
         }
     }
 
-    /// Whether it is an integer.
+    /// Whether it is an integer type.
     pub fn is_integer(self) -> bool {
         matches!(self, Self::Integer { .. })
     }
 
-    /// The largest integer that it holds, with all smaller ones; 0 for floats.
+    /// Returns the largest integer that the type holds; 0 for floats.
     pub fn largest(self) -> u64 {
         match self {
             Self::Integer { len_bytes, signed, .. } => {
@@ -117,7 +117,8 @@ impl NumberType {
         }
     }
 
-    /// The smallest type of the same kind, no smaller than this one, that holds `largest`; `None` where none does.
+    /// Returns the smallest type of the same kind, no smaller than this one, that holds `largest`; `None` if there is
+    /// none.
     pub fn widened_to(self, largest: u64) -> Option<Self> {
         let Self::Integer { len_bytes, signed, is_big_endian } = self else { return None };
         [1, 2, 4, 8]
@@ -127,7 +128,7 @@ impl NumberType {
             .find(|wider| wider.largest() >= largest)
     }
 
-    /// Decodes integers; `false` if one is beyond 63 bits.
+    /// Decodes integers; returns `false` if one exceeds 63 bits.
     pub fn decode_integers(self, bytes: &[u8], out: &mut Vec<i64>) -> bool {
         let Self::Integer { len_bytes, signed, is_big_endian } = self else { return false };
         out.clear();
@@ -156,7 +157,8 @@ impl NumberType {
         true
     }
 
-    /// Appends integers in this type; the place of the first that does not fit, otherwise.
+    /// Appends integers encoded in this type. If one does not fit, returns the index of the first such integer as the
+    /// error.
     pub fn encode_integers(self, values: &[i64], out: &mut Vec<u8>) -> Result<(), usize> {
         let Self::Integer { len_bytes, signed, is_big_endian } = self else { return Err(0) };
         macro_rules! encode {
@@ -184,7 +186,7 @@ impl NumberType {
         Ok(())
     }
 
-    /// Decodes numbers of any kind to floats; integers beyond 53 bits are rounded.
+    /// Decodes numbers of any kind to floats; integers of more than 53 bits are rounded.
     pub fn decode_floats(self, bytes: &[u8], integers: &mut Vec<i64>, out: &mut Vec<f64>) -> bool {
         out.clear();
         let Self::Float { len_bytes, is_big_endian } = self else {
@@ -201,7 +203,7 @@ impl NumberType {
         true
     }
 
-    /// Appends floats, rounded to the type's precision. Not for integer types.
+    /// Appends floats, rounded to the type's precision. Integer types are not supported.
     pub fn encode_floats(self, values: &[f64], out: &mut Vec<u8>) {
         let Self::Float { len_bytes, is_big_endian } = self else { return };
         match (len_bytes, is_big_endian) {

@@ -1,8 +1,8 @@
-//! What all inputs must have alike: where it differs, the first element that does, and whether it does by more than the
-//! user allows.
+//! Differences between datasets that must be equal in all inputs: finds the first element that differs, and whether it
+//! differs by more than the user allows.
 //!
-//! The scan has compared digests; values are only read here, of the datasets whose digests differ. Invariant: a difference
-//! is taken back only where every element of both datasets was compared.
+//! The scan has compared digests; values are only read here, for datasets whose digests differ. Invariant: a difference
+//! is only withdrawn after every element of both datasets was compared.
 
 use super::number::NumberType;
 use crate::error::Result;
@@ -18,11 +18,11 @@ use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::source::InputFile;
 
-/// What is found in an input whose values differ, before they are looked at.
+/// Description of values that differ, until the difference is known in detail.
 pub(crate) const OTHER_VALUES: &str = "other values";
 
-/// Names the first element that differs in each difference between datasets that are carried once, and takes back those
-/// within the tolerance.
+/// Names the first element that differs in each difference between datasets that are kept once, and withdraws
+/// differences within the tolerance.
 pub(crate) fn explain(
     schema: &Schema,
     differences: &mut Vec<Difference>,
@@ -53,7 +53,7 @@ pub(crate) fn explain(
             explained.push(difference);
             continue;
         };
-        // No option makes labels fit together that differ.
+        // No option can reconcile labels that differ.
         let is_strict = difference.kind == DifferenceKind::Meaning;
         let tolerance = if is_strict { None } else { Some(options.conventions.tolerance) };
         let mut differing = Vec::new();
@@ -82,7 +82,7 @@ fn column_at<'s>(schema: &'s Schema, path: &str) -> Option<(&'s [u8], &'s Column
     }
 }
 
-/// The dataset of one input.
+/// Dataset of one input.
 struct OneInput {
     file: InputFile,
     tree: FileTree,
@@ -90,7 +90,7 @@ struct OneInput {
 }
 
 impl OneInput {
-    /// The dataset at `path` of an input; `None` where it has none.
+    /// Finds the dataset at `path` of an input; returns `None` if the input lacks it.
     fn find(
         column: &Column,
         input: u32,
@@ -108,7 +108,8 @@ impl OneInput {
     }
 }
 
-/// The first element that differs by more than `tolerance`, in words for either dataset; `None` as tolerance: at all.
+/// Returns descriptions of the first element that differs by more than `tolerance` in both datasets; without a
+/// tolerance, of the first element that differs.
 fn compare(
     known: &OneInput,
     found: &OneInput,
@@ -139,7 +140,8 @@ fn compare(
     Ok(None)
 }
 
-/// The first element that differs by more than `tolerance`; the elements are those from number `first` on.
+/// Returns descriptions of the first element that differs by more than `tolerance`; `first` is the number of the first
+/// element.
 fn first_difference(
     class: &TypeClass,
     known: &[u8],

@@ -1,6 +1,6 @@
-//! Values that stand for others by a scale, an offset and markers of missing values in attributes, as CF packs them.
+//! Values that are packed with a scale, an offset and markers of missing values in attributes, as CF defines.
 //!
-//! Invariant: where inputs pack differently, no value is written under another input's attributes.
+//! Invariant: if inputs pack values differently, no value is written under the attributes of another input.
 
 use super::attribute::{self, named, number, numbers, text, without, words};
 use super::conversion::{Conversion, ElementMap, InputConversion};
@@ -13,17 +13,17 @@ use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::model::{Datatype, InlineData};
 use std::sync::Arc;
 
-/// Attributes that say what a stored number stands for.
+/// Attributes that define the value of a stored number.
 pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
 /// Attributes that mark missing values.
 const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
-/// Attributes that say in stored numbers which are valid.
+/// Attributes that define which stored numbers are valid.
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
 
-/// What decides where inputs pack differently.
+/// Hint for inputs that pack values differently.
 pub const DECIDES: &str = "--packing unpack writes floats, --packing repack integers with one scale and offset";
 
-/// Settles a dataset of packed values, or of values that are not packed.
+/// Settles a dataset of values that may be packed.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
     let is_same = |name: &str| {
         let known = named(&declared.first, name);
@@ -96,7 +96,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
                 let why = "values are packed, limited or integers, which other units would round";
                 Err(Mismatch::attribute("units", target.clone(), format!("{own}; {why}")))
             }
-            None => Err(Mismatch::attribute("units", target.clone(), format!("{own}, which no known map leads to"))),
+            None => Err(Mismatch::attribute("units", target.clone(), format!("{own}; no conversion is known"))),
         }
     });
     match maps {
@@ -108,7 +108,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
     }
 }
 
-/// How the values of each input are unpacked.
+/// Returns the conversion that unpacks the values of each input.
 pub(super) fn unpacking(
     settling: &mut Settling<'_>,
     declared: &Declared,
@@ -131,7 +131,7 @@ pub(super) fn unpacking(
     })
 }
 
-/// The type of numbers that all inputs store.
+/// Returns the number type, if it is the same in all inputs.
 pub(super) fn single_number(settling: &Settling<'_>, column: ColumnIndex) -> Option<NumberType> {
     let mut numbers = settling.schema.columns[column as usize]
         .templates
@@ -141,7 +141,7 @@ pub(super) fn single_number(settling: &Settling<'_>, column: ColumnIndex) -> Opt
     numbers.all(|number| number == Some(first)).then_some(first)
 }
 
-/// Writes the values unpacked, in the float type that readers would choose for the input that needs most.
+/// Writes the values unpacked, in the widest of the float types that readers would choose for the inputs.
 fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
     let maps = match unpacking(settling, declared, column) {
         Ok(maps) => maps,
@@ -163,7 +163,7 @@ fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex)
     settling.convert(column, None, Conversion { of_inputs });
 }
 
-/// The attribute `_FillValue` of a type of floats whose missing values are NaN, and such a value as stored.
+/// Returns the attribute `_FillValue` of a float type whose missing values are NaN, and the stored bytes of NaN.
 pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
     let mut nan = Vec::new();
     if let Some(number) = NumberType::of(&datatype.class) {
@@ -172,7 +172,7 @@ pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
     (attribute::new("_FillValue", datatype.class.as_ref().clone(), &[1], nan.clone()), nan)
 }
 
-/// Stored numbers that stand for missing values.
+/// Returns the stored numbers that represent missing values.
 pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
     let of = |name| named(attributes, name).and_then(numbers).unwrap_or_default();
     let mut missing = of("_FillValue");
@@ -182,7 +182,7 @@ pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
     missing
 }
 
-/// Whether stored signed integers are unsigned, or the other way round.
+/// Whether stored signed integers are to be read as unsigned, or the reverse.
 fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     match (stored, text(attributes, "_Unsigned").as_deref()) {
         (NumberType::Integer { signed, .. }, Some("true" | "True")) => signed,
@@ -191,7 +191,7 @@ fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     }
 }
 
-/// Whether readers unpack to floats of 32 bits (xarray's choice, which is also that of CF section 8.1).
+/// Whether readers unpack to floats of 32 bits (as xarray does, following CF section 8.1).
 fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     let float_len = |name| {
         let attribute = named(attributes, name)?;
@@ -209,7 +209,8 @@ fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     }
 }
 
-/// Whether two attributes say the same: numbers by their values and types, for the type decides what readers compute in.
+/// Whether two attributes have the same meaning: numbers are compared by value and type, because the type determines
+/// the precision with which readers compute.
 fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     match (left, right) {
         // A marker has the type of its variable. If the types differ, that difference is reported instead.

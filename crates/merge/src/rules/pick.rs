@@ -1,7 +1,7 @@
-//! Elements of which only those with certain numbers are taken, as those of a sparse matrix whose columns are selected.
+//! Selection of elements by number, such as the elements of selected columns of a sparse matrix.
 //!
-//! What is taken is counted once, in blocks, when the plan is made: where element `n` of those lies is then found by its
-//! block. Invariant: memory holds one block of numbers, and a count for each block.
+//! When the plan is made, the selected elements are counted once, in blocks, so that selected element `n` can later be
+//! located by its block. Invariant: memory holds one block of numbers, and one count per block.
 
 use raddle_hdf5::model::TypeClass;
 use serde::{Deserialize, Serialize};
@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 use super::number::NumberType;
 
-/// Elements of a block: 256 KiB of 32-bit numbers.
+/// Number of elements in a block: 256 KiB of 32-bit numbers.
 pub(crate) const BLOCK_ELEMENTS: u64 = 1 << 16;
 
-/// Which elements of an input are taken.
+/// Selection of elements of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pick {
     /// Path of the dataset that has the number of each element.
     pub numbers: Vec<u8>,
-    /// Of each number, whether elements that have it are taken.
+    /// Whether elements with each number are taken.
     pub is_taken: Arc<[bool]>,
-    /// Elements taken before each block, and in all.
+    /// Number of elements taken before each block, followed by the total.
     pub before: Arc<[u64]>,
-    /// Elements that the input has.
+    /// Number of elements that the input has.
     pub stored: u64,
-    /// What is picked.
+    /// Kind of the selected values.
     pub form: PickForm,
 }
 
-/// What a dataset with a [`Pick`] holds.
+/// Contents of a dataset with a [`Pick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PickForm {
     /// The elements.
@@ -37,23 +37,23 @@ pub enum PickForm {
 }
 
 impl Pick {
-    /// Elements taken in all.
+    /// Returns the total number of elements taken.
     pub fn count(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// The block that has the element that is taken as number `at`.
+    /// Returns the block that holds taken element number `at`.
     pub(crate) fn block_of(&self, at: u64) -> u64 {
         (self.before.partition_point(|&before| before <= at) as u64).saturating_sub(1)
     }
 
-    /// First element of a block, and how many it has.
+    /// Returns the first element of a block, and the length of the block.
     pub(crate) fn block(&self, block: u64) -> (u64, u64) {
         let first = block * BLOCK_ELEMENTS;
         (first, BLOCK_ELEMENTS.min(self.stored.saturating_sub(first)))
     }
 
-    /// Sets of each element of a block whether it is taken; the first number beyond what they count is an error.
+    /// Determines for each element of a block whether it is taken; the error is the first number that is out of range.
     pub(crate) fn taken(
         &self,
         class: &TypeClass,
@@ -65,7 +65,8 @@ impl Pick {
     }
 }
 
-/// Sets of each number whether elements that have it are taken; the first one beyond what they count is an error.
+/// Determines for each of `numbers` whether elements with it are taken; the error is the first number that is out of
+/// range.
 pub(crate) fn taken(
     is_taken: &[bool],
     class: &TypeClass,
@@ -79,7 +80,7 @@ pub(crate) fn taken(
     let Some(largest) = is_taken.len().checked_sub(1) else {
         return scratch.first().map_or(Ok(()), |&number| Err(number));
     };
-    // A negative number is a large one without its sign.
+    // A negative number becomes a large one when its sign is ignored.
     let mut is_within = true;
     out.extend(scratch.iter().map(|&number| {
         let at = number as u64 as usize;

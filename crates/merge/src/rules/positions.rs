@@ -1,7 +1,7 @@
-//! Positions of rows of another dataset: in the output they count its rows, not those of one input.
+//! Positions of rows of another dataset, which must refer to the rows of the output instead of those of one input.
 //!
-//! Invariant: the output's type holds every position. Whether the positions of an input fit the dataset that they count is
-//! checked when the plan is made ([`super::check`]).
+//! Invariant: the output's type holds every position. The check whether positions fit the dataset to which they refer
+//! runs when the plan is made ([`super::check`]).
 
 use super::PositionForm;
 use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
@@ -51,7 +51,7 @@ pub(super) fn settle(
     let of_inputs = of_inputs.map(|(input, map)| InputConversion { map, gather: None, pick: pick(input) }).collect();
     settling.convert(column, Some(number.class()), Conversion { of_inputs });
     if form == PositionForm::Bounds {
-        // The end of one input is the begin of the next: it is there once.
+        // The end of one input is the beginning of the next, so it is stored once.
         let facts = &settling.schema.columns[column as usize].facts;
         let trim =
             |(input, fact): (usize, &ColumnFact)| (input > 0).then_some(Trim { leading: 1, stored_rows: fact.rows });

@@ -1,7 +1,7 @@
-//! `--packing repack`: one packing for the values of all inputs, as narrow as these allow.
+//! `--packing repack`: one packing for the values of all inputs, with the smallest possible step.
 //!
-//! The first plan has the values unpacked, and their range is found by reading them; the second one packs them. Invariant: no
-//! value is further from the one that its input stands for than half a step of the packing.
+//! The first plan has the values unpacked, and their range is found by reading them; the second plan packs them.
+//! Invariant: no value differs from the input's value by more than half a step of the packing.
 
 use super::attribute::{self, replaced, without};
 use super::conversion::{Conversion, ElementMap, InputConversion};
@@ -18,44 +18,44 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of unpacked values read at once.
+/// Number of bytes of unpacked values that are read at once.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
-/// The least and the largest value of datasets, by path.
+/// Minimum and maximum of the values of datasets, by path.
 pub(crate) type Ranges = HashMap<Vec<u8>, (f64, f64)>;
 
-/// How the output packs values: `stored * scale + offset`.
+/// Packing of the output: `stored * scale + offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OnePacking {
     /// Factor.
     pub scale: f64,
-    /// What is added.
+    /// Summand.
     pub offset: f64,
-    /// The stored number of a missing value.
+    /// Stored number of a missing value.
     pub missing: i64,
-    /// The least stored number, and the largest.
+    /// Smallest and largest stored number.
     pub stored: (i64, i64),
 }
 
 impl OnePacking {
-    /// The packing of values between `least` and `largest` in integers of a type; `None` for one that is not of integers of
-    /// up to 32 bits.
+    /// Returns the packing of values between `least` and `largest` in integers of a type; `None` if the type does not
+    /// consist of integers of up to 32 bits.
     pub(crate) fn of(number: NumberType, (least, largest): (f64, f64)) -> Option<Self> {
         let NumberType::Integer { len_bytes: len @ 1..=4, signed, .. } = number else { return None };
         let steps = (1_i64 << (8 * len)) - 2;
-        // One number is left for missing values: the least of signed ones, the largest of others.
+        // One number is reserved for missing values: the smallest if signed, otherwise the largest.
         let (missing, first) = if signed { (-(steps / 2) - 1, -(steps / 2)) } else { (steps + 1, 0) };
         let scale = if largest > least { (largest - least) / steps as f64 } else { 1.0 };
         let offset = least - first as f64 * scale;
         Some(Self { scale, offset, missing, stored: (first, first + steps) })
     }
 
-    /// The stored number of a value; that of a missing one for NaN.
+    /// Returns the stored number of a value; for NaN, that of a missing value.
     pub(crate) fn stored(&self, value: f64) -> i64 {
         if value.is_nan() {
             return self.missing;
         }
-        // Rounding may lead beyond the ends, whose values are the least and the largest.
+        // Rounding may lead beyond the ends, whose values are the minimum and maximum.
         (((value - self.offset) / self.scale).round() as i64).clamp(self.stored.0, self.stored.1)
     }
 }
@@ -91,14 +91,14 @@ pub(crate) fn ranges(plan: &MergePlan, paths: &[Vec<u8>], watch: &Watch<'_>) -> 
     Ok(ranges)
 }
 
-/// Packs the values of all inputs alike, once their range is known.
+/// Packs the values of all inputs in the same way, once their range is known.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, range: (f64, f64)) {
     let refuse = |settling: &mut Settling<'_>, found: &str| {
         let mismatch = Mismatch::new("integers of up to 32 bits and finite values", found);
         settling.refuse(declared.entry, mismatch.or("--packing unpack writes the values as floats"), Vec::new());
     };
     let Some(number) = single_number(settling, column) else {
-        return refuse(settling, "values of several types, which no packing of one covers");
+        return refuse(settling, "values of several types, which no single packing covers");
     };
     let packing = OnePacking::of(number, range).filter(|packing| packing.scale.is_finite() && packing.scale > 0.0);
     let Some(packing) = packing else { return refuse(settling, "values that no packing covers") };
@@ -119,7 +119,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     let mut output = settling.schema.columns[column as usize].model().clone();
     output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
     let mut missing = Vec::new();
-    // It is one of the type's numbers.
+    // The number is one of the type's, so this cannot fail.
     let _ = number.encode_integers(&[packing.missing], &mut missing);
     output.fill.value = Some(InlineData::Stored(missing.clone()));
     (output.fill.user_defined, output.fill.undefined) = (true, false);
@@ -136,7 +136,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     settling.convert(column, None, conversion);
 }
 
-/// Describes each dataset that is repacked, with its largest error.
+/// Describes each repacked dataset, with its largest error.
 pub(crate) fn describe(plan: &MergePlan) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in &plan.schema.entries {

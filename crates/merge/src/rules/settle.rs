@@ -1,7 +1,7 @@
-//! Settling: the rules of a joined schema become conversions, sizes and attributes of the output, or refusals.
+//! Settling turns the rules of a joined schema into conversions, sizes and attributes of the output, or refusals.
 //!
-//! Works on facts and attributes alone; what takes values of the inputs is checked later ([`super::check`]). Invariant: what is
-//! refused names the object, the attribute, both values and the option that decides, if there is one.
+//! It uses facts and attributes alone; checks that need values of the inputs come later ([`super::check`]). Invariant:
+//! a refusal names the object, the attribute, both values and the option that decides, if there is one.
 
 use super::attribute::{named, words};
 use super::check::{RecordTrims, TakenRecords};
@@ -18,44 +18,44 @@ use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The rule of an entry, with what the inputs have that differs and the rule takes into account.
+/// Rule of an entry, with the differences between inputs that the rule takes into account.
 #[derive(Debug, Clone)]
 pub(crate) struct Declared {
-    /// The entry.
+    /// Number of the entry.
     pub entry: EntryIndex,
-    /// Its rule.
+    /// Rule of the entry.
     pub rule: Rule,
-    /// Attributes of the first input that has it.
+    /// Attributes in the first input that has the entry.
     pub first: Arc<[AttributeValue]>,
-    /// Inputs whose attributes are not those of the first, and theirs.
+    /// Inputs whose attributes differ from those of the first, with their attributes.
     pub attributes: Vec<(u32, Arc<[AttributeValue]>)>,
-    /// Values of inputs, where the rule keeps them: of the first input, and of each whose values differ.
+    /// Values of inputs, if the rule keeps them: of the first input, and of each input whose values differ.
     pub values: Vec<(u32, Arc<[u8]>)>,
 }
 
-/// Something that keeps inputs from being put together.
+/// Difference that prevents inputs from being combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// Attribute, where it is one.
+    /// Name of the attribute, if one differs.
     pub attribute: Option<String>,
-    /// What the first input has.
+    /// Value in the first input.
     pub expected: String,
-    /// What another has.
+    /// Value in another input.
     pub found: String,
 }
 
 impl Mismatch {
-    /// A mismatch of values.
+    /// Creates a mismatch of values.
     pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self { attribute: None, expected: expected.into(), found: found.into() }
     }
 
-    /// A mismatch of an attribute.
+    /// Creates a mismatch of an attribute.
     pub fn attribute(name: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self { attribute: Some(name.to_owned()), expected: expected.into(), found: found.into() }
     }
 
-    /// With the option that decides.
+    /// Adds the option that decides.
     #[must_use]
     pub fn or(mut self, option: &str) -> Self {
         self.found = format!("{}; {option}", self.found);
@@ -63,25 +63,26 @@ impl Mismatch {
     }
 }
 
-/// A schema whose rules are being settled.
+/// Schema whose rules are being settled.
 pub(crate) struct Settling<'a> {
     /// The schema.
     pub schema: &'a mut Schema,
-    /// What the user asked for.
+    /// Options of the user.
     pub options: &'a ConventionOptions,
-    /// Whether the output is a new file; one that grows keeps its attributes and fill values.
+    /// Whether the output is a new file; a file that grows keeps its attributes and fill values.
     pub is_new: bool,
-    /// Ranges of values that are repacked, where they are known.
+    /// Ranges of repacked values, as far as they are known.
     pub ranges: &'a Ranges,
-    /// Paths of those whose range is not known yet.
+    /// Paths of repacked datasets whose range is not known yet.
     pub unranged: Vec<Vec<u8>>,
     declared: &'a [Declared],
     differences: Vec<Difference>,
-    /// Columns by path.
+    /// Numbers of columns, by path.
     columns: HashMap<Vec<u8>, ColumnIndex>,
 }
 
-/// Settles the `declared` rules of `schema`. Returns what cannot be made right, and the paths of values whose range is needed.
+/// Settles the `declared` rules of `schema`. Returns the mismatches that cannot be reconciled, and the paths of values
+/// whose range is needed.
 pub(crate) fn settle(
     schema: &mut Schema,
     declared: &[Declared],
@@ -134,7 +135,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Refuses inputs whose values are of another type than the output's and are not converted.
+    /// Refuses inputs whose values have another type than the output's and are not converted.
     fn require_one_type(&mut self, declared: &Declared) {
         let Some(column) = self.column_of(declared) else { return };
         let scanned = &self.schema.columns[column as usize];
@@ -151,21 +152,22 @@ impl Settling<'_> {
         self.refuse(declared.entry, Mismatch::new(expected, found), differing);
     }
 
-    /// Records of each input, by the path of their coordinate: as many as the longest dataset along it has.
+    /// Returns the number of records of each input, by the path of their coordinate: the length of the longest dataset
+    /// along it.
     fn record_lengths(&self) -> HashMap<Vec<u8>, Vec<u64>> {
         let mut lengths: HashMap<Vec<u8>, Vec<u64>> = HashMap::new();
         for declared in self.declared {
             let (Some(record), Some(column)) = (&declared.rule.record, self.column_of(declared)) else { continue };
             let facts = &self.schema.columns[column as usize].facts;
             let known = lengths.entry(record.clone()).or_insert_with(|| vec![0; facts.len()]);
-            // An input that lacks the dataset has no say in how many records it has.
+            // An input without the dataset does not affect the number of records.
             let rows = facts.iter().map(|fact| if fact.template == ABSENT { 0 } else { fact.rows });
             known.iter_mut().zip(rows).for_each(|(known, rows)| *known = (*known).max(rows));
         }
         lengths
     }
 
-    /// Gives a dataset that stores fewer records than its input has rows of fill value in their place.
+    /// Adds rows of the fill value to a dataset that stores fewer records than its input has.
     fn pad_records(&mut self, declared: &Declared, lengths: &HashMap<Vec<u8>, Vec<u64>>) {
         let Some(column) = self.column_of(declared).filter(|_| declared.rule.placement != Placement::Empty) else {
             return;
@@ -191,7 +193,7 @@ impl Settling<'_> {
         self.trim(column, trims, |input, rows| if is_short(input) { lengths[input] } else { rows });
     }
 
-    /// Brings the inputs' sizes of an axis of characters to the largest.
+    /// Extends an axis of characters to the largest size among the inputs.
     fn widen(&mut self, declared: &Declared) {
         let Some(column) = self.column_of(declared) else { return };
         let scanned = &mut self.schema.columns[column as usize];
@@ -245,7 +247,7 @@ impl Settling<'_> {
         self.convert(column, None, Conversion { of_inputs });
     }
 
-    /// Takes only some records of each input, where inputs have records in common.
+    /// Restricts each input to some of its records, if inputs have records in common.
     fn take_records(&mut self, declared: &Declared, taken: &RecordTrims) {
         let Some(column) = self.column_of(declared) else { return };
         let Some(taken) = declared.rule.record.as_ref().and_then(|record| taken.0.get(record)) else { return };
@@ -259,25 +261,25 @@ impl Settling<'_> {
         self.trim(column, trims, |input, _| taken[input].count);
     }
 
-    /// The declared rule of the dataset at `path`.
+    /// Returns the declared rule of the dataset at `path`.
     pub fn declared_at(&self, path: &[u8]) -> Option<Declared> {
         let at = |declared: &&Declared| self.schema.entries[declared.entry as usize].path == path;
         self.declared.iter().find(at).cloned()
     }
 
-    /// The column at `path`.
+    /// Returns the column at `path`.
     pub fn column_at(&self, path: &[u8]) -> Option<ColumnIndex> {
         self.columns.get(path).copied()
     }
 
-    /// The attributes that an input has.
+    /// Returns the attributes in an input.
     pub fn attributes(&self, declared: &Declared, input: u32) -> Arc<[AttributeValue]> {
         let known = declared.attributes.binary_search_by_key(&input, |(input, _)| *input);
         known.map_or_else(|_| Arc::clone(&declared.first), |at| Arc::clone(&declared.attributes[at].1))
     }
 
-    /// Refuses inputs that differ in an attribute that the rule takes into account, but for those in `settled`; `option`
-    /// says what decides.
+    /// Refuses inputs that differ in an attribute that the rule takes into account, except for those in `settled`. The
+    /// refusal names the option that decides.
     pub fn require_equal(&mut self, declared: &Declared, settled: &[&str]) {
         for name in &declared.rule.attributes {
             let name = String::from_utf8_lossy(name).into_owned();
@@ -307,14 +309,14 @@ impl Settling<'_> {
         }
     }
 
-    /// The first input that has a column.
+    /// Returns the first input that has a column.
     pub fn first_input(&self, column: ColumnIndex) -> u32 {
         let facts = &self.schema.columns[column as usize].facts;
         facts.iter().position(|fact| fact.template != ABSENT).unwrap_or(0) as u32
     }
 
-    /// What `of` says of each input that has the column, the default of each that lacks it; or the first mismatch with all
-    /// inputs that have the same.
+    /// Returns the result of `of` for each input that has the column, and the default for the others. On failure,
+    /// returns the first mismatch with all inputs that have the same one.
     pub fn of_inputs<T: Default>(
         &self,
         column: ColumnIndex,
@@ -337,7 +339,7 @@ impl Settling<'_> {
         failed.map_or(Ok(found), Err)
     }
 
-    /// Casts for inputs whose values are the same numbers in another type.
+    /// Adds casts for inputs whose values are the same numbers in another type.
     pub fn with_casts(&self, column: ColumnIndex, number: NumberType, maps: Vec<ElementMap>) -> Vec<ElementMap> {
         let column = &self.schema.columns[column as usize];
         let is_other = |fact: &ColumnFact| {
@@ -351,7 +353,7 @@ impl Settling<'_> {
         maps.into_iter().zip(column.facts.iter()).map(cast).collect()
     }
 
-    /// Gives a column its conversion, and its type in the output where that is not the first input's.
+    /// Sets the conversion of a column, and its type in the output if that differs from the first input's.
     pub fn convert(&mut self, column: ColumnIndex, class: Option<TypeClass>, conversion: Conversion) {
         let column = &mut self.schema.columns[column as usize];
         if let Some(class) = class.filter(|class| *class != *column.model().datatype.class) {
@@ -367,7 +369,7 @@ impl Settling<'_> {
         let column = &mut self.schema.columns[column as usize];
         let trimmed = column.facts.iter().enumerate();
         let trimmed = trimmed.map(|(input, fact)| ColumnFact { rows: rows(input, fact.rows), ..*fact });
-        // An input that contributes no rows may still have some that are looked at.
+        // Inputs that contribute no rows may still have rows that are checked.
         column.facts = Facts::with_addresses(trimmed);
         column.trims = Some(trims.into());
     }
@@ -377,7 +379,7 @@ impl Settling<'_> {
         self.schema.entries[entry as usize].attributes = attributes;
     }
 
-    /// Notes why inputs cannot be put together.
+    /// Records why inputs cannot be combined.
     pub fn refuse(&mut self, entry: EntryIndex, mismatch: Mismatch, inputs: Vec<u32>) {
         let path = display_path(&self.schema.entries[entry as usize].path);
         let path = match mismatch.attribute {
@@ -389,7 +391,7 @@ impl Settling<'_> {
     }
 }
 
-/// The option that decides where inputs differ in an attribute.
+/// Returns the option that decides if inputs differ in an attribute.
 fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<String> {
     let is_packed = rule.values == Values::Packed;
     if is_packed && (packing::PACKING.contains(&name) || packing::VALID.contains(&name)) {
@@ -402,7 +404,8 @@ fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<Strin
     is_asked.then(|| "--require-equal asks for it to be the same".to_owned())
 }
 
-/// Whether two attributes say the same to readers: strings and numbers by their values, whatever their types.
+/// Whether two attributes have the same meaning for readers: strings and numbers are compared by value, whatever their
+/// types.
 fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     use super::attribute::{numbers, texts};
     match (left, right) {
@@ -417,7 +420,7 @@ fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) 
     }
 }
 
-/// A dataset with elements of another type. A fill value is kept where it is a number that the type holds.
+/// Returns a dataset with elements of another type. The fill value is kept if it is a number that the type holds.
 fn with_class(model: &Dataset, class: TypeClass) -> Dataset {
     let mut dataset = model.clone();
     let fill = dataset.fill.value.take().filter(|value| value.bytes().iter().any(|&byte| byte != 0));
@@ -438,8 +441,8 @@ fn with_class(model: &Dataset, class: TypeClass) -> Dataset {
     dataset
 }
 
-/// A number type that holds the numbers of all inputs of a column: the widest of their integers, or floats where any has
-/// these; `None` where an input has something else than numbers.
+/// Returns a number type that holds the numbers of all inputs of a column: the widest of their integers, or floats if
+/// any input has floats; `None` if an input has values other than numbers.
 pub(super) fn common_number(column: &Column) -> Option<NumberType> {
     let mut numbers = column.templates.iter().map(|template| NumberType::of(&template.datatype.class));
     let first = numbers.next()??;
@@ -452,7 +455,7 @@ pub(super) fn common_number(column: &Column) -> Option<NumberType> {
                 NumberType::Integer { len_bytes: b, signed: right, .. },
             ) => {
                 let signed = left || right;
-                // An unsigned number takes a wider signed one.
+                // An unsigned number needs a wider signed type.
                 let needs = |len: u8, is_signed: bool| if signed && !is_signed { (len * 2).min(8) } else { len };
                 NumberType::Integer { len_bytes: needs(a, left).max(needs(b, right)), signed, is_big_endian }
             }

@@ -1,32 +1,32 @@
-//! Units of the form "days since 2000-01-01 12:00", parsed to a length and a reference, both exact.
+//! Units of the form "days since 2000-01-01 12:00", parsed to an exact length and an exact reference.
 //!
-//! For the units that have a fixed length: months and years are left to the reader of the file. Source: UDUNITS-2 as CF
-//! uses it (CF conventions 1.11, section 4.4).
+//! Only units of fixed length are supported, which months and years are not. Source: UDUNITS-2 as CF uses it (CF
+//! conventions 1.11, section 4.4).
 
 use super::calendar::Calendar;
 
-/// Nanoseconds of a second.
+/// Number of nanoseconds in a second.
 const SECOND_NS: i128 = 1_000_000_000;
-/// Nanoseconds of a day.
+/// Number of nanoseconds in a day.
 const DAY_NS: i128 = 86_400 * SECOND_NS;
 
-/// What a number of these units means.
+/// Units of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeUnits {
     /// Nanoseconds per unit.
     pub unit_ns: i128,
-    /// The reference, in nanoseconds from the calendar's origin.
+    /// Reference, in nanoseconds from the calendar's origin.
     pub reference_ns: i128,
 }
 
-/// Whether a text has the form of such units, whatever the words mean.
+/// Whether a text has the form of units of time, whatever its words mean.
 pub fn is_time_units(units: &str) -> bool {
     let mut words = units.split_whitespace();
     words.next().is_some() && words.next().is_some_and(|word| word.eq_ignore_ascii_case("since"))
 }
 
 impl TimeUnits {
-    /// Parses "UNIT since REFERENCE"; `None` for what has no exact meaning here.
+    /// Parses "UNIT since REFERENCE"; returns `None` if it has no exact meaning here.
     pub fn parse(units: &str, calendar: Calendar) -> Option<Self> {
         let units = units.trim();
         let (unit, rest) = units.split_once(char::is_whitespace)?;
@@ -38,7 +38,7 @@ impl TimeUnits {
     }
 }
 
-/// Nanoseconds of a unit of fixed length.
+/// Returns the number of nanoseconds in a unit of fixed length.
 pub fn unit_ns(unit: &str) -> Option<i128> {
     Some(match unit.to_ascii_lowercase().as_str() {
         "nanosecond" | "nanoseconds" | "nsec" | "nsecs" | "ns" => 1,
@@ -53,8 +53,8 @@ pub fn unit_ns(unit: &str) -> Option<i128> {
     })
 }
 
-/// An instant as nanoseconds from the calendar's origin: "2000-01-01", "2000-1-1 6:30:15.5", "2000-01-01T00:00:00Z",
-/// "2000-01-01 00:00:00 +02:00".
+/// Parses an instant to nanoseconds from the calendar's origin: "2000-01-01", "2000-1-1 6:30:15.5",
+/// "2000-01-01T00:00:00Z", "2000-01-01 00:00:00 +02:00".
 pub fn reference_ns(text: &str, calendar: Calendar) -> Option<i128> {
     let date_end = text.find(['T', 't', ' ']).unwrap_or(text.len());
     let (date, rest) = text.split_at(date_end);
@@ -76,7 +76,7 @@ pub fn reference_ns(text: &str, calendar: Calendar) -> Option<i128> {
     Some(i128::from(days) * DAY_NS + clock_ns(clock)? - zone_ns(zone.trim())?)
 }
 
-/// Time of day in nanoseconds: empty, "6", "6:30", "6:30:15.25".
+/// Parses a time of day to nanoseconds: empty, "6", "6:30", "6:30:15.25".
 fn clock_ns(clock: &str) -> Option<i128> {
     if clock.is_empty() {
         return Some(0);
@@ -93,7 +93,7 @@ fn clock_ns(clock: &str) -> Option<i128> {
     Some(i128::from(hours * 3_600 + minutes * 60 + seconds) * SECOND_NS + i128::from(fraction_ns))
 }
 
-/// Offset of a time zone in nanoseconds: empty, "Z", "UTC", "+2", "-03:30", "+0530".
+/// Parses the offset of a time zone to nanoseconds: empty, "Z", "UTC", "+2", "-03:30", "+0530".
 fn zone_ns(zone: &str) -> Option<i128> {
     let is_utc = ["", "z", "utc", "gmt", "utc0"].iter().any(|utc| zone.eq_ignore_ascii_case(utc));
     if is_utc {
@@ -113,7 +113,7 @@ fn zone_ns(zone: &str) -> Option<i128> {
     (hours <= 24 && minutes < 60).then(|| sign * i128::from(hours * 3_600 + minutes * 60) * SECOND_NS)
 }
 
-/// An unsigned number of digits only.
+/// Parses an unsigned number that consists only of digits.
 fn number(text: &str) -> Option<u64> {
     (!text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| text.parse().ok())

@@ -1,6 +1,6 @@
-//! The user's own rules: `PATTERN: RULE`, one for each kind of object that no convention foresaw.
+//! The user's own rules, `PATTERN: RULE`, for objects that no convention covers.
 //!
-//! Patterns are those of `--include`. Invariant: a rule of the user comes before one of a convention.
+//! Patterns have the syntax of `--include`. Invariant: a rule of the user takes precedence over one of a convention.
 
 use super::{PositionForm, Rule};
 use crate::conventions::{FileView, Refusal};
@@ -12,16 +12,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A rule for all datasets whose path matches.
+/// Rule for all datasets whose path matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserRule {
-    /// The pattern as given.
+    /// Pattern, as the user wrote it.
     pub pattern: String,
-    /// The rule as given.
+    /// Rule, as the user wrote it.
     pub rule: String,
 }
 
-/// What users can ask for, for messages.
+/// Description of the syntax, for messages.
 const FORMS: &str = "expected 'PATTERN: once', 'PATTERN: concatenate', 'PATTERN: along AXIS', 'PATTERN: bounds|starts|ends|rows of TARGET' or \
      'PATTERN: positions of TARGET'";
 
@@ -35,7 +35,7 @@ impl UserRule {
         Self::new(pattern.trim(), rule.trim())
     }
 
-    /// A rule for a pattern.
+    /// Creates a rule for a pattern.
     ///
     /// # Errors
     /// What is wrong with the pattern or the rule.
@@ -46,7 +46,7 @@ impl UserRule {
         Ok(parsed)
     }
 
-    /// Reads rules from a TOML file: a table `rules` of patterns and rules.
+    /// Reads rules from a TOML file: a table `rules` that maps patterns to rules.
     ///
     /// # Errors
     /// What is wrong with the file.
@@ -75,7 +75,7 @@ impl UserRule {
         Ok(GlobBuilder::new(anchored.trim_end_matches('/')).literal_separator(true).build()?.compile_matcher())
     }
 
-    /// The rule for the dataset at `path`: a target without a slash is in the dataset's own group.
+    /// Returns the rule for the dataset at `path`; a target without a slash is in the dataset's group.
     fn form(&self, path: &[u8]) -> Option<Rule> {
         let words: Vec<&str> = self.rule.split_whitespace().collect();
         match words.as_slice() {
@@ -101,7 +101,7 @@ impl UserRule {
     }
 }
 
-/// Refuses rules that no dataset of the inputs matches, as a misspelt one.
+/// Refuses rules that match no dataset of the inputs, such as misspelt ones.
 pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), MergeError> {
     let unmatched = user.iter().find(|one| {
         let matcher = one.matcher().ok();
@@ -120,10 +120,10 @@ pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), Me
     }
 }
 
-/// Puts the user's rules in place of those of a convention; of several for one dataset the last.
+/// Replaces rules of a convention by those of the user; if several match a dataset, the last applies.
 ///
 /// # Errors
-/// A rule that names an axis which its dataset has not.
+/// A rule names an axis that its dataset does not have.
 pub(crate) fn apply(user: &[UserRule], file: &FileView<'_>, rules: &mut Vec<(u32, Rule)>) -> Result<(), Refusal> {
     for one in user {
         let Ok(matcher) = one.matcher() else { continue };

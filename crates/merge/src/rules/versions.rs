@@ -1,7 +1,7 @@
 //! The attribute `Conventions` of inputs that follow several versions of CF.
 //!
-//! Files of an earlier version of CF 1 conform to every later one, so the output names the latest. Other words of the attribute must
-//! be equal.
+//! Files of an earlier version of CF 1 conform to every later one, so the output states the latest one. The other words
+//! of the attribute must be equal.
 
 use super::attribute::{named, replaced, text, with_text};
 use super::settle::{Declared, Settling};
@@ -9,10 +9,10 @@ use super::settle::{Declared, Settling};
 /// Name of the attribute.
 pub(super) const CONVENTIONS: &str = "Conventions";
 
-/// What a version of CF 1 begins with.
+/// Prefix of a version of CF 1.
 const CF: &str = "CF-1.";
 
-/// Gives the output the latest version of CF; returns whether all inputs fit under that name.
+/// Sets the latest version of CF in the output; returns whether all inputs agree otherwise.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared) -> bool {
     let is_asked = settling.options.require_equal.iter().any(|asked| asked == CONVENTIONS);
     if is_asked || !declared.rule.attributes.iter().any(|name| name == CONVENTIONS.as_bytes()) {
@@ -36,7 +36,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared) -> bool {
     true
 }
 
-/// Returns the first text with the latest version of CF among all; `None` where they differ in anything else.
+/// Returns the first text with the latest version of CF among all; `None` if they differ in anything else.
 fn latest(texts: &[String]) -> Option<String> {
     let parted = texts.iter().map(|text| parted(text)).collect::<Option<Vec<_>>>()?;
     let &(before, _, after) = parted.first()?;

@@ -196,9 +196,9 @@ fn damage_is_located_to_a_block_of_rows_and_its_input() {
     assert_eq!(
         found,
         [
-            ("rows 70 to 139 are not what was written", Some(&inputs[0])),
-            ("rows 2450 to 2589 are not what was written", Some(&inputs[1])),
-            ("rows 3080 to 3149 are not what was written", Some(&inputs[1])),
+            ("rows 70 to 139 differ from what was written", Some(&inputs[0])),
+            ("rows 2450 to 2589 differ from what was written", Some(&inputs[1])),
+            ("rows 3080 to 3149 differ from what was written", Some(&inputs[1])),
         ]
     );
 }

@@ -383,7 +383,7 @@ fn what_is_no_key_is_refused_by_name() {
     for (columns, words) in [
         (vec!["/spill/none"], "is not in the inputs"),
         (vec!["/none/evt"], "is not in the inputs"),
-        (vec!["spill/evt"], "no absolute path"),
+        (vec!["spill/evt"], "not an absolute path"),
         (vec!["/spill/evt", "/other/run"], "another group"),
         (vec!["/spill/evt", "/spill/evt"], "named twice"),
         (vec!["/spill/weight"], "not a plain integer"),
@@ -420,8 +420,8 @@ fn disorder_is_found() {
         found,
         [
             ("/down/evt.seq", Some(2), "is 1 after 2"),
-            ("/far/evt.seq", Some(2), "is 3; there are 3 events"),
-            ("/few/evt.seq", None, "has 2 rows, its table 3"),
+            ("/far/evt.seq", Some(2), "is 3, but there are only 3 events"),
+            ("/few/evt.seq", None, "has 2 rows, but its table has 3"),
         ]
     );
     let report = watched(|watch| keys_check::check(&path, "/down/evt.seq", &options, watch)).unwrap();
@@ -446,7 +446,7 @@ fn the_index_gets_the_first_value_of_another_dataset() {
     let made = content.dataset(b"/spill/cycle").unwrap();
     assert_eq!((made.dataspace.dims(), &made.class), (&[2, 1][..], &numbers::i32()));
     assert_eq!(made.values, [7_i32.to_le_bytes(), 7_i32.to_le_bytes()].concat());
-    for (dataset, words) in [("/table/none", "not in the file"), ("/spill/evt", "in the index group already")] {
+    for (dataset, words) in [("/table/none", "not in the file"), ("/spill/evt", "already exists in the index group")] {
         let error = watched(|watch| plan_rewrite(&path, first(dataset), &bare, watch)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }

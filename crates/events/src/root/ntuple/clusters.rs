@@ -1,33 +1,33 @@
-//! Clusters and pages: where the elements of each column lie.
+//! Clusters and pages, which locate the elements of each column.
 //!
-//! Invariant: clusters follow each other without gap from entry 0 on; the pages of a column follow each other from element 0
-//! of their cluster on.
+//! Invariants: clusters are contiguous from entry 0 on; the pages of a column are contiguous from element 0 of their
+//! cluster on.
 
 use super::envelope::{EnvelopeKind, Locator, list, locator, open, read_envelope, record};
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::root::file::RootFile;
 
-/// A range of entries.
+/// Range of entries.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub start: u64,
     pub end: u64,
-    /// Of each column; `None` where another representation of it is stored.
+    /// Pages of each column; `None` if another representation of the column is stored.
     pub columns: Vec<Option<Vec<Page>>>,
 }
 
 /// Some elements of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
-    /// Number of the last element and one, in the cluster.
+    /// Number of the element after the last, relative to the cluster.
     pub end: u64,
     pub len: u64,
     pub place: Locator,
     pub has_checksum: bool,
 }
 
-/// Reads the lists that the footer's groups of clusters lead to.
+/// Reads the page lists of the footer's cluster groups.
 pub(super) fn read_groups(file: &RootFile, bytes: &mut Bytes<'_>) -> Result<Vec<Cluster>, Fault> {
     let mut clusters = Vec::new();
     let (count, mut groups) = list(bytes)?;
@@ -57,7 +57,7 @@ fn read_pages(envelope: &[u8], count: u32, clusters: &mut Vec<Cluster>) -> Resul
     let (summaries_count, mut summaries) = list(&mut bytes)?;
     let (pages_count, mut of_clusters) = list(&mut bytes)?;
     if summaries_count != count || pages_count != count {
-        return Err(bytes.damaged(format!("{summaries_count} and {pages_count} clusters, {count} are expected")));
+        return Err(bytes.damaged(format!("{summaries_count} and {pages_count} clusters, {count} expected")));
     }
     for _ in 0..count {
         let mut summary = record(&mut summaries)?;

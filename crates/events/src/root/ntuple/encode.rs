@@ -1,6 +1,6 @@
-//! From a block to the bytes of a cluster: elements to pages, the inverse of [`super::pages`].
+//! Encoding of a block as the bytes of a cluster, the inverse of [`super::pages`].
 //!
-//! Invariant: a cluster's bytes depend on its block alone; where it lies in the file is filled in when that is known.
+//! Invariant: a cluster's bytes depend only on its block; its address is filled in when it is known.
 
 use super::fields::ElementKind;
 use crate::block::Buffer;
@@ -15,17 +15,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const CHECKSUM_LEN_BYTES: u64 = 8;
 
-/// A page that is encoded.
+/// Encoded page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EncodedPage {
     pub elements: u64,
-    /// Where it begins, counted from its cluster's first byte.
+    /// Offset of the page from its cluster's first byte.
     pub at: u64,
     /// Length in the file, without the checksum that follows.
     pub stored_len_bytes: u64,
 }
 
-/// What the index needs to know of a cluster.
+/// Description of a cluster for the index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ClusterPages {
     pub entries: u64,
@@ -33,21 +33,21 @@ pub(super) struct ClusterPages {
     pub len_bytes: u64,
     /// Hash of its bytes.
     pub digest: u64,
-    /// Of each column.
+    /// Pages of each column.
     pub columns: Vec<Vec<EncodedPage>>,
 }
 
-/// A cluster that needs only to be put in its place.
+/// Cluster that only needs to be placed.
 #[derive(Debug)]
 pub struct EncodedCluster {
     pub(super) pages: ClusterPages,
     bytes: Vec<u8>,
-    /// Where each key is, and how much stands behind it.
+    /// Offset of each key, and length of its payload.
     keys: Vec<(u64, u64)>,
 }
 
 impl ClusterPages {
-    /// Appends it to a message for other ranks.
+    /// Appends the description to a message for other ranks.
     pub(super) fn put(&self, message: &mut Vec<u8>) {
         put_words(message, [self.entries, self.len_bytes, self.digest]);
         for pages in &self.columns {
@@ -58,7 +58,7 @@ impl ClusterPages {
         }
     }
 
-    /// Reads what [`ClusterPages::put`] wrote, for `columns` columns.
+    /// Reads a description of `columns` columns that [`ClusterPages::put`] wrote.
     pub(super) fn take(words: &mut Words<'_>, columns: usize) -> CoreResult<Self> {
         let [entries, len_bytes, digest] = words.words()?;
         let mut cluster = Self { entries, len_bytes, digest, columns: Vec::with_capacity(columns) };
@@ -75,7 +75,7 @@ impl ClusterPages {
 }
 
 impl EncodedCluster {
-    /// Returns its bytes for this address.
+    /// Returns the bytes of the cluster for `address`.
     pub(super) fn placed(mut self, address: u64) -> Vec<u8> {
         for (at, len_bytes) in self.keys {
             let key = blob_key(address + at, len_bytes, len_bytes);
@@ -85,7 +85,7 @@ impl EncodedCluster {
     }
 }
 
-/// Encodes clusters; keeps buffers from page to page.
+/// Encoder of clusters, which keeps buffers from page to page.
 #[derive(Debug)]
 pub(super) struct ClusterEncoder {
     compressor: Compressor,
@@ -101,7 +101,7 @@ impl ClusterEncoder {
         Self { compressor, is_split, page_len_bytes, plain: Vec::new(), split: Vec::new() }
     }
 
-    /// Encodes the columns of a cluster, each of its kind.
+    /// Encodes the columns of a cluster, each according to its kind.
     pub(super) fn encode<'b>(
         &mut self,
         entries: u64,
@@ -128,7 +128,7 @@ impl ClusterEncoder {
         let mut pages = Vec::new();
         match buffer {
             Buffer::Offsets(offsets) => {
-                // The first begins where the cluster does.
+                // The first collection begins where the cluster begins.
                 for ends in offsets.get(1..).unwrap_or_default().chunks(longest) {
                     self.fill_index(ends);
                     pages.push(self.end_page(ends.len(), cluster)?);
@@ -148,7 +148,7 @@ impl ClusterEncoder {
         Ok(pages)
     }
 
-    /// Makes `plain` the ends of collections.
+    /// Fills `plain` with the ends of collections.
     fn fill_index(&mut self, ends: &[u64]) {
         self.plain.clear();
         let mut before = 0;
@@ -163,7 +163,7 @@ impl ClusterEncoder {
         }
     }
 
-    /// Makes `plain` some values.
+    /// Fills `plain` with values.
     fn fill(&mut self, kind: ElementKind, values: &[u8]) {
         self.plain.clear();
         let number = match kind {
@@ -198,7 +198,7 @@ impl ClusterEncoder {
         values.as_chunks::<LEN>().0.iter().for_each(|word| self.plain.extend_from_slice(&zigzag(*word)));
     }
 
-    /// Puts the first bytes of all elements of `plain` first, then the second ones.
+    /// Reorders `plain` so that the first bytes of all elements come first, then the second ones, and so on.
     fn split(&mut self, element_len_bytes: usize) {
         self.split.clear();
         self.split.resize(self.plain.len(), 0);
@@ -206,7 +206,7 @@ impl ClusterEncoder {
         std::mem::swap(&mut self.plain, &mut self.split);
     }
 
-    /// Appends `plain` to a cluster as a page, behind the key that stands before others.
+    /// Appends `plain` to a cluster as a page, after a new key if the payload of the last one would become too long.
     fn end_page(&mut self, elements: usize, cluster: &mut EncodedCluster) -> Result<EncodedPage, CodecError> {
         let EncodedCluster { bytes, keys, .. } = cluster;
         let longest_len_bytes = self.plain.len() as u64 + CHECKSUM_LEN_BYTES;

@@ -1,7 +1,7 @@
-//! Envelopes and frames: what header, footer and lists of pages are wrapped in.
+//! Envelopes and frames, which wrap header, footer and page lists.
 //!
-//! Invariant: nothing is read beyond a frame, whatever its records say; what a frame has behind what is known is skipped, as
-//! the specification asks.
+//! Invariant: nothing is read beyond a frame, whatever its records say; unknown data at the end of a frame is skipped,
+//! as the specification requires.
 
 use super::super::compression;
 use super::super::file::{RootFile, decode_payload};
@@ -11,7 +11,7 @@ use crate::error::Fault;
 use raddle_codec::DecodeState;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What an envelope is of.
+/// Type of the contents of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EnvelopeKind {
     Header = 1,
@@ -19,14 +19,14 @@ pub(super) enum EnvelopeKind {
     PageList = 3,
 }
 
-/// Where something lies, and how long it is.
+/// Address and length of data in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Locator {
     pub address: u64,
     pub stored_len_bytes: u64,
 }
 
-/// What the key says: where both envelopes are, and their lengths as decoded.
+/// Contents of the anchor: locators and decoded lengths of both envelopes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Anchor {
     pub header: (Locator, u64),
@@ -35,13 +35,13 @@ pub(super) struct Anchor {
 
 const CHECKSUM_LEN_BYTES: usize = 8;
 
-/// Reads the anchor behind a key.
+/// Reads the anchor after a key.
 pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, Fault> {
     let stored = file.input().read(key.address, key.len_bytes, "anchor of an RNTuple")?;
     let mut payload = Vec::new();
     decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload, 0)?;
     let mut bytes = Bytes::new(&payload, 0, "anchor of an RNTuple");
-    // Byte count and version of the class, as before every object.
+    // Byte count and version of the class, as in front of every object.
     let (_count, _version) = (bytes.be_u32()?, bytes.be_u16()?);
     let start = bytes.position();
     let epoch = bytes.be_u16()?;
@@ -55,7 +55,7 @@ pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, Fault> {
     }
     let checked = &payload[start..bytes.position()];
     if bytes.be_u64()? != xxh3_64(checked) {
-        return Err(bytes.damaged("its checksum is another"));
+        return Err(bytes.damaged("its checksum does not match"));
     }
     let [header, header_stored, header_len, footer, footer_stored, footer_len, _] = numbers;
     Ok(Anchor {
@@ -64,7 +64,7 @@ pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, Fault> {
     })
 }
 
-/// The bytes of an envelope from its beginning to its checksum, which is right.
+/// Reads an envelope up to its checksum, which must match.
 pub(super) fn read_envelope(
     file: &RootFile,
     kind: EnvelopeKind,
@@ -85,24 +85,24 @@ pub(super) fn read_envelope(
     };
     let front = bytes.le_u64()?;
     if front & 0xffff != kind as u64 || front >> 16 != whole.len() as u64 {
-        return Err(bytes.damaged(format!("it is no {kind:?} of {} bytes", whole.len())));
+        return Err(bytes.damaged(format!("it is not a {kind:?} of {} bytes", whole.len())));
     }
     let checksum = whole[end..].iter().rev().fold(0, |sum, &byte| (sum << 8) | u64::from(byte));
     if checksum != xxh3_64(&whole[..end]) {
-        return Err(bytes.damaged("its checksum is another"));
+        return Err(bytes.damaged("its checksum does not match"));
     }
     whole.truncate(end);
     Ok(whole)
 }
 
-/// Begins to read an envelope of [`read_envelope`], behind its front.
+/// Opens an envelope of [`read_envelope`] for reading after its header.
 pub(super) fn open(envelope: &[u8]) -> Result<Bytes<'_>, Fault> {
     let mut bytes = Bytes::new(envelope, 0, "envelope of an RNTuple");
     bytes.take(8)?;
     Ok(bytes)
 }
 
-/// Fails unless no feature is asked for that a reader must know.
+/// Fails if features are required that a reader must know.
 pub(super) fn check_features(bytes: &mut Bytes<'_>) -> Result<(), Fault> {
     match bytes.le_u64()? {
         0 => Ok(()),
@@ -110,7 +110,7 @@ pub(super) fn check_features(bytes: &mut Bytes<'_>) -> Result<(), Fault> {
     }
 }
 
-/// A record frame: what is in it.
+/// Reads a record frame and returns its contents.
 pub(super) fn record<'b>(bytes: &mut Bytes<'b>) -> Result<Bytes<'b>, Fault> {
     let len_bytes = bytes.le_i64()?;
     match usize::try_from(len_bytes).ok().and_then(|len| len.checked_sub(8)) {
@@ -119,7 +119,7 @@ pub(super) fn record<'b>(bytes: &mut Bytes<'b>) -> Result<Bytes<'b>, Fault> {
     }
 }
 
-/// A list frame: how many items, and what is in it.
+/// Reads a list frame and returns the number of items and its contents.
 pub(super) fn list<'b>(bytes: &mut Bytes<'b>) -> Result<(u32, Bytes<'b>), Fault> {
     let len_bytes = bytes.le_i64()?;
     let count = bytes.le_u32()?;
@@ -129,16 +129,16 @@ pub(super) fn list<'b>(bytes: &mut Bytes<'b>) -> Result<(u32, Bytes<'b>), Fault>
     }
 }
 
-/// A text.
+/// Reads a text.
 pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, Fault> {
     let len_bytes = bytes.le_u32()? as usize;
     Ok(String::from_utf8_lossy(bytes.take(len_bytes)?).into_owned())
 }
 
-/// A locator in the file.
+/// Reads a locator, which must refer to the same file.
 pub(super) fn locator(bytes: &mut Bytes<'_>) -> Result<Locator, Fault> {
     match u64::try_from(bytes.le_i32()?) {
         Ok(stored_len_bytes) => Ok(Locator { address: bytes.le_u64()?, stored_len_bytes }),
-        Err(_) => Err(bytes.unsupported("a locator that is none in this file")),
+        Err(_) => Err(bytes.unsupported("a locator outside this file")),
     }
 }

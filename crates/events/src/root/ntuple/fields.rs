@@ -1,30 +1,30 @@
-//! Fields and columns of an RNTuple that is written: one top-level field for each product, one column for each buffer.
+//! Fields and columns of a written RNTuple: one top-level field per product, one column per buffer.
 //!
-//! RNTuples have no fixed arrays of records without a class, and none of length 0: they are stored as collections, which
-//! [`as_stored`] says of forms and [`column_as_stored`] of columns. Bytes of objects are stored as collections of bytes. Invariant:
-//! columns are in the order of the buffers of [`as_stored`]'s form.
+//! RNTuples do not support fixed arrays of records without a class, or arrays of length 0. Both are stored as
+//! collections; [`as_stored`] converts forms and [`column_as_stored`] converts columns accordingly. Bytes of objects
+//! are stored as collections of bytes. Invariant: columns are in the order of the buffers of [`as_stored`]'s form.
 
 use super::frames::{push_list, push_record, push_text};
 use crate::block::{Buffer, Column};
 use crate::schema::{Field, Form, Number, Product, Serialization};
 
-/// What a column holds before it is encoded, and so how.
+/// Contents of a column before it is encoded, which determine the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
     /// 0 or 1.
     Bit,
-    /// A byte of a text.
+    /// Byte of a text.
     Char,
-    /// A byte of an object.
+    /// Byte of an object.
     Byte,
-    /// A number other than bool.
+    /// Number other than bool.
     Number(Number),
-    /// The end of a collection, counted from its cluster's beginning.
+    /// End of a collection, counted from its cluster's beginning.
     Index,
 }
 
 impl ElementKind {
-    /// Bits of an element in a page before compression.
+    /// Returns the number of bits of an element in a page before compression.
     pub(super) fn bits(self) -> u16 {
         match self {
             Self::Bit => 1,
@@ -34,7 +34,7 @@ impl ElementKind {
         }
     }
 
-    /// Number of the column's type; `is_split` where bytes are stored apart.
+    /// Returns the number of the column's type; `is_split` if the bytes of elements are stored separately.
     fn code(self, is_split: bool) -> u16 {
         let (plain, split) = match self {
             Self::Bit => (0x00, 0x00),
@@ -56,7 +56,7 @@ impl ElementKind {
     }
 }
 
-/// The form that a product has in an RNTuple.
+/// Returns the form that a product has in an RNTuple.
 pub(super) fn as_stored(form: &Form) -> Form {
     match form {
         Form::Number(_) | Form::String | Form::Blob(_) => form.clone(),
@@ -75,7 +75,7 @@ pub(super) fn as_stored(form: &Form) -> Form {
     }
 }
 
-/// A column of `form`, which was checked, as one of the form that [`as_stored`] gives.
+/// Converts a checked column of `form` to the form that [`as_stored`] returns.
 pub(super) fn column_as_stored(form: &Form, column: Column, entries: u64) -> Column {
     let mut stored = Vec::with_capacity(column.buffers.len());
     move_buffers(form, entries, &mut column.buffers.into_iter(), &mut stored);
@@ -107,7 +107,7 @@ fn move_buffers(form: &Form, values: u64, buffers: &mut std::vec::IntoIter<Buffe
     }
 }
 
-/// The C++ class of a field's values; none where a record has none to name.
+/// Returns the C++ class of a field's values; `None` if it is a record without a class name.
 fn class_of(form: &Form) -> Option<String> {
     match form {
         Form::Number(number) => Some(number_class(*number).to_owned()),
@@ -149,7 +149,7 @@ const LEAF: u16 = 0;
 const COLLECTION: u16 = 1;
 const RECORD: u16 = 2;
 
-/// Name of the field of a collection's or an array's items.
+/// Name of the field of the items of a collection or an array.
 const ITEM: &str = "_0";
 
 /// Fields and columns of products.
@@ -157,12 +157,12 @@ const ITEM: &str = "_0";
 pub(super) struct Fields {
     fields: Vec<u8>,
     len_fields: u32,
-    /// Of each column its field, and what it holds.
+    /// Field and contents of each column.
     columns: Vec<(u32, ElementKind)>,
 }
 
 impl Fields {
-    /// Describes products, whose forms are those of [`as_stored`].
+    /// Describes products, whose forms must be those that [`as_stored`] returns.
     pub(super) fn of(products: &[Product]) -> Self {
         let mut fields = Self::default();
         for product in products {
@@ -171,12 +171,12 @@ impl Fields {
         fields
     }
 
-    /// What each column holds.
+    /// Returns the contents of each column.
     pub(super) fn kinds(&self) -> Vec<ElementKind> {
         self.columns.iter().map(|(_, kind)| *kind).collect()
     }
 
-    /// The four lists of a description.
+    /// Encodes the four lists of a description.
     pub(super) fn write(&self, is_split: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         push_list(&mut bytes, self.len_fields, &self.fields);
@@ -186,18 +186,18 @@ impl Fields {
             column.extend_from_slice(&kind.code(is_split).to_le_bytes());
             column.extend_from_slice(&kind.bits().to_le_bytes());
             column.extend_from_slice(&field.to_le_bytes());
-            // Neither flags nor another representation.
+            // No flags, and no other representation.
             column.extend_from_slice(&[0; 4]);
             push_record(&mut columns, &column);
         }
         push_list(&mut bytes, self.columns.len() as u32, &columns);
-        // Aliases, further facts about types.
+        // Aliases, and extra type information.
         push_list(&mut bytes, 0, &[]);
         push_list(&mut bytes, 0, &[]);
         bytes
     }
 
-    /// Adds a field and what is in it. `class` is the class that the source states.
+    /// Adds a field and its contents. `class` is the class that the source states.
     fn push(&mut self, name: &str, form: &Form, parent: Option<u32>, class: &str) {
         let (role, repetition) = match form {
             Form::Number(_) | Form::String => (LEAF, None),
@@ -216,7 +216,7 @@ impl Fields {
             [
                 name,
                 &class_of(form).unwrap_or_default(),
-                // Another name of the class.
+                // The alias of the type name is empty.
                 "",
                 &description,
             ],
@@ -241,7 +241,7 @@ impl Fields {
         }
     }
 
-    /// Adds a field, whose number it returns; top-level ones have no parent.
+    /// Adds a field and returns its number; top-level fields have no parent.
     fn push_field(&mut self, parent: Option<u32>, role: u16, repetition: Option<u64>, texts: [&str; 4]) -> u32 {
         let number = self.len_fields;
         // Versions of the field and of its type.
@@ -257,7 +257,7 @@ impl Fields {
     }
 }
 
-/// Says what bytes are of.
+/// Describes the object whose bytes a field holds.
 fn blob_description(class: &str, serialization: Serialization) -> String {
     format!("bytes of {}, serialised as {serialization}", if class.is_empty() { "an object" } else { class })
 }

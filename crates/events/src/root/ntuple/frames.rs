@@ -1,9 +1,9 @@
-//! Envelopes and frames as they are written: the inverse of [`super::envelope`].
+//! Writing of envelopes and frames, the inverse of [`super::envelope`].
 
 use super::envelope::{EnvelopeKind, Locator};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Returns an envelope of `content`: kind and length before it, its checksum behind it.
+/// Wraps `content` in an envelope: kind and length in front, checksum at the end.
 pub(super) fn envelope(kind: EnvelopeKind, content: &[u8]) -> Vec<u8> {
     const AROUND_LEN_BYTES: usize = 16;
     let len_bytes = (content.len() + AROUND_LEN_BYTES) as u64;
@@ -14,7 +14,7 @@ pub(super) fn envelope(kind: EnvelopeKind, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the checksum that an envelope ends with.
+/// Returns the checksum with which an envelope ends.
 pub(super) fn checksum(envelope: &[u8]) -> u64 {
     envelope.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
@@ -38,7 +38,7 @@ pub(super) fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a place in the file; what lies there is shorter than 2 GiB.
+/// Appends a locator of data shorter than 2 GiB.
 pub(super) fn push_locator(bytes: &mut Vec<u8>, place: Locator) {
     bytes.extend_from_slice(&(place.stored_len_bytes as u32).to_le_bytes());
     bytes.extend_from_slice(&place.address.to_le_bytes());

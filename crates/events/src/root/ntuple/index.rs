@@ -1,7 +1,7 @@
 //! The index of an RNTuple being written: page lists, footer and anchor.
 //!
-//! Clusters are written consecutively. A page list is written as soon as it is long enough, so that only cluster groups are kept in
-//! memory. Invariant: addresses depend only on the clusters and their order.
+//! Clusters are written consecutively. A page list is written as soon as it is long enough, so that only cluster groups
+//! are kept in memory. Invariant: addresses depend only on the clusters and their order.
 
 use super::encode::ClusterPages;
 use super::envelope::{EnvelopeKind, Locator};
@@ -12,34 +12,34 @@ use crate::root::written_infos::{ANCHOR_VERSION, counted};
 use raddle_codec::CodecError;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Version of the format: epoch, major, minor and patch.
+/// Version of the RNTuple format: epoch, major, minor and patch.
 const FORMAT_VERSION: [u16; 4] = [1, 0, 0, 1];
 
-/// Bytes, and where they go.
+/// Bytes with the address to which they are written.
 pub(super) type Piece = (u64, Vec<u8>);
 
-/// An envelope that is placed: where, and how long it is as decoded.
+/// Placed envelope: its locator and its decoded length.
 type Link = (Locator, u64);
 
-/// The index of an RNTuple that is being written.
+/// Index of an RNTuple that is being written.
 #[derive(Debug)]
 pub(super) struct Index {
     codec: RootCodec,
-    /// Length of a page list from which its group is closed.
+    /// Length of a page list at which its cluster group is closed.
     group_len_bytes: u64,
     header: Link,
     header_checksum: u64,
-    /// Where the next piece goes.
+    /// Address of the next piece.
     end: u64,
     entries: u64,
-    /// Elements of each column in all clusters so far.
+    /// Number of elements of each column in all clusters so far.
     elements: Vec<u64>,
-    /// The group that is open: its first entry, clusters, their summaries, their pages.
+    /// First entry of the open group. The next fields hold its clusters, their summaries and their pages.
     group_start: u64,
     clusters: u32,
     summaries: Vec<u8>,
     pages: Vec<u8>,
-    /// The groups that are closed.
+    /// Number of closed groups, and their encoding.
     len_groups: u32,
     groups: Vec<u8>,
     /// Hash of all clusters.
@@ -77,12 +77,12 @@ impl Index {
         Ok((index, piece))
     }
 
-    /// Entries of all clusters.
+    /// Returns the number of entries in all clusters.
     pub(super) fn len_entries(&self) -> u64 {
         self.entries
     }
 
-    /// Places a cluster, whose address it returns; with the list of pages that is complete with it.
+    /// Places a cluster. Returns its address, and the page list if the cluster completes one.
     pub(super) fn place(&mut self, cluster: &ClusterPages) -> Result<(u64, Option<Piece>), CodecError> {
         let address = self.end;
         self.end += cluster.len_bytes;
@@ -92,7 +92,7 @@ impl Index {
         for (pages, first) in cluster.columns.iter().zip(&mut self.elements) {
             let mut column = Vec::new();
             for page in pages {
-                // A negative number says that a checksum follows the page.
+                // A negative number indicates that a checksum follows the page.
                 column.extend_from_slice(&(-(page.elements as i32)).to_le_bytes());
                 let place = Locator { address: address + page.at, stored_len_bytes: page.stored_len_bytes };
                 push_locator(&mut column, place);
@@ -110,7 +110,7 @@ impl Index {
         Ok((address, if is_long { self.close_group()? } else { None }))
     }
 
-    /// Closes the open group, if it has clusters.
+    /// Closes the open group, unless it has no clusters.
     fn close_group(&mut self) -> Result<Option<Piece>, CodecError> {
         if self.clusters == 0 {
             return Ok(None);
@@ -148,7 +148,7 @@ impl Index {
         Ok(Finished { pieces, end: self.end, anchor: anchor(self.header, link), contents })
     }
 
-    /// Places an envelope behind its key.
+    /// Places an envelope after its key.
     fn place_envelope(&mut self, envelope: &[u8]) -> Result<(Link, Piece), CodecError> {
         let mut stored = Vec::new();
         Compressor::new(self.codec)?.append(envelope, &mut stored)?;
@@ -162,7 +162,7 @@ impl Index {
     }
 }
 
-/// An index that is complete.
+/// Complete index.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) pieces: Vec<Piece>,
@@ -171,7 +171,7 @@ pub(super) struct Finished {
     pub(super) contents: Vec<u8>,
 }
 
-/// The object behind the key, big-endian, with its checksum.
+/// Encodes the anchor, big-endian, with its checksum.
 fn anchor((header, header_len_bytes): Link, (footer, footer_len_bytes): Link) -> Vec<u8> {
     let mut members: Vec<u8> = FORMAT_VERSION.into_iter().flat_map(u16::to_be_bytes).collect();
     let numbers = [

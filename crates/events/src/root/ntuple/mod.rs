@@ -1,14 +1,15 @@
-//! RNTuples: ROOT's columns, read by the format's own specification (version 1.0), without ROOT.
+//! RNTuples, ROOT's columnar format, read without ROOT as its specification (version 1.0) describes it.
 //!
-//! A key of class `ROOT::RNTuple` leads to two envelopes: the header describes fields and columns ([`schema`]), the footer
-//! leads to lists of pages ([`clusters`]). A field's pages are decoded ([`pages`]) and put together as its form says
-//! ([`source`]). All numbers are little-endian but those of the key.
+//! A key of class `ROOT::RNTuple` leads to two envelopes: the header describes fields and columns ([`schema`]), and the
+//! footer leads to page lists ([`clusters`]). A field's pages are decoded ([`pages`]) and assembled according to its
+//! form ([`source`]). All numbers are little-endian, except those of the key.
 //!
-//! RNTuples are written too ([`sink`]): forms become fields and columns ([`fields`]), blocks become clusters ([`encode`]), and
-//! lists of pages, footer and anchor say where these are ([`index`]).
+//! RNTuples are written too ([`sink`]): forms become fields and columns ([`fields`]), blocks become clusters
+//! ([`encode`]), and page lists, footer and anchor locate them ([`index`]).
 //!
-//! Not known: variants, streamed fields, half-precision numbers, representations of one column as different numbers. Fields with
-//! these are left out, with the reason. Invariant: envelopes, and pages that have a checksum, are checked.
+//! Not supported: variants, streamed fields, half-precision numbers, and representations of one column as different
+//! kinds of numbers. Fields with these are left out, and the reason is reported. Invariant: the checksums of envelopes,
+//! and of pages that have one, are verified.
 
 mod clusters;
 mod encode;

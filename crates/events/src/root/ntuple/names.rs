@@ -1,20 +1,20 @@
-//! Names of fields: what RNTuples do not permit in them, and fields for the ids of entries.
+//! Names of fields: characters that RNTuples do not permit, and names for the ids of entries.
 
 use super::source::find_ids;
 use crate::error::{EventsError, Result};
 use crate::schema::{Field, Form, Number, Product, Schema};
 
-/// What the layout is called in messages.
+/// Name of the layout in messages.
 pub(super) const LAYOUT: &str = "an RNTuple";
 
-/// The product that holds ids where their usual names are taken.
+/// Name of the product that holds ids if their usual names are taken.
 const ID_RECORD: &str = "EventID";
 
-/// Names of fields by which ids are found.
+/// Names of the fields that are recognized as ids.
 const ID_NAMES: [&str; 6] = ["run", "luminosityBlock", "lumi", "subrun", "event", "evt"];
 
-/// Returns the name that a field has in an RNTuple: `_` stands for what the specification does not permit, and for a colon at the
-/// beginning, which would say that it is a base class.
+/// Returns the name of a field in an RNTuple: `_` replaces characters that the specification does not permit, and a
+/// colon at the beginning, which would denote a base class.
 fn permitted(name: &str) -> String {
     let is_bad = |character: char| character.is_control() || matches!(character, '.' | ' ' | '\\' | '/');
     let bad_to_line = |(number, character): (usize, char)| {
@@ -23,10 +23,10 @@ fn permitted(name: &str) -> String {
     if name.is_empty() { "_".to_owned() } else { name.chars().enumerate().map(bad_to_line).collect() }
 }
 
-/// The products under names that an RNTuple permits.
+/// Returns the products with names that an RNTuple permits.
 ///
 /// # Errors
-/// If two fields would have the same name.
+/// Two fields would have the same name.
 pub(super) fn named(schema: &Schema) -> Result<Schema> {
     let mut products: Vec<Product> = Vec::with_capacity(schema.products.len());
     let mut names = std::collections::HashSet::new();
@@ -35,7 +35,7 @@ pub(super) fn named(schema: &Schema) -> Result<Schema> {
             product: product.name.clone(),
             form: product.form.to_string(),
             layout: LAYOUT,
-            needed: "'_' stands for dots, spaces, slashes and control characters in names, and two fields would have one name; choose one of them",
+            needed: "'_' replaces dots, spaces, slashes and control characters in names, so two fields would have the same name; choose one of them",
         };
         let name = permitted(&product.name);
         if !names.insert(name.clone()) {
@@ -47,7 +47,7 @@ pub(super) fn named(schema: &Schema) -> Result<Schema> {
     Ok(Schema { products })
 }
 
-/// Returns the products that are stored under other names, or with other names of their fields, and their names there.
+/// Returns the products that are stored under other names, or whose fields are, together with their stored names.
 pub fn renamed(schema: &Schema) -> Vec<(String, String)> {
     let is_renamed = |product: &&Product| named_form(&product.form).as_ref() != Some(&product.form);
     let stored = |product: &Product| (product.name.clone(), permitted(&product.name));
@@ -79,10 +79,11 @@ fn named_form(form: &Form) -> Option<Form> {
     })
 }
 
-/// Products for the ids of entries, whose buffers are run, subrun and event; none if some products of `schema` are read as these.
+/// Returns products for the ids of entries, whose buffers are run, subrun and event. Returns none if readers take
+/// products of `schema` for ids.
 ///
 /// # Errors
-/// If all names for ids are taken.
+/// All names for ids are taken.
 pub(super) fn id_products(schema: &Schema) -> Result<Vec<Product>> {
     if find_ids(schema).is_some() {
         return Ok(Vec::new());
@@ -99,7 +100,7 @@ pub(super) fn id_products(schema: &Schema) -> Result<Vec<Product>> {
             product: product.name.clone(),
             form: product.form.to_string(),
             layout: LAYOUT,
-            needed: "the ids of events need its name, and it does not hold them; leave it out",
+            needed: "its name is needed for the ids of events, which it does not hold; leave it out",
         }),
         _ => {
             let product = |Field { name, form }| Product { name, class: String::new(), form };

@@ -1,6 +1,6 @@
-//! From a page to elements, little-endian; indexes as 64-bit ends.
+//! Decoding of pages into little-endian elements; indexes become 64-bit ends.
 //!
-//! Invariant: a page has exactly the elements that its list says, or is a fault.
+//! Invariant: a page has exactly the number of elements that its list states, or decoding fails.
 
 use super::clusters::Page;
 use super::schema::ColumnKind;
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const STRUCTURE: &str = "page";
 const CHECKSUM_LEN_BYTES: u64 = 8;
 
-/// Buffers that are used again.
+/// Reused buffers.
 #[derive(Default)]
 pub(super) struct PageBuffers {
     state: DecodeState,
@@ -22,7 +22,7 @@ pub(super) struct PageBuffers {
     decoded: Vec<u8>,
 }
 
-/// Decodes a page of a column of this kind; its elements replace what is in `out`.
+/// Decodes a page of a column of kind `kind`; its elements replace the contents of `out`.
 pub(super) fn decode(
     file: &RootFile,
     page: &Page,
@@ -44,10 +44,10 @@ pub(super) fn decode(
         let Some(checksum) = stored.last_chunk::<8>().copied() else { return Err(damaged("no checksum")) };
         stored.truncate(stored.len() - checksum.len());
         if u64::from_le_bytes(checksum) != xxh3_64(stored) {
-            return Err(damaged("its checksum is another"));
+            return Err(damaged("its checksum does not match"));
         }
     }
-    // A list says the length in 32 bits: no overflow.
+    // A list records the length in 32 bits, so this cannot overflow.
     let len_bytes = (page.len * kind.bits()).div_ceil(8) as usize;
     if stored.len() == len_bytes {
         std::mem::swap(stored, decoded);
@@ -96,24 +96,24 @@ pub(super) fn decode(
                 out.extend_from_slice(&(value as f32).to_le_bytes());
             }
         }
-        ColumnKind::Unknown(_) => return Err(damaged("of a column that is not known")),
+        ColumnKind::Unknown(_) => return Err(damaged("of an unknown kind of column")),
     }
     Ok(())
 }
 
-/// Puts the bytes of each element together, which replace what is in `out`.
+/// Joins the separately stored bytes of each element, which replace the contents of `out`.
 fn join_bytes(split: &[u8], element_len_bytes: usize, out: &mut Vec<u8>) {
     out.clear();
     out.resize(split.len(), 0);
     unshuffle(split, element_len_bytes, out);
 }
 
-/// Replaces each word.
+/// Applies `change` to each word.
 fn each<const LEN: usize>(bytes: &mut [u8], change: impl Fn([u8; LEN]) -> [u8; LEN]) {
     bytes.as_chunks_mut::<LEN>().0.iter_mut().for_each(|word| *word = change(*word));
 }
 
-/// Appends ends of 64 bits; each page's differences begin anew.
+/// Appends 64-bit ends; stored differences begin from zero on each page.
 fn push_ends(words: &[u8], len_bytes: usize, are_differences: bool, out: &mut Vec<u8>) {
     let mut sum = 0_u64;
     let mut push = |word: u64| {
@@ -126,7 +126,7 @@ fn push_ends(words: &[u8], len_bytes: usize, are_differences: bool, out: &mut Ve
     }
 }
 
-/// Number `number` of some of `bits` bits, least significant first.
+/// Returns element `number` of an array of packed elements with `bits` bits, least significant first.
 fn packed(bytes: &[u8], number: u64, bits: u32) -> u32 {
     let first = number * u64::from(bits);
     let mut word = [0; 8];
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn packed_numbers_are_cut_at_their_bits() {
-        // 13 bits each, put together by hand.
+        // 13 bits each, packed by hand.
         let numbers = [0x1abc_u64, 0x0123, 0x1fff, 0];
         let all = numbers.iter().rev().fold(0_u128, |all, &number| (all << 13) | u128::from(number));
         let bytes = &all.to_le_bytes()[..(4 * 13_usize).div_ceil(8)];

@@ -1,6 +1,7 @@
-//! Fields and columns: what the header and the footer's extension describe, and how a field's columns make its values.
+//! Fields and columns from the header and the footer's extension, and the way in which columns represent a field's
+//! values.
 //!
-//! Invariant: buffers are numbered in the order of [`Form::buffers`]; a field that is not understood for certain is left out.
+//! Invariant: buffers are numbered in the order of [`Form::buffers`]; a field that is not fully understood is left out.
 
 use super::envelope::{list, record, text};
 use crate::bytes::Bytes;
@@ -8,53 +9,53 @@ use crate::error::Fault;
 use crate::schema::{Field, Form, Number, Product};
 use std::collections::HashMap;
 
-/// A field as it is described.
+/// Field record of the description.
 #[derive(Debug, Clone)]
 pub(super) struct FieldRecord {
     parent: u32,
     role: u16,
     name: String,
     type_name: String,
-    /// Elements of an array of fixed length.
+    /// Length of an array of fixed length.
     repetition: Option<u64>,
-    /// The field whose columns it shows.
+    /// Field whose columns this one projects.
     source: Option<u32>,
 }
 
-/// A column as it is described.
+/// Column record of the description.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ColumnRecord {
     pub kind: ColumnKind,
     field: u32,
     representation: u16,
-    /// Number of the first element that is stored, of a column that was added later.
+    /// Number of the first stored element, for a column that was added later.
     first: Option<i64>,
 }
 
-/// What a column's pages hold.
+/// Contents of a column's pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ColumnKind {
-    /// Packed, least significant first.
+    /// Single bits, packed, least significant first.
     Bits,
-    /// Numbers as they are.
+    /// Numbers as they are in memory.
     Plain(Number),
-    /// First all lowest bytes, then all next.
+    /// Numbers whose bytes are stored separately: first all lowest bytes, then the next, and so on.
     Split(Number),
-    /// The same of numbers of which small ones have few bits.
+    /// Like [`Self::Split`], but zigzag-encoded so that numbers of small magnitude have few bits.
     SplitZigzag(Number),
-    /// Ends of collections, as they are.
+    /// Ends of collections.
     Index {
         len_bytes: usize,
     },
-    /// The same, split differences.
+    /// Differences between ends of collections, with bytes stored separately.
     SplitIndex {
         len_bytes: usize,
     },
-    /// The highest bits of 32-bit numbers, packed.
+    /// Highest bits of 32-bit numbers, packed.
     Truncated {
         bits: u32,
     },
-    /// Steps between two numbers, packed.
+    /// Integer steps between two limits, packed.
     Quantized {
         bits: u32,
         least: f64,
@@ -63,14 +64,14 @@ pub(super) enum ColumnKind {
     Unknown(u16),
 }
 
-/// How columns make values. `buffer` is the first of the node's buffers.
+/// Way in which columns represent values. `buffer` is the number of the node's first buffer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node {
     Number {
         column: usize,
         buffer: usize,
     },
-    /// Sizes of collections, as numbers of so many bytes.
+    /// Sizes of collections, as numbers of `len_bytes` bytes.
     Sizes {
         column: usize,
         len_bytes: usize,
@@ -93,14 +94,14 @@ pub(super) enum Node {
     Record(Vec<Node>),
 }
 
-/// All fields and columns.
+/// All fields and columns of an RNTuple.
 #[derive(Debug, Default)]
 pub(super) struct Description {
     fields: Vec<FieldRecord>,
     pub columns: Vec<ColumnRecord>,
 }
 
-/// A top-level field that is understood.
+/// Supported top-level field.
 #[derive(Debug)]
 pub(super) struct Understood {
     pub product: Product,
@@ -108,21 +109,21 @@ pub(super) struct Understood {
     pub deferred: Vec<Deferred>,
 }
 
-/// A column of which the first elements are zero and not stored, because it was added when there were entries already.
+/// Column whose first elements are zero and not stored, because it was added when the RNTuple already had entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Deferred {
     pub column: usize,
-    /// Number of the first element that is stored, counted over all clusters.
+    /// Number of the first stored element, counted over all clusters.
     pub first: u64,
-    /// Elements of each entry.
+    /// Number of elements of each entry.
     pub per_entry: u64,
 }
 
-/// Deepest field in a field.
+/// Maximum depth of fields within fields.
 const DEEPEST: usize = 64;
 
 impl Description {
-    /// Reads the four lists of a description; those of aliases and of further facts about types are not needed.
+    /// Reads the four lists of a description; aliases and extra type information are ignored.
     pub fn read(&mut self, bytes: &mut Bytes<'_>) -> Result<(), Fault> {
         let (count, mut fields) = list(bytes)?;
         for _ in 0..count {
@@ -137,7 +138,7 @@ impl Description {
         Ok(())
     }
 
-    /// Other representations of each column that have elements of the same kind.
+    /// Returns the other representations of each column whose elements are of the same kind.
     pub fn alternatives(&self) -> Vec<Vec<usize>> {
         let mut places = HashMap::<(u32, u16), Vec<usize>>::new();
         for (number, column) in self.columns.iter().enumerate() {
@@ -156,7 +157,7 @@ impl Description {
         alternatives
     }
 
-    /// The top-level fields in their order, or the name and why it is left out.
+    /// Returns the top-level fields in their order; for an unsupported field, returns the name and the reason.
     pub fn products(&self) -> Vec<Result<Understood, (String, String)>> {
         let mut children = vec![Vec::new(); self.fields.len()];
         for (number, field) in self.fields.iter().enumerate() {
@@ -252,7 +253,7 @@ fn kind_of(code: u16, bits: u16, (least, greatest): (f64, f64)) -> ColumnKind {
 }
 
 impl ColumnKind {
-    /// The number that its elements become; none of indexes and of what is not known.
+    /// Returns the number type of decoded elements; `None` for indexes and unknown kinds.
     pub fn number(self) -> Option<Number> {
         match self {
             Self::Bits => Some(Number::Bool),
@@ -266,7 +267,7 @@ impl ColumnKind {
         !matches!(self, Self::Unknown(_))
     }
 
-    /// Length of an element when it is decoded.
+    /// Returns the length of a decoded element.
     pub fn decoded_len_bytes(self) -> usize {
         self.number().map_or(size_of::<u64>(), Number::len_bytes)
     }
@@ -275,7 +276,7 @@ impl ColumnKind {
         matches!(self, Self::Index { .. } | Self::SplitIndex { .. })
     }
 
-    /// Bits of an element in a page, before compression.
+    /// Returns the number of bits of an element in a page, before compression.
     pub fn bits(self) -> u64 {
         match self {
             Self::Bits => 1,
@@ -297,7 +298,7 @@ struct Compiler<'d> {
     children: &'d [Vec<usize>],
     columns: &'d [Vec<usize>],
     buffers: usize,
-    /// Elements of each entry at the place that is compiled; none below a collection.
+    /// Number of elements per entry at the current position; `None` below a collection.
     per_entry: Option<u64>,
     deferred: Vec<Deferred>,
 }
@@ -308,7 +309,7 @@ impl<'d> Compiler<'d> {
         self.buffers - count
     }
 
-    /// The columns of a field, or of the one that it shows.
+    /// Returns the columns of a field, or of the field that it projects.
     fn columns_of(&mut self, field: usize) -> Result<&'d [usize], String> {
         let record = &self.description.fields[field];
         let own = record.source.map_or(field, |source| source as usize);
@@ -319,9 +320,9 @@ impl<'d> Compiler<'d> {
             let Ok(first) = u64::try_from(first) else {
                 return Err(format!("field {name} has no values in its first representation"));
             };
-            // Below a collection, entries from before have no elements.
+            // Below a collection, earlier entries have no elements.
             let Some(per_entry) = self.per_entry else {
-                return Err(format!("field {name} in a collection was added when there were elements already"));
+                return Err(format!("field {name} in a collection was added after the first elements"));
             };
             let deferred = Deferred { column, first, per_entry };
             if !self.deferred.contains(&deferred) {
@@ -338,7 +339,7 @@ impl<'d> Compiler<'d> {
     fn node(&mut self, field: usize, depth: usize) -> Result<(Node, Form), String> {
         let record = &self.description.fields[field];
         if depth > DEEPEST {
-            return Err("its fields are nested too deep".to_owned());
+            return Err("its fields are nested too deeply".to_owned());
         }
         match (record.role, record.repetition) {
             (LEAF, Some(length)) => {
@@ -346,7 +347,7 @@ impl<'d> Compiler<'d> {
                 self.per_entry = of_array.and_then(|per_entry| per_entry.checked_mul(length));
                 let (content, form) = match self.children[field].as_slice() {
                     &[only] => self.node(only, depth + 1)?,
-                    // A set of bits has its column itself.
+                    // The column of a bit set belongs to the field itself.
                     [] => self.leaf(field)?,
                     _ => return Err(format!("field {} is an array of several fields", record.name)),
                 };
@@ -355,13 +356,13 @@ impl<'d> Compiler<'d> {
                 Ok((Node::Regular { length, content: Box::new(content) }, regular))
             }
             (LEAF, None) => match (self.columns_of(field)?.is_empty(), self.children[field].as_slice()) {
-                // An enumeration, or a value of atomic access.
+                // An enumeration, or an atomic value.
                 (true, &[only]) => self.node(only, depth + 1),
                 _ => self.leaf(field),
             },
             (COLLECTION, _) => {
                 let (&[index], &[only]) = (self.columns_of(field)?, self.children[field].as_slice()) else {
-                    return Err(format!("field {} is no collection of one field", record.name));
+                    return Err(format!("field {} is not a collection of one field", record.name));
                 };
                 if !self.kind(index).is_index() {
                     return Err(format!("field {} has no index", record.name));
@@ -382,13 +383,16 @@ impl<'d> Compiler<'d> {
         for &child in &self.children[field] {
             let name = &self.description.fields[child].name;
             let (node, form) = self.node(child, depth + 1)?;
-            // Members of a base class are members.
+            // Members of a base class become members of the record.
             let of_child = match form {
                 Form::Record(inherited) if name.starts_with(':') => inherited,
                 form => vec![Field { name: name.clone(), form }],
             };
             if of_child.iter().any(|new| fields.iter().any(|field| field.name == new.name)) {
-                return Err(format!("field {} has two of one name", self.description.fields[field].name));
+                return Err(format!(
+                    "field {} has two members with the same name",
+                    self.description.fields[field].name
+                ));
             }
             nodes.push(node);
             fields.extend(of_child);

@@ -1,7 +1,7 @@
-//! An RNTuple as a sink: a cluster for each block, a top-level field for each product.
+//! An RNTuple as a sink: one cluster per block, one top-level field per product.
 //!
-//! Threads encode whole clusters, which then need only their addresses. Invariant: the file depends on the blocks and their
-//! order alone, not on threads, ranks, times or the file's name.
+//! Threads encode whole clusters, which then only need their addresses. Invariant: the file depends only on the blocks
+//! and their order, not on threads, ranks, times or the file's name.
 
 use super::encode::{ClusterEncoder, ClusterPages, EncodedCluster};
 use super::fields::{ElementKind, Fields, as_stored, column_as_stored};
@@ -22,31 +22,31 @@ use raddle_core::message::{Words, put_words};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of the RNTuple in its file, as frameworks of experiments call theirs.
+/// Name of the RNTuple in its file, which frameworks of experiments use too.
 pub const NTUPLE_NAME: &str = "Events";
 
 /// Target size of a cluster. ROOT's clusters are larger, but here each thread holds a whole one.
 pub const CLUSTER_LEN_BYTES: u64 = 16 << 20;
 
-/// How to write an RNTuple.
+/// Options for writing an RNTuple.
 #[derive(Debug, Clone, Copy)]
 pub struct NtupleOptions {
-    /// Compression of pages and of descriptions.
+    /// Compression of pages and of the description.
     pub codec: RootCodec,
-    /// Most bytes of a page before compression. Readers decode whole pages.
+    /// Maximum length of a page before compression. Readers decode whole pages.
     pub page_len_bytes: u64,
-    /// Length of a page list from which it is written; this much is kept in memory.
+    /// Length of a page list at which it is written; this much is kept in memory.
     pub group_len_bytes: u64,
     /// Whether to store event ids that no product holds.
     pub with_ids: bool,
-    /// Whether an output that exists is replaced.
+    /// Whether to replace an existing output.
     pub replace: bool,
 }
 
 impl Default for NtupleOptions {
     fn default() -> Self {
         Self {
-            // What ROOT takes: its level 5.
+            // ROOT's default, level 5.
             codec: RootCodec::Zstd(10),
             page_len_bytes: 256 << 10,
             group_len_bytes: 4 << 20,
@@ -56,7 +56,7 @@ impl Default for NtupleOptions {
     }
 }
 
-/// An RNTuple being written.
+/// RNTuple being written.
 #[derive(Debug)]
 pub struct NtupleSink {
     output: Output,
@@ -65,24 +65,24 @@ pub struct NtupleSink {
     replace: bool,
 }
 
-/// What preparers need to know.
+/// State that preparers share.
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// As blocks have it, without ids.
+    /// Schema of the blocks, without ids.
     schema: Schema,
-    /// Of its products, with the names that are stored.
+    /// Stored forms of the products, with their stored names.
     forms: Vec<Form>,
     kinds: Vec<ElementKind>,
     options: NtupleOptions,
-    /// Whether ids are fields of their own.
+    /// Whether ids are stored as separate fields.
     adds_ids: bool,
 }
 
-/// What was written.
+/// Figures of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NtupleSummary {
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// Length of the file.
     pub len_bytes: u64,
@@ -92,17 +92,17 @@ impl NtupleSink {
     /// Begins the file `path` with an RNTuple of these products.
     ///
     /// # Errors
-    /// If two names become equal without the characters that RNTuples forbid, or the file cannot be created.
+    /// Two names become equal without the characters that RNTuples forbid, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<Self> {
         let planned = plan(path, schema, options)?;
         let output = Output::begin(path, options.replace)?;
         Self::of(planned, output, true)
     }
 
-    /// Collective. Begins it for ranks that write it together.
+    /// Collective. Begins a file that all ranks write together.
     ///
     /// # Errors
-    /// As [`NtupleSink::begin`].
+    /// As for [`NtupleSink::begin`].
     pub fn begin_among(path: &Path, schema: &Schema, options: NtupleOptions, ranks: &dyn Communicator) -> Result<Self> {
         let planned = plan(path, schema, options)?;
         let output = Output::begin_among(path, options.replace, ranks)?;
@@ -120,7 +120,7 @@ impl NtupleSink {
         Ok(Self { output, index, shared: Arc::new(shared), replace })
     }
 
-    /// Ends the file, whose clusters are all in their places; returns its length.
+    /// Writes the end of the file after all clusters are placed; returns the file's length.
     fn write_end(output: &Output, index: Index, shared: &Shared) -> Result<u64> {
         let finished = index.finish().map_err(|source| shared.compress(source))?;
         for (address, bytes) in finished.pieces {
@@ -134,7 +134,7 @@ impl NtupleSink {
     }
 }
 
-/// What is to be written, and the content of the header.
+/// Plans the fields, and encodes the contents of the header.
 fn plan(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<(Shared, Vec<u8>)> {
     let named = named(schema)?;
     let ids = if options.with_ids { id_products(&named)? } else { Vec::new() };
@@ -143,7 +143,7 @@ fn plan(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<(Shared,
     let stored = |product: Product| Product { form: as_stored(&product.form), ..product };
     let products: Vec<Product> = named.products.into_iter().chain(ids).map(stored).collect();
     let fields = Fields::of(&products);
-    // No features, the name, no description, the writer.
+    // No features; then the name, an empty description, and the writer.
     let mut header = 0_u64.to_le_bytes().to_vec();
     push_text(&mut header, NTUPLE_NAME);
     push_text(&mut header, "");
@@ -159,7 +159,7 @@ impl Shared {
     }
 }
 
-/// Makes clusters.
+/// Preparer that encodes clusters.
 pub struct NtuplePreparer {
     shared: Arc<Shared>,
     encoder: ClusterEncoder,
@@ -181,7 +181,7 @@ impl Sink for NtupleSink {
     }
 
     fn kept_len_bytes(&self) -> u64 {
-        // The list of pages, once more as it is put together and once compressed.
+        // The page list exists three times: as it grows, assembled, and compressed.
         self.shared.options.group_len_bytes.saturating_mul(3)
     }
 
@@ -213,7 +213,7 @@ impl SharedSink for NtupleSink {
         prepared.iter().for_each(|cluster| cluster.pages.put(&mut message));
         let mut own = prepared.into_iter();
         let mut written = Ok(());
-        // Every rank places all clusters, so that all know where the next round's go.
+        // Every rank places all clusters, so that all ranks know the addresses of the next round.
         for (rank, message) in ranks.all_gather_bytes(&message)?.iter().enumerate() {
             let mut words = Words::new("clusters of ranks", message);
             for _ in 0..words.word()? {

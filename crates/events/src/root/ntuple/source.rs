@@ -1,4 +1,4 @@
-//! An RNTuple as a source: a product for each top-level field.
+//! An RNTuple as a source: one product per top-level field.
 
 use super::clusters::{Cluster, Page, read_groups};
 use super::envelope::{EnvelopeKind, check_features, open, read_anchor, read_envelope, record, text};
@@ -12,7 +12,7 @@ use crate::source::{EventId, Reader, Source, check_entries, check_products};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// An RNTuple of a file.
+/// RNTuple of a file.
 #[derive(Debug)]
 pub struct NtupleSource {
     file: RootFile,
@@ -20,9 +20,9 @@ pub struct NtupleSource {
     schema: Schema,
     nodes: Vec<Node>,
     kinds: Vec<ColumnKind>,
-    /// Of each column: other representations of it.
+    /// Other representations of each column.
     alternatives: Vec<Vec<usize>>,
-    /// By column.
+    /// Columns that were added later, by number.
     deferred: HashMap<usize, Deferred>,
     clusters: Vec<Cluster>,
     unread: Vec<String>,
@@ -30,7 +30,7 @@ pub struct NtupleSource {
     entry_len_bytes: u64,
 }
 
-/// Where run, subrun and event are: number of the product, and of the buffer in it.
+/// Number of the product, and of the buffer in it, that hold run, subrun and event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdFields([(usize, usize); 3]);
 
@@ -38,7 +38,7 @@ impl NtupleSource {
     /// Opens the RNTuple `path` of a file.
     ///
     /// # Errors
-    /// There is none, or its metadata are damaged or ask for what is not known.
+    /// The RNTuple does not exist, or its metadata is damaged or requires unsupported features.
     pub fn open(file: RootFile, path: &str) -> Result<Self> {
         let place = Place::file(file.input().path()).tree(path);
         let key = file.ntuple_key(path)?.clone();
@@ -53,7 +53,7 @@ impl NtupleSource {
                     deferred.extend(more.into_iter().map(|deferred| (deferred.column, deferred)));
                 }
                 Ok(Understood { product, .. }) => {
-                    unread.push(format!("{}: there are two fields of that name", product.name));
+                    unread.push(format!("{}: two fields have this name", product.name));
                 }
                 Err((name, why)) => unread.push(format!("{name}: {why}")),
             }
@@ -74,7 +74,7 @@ impl NtupleSource {
         Ok(Self { name, file, schema, nodes, kinds, alternatives, deferred, clusters, unread, ids, entry_len_bytes })
     }
 
-    /// Fields that are no products, and why.
+    /// Returns the fields that are not read as products, and why.
     pub fn unread(&self) -> &[String] {
         &self.unread
     }
@@ -100,7 +100,7 @@ fn read(file: &RootFile, key: &super::super::key::Key) -> Result<(Description, V
     Ok((description, clusters))
 }
 
-/// Run, subrun and event, under the names of experiments or of the framework.
+/// Finds run, subrun and event, under the names that experiments or the framework use.
 pub(super) fn find_ids(schema: &Schema) -> Option<IdFields> {
     let is_whole = |form: &Form| matches!(form, Form::Number(number) if number.len_bytes() >= 4 && !number.name().starts_with("float"));
     if let Some(product) = schema.position("EventID")
@@ -137,7 +137,7 @@ impl Source for NtupleSource {
         self.ids.is_some()
     }
 
-    /// Ends where a cluster does, if one does on the way.
+    /// Returns the last end of a cluster within the target size, if there is one.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes).max(1);
         let end = start.saturating_add(entries).min(self.len_entries());
@@ -201,11 +201,11 @@ impl Reader for NtupleReader<'_> {
     }
 }
 
-/// Elements of columns; keeps the page of each that was read last.
+/// Reader of elements of columns, which keeps the page of each column that was read last.
 struct Columns<'source> {
     source: &'source NtupleSource,
     buffers: PageBuffers,
-    /// By column: which page of which cluster, and its elements.
+    /// Cluster, page and decoded elements of the open page of each column.
     open: HashMap<usize, (usize, usize, Vec<u8>)>,
 }
 
@@ -247,7 +247,7 @@ impl Columns<'_> {
         Ok(ids)
     }
 
-    /// Appends the values of a node in some elements of a cluster.
+    /// Appends the values of a node for some elements of a cluster.
     fn read_node(
         &mut self,
         cluster: usize,
@@ -284,7 +284,7 @@ impl Columns<'_> {
         }
     }
 
-    /// Appends lists to offsets; returns which elements below they have.
+    /// Appends lists to offsets; returns the range of their elements in the column below.
     fn push_lists(
         &mut self,
         cluster: usize,
@@ -305,9 +305,9 @@ impl Columns<'_> {
         Ok(start..end)
     }
 
-    /// Where the first of some collections begins, and how long each is.
+    /// Returns the beginning of the first of some collections, and the length of each.
     fn sizes(&mut self, cluster: usize, index: usize, values: Range<u64>) -> Result<(u64, Vec<u64>), Fault> {
-        // The end of the one before is where the first begins.
+        // The first collection begins at the end of the one before it.
         let first = values.start.saturating_sub(1);
         let mut bytes = Buffer::Values(Vec::new());
         self.append(cluster, index, first..values.end, &mut bytes)?;
@@ -317,7 +317,7 @@ impl Columns<'_> {
             ends.insert(0, 0);
         }
         if ends.windows(2).any(|pair| pair[0] > pair[1]) {
-            return Err(damaged(format!("the ends of collections in column {index} fall")));
+            return Err(damaged(format!("the ends of collections in column {index} decrease")));
         }
         Ok((ends.first().copied().unwrap_or(0), ends.windows(2).map(|pair| pair[1] - pair[0]).collect()))
     }
@@ -360,23 +360,24 @@ impl Columns<'_> {
 }
 
 impl NtupleSource {
-    /// Returns the pages of a column in a cluster, with its number; of another representation where the cluster has that.
+    /// Returns the pages of a column in a cluster, with the number of the column: that of another representation if the
+    /// cluster stores it instead.
     fn pages(&self, cluster: usize, column: usize) -> Result<(usize, &[Page]), Fault> {
         let columns = &self.clusters[cluster].columns;
         let all = std::iter::once(&column).chain(&self.alternatives[column]);
         for &column in all {
             match columns.get(column) {
                 Some(Some(pages)) => return Ok((column, pages)),
-                // In another representation.
+                // Stored in another representation.
                 Some(None) => {}
-                // Added in a later cluster.
+                // The column was added in a later cluster.
                 None => return Ok((column, &[])),
             }
         }
         Err(unsupported(format!("cluster {cluster} has column {column} in another representation")))
     }
 
-    /// Returns how many elements at the beginning of a cluster are zero and not stored.
+    /// Returns the number of elements at the beginning of a cluster that are zero and not stored.
     fn missing(&self, cluster: usize, column: usize) -> u64 {
         let Some(Deferred { first, per_entry, .. }) = self.deferred.get(&column) else { return 0 };
         let [start, end] =

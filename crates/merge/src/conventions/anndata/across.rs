@@ -1,4 +1,4 @@
-//! Elements that do not belong to the axis of concatenation, carried by the policy that the user chose.
+//! Elements outside the axis of concatenation, which are carried over according to the policy that the user chose.
 //!
 //! Source: `merge_nested` of `anndata._core.merge`. Invariant: a dict that ends up empty is left out.
 
@@ -8,18 +8,18 @@ use super::value::{self, Axes};
 use crate::conventions::MergePolicy;
 use crate::schema::child_path;
 
-/// What becomes of elements of one name.
+/// Policy for elements that have the same name in several inputs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Policy<'a> {
-    /// Which are carried.
+    /// Choice of the elements that are carried over.
     pub merge: MergePolicy,
-    /// Axes that are matched by names.
+    /// Axes whose elements are matched by name.
     pub axes: Option<Axes<'a>>,
 }
 
-/// An element that is carried, and those inside where it is a dict.
+/// Element that is carried over, with its inner elements if it is a dict.
 pub(super) struct Carried<'a> {
-    /// Its name.
+    /// Name of the element.
     pub name: &'a [u8],
     what: What<'a>,
 }
@@ -30,7 +30,7 @@ enum What<'a> {
 }
 
 impl Carried<'_> {
-    /// Writes it inside the group at `parent`.
+    /// Writes the element into the group at `parent`.
     pub fn write(&self, parent: &[u8], out: &mut Output) -> Outcome<()> {
         let path = child_path(parent, self.name);
         match &self.what {
@@ -43,9 +43,10 @@ impl Carried<'_> {
     }
 }
 
-/// Which of the elements `inside` (of each input that has any, by input) are carried; what is not is noted.
+/// Returns those elements of `groups` (one list per input that has any) that are carried over, and records those that
+/// are not.
 pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mut Output) -> Vec<Carried<'a>> {
-    // Of all that have it in the order of the last; of any in the order of appearance.
+    // For elements that all inputs must have, the order of the last input; otherwise, the order of appearance.
     let mut names: Vec<&[u8]> = Vec::new();
     let is_in = |group: &[Node<'a>], name: &[u8]| group.iter().any(|node| node.name() == name);
     if policy.merge == MergePolicy::Same {

@@ -1,7 +1,7 @@
-//! Arrays and data frames concatenated along one axis; the other axis is matched by name.
+//! Concatenation of arrays and data frames along one axis; the other axis is matched by name.
 //!
-//! Source: `concat_arrays` and `unify_dtypes` of `anndata._core.merge`. Invariant: types become those that anndata gives, or
-//! it is an error.
+//! Source: `concat_arrays` and `unify_dtypes` of `anndata._core.merge`. Invariant: types become those that anndata
+//! chooses; otherwise, concatenation fails.
 
 use super::names::{Alignment, sort_naturally};
 use super::output::{Form, Output, Piece, cast, constant_like, gather};
@@ -17,20 +17,20 @@ use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How inputs follow one another.
+/// How inputs are concatenated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Along<'a> {
-    /// The axis of matrices along which they do.
+    /// Axis of matrices along which inputs are concatenated.
     pub axis: Axis,
-    /// What to do with what only some inputs have.
+    /// Treatment of elements that only some inputs have.
     pub join: Join,
-    /// Elements of that axis in each input, called rows here.
+    /// Number of elements along that axis in each input, called rows here.
     pub rows: &'a [u64],
-    /// What makes their names unique: put between a name and the number of its input.
+    /// Separator between a name and the number of its input, if that is appended to make names unique.
     pub index_unique: Option<&'a str>,
 }
 
-/// What to do where an input lacks something.
+/// Hint for elements that an input lacks.
 pub(super) const DECIDES: &str = "--join inner leaves it out, --join outer fills";
 
 /// Adds a dense array whose other axis is aligned, or a one-dimensional array if there is no alignment.
@@ -97,13 +97,14 @@ pub(super) fn dense(
     out.rows(path, pieces.collect(), Form { axis, number, fill, resized, rule: inexact(nodes, number), runs: None })
 }
 
-/// The rule under which values are looked at before anything is written: a float may not hold a large integer.
+/// Returns a rule under which values are checked before anything is written, if a float may not represent a large
+/// integer.
 fn inexact(nodes: &[Node<'_>], number: Option<NumberType>) -> Option<Rule> {
     let is_wide = |node: &Node<'_>| matches!(node.number(), Some(NumberType::Integer { len_bytes: 8, .. }));
     (number.is_some_and(|number| !number.is_integer()) && nodes.iter().any(is_wide)).then(Rule::default)
 }
 
-/// The type that numpy promotes the types of all to; `None` where all are the same.
+/// Returns the type to which numpy promotes the types of all nodes; `None` if all types are the same.
 pub(super) fn common_type(nodes: &[Node<'_>], numbers: &[Option<NumberType>]) -> Outcome<Option<NumberType>> {
     let Some((first, others)) = nodes.split_first() else { return Ok(None) };
     let is_unchanged = nodes.iter().zip(numbers).all(|(node, number)| node.number() == *number);
@@ -126,7 +127,7 @@ pub(super) fn common_type(nodes: &[Node<'_>], numbers: &[Option<NumberType>]) ->
     Ok(forward)
 }
 
-/// The type to which numpy promotes two.
+/// Returns the type to which numpy promotes two types.
 fn promote(left: NumberType, right: NumberType) -> NumberType {
     use NumberType::{Float, Integer};
     let float = |len_bytes| Float { len_bytes, is_big_endian: false };
@@ -149,7 +150,8 @@ fn promote(left: NumberType, right: NumberType) -> NumberType {
     }
 }
 
-/// Adds a data frame: `None` where an input has none of this name. Its index has the name of the first.
+/// Adds a data frame; `None` in `nodes` stands for an input without it. The index gets the name of the first input's
+/// index.
 pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let first = nodes[0];
     let (mut names, mut indices) = (Vec::new(), Vec::new());
@@ -194,8 +196,8 @@ pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
     Ok(())
 }
 
-/// Names of what the output has, in pandas' order: of all inputs in the order of the first, or of any in order of
-/// appearance.
+/// Returns the names in the output, in pandas' order: names that all inputs have in the order of the first input, or
+/// names of any input in order of appearance.
 pub(super) fn joined_names(path: &[u8], names: &[Vec<String>], join: Join, out: &mut Output) -> Outcome<Vec<String>> {
     let mut all: Vec<&String> = Vec::new();
     let mut holders: HashMap<&String, Vec<u32>> = HashMap::new();
@@ -229,7 +231,7 @@ pub(super) fn joined_names(path: &[u8], names: &[Vec<String>], join: Join, out: 
     Ok(joined)
 }
 
-/// The attributes of a data frame with these columns.
+/// Returns the attributes of a data frame with these columns.
 pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> Outcome<Arc<[AttributeValue]>> {
     let Some(order) = named(node.attributes(), "column-order") else {
         return node.refuse("an attribute column-order", "none");
@@ -240,7 +242,7 @@ pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> Outcome<Arc<[A
         value.extend_from_slice(&(name.len() as u64).to_le_bytes());
         value.extend_from_slice(name.as_bytes());
     }
-    // As anndata writes them: an empty list is one of numbers.
+    // Like anndata, which writes an empty list as a list of numbers.
     let class = match columns.is_empty() {
         true => NumberType::Float { len_bytes: 8, is_big_endian: false }.class(),
         false => node
@@ -259,7 +261,7 @@ pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> Outcome<Arc<[A
     Ok(replaced(node.attributes(), order))
 }
 
-/// Adds a column of a data frame; inputs that lack it have none.
+/// Adds a column of a data frame; `None` in `found` stands for an input without it.
 fn column(path: Vec<u8>, found: &[Option<Node<'_>>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let nodes: Vec<Node<'_>> = found.iter().flatten().copied().collect();
     let Some(&first) = nodes.first() else { return refuse(&path, "a column", "none", Vec::new()) };
@@ -275,7 +277,7 @@ fn column(path: Vec<u8>, found: &[Option<Node<'_>>], along: Along<'_>, out: &mut
     }
 }
 
-/// One dataset of a column, with rows of `fill` for inputs that lack it.
+/// Adds one dataset of a column, with rows of `fill` for inputs without it.
 fn rows_of(
     path: Vec<u8>,
     parts: Vec<Option<Node<'_>>>,
@@ -315,7 +317,7 @@ fn plain(
     if nodes.len() < found.len() {
         match first.number() {
             Some(number @ NumberType::Float { .. }) => form.fill = Some(nan(number)),
-            // pandas' choice depends on which inputs have rows.
+            // The type that pandas chooses depends on which inputs have rows.
             Some(NumberType::Integer { .. }) if along.rows.iter().all(|&rows| rows > 0) => {
                 let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
                 (to, form) = (Some(double), Form { number: Some(double), fill: Some(nan(double)), ..form });
@@ -452,11 +454,11 @@ fn categorical(
     Ok(())
 }
 
-/// The categories of a column.
+/// Categories of a column.
 struct Categories<'a> {
     node: Node<'a>,
     is_ordered: bool,
-    /// Canonical bytes of each.
+    /// Canonical bytes of each category.
     elements: Vec<Vec<u8>>,
 }
 
@@ -488,7 +490,7 @@ impl<'a> Categories<'a> {
         format!("{kind} {}{more}", shown.join(", "))
     }
 
-    /// The categories of the output.
+    /// Combines the categories of all inputs for the output.
     fn united(nodes: &[Node<'a>], own: &[Self]) -> Outcome<Self> {
         let first = &own[0];
         let copy = |one: &Self, elements| Self { node: one.node, is_ordered: one.is_ordered, elements };
@@ -532,7 +534,7 @@ impl<'a> Categories<'a> {
     }
 }
 
-/// Categories in natural order.
+/// Sorts categories in natural order.
 fn sorted(class: &TypeClass, all: &std::collections::BTreeSet<&[u8]>) -> Option<Vec<Vec<u8>>> {
     let bytes: Vec<u8> = all.iter().copied().flatten().copied().collect();
     if let Some(number) = NumberType::of(class) {

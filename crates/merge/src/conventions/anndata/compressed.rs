@@ -1,7 +1,7 @@
 //! Sparse matrices.
 //!
-//! Comments describe concatenation along observations. Along variables, rows and columns, and CSR and CSC, are exchanged.
-//! Invariant: numbers of columns in the output lead to the columns of the same names.
+//! Comments describe concatenation along observations. Along variables, rows and columns, and CSR and CSC, are
+//! exchanged. Invariant: column numbers in the output refer to columns of the same names.
 
 use super::along::{Along, common_type};
 use super::names::Alignment;
@@ -13,17 +13,17 @@ use crate::rules::{ElementMap, InputConversion, NumberType, Pick, PickForm, Posi
 use crate::schema::child_path;
 use raddle_core::plan::Segment;
 
-/// What happens to the numbers of columns.
+/// Conversion of column numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Columns<'a> {
-    /// They are matched.
+    /// Columns are matched with those of the output.
     Aligned(&'a Alignment),
-    /// They are observations of the same input: those before it are added.
+    /// Columns are observations of the same input, so the number of observations before them is added.
     Observations,
 }
 
-/// Adds sparse matrices. Those of one kind (CSR for observations) are concatenated; those of the other are interleaved, column
-/// by column.
+/// Adds sparse matrices. Those stored by the axis of concatenation (CSR for observations) are concatenated; others are
+/// interleaved, column by column.
 pub(super) fn rows(
     path: Vec<u8>,
     nodes: &[Node<'_>],
@@ -42,7 +42,7 @@ pub(super) fn rows(
         Axis::Obs => [rows, columns],
         Axis::Var => [columns, rows],
     };
-    // Numbers of rows count those of the inputs before.
+    // Row numbers are shifted by the number of rows of the earlier inputs.
     let is_shifted = kind == by_columns || matches!(columns, Columns::Observations);
     let mut maps = Vec::with_capacity(nodes.len());
     let mut picks: Vec<Option<Pick>> = vec![None; nodes.len()];
@@ -88,7 +88,7 @@ pub(super) fn rows(
                     picks[maps.len()] = out.pick(&path, indices, is_taken, PickForm::Elements);
                 }
                 match is_picked && picks[maps.len()].is_none() {
-                    // The first plan, by which they are counted, has them all.
+                    // The first plan, with which they are counted, includes all of them.
                     true => ElementMap::Same,
                     false => ElementMap::Lookup(places.into_iter().map(|place| place.map_or(0, i64::from)).collect()),
                 }
@@ -113,7 +113,7 @@ pub(super) fn rows(
     let runs = interleaved.as_ref().map(|interleaved| interleaved.runs.clone());
 
     let data = part(PARTS[0])?;
-    // scipy gives a matrix that is made for one without columns the type float64.
+    // scipy gives a new matrix without columns the type float64.
     let is_made = |node: &Node<'_>| match columns {
         Columns::Aligned(alignment) => {
             let input = node.input as usize;
@@ -158,14 +158,14 @@ pub(super) fn rows(
     out.rows(child_path(&path, PARTS[2]), pieces, Form { rule: Some(rule), ..Form::default() })
 }
 
-/// Columns of all inputs, one after another, in each the observations of each input.
+/// Columns of all inputs, one after another; each column holds the observations of each input.
 struct Interleaved {
     runs: Vec<Segment>,
-    /// Where each column begins, and the end of the last.
+    /// Beginning of each column, followed by the end of the last.
     bounds: Vec<i64>,
 }
 
-/// Most runs of elements, of 32 bytes each.
+/// Maximum number of runs of elements, of 32 bytes each.
 const MOST_RUNS: u64 = 4 << 20;
 
 fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Outcome<Interleaved> {

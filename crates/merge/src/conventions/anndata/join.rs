@@ -1,4 +1,4 @@
-//! The output of AnnData files: which elements it has and what becomes of each.
+//! The output of AnnData files: its elements, and how each is combined.
 //!
 //! Source: `anndata.concat`. Invariant: every object of every input is in the output, listed as left out, or refused.
 
@@ -15,10 +15,10 @@ use crate::picking::Counts;
 use crate::schema::child_path;
 use std::sync::Arc;
 
-/// Objects of the root.
+/// Names of the objects in the root group.
 const ROOT: [&[u8]; 10] = [b"X", b"layers", b"obs", b"var", b"obsm", b"varm", b"obsp", b"varp", b"uns", b"raw"];
 
-/// Joins the inputs under `join`, with what was counted of elements that are picked.
+/// Joins the inputs under `join`; `counts` are the counts of picked elements so far.
 pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, counts: &Counts) -> Joined {
     let mut out = Output::new(counts);
     let roots = files.roots();
@@ -68,12 +68,12 @@ fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out
     raw(roots, &alignment, along, out)
 }
 
-/// The child of this name of each root.
+/// Returns the child of this name of each root, if it exists.
 fn children<'a>(roots: &[Node<'a>], name: &[u8]) -> Vec<Option<Node<'a>>> {
     roots.iter().map(|root| root.child(name)).collect()
 }
 
-/// The child of this name, which all must have.
+/// Returns the child of this name of each root; fails if one lacks it.
 fn all<'a>(roots: &[Node<'a>], name: &[u8]) -> Outcome<Vec<Node<'a>>> {
     let path = |root: &Node<'_>| child_path(root.path(), name);
     roots
@@ -84,7 +84,7 @@ fn all<'a>(roots: &[Node<'a>], name: &[u8]) -> Outcome<Vec<Node<'a>>> {
         .collect()
 }
 
-/// The index of a data frame, and its length.
+/// Returns the index of a data frame, and its length.
 fn index(node: Node<'_>) -> Outcome<(Node<'_>, u64)> {
     node.expect(&[("dataframe", "0.2.0")])?;
     let index = node.dataset(index_name(node)?.as_bytes())?;
@@ -95,7 +95,7 @@ fn index(node: Node<'_>) -> Outcome<(Node<'_>, u64)> {
     }
 }
 
-/// How the names of `frames` are matched, and those of the output.
+/// Returns the alignment of the names of `frames`, and the names of the output.
 fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>)> {
     let own: Vec<Vec<String>> = frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<Outcome<_>>()?;
     for (frame, names) in frames.iter().zip(&own) {
@@ -134,7 +134,7 @@ fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>
     Ok((Alignment::by_names(&names, &own), names))
 }
 
-/// Adds the data frame of the other axis: its names, and the columns that `merge` carries.
+/// Adds the data frame of the other axis: its names, and the columns that `merge` selects.
 fn other_frame(
     path: Vec<u8>,
     frames: &[Node<'_>],
@@ -185,7 +185,7 @@ fn other_frame(
     Ok(())
 }
 
-/// Adds a matrix that all inputs have, or none.
+/// Adds a matrix that either all inputs have or none.
 fn matrix_of_all(
     path: &[u8],
     found: &[Option<Node<'_>>],
@@ -193,7 +193,7 @@ fn matrix_of_all(
     along: Along<'_>,
     out: &mut Output,
 ) -> Outcome<()> {
-    // anndata writes a missing matrix as an element of its own.
+    // anndata writes a missing matrix as a separate element.
     let present: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
     if present.is_empty() {
         return Ok(());
@@ -217,7 +217,7 @@ fn matrix(path: Vec<u8>, nodes: &[Node<'_>], alignment: &Alignment, along: Along
     }
 }
 
-/// Adds an element of `obsm` or `varm`, whose columns are matched by their numbers or, in a data frame, their names.
+/// Adds an element of `obsm` or `varm`, whose columns are matched by number or, in a data frame, by name.
 fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let kind = nodes[0].encoding();
     if kind == "dataframe" {
@@ -253,7 +253,7 @@ fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
     matrix(path, nodes, &Alignment::numbered(width, widths), along, out)
 }
 
-/// Adds the elements of a group of arrays in the group at `parent`.
+/// Adds the elements of a group of arrays to the group at `parent`.
 fn mapping<'a>(
     parent: &[u8],
     roots: &[Node<'a>],
@@ -294,7 +294,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Adds the pairwise arrays of the group `name` if the user asked for them, or lists them as left out.
+/// Adds the pairwise arrays of the group `name` if the user requested them; otherwise, lists them as left out.
 fn pairwise(
     roots: &[Node<'_>],
     name: &str,
@@ -331,7 +331,7 @@ fn pairwise(
     Ok(())
 }
 
-/// Adds a group whose elements are carried by a policy.
+/// Adds a group whose elements are carried over according to a policy.
 fn policy_group(
     roots: &[Node<'_>],
     name: &[u8],
@@ -374,7 +374,7 @@ fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Output
         Axis::Var => other.len,
     };
     if observations == 0 {
-        // anndata takes a raw object without observations for none.
+        // anndata treats a raw object without observations as missing.
         let inputs = raws.iter().map(|raw| raw.input).collect();
         out.leave_out(b"/raw", "observations", "none, left out as anndata does", inputs);
         return Ok(());

@@ -1,9 +1,9 @@
-//! AnnData (`.h5ad`): observations or variables one after another, as `anndata.concat` puts them together.
+//! AnnData (`.h5ad`): concatenation of observations or variables, as by `anndata.concat`.
 //!
-//! Judged by `anndata.concat`, read back by anndata. What becomes of an element depends on all inputs (genes that they have in
-//! common, categories, keys), so inputs are not joined path by path: [`Files`] keeps them as trees, and [`join`] makes the
-//! schema of the output from them. Sources: the on-disk format of anndata 0.12 and `anndata.concat`
-//! (docs/internals/conventions.md). Invariant: an element whose encoding is not handled is refused, never copied.
+//! Tests compare outputs, as read by anndata, with `anndata.concat`. The treatment of an element depends on all inputs
+//! (genes in common, categories, keys), so inputs are not joined path by path: [`Files`] keeps them as trees, from
+//! which [`join`] creates the schema of the output. Sources: the on-disk format of anndata 0.12 and `anndata.concat`
+//! (docs/internals/conventions.md). Invariant: an element with an unsupported encoding is refused, never copied.
 
 mod across;
 mod along;
@@ -24,10 +24,10 @@ use crate::join::{Difference, DifferenceKind};
 use crate::rules::{Rule, Values};
 use crate::schema::display_path;
 
-/// AnnData.
+/// The AnnData convention.
 pub struct Anndata;
 
-/// Largest dataset whose values are kept while planning.
+/// Maximum size of a dataset whose values are kept while planning.
 const KEPT_LIMIT_BYTES: u64 = 48 << 20;
 /// Returns the elements that are concatenated along `axis`. Planning does not need their values.
 fn along(axis: Axis) -> [&'static [u8]; 5] {
@@ -67,7 +67,7 @@ impl Convention for Anndata {
                 |root: &&[u8]| path == *root || path.strip_prefix(*root).is_some_and(|rest| rest[0] == b'/');
             let is_pointer = path.ends_with(b"/indptr");
             let is_categories = path.ends_with(b"/categories");
-            // The rows of the axis' tables: only their categories decide something.
+            // Among the columns of the axis' own tables, planning needs only categories.
             let is_along = along(options.axis).iter().any(is_within) || is_within(&frame.as_slice());
             if is_along && !is_categories && !is_pointer {
                 continue;
@@ -81,7 +81,7 @@ impl Convention for Anndata {
     }
 }
 
-/// Why observations are not appended to a file.
+/// Returns the reason why observations are not appended to a file.
 pub(crate) fn refuse_append() -> Difference {
     Difference {
         path: "/".to_owned(),
@@ -92,8 +92,8 @@ pub(crate) fn refuse_append() -> Difference {
     }
 }
 
-/// Returns whether the pointers of entry number `at` are needed to plan: they are of a matrix whose columns (rows, where
-/// variables follow one another) are put together from all inputs, or of an element that is compared as a whole.
+/// Whether planning needs the pointers of entry number `at`: those of a matrix whose columns (rows, if variables are
+/// concatenated) are assembled from all inputs, or of an element that is compared as a whole.
 fn is_needed(file: &FileView<'_>, at: usize, axis: Axis) -> bool {
     let path = file.path_of(at);
     let is_along = along(axis).iter().any(|root| path.starts_with(root));
@@ -104,7 +104,7 @@ fn is_needed(file: &FileView<'_>, at: usize, axis: Axis) -> bool {
     !is_along || group.is_some_and(|group| file.text(group, "encoding-type").is_some_and(|kind| kind == interleaved))
 }
 
-/// A mark of files older than encodings, in words.
+/// Describes the mark of a file that is older than encodings, if it has one.
 fn old_mark(file: &FileView<'_>) -> Option<String> {
     let is_marked = |name: &'static str| (1..file.len()).find(|&at| file.has(at, name)).map(|at| (at, name));
     if let Some((at, name)) = is_marked("h5sparse_format") {

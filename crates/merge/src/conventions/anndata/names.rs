@@ -1,26 +1,26 @@
-//! Names by which the elements of an axis are matched, and categories: their union or intersection, in pandas' order.
+//! Names that match the elements of an axis, and categories: their union or intersection, in pandas' order.
 //!
-//! Sources: `pandas.Index.union` and `intersection`, `natsort.natsorted`. Invariant: an order that cannot be reproduced is
-//! an error.
+//! Sources: `pandas.Index.union` and `intersection`, `natsort.natsorted`. Invariant: an order that cannot be reproduced
+//! is an error.
 
 use crate::join::Join;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How the elements of an axis of each input become those of the output.
+/// Mapping of the elements of an axis between each input and the output.
 #[derive(Debug, Clone)]
 pub(super) struct Alignment {
-    /// Elements in the output.
+    /// Number of elements in the output.
     pub len: u64,
-    /// Of each input the place there of each element of the output; `None` where nothing changes.
+    /// Position in each input of each element of the output; `None` for an input whose elements remain unchanged.
     pub of_inputs: Vec<Option<Arc<[Option<u32>]>>>,
-    /// Elements in each input.
+    /// Number of elements in each input.
     pub lens: Vec<u64>,
 }
 
 impl Alignment {
-    /// An axis of numbered elements, of which `len` are taken.
+    /// Creates the alignment of an axis with numbered elements, the first `len` of which are taken.
     pub fn numbered(len: u64, lens: Vec<u64>) -> Self {
         let places = |own: &u64| {
             (*own != len).then(|| (0..len).map(|at| (at < *own).then_some(at as u32)).collect::<Arc<[Option<u32>]>>())
@@ -28,7 +28,7 @@ impl Alignment {
         Self { len, of_inputs: lens.iter().map(places).collect(), lens }
     }
 
-    /// The axis on which inputs have the names `own` and the output has `names`.
+    /// Creates the alignment of an axis on which inputs have the names `own` and the output has `names`.
     pub fn by_names(names: &[String], own: &[Vec<String>]) -> Self {
         let places = |own: &Vec<String>| {
             if own == names {
@@ -46,7 +46,7 @@ impl Alignment {
         self.of_inputs[input].as_ref().is_some_and(|places| places.contains(&None))
     }
 
-    /// Of each element of an input its place in the output, `None` where it is dropped.
+    /// Returns the position in the output of each element of an input; `None` if it is dropped.
     pub fn places(&self, input: usize) -> Vec<Option<u32>> {
         let Some(from) = &self.of_inputs[input] else { return (0..self.len as u32).map(Some).collect() };
         let mut places = vec![None; self.lens[input] as usize];
@@ -59,13 +59,13 @@ impl Alignment {
     }
 }
 
-/// The name that is in `names` more than once, if one is.
+/// Returns a name that occurs more than once in `names`, if there is one.
 pub(super) fn repeated(names: &[String]) -> Option<&str> {
     let mut known = HashSet::with_capacity(names.len());
     names.iter().map(String::as_str).find(|name| !known.insert(*name))
 }
 
-/// Names of the output, where inputs have the names `own`, none of them twice.
+/// Returns the names of the output for inputs with the names `own`, each of which occurs once per input.
 pub(super) fn join(own: &[Vec<String>], join: Join) -> Vec<String> {
     let Some((first, others)) = own.split_first() else { return Vec::new() };
     if join == Join::Outer {
@@ -75,7 +75,7 @@ pub(super) fn join(own: &[Vec<String>], join: Join) -> Vec<String> {
     first.iter().filter(|name| sets.iter().all(|set| set.contains(name.as_str()))).cloned().collect()
 }
 
-/// `known.union(next)`: sorted unless both are equal or one is empty.
+/// Computes `known.union(next)`: sorted unless both are equal or one is empty.
 fn union(known: Vec<String>, next: &[String]) -> Vec<String> {
     if next.is_empty() || known == next {
         return known;
@@ -89,8 +89,8 @@ fn union(known: Vec<String>, next: &[String]) -> Vec<String> {
     all
 }
 
-/// Sorts texts as `natsorted` does: digits by their number, everything else by code points. `None` where a text is not of
-/// ASCII, whose digits and composed letters natsort treats in its own way.
+/// Sorts texts as `natsorted` does: digits by the number that they form, everything else by code points. Returns `None`
+/// if a text is not ASCII, because natsort has special rules for other digits and composed letters.
 pub(super) fn sort_naturally(mut texts: Vec<String>) -> Option<Vec<String>> {
     if texts.iter().any(|text| !text.is_ascii()) {
         return None;
@@ -117,7 +117,8 @@ fn natural(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// A text as pairs of what is not a number, which may be empty, and the digits behind it, none at the end of the text.
+/// Iterator over a text as pairs of a part without digits, which may be empty, and the digits after it, which are
+/// missing at the end of the text.
 struct Tokens<'a>(&'a [u8]);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -136,7 +137,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Numbers of any length; a text that ends comes before one that goes on.
+/// Compares numbers of any length; a text that ends comes before one that continues.
 fn compare_numbers(left: Option<&[u8]>, right: Option<&[u8]>) -> Ordering {
     let significant = |digits: &'_ [u8]| digits.iter().position(|&digit| digit != b'0').unwrap_or(digits.len());
     match (left, right) {

@@ -1,6 +1,6 @@
-//! The output as it is put together: objects in the order of their creation, datasets with a piece of each input.
+//! The output under construction: objects in the order of their creation, datasets with a piece of each input.
 //!
-//! Not for deciding what the output has. Invariant: parents come before what is inside them.
+//! The contents of the output are decided elsewhere. Invariant: parents come before the objects inside them.
 
 use super::tree::{Node, Outcome, refuse};
 use crate::facts::Facts;
@@ -13,57 +13,58 @@ use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use std::sync::Arc;
 
-/// What was put together so far.
+/// Output assembled so far.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     joined: Joined,
     columns: Vec<Column>,
-    /// What is taken of elements that are picked, as far as it was counted.
+    /// Numbers of picked elements, as far as they have been counted.
     counts: Counts,
 }
 
-/// What an input contributes to a dataset.
+/// Contribution of an input to a dataset.
 #[derive(Debug, Clone)]
 pub(super) struct Piece<'a> {
-    /// The dataset; `None` where the input has none.
+    /// The dataset; `None` if the input lacks it.
     pub node: Option<Node<'a>>,
-    /// Rows of fill value, where it has none.
+    /// Number of rows of the fill value, if the input lacks the dataset.
     pub absent_rows: u64,
-    /// What happens to its values.
+    /// Conversion of the values.
     pub conversion: InputConversion,
 }
 
 impl<'a> Piece<'a> {
-    /// All rows of a dataset, as they are.
+    /// Creates a piece of all rows of a dataset, unchanged.
     pub fn of(node: Node<'a>) -> Self {
         Self { node: Some(node), absent_rows: 0, conversion: InputConversion::default() }
     }
 }
 
-/// How a dataset differs from its first piece.
+/// Differences between a dataset and its first piece.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Form {
-    /// The axis along which pieces follow one another.
+    /// Axis along which pieces are concatenated.
     pub axis: usize,
-    /// Number type, where it is another.
+    /// Number type, if it differs.
     pub number: Option<NumberType>,
     /// Value of elements that an input lacks.
     pub fill: Option<Vec<u8>>,
-    /// An axis of another size.
+    /// Number and new size of an axis, if its size differs.
     pub resized: Option<(usize, u64)>,
-    /// A rule that is settled or checked later.
+    /// Rule that is settled or checked later.
     pub rule: Option<Rule>,
-    /// Runs of rows, where inputs do not simply follow one another.
+    /// Runs of rows, if inputs are not simply concatenated.
     pub runs: Option<Vec<Segment>>,
 }
 
 impl Output {
-    /// Nothing, with what was counted.
+    /// Creates an empty output with the counts so far.
     pub fn new(counts: &Counts) -> Self {
         Self { counts: counts.clone(), ..Self::default() }
     }
 
-    /// The elements of `numbers`, a dataset of an input, whose numbers are `is_taken`; noted where they were not counted.
+    /// Picks the elements of `numbers`, a dataset of an input, whose numbers are `is_taken`. Records elements that have
+    /// not been counted.
     pub fn pick(&mut self, path: &[u8], numbers: Node<'_>, is_taken: Arc<[bool]>, form: PickForm) -> Option<Pick> {
         let stored = numbers.dims().map_or(0, |dims| dims[0]);
         let input = numbers.input;
@@ -92,7 +93,7 @@ impl Output {
         self.add(path, node, role, Arc::clone(node.attributes()));
     }
 
-    /// Adds a dataset of one piece after another, like the first.
+    /// Adds a dataset of consecutive pieces, with the properties of the first.
     pub fn rows(&mut self, path: Vec<u8>, pieces: Vec<Piece<'_>>, form: Form) -> Outcome<()> {
         let Some(first) = pieces.iter().find_map(|piece| piece.node) else {
             return refuse(&path, "a dataset", "none", Vec::new());
@@ -177,12 +178,12 @@ impl Output {
         });
     }
 
-    /// Keeps an error, if the outcome is one.
+    /// Returns the value of an outcome, or records its error.
     pub fn take<T>(&mut self, outcome: Outcome<T>) -> Option<T> {
         outcome.map_err(|difference| self.joined.differences.push(*difference)).ok()
     }
 
-    /// Notes what is left out.
+    /// Records elements that are left out.
     pub fn leave_out(&mut self, path: &[u8], expected: &str, found: impl Into<String>, inputs: Vec<u32>) {
         let (path, kind) = (display_path(path), DifferenceKind::LeftOut);
         self.joined.warnings.push(Difference {
@@ -194,14 +195,14 @@ impl Output {
         });
     }
 
-    /// What was put together.
+    /// Returns the finished output.
     pub fn finish(mut self) -> Joined {
         self.joined.schema.columns = self.columns;
         self.joined
     }
 }
 
-/// Makes a column of these runs. What inputs have besides is trimmed.
+/// Restricts a column to these runs. Other rows of the inputs are trimmed.
 fn take_runs(column: &mut Column, runs: Vec<Segment>) {
     let mut taken = vec![0; column.facts.len()];
     runs.iter().for_each(|run| taken[run.input as usize] += run.rows);
@@ -228,7 +229,7 @@ fn changed(model: &Dataset, form: &Form) -> Dataset {
     output
 }
 
-/// A dataset of these sizes and type with known values, like `model`.
+/// Creates a dataset like `model` with these sizes and this type, whose values are known.
 pub(super) fn constant_like(model: &Dataset, class: &TypeClass, dims: Vec<u64>) -> Dataset {
     let mut dataset = model.clone();
     if *dataset.datatype.class != *class {
@@ -241,12 +242,12 @@ pub(super) fn constant_like(model: &Dataset, class: &TypeClass, dims: Vec<u64>) 
     dataset
 }
 
-/// How elements of one number type are stored as another.
+/// Returns the conversion of elements from one number type to another.
 pub(super) fn cast(from: Option<NumberType>, to: Option<NumberType>) -> ElementMap {
     if to.is_none() || from == to { ElementMap::Same } else { ElementMap::Cast }
 }
 
-/// Elements of an axis from their places in an input.
+/// Returns how the elements of an axis are gathered from their positions in an input.
 pub(super) fn gather(axis: usize, from: &Option<Arc<[Option<u32>]>>, len: u64) -> Option<Gather> {
     from.as_ref().map(|from| Gather { axis, from: Arc::clone(from), len })
 }

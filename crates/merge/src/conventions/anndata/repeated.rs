@@ -1,6 +1,6 @@
-//! Repeated names along the axis of concatenation, which anndata keeps and warns of.
+//! Repeated names along the axis of concatenation, which anndata keeps with a warning.
 //!
-//! Invariant: names are compared by digests of 64 bits, eight bytes for each; the one that is named was read.
+//! Invariant: names are compared by 64-bit digests, which take eight bytes each; the name in the message has been read.
 
 use crate::conventions::Choice;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::values::{ColumnReader, open_pool};
 use raddle_core::digest::fragment;
 use raddle_hdf5::logical::CanonicalElements;
 
-/// What to note of names that inputs of `plan` have in common, or repeat.
+/// Returns a difference that describes names which occur more than once in the inputs of `plan`, if there are any.
 pub(crate) fn repeated(plan: &MergePlan, watch: &Watch<'_>) -> Result<Option<Difference>> {
     let entries = &plan.schema.entries;
     if plan.convention != Some(Choice::Anndata) {

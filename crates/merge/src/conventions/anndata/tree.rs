@@ -1,7 +1,7 @@
-//! The inputs as trees of elements, each with its encoding.
+//! Inputs as trees of elements, each with its encoding.
 //!
-//! Nothing is read here: the scan kept the values that decide something. Invariant: equal values of several inputs are held
-//! once.
+//! Nothing is read here: the scan has kept the values that planning needs. Invariant: equal values of several inputs
+//! are held once.
 
 use crate::join::{Difference, DifferenceKind};
 use crate::paths::Paths;
@@ -13,14 +13,14 @@ use raddle_hdf5::model::{Dataset, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What an element could not be put together for.
+/// Result of combining elements, with the reason of a failure.
 pub(super) type Outcome<T> = Result<T, Box<Difference>>;
 
 /// All inputs.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     files: Vec<File>,
-    /// Values by digest.
+    /// Values, by digest.
     values: HashMap<u64, Arc<[u8]>>,
 }
 
@@ -29,7 +29,7 @@ struct File {
     paths: Paths,
     entries: Vec<ScannedEntry>,
     by_path: HashMap<Vec<u8>, usize>,
-    /// Of each entry those directly inside.
+    /// Numbers of the entries directly inside each entry.
     children: Vec<Vec<usize>>,
 }
 
@@ -55,18 +55,18 @@ impl Files {
         self.files.push(File { paths, entries, by_path, children });
     }
 
-    /// Whether there are none.
+    /// Whether there are no inputs.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// The root groups, in input order.
+    /// Returns the root groups, in input order.
     pub(super) fn roots(&self) -> Vec<Node<'_>> {
         (0..).zip(&self.files).map(|(input, file)| Node { input, at: 0, file }).collect()
     }
 }
 
-/// An object of an input.
+/// Object of an input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node<'a> {
     /// Number of the input.
@@ -76,53 +76,53 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Its path.
+    /// Returns the path.
     pub fn path(self) -> &'a [u8] {
         self.file.paths.get(self.at)
     }
 
-    /// The last component of its path.
+    /// Returns the last component of the path.
     pub fn name(self) -> &'a [u8] {
         self.path().rsplit(|&byte| byte == b'/').next().unwrap_or_default()
     }
 
-    /// What the scan found.
+    /// Returns the entry that the scan found.
     pub fn entry(self) -> &'a ScannedEntry {
         &self.file.entries[self.at]
     }
 
-    /// The object of this name inside.
+    /// Returns the object of this name inside the group.
     pub fn child(self, name: &[u8]) -> Option<Self> {
         let at = *self.file.by_path.get(&crate::schema::child_path(self.path(), name))?;
         Some(Self { at, ..self })
     }
 
-    /// All objects directly inside.
+    /// Returns all objects directly inside the group.
     pub fn children(self) -> impl Iterator<Item = Self> + use<'a> {
         self.file.children[self.at].iter().map(move |&at| Self { at, ..self })
     }
 
-    /// Attributes.
+    /// Returns the attributes.
     pub fn attributes(self) -> &'a Arc<[AttributeValue]> {
         &self.entry().attributes
     }
 
-    /// The text of an attribute.
+    /// Returns the text of an attribute.
     pub fn text(self, name: &str) -> Option<String> {
         attribute::text(self.attributes(), name)
     }
 
-    /// How the element is stored.
+    /// Describes the encoding of the element.
     pub fn encoding(self) -> String {
         self.text("encoding-type").unwrap_or_else(|| "no encoding-type".to_owned())
     }
 
-    /// Whether it is a group.
+    /// Whether the object is a group.
     pub fn is_group(self) -> bool {
         matches!(self.entry().role, ScannedRole::Other(Role::Group { .. }))
     }
 
-    /// What a dataset with rows is like, and where it is.
+    /// Returns the description of a dataset with rows, and its position.
     pub fn column(self) -> Option<(&'a Arc<Dataset>, ColumnFact)> {
         match &self.entry().role {
             ScannedRole::Column { template, fact, committed: None, .. } => Some((template, *fact)),
@@ -130,7 +130,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Its values, where they were kept.
+    /// Returns the values, if they were kept.
     pub fn values(self) -> Option<&'a Arc<[u8]>> {
         match &self.entry().role {
             ScannedRole::Column { values, .. } => values.as_ref(),
@@ -138,7 +138,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A scalar or null dataset.
+    /// Returns a scalar or null dataset and its value.
     pub fn constant(self) -> Option<(&'a Dataset, &'a [u8])> {
         match &self.entry().role {
             ScannedRole::Other(Role::Constant { dataset, committed: None, value }) => Some((dataset, value)),
@@ -146,7 +146,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Sizes of a dataset with rows.
+    /// Returns the sizes of a dataset with rows.
     pub fn dims(self) -> Option<Vec<u64>> {
         let (template, fact) = self.column()?;
         let mut dims = template.dataspace.dims().to_vec();
@@ -154,22 +154,22 @@ impl<'a> Node<'a> {
         Some(dims)
     }
 
-    /// Type of a dataset with rows.
+    /// Returns the type of a dataset with rows.
     pub fn class(self) -> Option<&'a TypeClass> {
         Some(&self.column()?.0.datatype.class)
     }
 
-    /// The number type of a dataset with rows, if it has one.
+    /// Returns the number type of a dataset with rows, if it has one.
     pub fn number(self) -> Option<NumberType> {
         NumberType::of(self.class()?)
     }
 
-    /// An error of this element.
+    /// Creates an error about this element.
     pub fn refuse<T>(self, expected: impl Into<String>, found: impl Into<String>) -> Outcome<T> {
         refuse(self.path(), expected, found, vec![self.input])
     }
 
-    /// Checks that the element has an encoding of one of these kinds, in the version that is known.
+    /// Checks that the element has one of these encodings, in a supported version.
     pub fn expect(self, kinds: &[(&str, &str)]) -> Outcome<()> {
         let (kind, version) = (self.encoding(), self.text("encoding-version").unwrap_or_default());
         if kinds.contains(&(kind.as_str(), version.as_str())) {
@@ -178,11 +178,11 @@ impl<'a> Node<'a> {
         let known: Vec<String> = kinds.iter().map(|(kind, version)| format!("{kind} {version}")).collect();
         self.refuse(
             known.join(", "),
-            format!("{kind} {version}, which cannot be put together; leave it out with --exclude"),
+            format!("{kind} {version}, which cannot be combined; leave it out with --exclude"),
         )
     }
 
-    /// The dataset of this name inside.
+    /// Returns the dataset of this name inside the group.
     pub fn dataset(self, name: &[u8]) -> Outcome<Self> {
         match self.child(name).filter(|child| child.column().is_some()) {
             Some(child) => Ok(child),
@@ -190,7 +190,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The values of a dataset, which were kept unless there are too many.
+    /// Returns the values of a dataset, which were kept unless there are too many.
     pub fn kept(self) -> Outcome<&'a Arc<[u8]>> {
         match self.values() {
             Some(values) => Ok(values),
@@ -198,7 +198,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// All texts of a dataset.
+    /// Returns all texts of a dataset.
     pub fn texts(self) -> Outcome<Vec<String>> {
         let texts = self.class().zip(Some(self.kept()?));
         match texts.and_then(|(class, values)| attribute::texts_of(class, values)) {
@@ -208,7 +208,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// An error of the elements at `path`.
+/// Creates an error about the elements at `path`.
 pub(super) fn refuse<T>(
     path: &[u8],
     expected: impl Into<String>,

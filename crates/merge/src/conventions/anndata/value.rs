@@ -1,7 +1,7 @@
-//! Elements that belong to the other axis or to none, with their values: compared as anndata compares them, and written once.
+//! Elements on the other axis or on none, with their values: compared as anndata compares them, and written once.
 //!
-//! Sources: `equal`, `Reindexer` and `merge_nested` of `anndata._core.merge`. Invariant: what is equal here is equal to
-//! anndata's readers; where that cannot be decided, it is an error.
+//! Sources: `equal`, `Reindexer` and `merge_nested` of `anndata._core.merge`. Invariant: values that are equal here are
+//! equal for readers with anndata; if that cannot be decided, comparison fails.
 
 use super::names::Alignment;
 use super::output::{Output, constant_like};
@@ -13,50 +13,50 @@ use raddle_hdf5::logical::{CanonicalElements, append_null};
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use std::sync::Arc;
 
-/// An element of one input, its elements in the order of the output.
+/// Element of one input, reordered like the output.
 #[derive(Debug, Clone)]
 pub(super) struct Value<'a> {
-    /// Where it is in the input.
+    /// Object in the input.
     pub node: Node<'a>,
-    /// Its attributes.
+    /// Attributes of the element.
     pub attributes: Arc<[AttributeValue]>,
-    /// What it is.
+    /// Contents of the element.
     pub content: Content<'a>,
 }
 
-/// What an element is.
+/// Contents of an element.
 #[derive(Debug, Clone)]
 pub(super) enum Content<'a> {
-    /// A scalar, or nothing.
+    /// Scalar or null dataset.
     Scalar(&'a Dataset, &'a [u8]),
     /// An array.
     Array(Array<'a>),
-    /// Several parts, by their names.
+    /// Several parts with their names.
     Parts(Vec<(&'a [u8], Value<'a>)>),
 }
 
-/// An array with its values.
+/// Array with its values.
 #[derive(Debug, Clone)]
 pub(super) struct Array<'a> {
     model: &'a Dataset,
     class: TypeClass,
     dims: Vec<u64>,
-    /// Canonical bytes.
+    /// Canonical bytes of the values.
     values: Vec<u8>,
-    /// Rows that the input lacks, of a type that has no value for that.
+    /// Rows that the input lacks, if the type has no value for missing elements.
     lacking: Vec<u64>,
 }
 
-/// The axes of an element that are matched by names: where their elements come from.
+/// Axes of an element that are matched by name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axes<'a> {
-    /// How the elements of the axis are matched.
+    /// Mapping of the elements of the axis.
     pub alignment: &'a Alignment,
-    /// How many of the first axes are.
+    /// Number of leading axes that are matched.
     pub count: usize,
 }
 
-/// Kinds of elements and the versions that are known.
+/// Kinds of elements, with their supported versions.
 const ARRAYS: [(&str, &str); 3] = [("array", "0.2.0"), ("string-array", "0.2.0"), ("rec-array", "0.2.0")];
 const SCALARS: [(&str, &str); 3] = [("string", "0.2.0"), ("numeric-scalar", "0.2.0"), ("null", "0.1.0")];
 const NULLABLE: [(&str, &str); 3] =
@@ -64,7 +64,7 @@ const NULLABLE: [(&str, &str); 3] =
 const TABLES: [(&str, &str); 2] = [("categorical", "0.2.0"), ("dataframe", "0.2.0")];
 const SPARSE: [(&str, &str); 2] = [("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")];
 
-/// Reads an element of an input; `axes` are those that are matched by names.
+/// Reads an element of an input; `axes` are the axes that are matched by name.
 pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> Outcome<Value<'a>> {
     let kind = node.encoding();
     let is = |kinds: &[(&str, &str)]| kinds.iter().any(|(known, _)| *known == kind);
@@ -125,7 +125,7 @@ fn part<'a>(node: Node<'a>, name: &[u8], array: Array<'a>) -> Outcome<(&'a [u8],
     Ok((node.name(), Value { node, attributes: Arc::clone(node.attributes()), content: Content::Array(array) }))
 }
 
-/// Names of the columns of a data frame, in order.
+/// Returns the names of the columns of a data frame, in order.
 pub(super) fn frame_columns(node: Node<'_>) -> Outcome<Vec<String>> {
     let Some(order) = named(node.attributes(), "column-order") else {
         return node.refuse("an attribute column-order", "none");
@@ -140,7 +140,7 @@ pub(super) fn frame_columns(node: Node<'_>) -> Outcome<Vec<String>> {
     }
 }
 
-/// Name of the dataset that holds the index of a data frame.
+/// Returns the name of the dataset that holds the index of a data frame.
 pub(super) fn index_name(node: Node<'_>) -> Outcome<String> {
     match node.text("_index") {
         Some(name) => Ok(name),
@@ -148,15 +148,15 @@ pub(super) fn index_name(node: Node<'_>) -> Outcome<String> {
     }
 }
 
-/// What rows that an input lacks become.
+/// Values of rows that an input lacks.
 enum Missing {
-    /// Not a number; integers become floats.
+    /// NaN; integers become floats.
     Nan,
-    /// A code without category.
+    /// The code of no category.
     MinusOne,
     /// True.
     True,
-    /// What nobody reads.
+    /// Any value, because it is never read.
     Anything,
 }
 
@@ -203,7 +203,7 @@ fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> Outco
     Ok(Array { model, class, dims, values, lacking })
 }
 
-/// Values of a type that holds NaN.
+/// Converts values to a type that can represent NaN.
 fn with_nan(node: Node<'_>, class: TypeClass, values: Vec<u8>) -> Outcome<(TypeClass, Vec<u8>)> {
     let Some(number @ NumberType::Integer { .. }) = NumberType::of(&class) else { return Ok((class, values)) };
     let (mut integers, mut floats, mut out) = (Vec::new(), Vec::new(), Vec::new());
@@ -216,7 +216,7 @@ fn with_nan(node: Node<'_>, class: TypeClass, values: Vec<u8>) -> Outcome<(TypeC
     Ok((double.class(), out))
 }
 
-/// The value that readers take for true.
+/// Returns the value that readers take for true.
 fn true_value(class: &TypeClass) -> Vec<u8> {
     match class {
         TypeClass::Enum { symbols, .. } => symbols
@@ -227,7 +227,7 @@ fn true_value(class: &TypeClass) -> Vec<u8> {
     }
 }
 
-/// Slabs of an axis taken from other places.
+/// Gathers slabs of an axis from other positions.
 fn gathered(class: &TypeClass, values: &[u8], dims: &[u64], axis: usize, from: &[Option<u32>], null: &[u8]) -> Vec<u8> {
     let elements: Vec<&[u8]> = CanonicalElements::new(class, values).flatten().collect();
     let run = dims[axis + 1..].iter().product::<u64>() as usize;
@@ -256,7 +256,7 @@ impl Value<'_> {
         })
     }
 
-    /// Whether anndata takes two elements for equal.
+    /// Whether anndata considers two elements equal.
     pub fn equals(&self, other: &Self) -> Outcome<bool> {
         let (kind, other_kind) = (self.node.encoding(), other.node.encoding());
         Ok(match (&self.content, &other.content) {
@@ -289,7 +289,7 @@ impl Value<'_> {
         })
     }
 
-    /// Equal as stored, else by their elements where both are small.
+    /// Whether two matrices are equal as stored, or by their elements if both are small.
     fn is_same_matrix(&self, other: &Self) -> Outcome<bool> {
         let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::rules::attribute::numbers);
         if shape(self) != shape(other) {
@@ -313,7 +313,7 @@ impl Value<'_> {
         }
     }
 
-    /// Elements of a sparse matrix that are not zero, by row and column; `None` where some are there twice.
+    /// Returns the nonzero elements of a sparse matrix by row and column; `None` if an element occurs twice.
     fn cells(&self) -> Option<std::collections::BTreeMap<(u64, u64), f64>> {
         let integers = |name: &[u8]| {
             let array = self.part(name)?;
@@ -388,7 +388,7 @@ impl Array<'_> {
         self.values[at * len..(at + 1) * len] == true_value(&self.class)
     }
 
-    /// Whether types, sizes and values are equal, NaN being equal to NaN.
+    /// Whether types, sizes and values are equal, with NaN equal to NaN.
     fn equals(&self, other: &Self) -> bool {
         self.equals_where(other, |_| true)
     }
@@ -418,7 +418,7 @@ impl Array<'_> {
     }
 }
 
-/// Whether numpy takes two scalars for equal: numbers by their values, whatever their types.
+/// Whether numpy considers two scalars equal, which compares numbers by value, whatever their types.
 fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dataset, &[u8])) -> Outcome<bool> {
     let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
     if is_null(left) || is_null(right) {
@@ -432,13 +432,13 @@ fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dat
     }
     match (scalar_number(classes.0, a), scalar_number(classes.1, b)) {
         (Some(left), Some(right)) => Ok(left == right),
-        // A number of another kind, equal only to itself.
+        // A number of another kind equals only itself.
         _ if is_same_class && a == b => Ok(true),
         _ => node.refuse("scalars that can be compared", "numbers of other kinds; leave them out with --exclude"),
     }
 }
 
-/// A number: exact where 64-bit integers and floats can be compared exactly.
+/// Number, exact wherever 64-bit integers and floats can be compared exactly.
 #[derive(Debug, PartialEq)]
 enum Scalar {
     Integer(i64),

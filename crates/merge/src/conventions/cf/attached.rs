@@ -1,7 +1,8 @@
-//! Brings the lists of where dimension scales are attached up to date, after variables joined those of the first input or got an
-//! axis.
+//! Updates the lists of variables to which dimension scales are attached, after variables were added to those of the
+//! first input or got an axis.
 //!
-//! Invariant: the lists of scales follow from those of variables; a list that says the same in another order stays.
+//! Invariant: the lists of scales follow from those of variables; a list with the same contents in another order is
+//! kept.
 
 use crate::rules::attribute::{named, replaced, without};
 use crate::scale_lists::{REFERENCE_LIST, places, reference_list, scales};

@@ -1,11 +1,11 @@
-//! Compares the dimensions of variables across files, and assigns dimension ids in the output.
+//! Comparison of the dimensions of variables across files, and assignment of dimension ids in the output.
 //!
-//! A variable refers to its dimensions by object references (`DIMENSION_LIST`). The netCDF library also assigns ids to dimensions,
-//! starting at zero in each file (`_Netcdf4Dimid`, `_Netcdf4Coordinates`). A multidimensional coordinate variable has only ids. Not for
-//! `REFERENCE_LIST` ([`super::attached`]). Source: the netCDF-4 format in HDF5 (NUG, appendix C).
-//! Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension ids are unique. The
-//! dimension of a `char` variable's text length may differ between inputs (xarray's `string3`, `string4`); the output uses that of the
-//! longest texts.
+//! A variable refers to its dimensions by object references (`DIMENSION_LIST`). The netCDF library also assigns ids to
+//! dimensions, starting at zero in each file (`_Netcdf4Dimid`, `_Netcdf4Coordinates`). A multidimensional coordinate
+//! variable has only ids. [`super::attached`] updates `REFERENCE_LIST`. Source: the netCDF-4 format in HDF5 (NUG,
+//! appendix C). Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension
+//! ids are unique. The dimension of a `char` variable's text length may differ between inputs (xarray's `string3`,
+//! `string4`); the output uses that of the longest texts.
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Paths of the scales of each axis.
 type Dimensions = Vec<Vec<Vec<u8>>>;
 
-/// Compares the dimensions of each variable across inputs. For a new file it also sets the attributes that identify them, and
-/// removes text-length dimensions that no variable of the output uses.
+/// Compares the dimensions of each variable across inputs. For a new file it also sets the attributes that identify
+/// them, and removes text-length dimensions that no variable of the output uses.
 pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     let variables = Variables::of(completion);
     let mut differences = Vec::new();
@@ -63,22 +63,22 @@ pub(crate) fn settle_union(schema: &mut Schema) {
     renumber(&mut schema.entries, &chosen, &BTreeSet::new());
 }
 
-/// The dimensions of a variable in the output.
+/// Dimensions of a variable in the output.
 struct Chosen {
     entry: EntryIndex,
     dimensions: Dimensions,
-    /// Its `DIMENSION_LIST`, unless that is the first input's.
+    /// New `DIMENSION_LIST`, if it differs from the first input's.
     list: Option<AttributeValue>,
-    /// Text-length dimensions that it has in the inputs.
+    /// Text-length dimensions of the variable in the inputs.
     lengths: BTreeSet<Vec<u8>>,
 }
 
-/// A dataset with axes.
+/// Dataset with axes.
 struct Variable<'c> {
     entry: EntryIndex,
     path: &'c [u8],
     column: &'c Column,
-    /// Attributes in the first input that has it, and in inputs where they differ.
+    /// Attributes in the first input that has the dataset, and in inputs where they differ.
     first: &'c [AttributeValue],
     others: &'c [(u32, Arc<[AttributeValue]>)],
     rule: Option<&'c Rule>,
@@ -95,27 +95,27 @@ impl Variable<'_> {
         other.map_or(self.first, |at| &self.others[at].1)
     }
 
-    /// The axis of the characters of texts.
+    /// Returns the axis of the characters of texts.
     fn axis_of_texts(&self) -> Option<usize> {
         self.rule?.widened
     }
 
-    /// Whether it is a text-length dimension.
+    /// Whether the dataset is a text-length dimension.
     fn is_length(&self) -> bool {
         self.rule.is_some_and(|rule| rule.placement == Placement::Widest)
     }
 
-    /// Whether its dimensions are identified by ids only.
+    /// Whether the dimensions are identified by ids only.
     fn is_numbered(&self) -> bool {
         self.is_scale && self.column.model().dataspace.dims().len() > 1
     }
 
-    /// The input with the longest texts, and the axis of their characters.
+    /// Returns the input with the longest texts, and the axis of their characters.
     fn longest(&self) -> Option<(u32, usize)> {
         let axis = self.axis_of_texts().filter(|axis| *axis > 0)?;
         let len = |template: u32| self.column.templates.get(template as usize)?.dataspace.dims().get(axis).copied();
         let lens = (0..).zip(self.column.facts.iter()).filter_map(|(input, fact)| Some((len(fact.template)?, input)));
-        // Of several, the first.
+        // The first, if there are several.
         lens.max_by_key(|(len, input)| (*len, std::cmp::Reverse(*input))).map(|(_, input)| (input, axis))
     }
 
@@ -215,7 +215,8 @@ impl<'c> Variables<'c> {
         }
     }
 
-    /// Reports variables whose text length differs from the length of their dimension, because other variables share it.
+    /// Reports variables whose text length differs from the length of their dimension, because other variables share
+    /// it.
     fn other_lengths(&self, chosen: &[Chosen]) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (variable, Chosen { dimensions, .. }) in self.all.iter().zip(chosen) {
@@ -231,7 +232,7 @@ impl<'c> Variables<'c> {
                         path: display_path(variable.path),
                         kind: DifferenceKind::Meaning,
                         expected: format!("texts of {size} characters"),
-                        found: format!("dimension {} of {len}, which other variables have too", display_path(path)),
+                        found: format!("dimension {} of length {len}, which other variables share", display_path(path)),
                         inputs: Vec::new(),
                     });
                 }
@@ -240,7 +241,8 @@ impl<'c> Variables<'c> {
         differences
     }
 
-    /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input stays.
+    /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input
+    /// stays.
     fn unused_lengths(&self, chosen: &[Chosen]) -> BTreeSet<Vec<u8>> {
         let used: HashSet<&[u8]> =
             chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();
@@ -292,7 +294,7 @@ fn renumber(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8
     }
 }
 
-/// Dimensions in words.
+/// Describes dimensions for messages.
 fn words(dimensions: &Dimensions) -> String {
     let of_axis = |scales: &Vec<Vec<u8>>| match scales.first() {
         Some(scale) => display_path(scale),

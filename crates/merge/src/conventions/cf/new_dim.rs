@@ -1,7 +1,8 @@
-//! `--new-dim NAME`: each file is one record, and the scalar variable NAME is the coordinate of the records.
+//! `--new-dim NAME`: each file is one record, and the scalar variable NAME is the coordinate of the records, as in
+//! `xarray.concat(dim=NAME)`.
 //!
-//! As `xarray.concat(dim=NAME)` does. Invariant: what describes the grid keeps its dimensions and must be equal in all files;
-//! everything else gets the new one first.
+//! Invariant: variables that describe the grid keep their dimensions and must be equal in all files; all others get the
+//! new dimension as their first.
 
 use super::{
     DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, of_root, of_scalar,
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// Attributes that name variables of the grid.
 const OF_GRID: [&str; 2] = ["coordinates", "cell_measures"];
 
-/// The rules of a file that is one record along `name`.
+/// Returns the rules of a file that is one record along `name`.
 pub(super) fn rules(
     variables: &Variables<'_, '_>,
     name: &str,
@@ -53,7 +54,7 @@ pub(super) fn rules(
     Ok(rules)
 }
 
-/// The scalar variable that `name` means.
+/// Finds the scalar variable to which `name` refers.
 fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
     let is_meant = |at: &usize| {
         let path = file.path_of(*at);
@@ -74,7 +75,7 @@ fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
             Err(refuse(
                 b"/",
                 match is_dimension {
-                    true => format!("has the dimension {name:?} already: --dim {name} puts files together along it"),
+                    true => format!("already has the dimension {name:?}: --dim {name} concatenates files along it"),
                     false => format!("has no scalar variable {name:?} (--new-dim); it has {known}"),
                 },
             ))
@@ -82,13 +83,14 @@ fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
     }
 }
 
-/// Scalar variables, by entry.
+/// Returns the numbers of the entries that are scalar variables.
 fn scalars<'f>(file: &'f FileView<'_>) -> impl Iterator<Item = usize> + 'f {
     (1..file.len())
         .filter(|&at| file.scalar(at).is_some_and(|(_, value)| !value.is_empty()) && !file.has(at, GRID_MAPPING))
 }
 
-/// Variables of the grid: those with dimensions that others name as coordinates or measures of cells, and bounds of these.
+/// Returns the variables of the grid: those with dimensions that others name as coordinates or cell measures, and the
+/// bounds of these.
 fn of_grid(file: &FileView<'_>) -> BTreeSet<usize> {
     let mut grid = BTreeSet::new();
     for at in 1..file.len() {
@@ -133,13 +135,13 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
     }
 }
 
-/// A text of fixed length that ends with a zero, as the library of dimension scales writes them.
+/// Creates a text of fixed length that ends with a zero, as the dimension scale library writes them.
 fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
     let value = [text, b"\0"].concat();
     new(name, TypeClass::FixedString { len_bytes: value.len() as u32, padding: 0, charset: 0 }, &[], value)
 }
 
-/// The number of a dimension more, in an attribute; `None` where dimensions have no numbers.
+/// Returns an attribute with the next unused dimension id; `None` if dimensions have no ids.
 fn next_id(schema: &Schema) -> Option<AttributeValue> {
     let of_entries = schema.entries.iter().filter_map(|entry| named(&entry.attributes, DIMENSION_NUMBER));
     let last = of_entries.max_by_key(|id| number(std::slice::from_ref(id), DIMENSION_NUMBER).unwrap_or(0.0) as i64)?;
@@ -147,7 +149,7 @@ fn next_id(schema: &Schema) -> Option<AttributeValue> {
     with_integers(last, &[next])
 }
 
-/// The numbers of a variable's dimensions, with that of the new one first.
+/// Returns the dimension ids of a variable with that of the new dimension in front.
 fn with_id(known: &AttributeValue, id: &AttributeValue) -> Option<AttributeValue> {
     let mut ids: Vec<i64> = numbers(id)?.into_iter().map(|id| id as i64).collect();
     ids.extend(numbers(known)?.into_iter().map(|id| id as i64));

@@ -1,6 +1,7 @@
-//! Look-ups in an index: the block in which a tuple would be is read, and searched near the place of the last one.
+//! Look-ups in an index: read the block that may contain a tuple, and search it near the position of the previous
+//! tuple.
 //!
-//! Not for building an index. Invariant: a thread keeps a bounded number of blocks, whatever the number of runs.
+//! The index is built elsewhere. Invariant: a thread keeps a bounded number of blocks, whatever the number of runs.
 
 use super::{BLOCK_ROWS, Index, Storage};
 use crate::error::Result;
@@ -9,10 +10,10 @@ use crate::plan::MergePlan;
 use crate::values::ColumnReader;
 use std::cmp::Ordering;
 
-/// Blocks that one thread keeps, each of another run: 16 MiB for keys of three ids, where there are so many runs.
+/// Maximum number of blocks that one thread keeps, each of a different run: 16 MiB with keys of three ids.
 const CURSORS: usize = 128;
 
-/// Finds rows for one thread.
+/// State with which one thread looks up rows.
 pub struct Lookup<'p> {
     plan: &'p MergePlan,
     index: &'p Index,
@@ -22,32 +23,32 @@ pub struct Lookup<'p> {
     next_cursor: usize,
 }
 
-/// A block of a run, in memory.
+/// Block of a run, in memory.
 struct Cursor {
     run: usize,
     block: usize,
     ids: Ids,
-    /// Row of each tuple; empty where rows follow `first_row`.
+    /// Row of each tuple; empty if rows are consecutive from `first_row`.
     rows: Vec<u64>,
     first_row: u64,
     at: usize,
 }
 
 impl<'p> Lookup<'p> {
-    /// A thread's way into `index`.
+    /// Creates the state for one thread.
     pub fn new(plan: &'p MergePlan, index: &'p Index, reader: ColumnReader<'p>) -> Self {
         Self { plan, index, reader, raw: Vec::new(), cursors: Vec::new(), next_cursor: 0 }
     }
 
-    /// The reader of columns.
+    /// Returns the reader of columns.
     pub fn reader(&mut self) -> &mut ColumnReader<'p> {
         &mut self.reader
     }
 
-    /// The first row with tuple `at` of `ids`, among those of `input`.
+    /// Returns the first row with tuple `at` of `ids`, among those of `input`.
     pub fn row(&mut self, input: u32, ids: &Ids, at: usize) -> Result<Option<u64>> {
         let index = self.index;
-        // Tables follow the index: most tuples are in the block of the one before.
+        // Tables follow the order of the index, so most tuples are in the same block as the previous one.
         if index.is_disjoint
             && let Some(cursor) = self.cursors.iter_mut().find(|cursor| cursor.covers(index, input, ids, at))
         {
@@ -63,10 +64,11 @@ impl<'p> Lookup<'p> {
         Ok(found)
     }
 
-    /// The first row in `run`.
+    /// Returns the first row in `run`.
     fn row_in(&mut self, run: usize, ids: &Ids, at: usize) -> Result<Option<u64>> {
         let firsts = &self.index.runs[run].firsts;
-        // The first tuple that is not less lies in the last block that begins below it, or begins the block behind.
+        // The first tuple that is not less lies in the last block that begins below it, or at the beginning of the next
+        // block.
         let (mut low, mut high) = (0, firsts.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -81,7 +83,7 @@ impl<'p> Lookup<'p> {
         if begins_next { Ok(self.cursor(run, low)?.search(ids, at)) } else { Ok(None) }
     }
 
-    /// The cursor of a run, on the block wanted.
+    /// Returns the cursor of a run, positioned on `block`.
     fn cursor(&mut self, run: usize, block: usize) -> Result<&mut Cursor> {
         if let Some(known) = self.cursors.iter().position(|cursor| cursor.run == run && cursor.block == block) {
             return Ok(&mut self.cursors[known]);
@@ -102,7 +104,7 @@ impl<'p> Lookup<'p> {
         let start = of_run.places.start + (block * BLOCK_ROWS) as u64;
         let places = start..(start + BLOCK_ROWS as u64).min(of_run.places.end);
         let cursor = &mut self.cursors[place];
-        // Until it is read it is no block of any run.
+        // Until the block is read, the cursor must not match any run.
         (cursor.run, cursor.block, cursor.at, cursor.first_row) = (usize::MAX, block, 0, places.start);
         cursor.rows.clear();
         match &self.index.storage {
@@ -132,7 +134,7 @@ impl<'p> Lookup<'p> {
 }
 
 impl Cursor {
-    /// Whether a tuple, if it is anywhere, is in this block.
+    /// Whether this block contains a tuple if it exists.
     fn covers(&self, index: &Index, input: u32, ids: &Ids, at: usize) -> bool {
         let Some(run) = index.runs.get(self.run) else { return false };
         if run.input != input || self.ids.is_empty() || self.ids.order(self.ids.len() - 1, ids, at) == Ordering::Less {
@@ -145,9 +147,9 @@ impl Cursor {
         }
     }
 
-    /// The row of a tuple in this block.
+    /// Returns the row of a tuple in this block.
     fn search(&mut self, ids: &Ids, at: usize) -> Option<u64> {
-        /// Tuples looked at one by one before the search is by halves: a table skips few events.
+        /// Number of tuples that are tried one by one before a binary search, because a table skips few events.
         const NEAR: usize = 8;
         let len = self.ids.len();
         let is_less = |place: usize| self.ids.order(place, ids, at) == Ordering::Less;

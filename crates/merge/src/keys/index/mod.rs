@@ -1,9 +1,9 @@
-//! Where an event stands in the index group: the row of a tuple of ids, found by search in sorted runs.
+//! Index of events: finds the row of the index group with a tuple of ids by a search in sorted runs.
 //!
-//! The ids of the index are read once. Where they ascend they are a run, known by the first tuple of every few thousand
-//! rows; a look-up reads one such block. Ids in no order are sorted block by block into runs of their own, in a scratch
-//! file. So memory is bounded whatever the number of events, and tables that follow the index read it in step.
-//! Invariant: a look-up gives the first row that has the tuple, whatever the order of rows.
+//! The ids of the index are read once. Consecutive rows with ascending ids form a run, of which only the first tuple of
+//! every few thousand rows is kept; a look-up reads one such block. If ids are unordered, blocks of rows are sorted
+//! into runs in a scratch file. So memory is bounded for any number of events, and tables in the order of the index
+//! read it sequentially. Invariant: a look-up returns the first row with the tuple, whatever the order of rows.
 
 mod lookup;
 
@@ -18,44 +18,44 @@ use crate::values::ColumnReader;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Rows read at once.
+/// Number of rows that are read at once.
 pub const READ_ROWS: u64 = 1 << 16;
-/// Rows of a block that is known by its first tuple: as many as a look-up reads.
+/// Number of rows in a block. A look-up reads one block; only its first tuple is kept in memory.
 const BLOCK_ROWS: usize = 4096;
-/// Runs from which on an index counts as unordered, beside one per input and one per [`READ_ROWS`] rows.
+/// Number of runs from which an index counts as unordered, in addition to one per input and one per [`READ_ROWS`] rows.
 const FEW_RUNS: usize = 64;
-/// Share of the memory budget for an index that is kept decoded.
+/// Divisor of the memory budget: an index that fits the quotient is kept decoded.
 const RESIDENT_SHARE: u64 = 16;
-/// Share of the memory budget for sorting.
+/// Divisor of the memory budget: sorting uses the quotient.
 const SORT_SHARE: u64 = 8;
 
-/// The ids of the index group.
+/// Ids of the index group.
 pub struct Index {
     runs: Vec<Run>,
-    /// For each run the greatest last tuple of itself and the runs before it, of the same input.
+    /// For each run, the greatest last tuple of this and all earlier runs of the same input.
     greatest: Ids,
     storage: Storage,
-    /// No tuple can be in two runs.
+    /// Whether no tuple can be in two runs.
     is_disjoint: bool,
-    /// Rows whose tuple an earlier row of the same run has, and the first of them.
+    /// Rows with the same tuple as an earlier row of the same run.
     pub repeated: Option<Repeated>,
     table: IdTable,
 }
 
-/// Rows with ids that other rows have.
+/// Rows with ids that other rows have, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated {
-    /// How many rows.
+    /// Number of such rows.
     pub count: u64,
-    /// The first of them.
+    /// First such row.
     pub row: u64,
 }
 
-/// Ascending tuples: of rows that follow each other, or of sorted ones.
+/// Ascending tuples, of consecutive or of sorted rows.
 struct Run {
-    /// The input that holds the rows; 0 where inputs are not told apart.
+    /// Input that holds the rows; 0 if inputs are not distinguished.
     input: u32,
-    /// Rows, or places in the scratch file.
+    /// Rows, or positions in the scratch file.
     places: Range<u64>,
     /// First tuple of each block.
     firsts: Ids,
@@ -63,16 +63,17 @@ struct Run {
 }
 
 enum Storage {
-    /// Read again where needed; the place is the row.
+    /// Ids are read again when needed; positions are rows.
     Columns,
-    /// All in memory; the place is the row.
+    /// All ids are in memory; positions are rows.
     Resident(Ids),
-    /// Sorted: at each place the ids and the row.
+    /// Ids are sorted; each position holds ids and the row.
     Sorted(Scratch),
 }
 
 impl Index {
-    /// Reads the ids of `table`. With `starts` (first row of each input, and the total) inputs are told apart.
+    /// Reads the ids of `table`. With `starts` (first row of each input, followed by the total), inputs are
+    /// distinguished.
     pub fn build<'p>(
         plan: &'p MergePlan,
         table: IdTable,
@@ -112,7 +113,7 @@ impl Index {
         Ok(build.finish(storage, table))
     }
 
-    /// Sorts blocks of rows into runs.
+    /// Builds the index by sorting blocks of rows into runs.
     fn build_sorted<'p>(
         plan: &'p MergePlan,
         table: IdTable,
@@ -121,7 +122,7 @@ impl Index {
         reader: &mut ColumnReader<'p>,
         watch: &Watch<'_>,
     ) -> Result<Self> {
-        // A row takes its ids, its place in the order and the encoded form of both.
+        // A row needs memory for its ids, its position in the order, and the encoded form of both.
         let row_len_bytes = table.row_len_bytes() + 8 * width as u64 + 16;
         let most = (plan.options.memory_limit_bytes / SORT_SHARE / row_len_bytes).clamp(READ_ROWS, 1 << 24);
         let mut scratch = Scratch::create(&plan.options.output)?;
@@ -150,7 +151,7 @@ impl Index {
             let was_repeated = build.repeated.is_some();
             build.add(row, &sorted);
             build.end_run(end);
-            // What was noted is a place in sorted order.
+            // The recorded position is one in sorted order.
             if let Some(repeated) = build.repeated.as_mut().filter(|_| !was_repeated) {
                 repeated.row = row + u64::from(order[(repeated.row - row) as usize]);
             }
@@ -159,12 +160,12 @@ impl Index {
         Ok(build.finish(Storage::Sorted(scratch), table))
     }
 
-    /// Whether each tuple is in one run at most, so that [`Index::repeated`] says all about repetition.
+    /// Whether each tuple is in at most one run, so that [`Index::repeated`] covers all repetitions.
     pub fn is_disjoint(&self) -> bool {
         self.is_disjoint
     }
 
-    /// Runs that may hold a tuple: those that begin at or before it and do not end before it.
+    /// Returns the runs that may contain a tuple: those that begin at or before it and do not end before it.
     fn candidates(&self, input: u32, ids: &Ids, at: usize) -> impl Iterator<Item = usize> + '_ {
         let tuple = ids.tuple(at);
         let begins = self.runs.partition_point(|run| {
@@ -187,17 +188,17 @@ fn is_greater(left: &[u64], right: &[u64]) -> bool {
     left > right
 }
 
-/// Number of the input that holds `row`; 0 where inputs are not told apart.
+/// Returns the number of the input that holds `row`; 0 if inputs are not distinguished.
 pub fn input_of(starts: Option<&[u64]>, row: u64) -> u32 {
     starts.map_or(0, |starts| starts.partition_point(|&start| start <= row).saturating_sub(1) as u32)
 }
 
-/// First row behind those of `input`.
+/// Returns the first row after those of `input`.
 pub fn input_end(starts: Option<&[u64]>, input: u32, rows: u64) -> u64 {
     starts.and_then(|starts| starts.get(input as usize + 1)).copied().unwrap_or(rows)
 }
 
-/// An index being built from tuples in the order of places.
+/// Index under construction, from tuples in the order of positions.
 struct Build<'s> {
     starts: Option<&'s [u64]>,
     width: usize,

@@ -1,10 +1,10 @@
 //! Exact numbers of the form `numerator / denominator * 2^a * 5^b * pi^c`.
 //!
-//! Units mostly differ by powers of ten, whose products overflow integers, so exponents of 2 and 5 are kept separately. Invariant:
-//! the fraction is in lowest terms without factors of 2 and 5, and the denominator is positive. Operations that overflow return
-//! `None`.
+//! Units mostly differ by powers of ten, whose products overflow integers, so exponents of 2 and 5 are kept separately.
+//! Invariant: the fraction is in lowest terms without factors of 2 and 5, and the denominator is positive. Operations
+//! that overflow return `None`.
 
-/// An exact number.
+/// Exact number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exact {
     numerator: i128,
@@ -41,7 +41,7 @@ impl Exact {
         Some(Self { numerator: numerator / divisor, denominator: denominator / divisor, exponents })
     }
 
-    /// `digits * 10^exponent`.
+    /// Creates the number `digits * 10^exponent`.
     pub fn decimal(digits: i128, exponent: i32) -> Option<Self> {
         let exponent = i16::try_from(exponent).ok()?;
         Self::new(digits, 1, [exponent, exponent, 0])
@@ -100,7 +100,8 @@ impl Exact {
         Some((numerator, denominator))
     }
 
-    /// Converts to floating point, correctly rounded if numerator and denominator have at most 53 bits and there is no factor pi.
+    /// Converts to floating point, correctly rounded if numerator and denominator have at most 53 bits and there is no
+    /// factor pi.
     pub fn to_f64(self) -> f64 {
         let [two, five, pi] = self.exponents.map(i32::from);
         let rational = match self.fraction() {

@@ -1,8 +1,9 @@
 //! Units of measurement, and the linear maps between those of one dimension.
 //!
-//! Parses units like UDUNITS-2: products and quotients of powers, with SI prefixes (`W m-2`, `kg/(m2 s)`,
-//! `10^-6 mol mol-1`, `degC`). Not for times, which count from a reference ([`super::time_units`]), nor for logarithmic units.
-//! Source: grammar and database of UDUNITS-2. Invariant: only units of one dimension have a map, and factors are rounded once.
+//! Parses units like UDUNITS-2: products and quotients of powers, with SI prefixes (`W m-2`, `kg/(m2 s)`, `10^-6 mol
+//! mol-1`, `degC`). Times that count from a reference ([`super::time_units`]) and logarithmic units are not supported.
+//! Source: grammar and database of UDUNITS-2. Invariant: only units of one dimension have a map, and factors are
+//! rounded once.
 
 mod exact;
 mod parse;

@@ -1,8 +1,9 @@
-//! Parses units.
+//! Parser of units.
 //!
-//! Grammar: a product is powers, one after another or with `*`, `.`, `·`, `/` or `per` between them, from left to right; a power is a
-//! number, a name or a product in parentheses, with an exponent as in `m2`, `m-2`, `m^2`, `m**2`, `m²`. Names are looked up
-//! without a prefix first. Full names are case-insensitive and may be plural; symbols are neither. Invariant: the whole text must parse.
+//! Grammar: a product is a sequence of powers, evaluated from left to right, which may be separated by `*`, `.`, `·`,
+//! `/` or `per`; a power is a number, a name or a product in parentheses, with an exponent as in `m2`, `m-2`, `m^2`,
+//! `m**2`, `m²`. Names are looked up without a prefix first. Full names are case-insensitive and may be plural; symbols
+//! are neither. Invariant: the whole text must parse.
 
 use super::table::{PREFIXES, UNITS};
 use super::{BASES, Exact, Unit};

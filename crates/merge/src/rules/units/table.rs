@@ -1,15 +1,17 @@
-//! Known units: SI units, units accepted for use with the SI, and others that are common in the earth sciences, physics and biology.
+//! Known units: SI units, units accepted for use with the SI, and others that are common in the earth sciences, physics
+//! and biology.
 //!
-//! Not rare customary units (barrels, hundredweights), nor logarithmic ones. Source: the database of
-//! UDUNITS-2, version 2.2.28. Invariant: a definition names units of other rows only, or a base unit by its number (`#0`).
+//! Rare customary units (barrels, hundredweights) and logarithmic ones are not included. Source: the database of
+//! UDUNITS-2, version 2.2.28. Invariant: a definition refers only to units of other rows, or to a base unit by its
+//! number (`#0`).
 
-/// A unit.
+/// Unit of the table.
 pub struct Row {
-    /// Full names, case-insensitive and with regular plurals.
+    /// Full names, which are case-insensitive and have regular plurals.
     pub names: &'static [&'static str],
     /// Symbols and irregular plurals.
     pub symbols: &'static [&'static str],
-    /// Definition; `STEP @ ZERO` for a unit with an offset, in steps.
+    /// Definition; for a unit with an offset, `STEP @ ZERO` in steps.
     pub definition: &'static str,
 }
 
@@ -17,7 +19,7 @@ const fn row(names: &'static [&'static str], symbols: &'static [&'static str], d
     Row { names, symbols, definition }
 }
 
-/// Name, symbols and power of ten of the prefixes.
+/// Name, symbols and power of ten of each prefix.
 pub const PREFIXES: [(&str, &[&str], i32); 20] = [
     ("yotta", &["Y"], 24),
     ("zetta", &["Z"], 21),
@@ -55,7 +57,7 @@ pub const UNITS: &[Row] = &[
     ),
     row(&["mole"], &["mol"], "#5"),
     row(&["candela"], &["cd"], "#6"),
-    // Derived ones with names of their own.
+    // Derived units with special names.
     row(&["radian"], &["rad"], "1"),
     row(&["steradian"], &["sr"], "1"),
     row(&["hertz"], &["Hz"], "1/s"),
