@@ -186,7 +186,7 @@ mod tests {
         let _library = crate::ffi::Library::lock();
         let path = std::path::Path::new("x.h5");
         for (flags, undo, stored, reason) in [
-            (REVERSE, LZF, &[0x20, 1][..], "lzf data is damaged: a reference to before the data"),
+            (REVERSE, LZF, &[0x20, 1][..], "lzf data is damaged: a back reference to before the start of the data"),
             (
                 REVERSE,
                 undo::<{ KnownFilter::Szip.id() }>,
