@@ -58,10 +58,10 @@
 #define LOST_ADDRESS ((haddr_t)1 << 60)
 
 enum phase {
-    CREATING = 0,  /* H5Fcreate or H5Fopen runs: the end of the allocated space is the true one, libhdf5 looks at it */
+    CREATING = 0,  /* H5Fcreate or H5Fopen runs: get_eoa returns the true end of the allocated space, which libhdf5 checks */
     PLANNING = 1,  /* objects are created, claims inserted */
-    CLOSING = 2,   /* H5Fclose runs: the end of the allocated space is the true one and goes into the superblock */
-    ABANDONED = 3, /* the file is given up: libhdf5 may do what it likes, nothing reaches the disk */
+    CLOSING = 2,   /* H5Fclose runs: get_eoa returns the true end of the allocated space, which goes into the superblock */
+    ABANDONED = 3, /* the file is abandoned: nothing that libhdf5 does reaches the disk */
 };
 
 enum failure {
@@ -70,8 +70,8 @@ enum failure {
     READ_FAILED = 2,        /* pread; error_number set */
     TRUNCATE_FAILED = 3,    /* ftruncate; error_number set */
     REGION_FULL = 4,        /* metadata did not fit and the tail was not open */
-    WRITE_INTO_RAW = 5,     /* libhdf5 wrote bytes of its own between region_end and raw_end */
-    PLACEHOLDER_ASTRAY = 6, /* a placeholder write came for a place that is not the claim */
+    WRITE_INTO_RAW = 5,     /* libhdf5 wrote its own bytes between region_end and raw_end */
+    PLACEHOLDER_ASTRAY = 6, /* a placeholder was written outside of the claim */
 };
 
 struct raddle_failure {
@@ -82,14 +82,14 @@ struct raddle_failure {
 };
 
 struct raddle_usage {
-    uint64_t front_len_bytes; /* used of the front region, including space freed again by libhdf5 */
-    uint64_t tail_len_bytes;  /* metadata behind the raw region */
-    uint64_t raw_end;         /* end of the raw region; region_end where there is none */
+    uint64_t front_len_bytes; /* used part of the front region, including space freed again by libhdf5 */
+    uint64_t tail_len_bytes;  /* metadata after the raw region */
+    uint64_t raw_end;         /* end of the raw region; region_end if there is none */
     uint64_t end;             /* end of the allocated space as written to the superblock; while planning: so far */
     uint64_t write_count;     /* pwrite calls that wrote metadata */
     uint64_t write_len_bytes;
     uint64_t claim_count;     /* placeholder writes taken */
-    uint64_t heap_len_bytes;  /* given out for heap blocks (H5FD_MEM_LHEAP: local and fractal heaps) */
+    uint64_t heap_len_bytes;  /* allocated for heap blocks (H5FD_MEM_LHEAP: local and fractal heaps) */
 };
 
 /* Changed bytes of an edited file, kept by the caller. The functions return 0 or an errno. */
@@ -106,17 +106,17 @@ typedef struct raddle_plan {
     const void *placeholder;
     uint64_t region_end;
     uint64_t front_next; /* next free address of the front region */
-    uint64_t raw_end;    /* greatest end of a claim, or what the caller told */
-    uint64_t tail_next;  /* next free address behind the raw region, once tail_open */
+    uint64_t raw_end;    /* greatest end of a claim, or the end set by the caller */
+    uint64_t tail_next;  /* next free address after the raw region, once tail_open */
     uint64_t end;        /* while creating and closing: end of the allocated space */
     uint64_t eof;        /* greatest end of a write that reached the file */
     uint64_t lost_next;
-    uint64_t growth_len_bytes; /* of the object header at hand, at most; 0: none may be extended */
-    uint64_t claim_address; /* the claim announced; claim_len_bytes == 0: none */
+    uint64_t growth_len_bytes; /* maximum growth of the current object header; 0: none may be extended */
+    uint64_t claim_address; /* the registered claim; claim_len_bytes == 0: none */
     uint64_t claim_len_bytes;
-    int claim_allocated; /* alloc has answered with it */
-    int claim_written;   /* the placeholder write has come */
-    uint64_t old_end;    /* of a file that is edited: its length before; 0: the file is new */
+    int claim_allocated; /* alloc has returned it */
+    int claim_written;   /* the placeholder was written */
+    uint64_t old_end;    /* length of an edited file before the edit; 0: the file is new */
     struct raddle_overlay overlay;
     struct raddle_failure failure;
     struct raddle_usage usage;
