@@ -10,7 +10,7 @@ pub type Result<T, E = CodecError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum CodecError {
     /// There is no decoder for this filter.
-    #[error("filter {id} ({name}) is not known to raddle")]
+    #[error("filter {id} ({name}) is not supported by raddle")]
     UnknownFilter {
         /// Registered filter number.
         id: u16,

@@ -17,7 +17,7 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     let out = out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: FILTER, limit_len_bytes })?;
     let block_len_bytes = take_be_u32(&mut rest).ok_or_else(truncated)?;
     if block_len_bytes == 0 && len_bytes > 0 {
-        return Err(CodecError::Corrupt { filter: FILTER, fault: "blocks without length" });
+        return Err(CodecError::Corrupt { filter: FILTER, fault: "blocks of length 0" });
     }
     // The last block is the remainder.
     for block in out.chunks_mut(block_len_bytes.max(1)) {

@@ -187,8 +187,8 @@ fn bombs_cost_no_more_than_the_cap() {
 fn unknown_filters_are_named() {
     let filter = |id, name: &[u8]| Filter { id, optional: true, name: name.to_vec(), parameters: vec![] };
     let message = |filter| Pipeline::new(&[filter], 4).unwrap_err().to_string();
-    assert_eq!(message(filter(32013, b"")), "filter 32013 (zfp) is not known to raddle");
-    assert_eq!(message(filter(405, b"my\x07filter")), "filter 405 (my\\u{7}filter) is not known to raddle");
+    assert_eq!(message(filter(32013, b"")), "filter 32013 (zfp) is not supported by raddle");
+    assert_eq!(message(filter(405, b"my\x07filter")), "filter 405 (my\\u{7}filter) is not supported by raddle");
     let many = vec![filter(3, b""); 33];
     assert!(matches!(Pipeline::new(&many, 4), Err(CodecError::TooManyFilters { count: 33, .. })));
 }

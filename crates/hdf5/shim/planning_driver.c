@@ -58,9 +58,9 @@
 #define LOST_ADDRESS ((haddr_t)1 << 60)
 
 enum phase {
-    CREATING = 0,  /* H5Fcreate or H5Fopen runs: get_eoa returns the true end of the allocated space, which libhdf5 checks */
+    CREATING = 0,  /* H5Fcreate or H5Fopen runs: get_eoa returns the true end of the space, which libhdf5 checks */
     PLANNING = 1,  /* objects are created, claims inserted */
-    CLOSING = 2,   /* H5Fclose runs: get_eoa returns the true end of the allocated space, which goes into the superblock */
+    CLOSING = 2,   /* H5Fclose runs: get_eoa returns the true end of the space, for the superblock */
     ABANDONED = 3, /* the file is abandoned: nothing that libhdf5 does reaches the disk */
 };
 

@@ -123,7 +123,7 @@ pub enum Hdf5Error {
     Changed {
         /// Path of the file.
         path: PathBuf,
-        /// What changed.
+        /// Property of the file that changed.
         what: &'static str,
     },
     /// A call to libhdf5 failed.
@@ -164,7 +164,7 @@ pub enum Hdf5Error {
     },
     /// The metadata region of an output may be too small for an operation, which was therefore not started. Wait until
     /// all raw data is placed, call `OutputFile::set_raw_end`, and repeat the operation.
-    #[error("{}: {needed_len_bytes} bytes of metadata may be needed, {left_len_bytes} are left in front", path.display())]
+    #[error("{}: metadata may need {needed_len_bytes} bytes, but only {left_len_bytes} are left in front", path.display())]
     MetadataRegionFull {
         /// Path of the output file.
         path: PathBuf,
@@ -194,7 +194,7 @@ pub enum Hdf5Error {
         status: String,
     },
     /// The child process for libhdf5 did not start; the input is not at fault.
-    #[error("{}: does not start as a reader of HDF5 files ({status})", executable.display())]
+    #[error("{}: cannot be started as a reader of HDF5 files ({status})", executable.display())]
     ReaderNotStarted {
         /// Path of the executable.
         executable: PathBuf,

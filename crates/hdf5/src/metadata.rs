@@ -11,7 +11,7 @@ use crate::source::{InputFile, MetadataView};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Reads the metadata of a file.
+/// Reader of a file's metadata.
 pub trait MetadataReader {
     /// Reads the metadata of the file at `path`.
     ///

@@ -1,8 +1,8 @@
 //! Communicator over MPI.
 //!
 //! All operations are non-blocking collectives that are polled with growing pauses. MPI errors end all ranks, as is
-//! MPI's default. Invariant: MPI receives only words and core's pieces, whose lengths fit 31 bits and whose buffers are
-//! not empty.
+//! MPI's default. Invariant: MPI receives only words and core's pieces, with lengths of at most 31 bits and non-empty
+//! buffers.
 
 use mpi::datatype::{Partition, PartitionMut};
 use mpi::request::{Request, Scope};

@@ -77,7 +77,7 @@ pub(crate) fn decode(tools: &mut Tools<'_>, stored: &[u8], out: &mut [u8]) -> Re
         return Ok(len_bytes);
     }
     if block_len_bytes == 0 || block_len_bytes > limit_len_bytes || element_len_bytes == 0 {
-        return Err(corrupt("a block or an element without length"));
+        return Err(corrupt("a block or an element of length 0"));
     }
     let codec = match flags >> 5 {
         0 => Codec::BloscLz,

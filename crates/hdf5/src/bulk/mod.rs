@@ -52,7 +52,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// Reads with a fixed number of threads and keeps their buffers.
+/// Reader with a fixed number of threads, whose buffers it keeps.
 #[derive(Debug)]
 pub struct BulkReader {
     threads: usize,

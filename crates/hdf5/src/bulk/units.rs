@@ -1,4 +1,4 @@
-//! Splits selections that are one box along axis 0 into units, each of which is one run of the buffer.
+//! Splits selections that form one box into units along axis 0, each of which is one run of the buffer.
 
 use super::{AxisSelection, Request};
 use crate::error::Result;

@@ -373,7 +373,7 @@ impl Dataset<'_> {
     /// Writes the box of `count` elements from `start`.
     ///
     /// # Errors
-    /// If the box does not lie in the dataset or has not the size of the values, or if the library call fails.
+    /// If the box does not lie in the dataset or does not have the size of the values, or if the library call fails.
     pub fn write(&self, values: Values<'_>, start: &[u64], count: &[u64]) -> Result<()> {
         let chosen = self.id.chosen;
         let in_memory = self.select(values.len(), start, count)?;

@@ -92,7 +92,9 @@ impl Chosen {
         let version = version_of(&functions);
         if !is_open || version[..2] < OLDEST[..] {
             let [major, minor, release] = version;
-            return Err(unusable(format!("HDF5 {major}.{minor}.{release} does not open, or is older than 1.10")));
+            return Err(unusable(format!(
+                "HDF5 {major}.{minor}.{release} cannot be initialised, or is older than 1.10"
+            )));
         }
         let variables = Variables::of(&library).map_err(|error| unusable(format!("not a libhdf5: {error}")))?;
         let (parallel, zlib) = (Parallel::of(&library).ok(), functions::zlib_version(&library));

@@ -207,7 +207,7 @@ impl ChosenFile<'_> {
     /// Writes `bytes` at `offset_bytes`; with `collective`, all ranks must take part.
     ///
     /// # Errors
-    /// If MPI-IO fails, or there are 2 GiB or more.
+    /// If MPI-IO fails, or `bytes` has 2 GiB or more.
     pub fn write_at(&self, offset_bytes: u64, bytes: &[u8], collective: bool) -> Result<()> {
         let failed = |detail: &str| Hdf5Error::Mpi { operation: "writing", detail: detail.to_owned() };
         let count = c_int::try_from(bytes.len()).map_err(|_| failed("2 GiB or more at once"))?;
@@ -226,7 +226,7 @@ impl ChosenFile<'_> {
     /// Reads `bytes` from `offset_bytes`; with `collective`, all ranks must take part.
     ///
     /// # Errors
-    /// If MPI-IO fails, there are 2 GiB or more, or the file ends before them.
+    /// If MPI-IO fails, `bytes` has 2 GiB or more, or the file ends too early.
     pub fn read_at(&self, offset_bytes: u64, bytes: &mut [u8], collective: bool) -> Result<()> {
         let failed = |detail: &str| Hdf5Error::Mpi { operation: "reading", detail: detail.to_owned() };
         let count = c_int::try_from(bytes.len()).map_err(|_| failed("2 GiB or more at once"))?;

@@ -28,17 +28,17 @@ impl<'a> Call<'a> {
         Self { path, object }
     }
 
-    /// Checks a status, of which negative values mean failure. Also suitable for `htri_t`.
+    /// Checks a status, in which negative values mean failure. Also suitable for `htri_t`.
     pub fn status(self, function: &str, status: herr_t) -> Result<herr_t> {
         if status < 0 { Err(self.error(function)) } else { Ok(status) }
     }
 
-    /// Checks a count or length, of which negative values mean failure.
+    /// Checks a count or length, in which negative values mean failure.
     pub fn count(self, function: &str, count: isize) -> Result<usize> {
         usize::try_from(count).map_err(|_| self.error(function))
     }
 
-    /// Takes over a new identifier, of which negative values mean failure.
+    /// Takes ownership of a new identifier; a negative one means failure.
     ///
     /// # Safety
     /// As for [`Handle::from_raw`]: `id` must come directly from a libhdf5 call that passes its reference to the

@@ -37,7 +37,7 @@ impl Library {
         let guard = hdf5_metno_sys::LOCK.lock();
         // SAFETY: the function takes nothing and the lock is held; OnceLock makes this the only call.
         let step = *READY.get_or_init(|| unsafe { raddle_library_initialize() });
-        assert_eq!(step, 0, "libhdf5 does not start (step {step})");
+        assert_eq!(step, 0, "libhdf5 cannot be initialised (step {step})");
         Self { _guard: guard }
     }
 }

@@ -189,7 +189,7 @@ impl fmt::Display for Advice {
             Self::SmallChunks { chunks, datasets, typical_len_bytes } => write!(
                 f,
                 "{chunks} chunks in {datasets} datasets are small (most hold {typical_len_bytes} bytes): \
-                 readers spend their time on finding them; rewrite with `raddle rechunk`"
+                 readers spend their time locating them; rewrite with `raddle rechunk`"
             ),
             Self::LargeChunks { datasets, largest_len_bytes } => write!(
                 f,
@@ -213,13 +213,13 @@ impl fmt::Display for Advice {
             ),
             Self::UnusedSpace { unused_len_bytes, file_len_bytes } => write!(
                 f,
-                "{} % of the file holds nothing ({} MiB of free space or leftovers): rewrite with `raddle rechunk`",
+                "{} % of the file is unused ({} MiB of free space or leftovers): rewrite with `raddle rechunk`",
                 percent(*unused_len_bytes, *file_len_bytes),
                 unused_len_bytes >> 20
             ),
             Self::IndexedEmptyDatasets { datasets } => write!(
                 f,
-                "{datasets} empty datasets have a chunk index that leads to nothing: rewrite with `raddle rechunk`"
+                "{datasets} empty datasets have a chunk index without any chunks: rewrite with `raddle rechunk`"
             ),
             Self::Uncompressed { datasets, stored_len_bytes } => write!(
                 f,

@@ -196,7 +196,7 @@ fn follow(resolver: &mut Resolver<'_>, len: u64) -> Result<()> {
         None => {
             return Err(Hdf5Error::Limit {
                 path: resolver.heap.file().path().to_path_buf(),
-                what: "the length of variable-length values, which share their content,".to_owned(),
+                what: "the total length of variable-length values that share their content".to_owned(),
                 limit: resolver.heap.file().len_bytes().saturating_mul(2),
             });
         }
@@ -252,7 +252,7 @@ fn append_region(item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) ->
         if resolver.dangling != Dangling::Refused {
             return Ok(());
         }
-        return Err(resolver.malformed(address, "a region reference to no dataset".to_owned()));
+        return Err(resolver.malformed(address, "a region reference that leads to no dataset".to_owned()));
     };
     let Some(rank) = resolver.paths().rank(dataset) else {
         return Err(resolver.malformed(address, "a region reference to an object that is not a dataset".to_owned()));

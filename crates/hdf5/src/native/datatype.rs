@@ -102,7 +102,9 @@ fn parse_nested(cursor: &mut Cursor<'_>, depth: usize) -> Result<TypeClass, Defe
             }
             let base = parse_nested(cursor, depth + 1)?;
             if base.len_bytes().checked_mul(2) != Some(u64::from(len_bytes)) {
-                return Err(start.malformed(format!("complex number of {len_bytes} bytes with parts of another size")));
+                return Err(
+                    start.malformed(format!("complex number of {len_bytes} bytes with parts of a different size"))
+                );
             }
             Ok(TypeClass::Complex { base: Arc::new(base), len_bytes })
         }
@@ -258,7 +260,7 @@ fn parse_enum(cursor: &mut Cursor<'_>, head: &Head, depth: usize) -> Result<Type
     let start = cursor.clone();
     let base = parse_nested(cursor, depth + 1)?;
     if !matches!(base, TypeClass::Integer { .. }) || base.len_bytes() != u64::from(head.len_bytes) {
-        return Err(start.malformed(format!("enumeration of {} bytes over another type", head.len_bytes)));
+        return Err(start.malformed(format!("enumeration of {} bytes whose base type does not match", head.len_bytes)));
     }
     let mut names = Vec::new();
     for _ in 0..head.count() {

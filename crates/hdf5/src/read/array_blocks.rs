@@ -8,7 +8,7 @@ use super::grid::ChunkGrid;
 use super::index::{IndexReader, NodeKind};
 use crate::error::Result;
 
-/// Largest number of elements in one page or unpaged block, as a power of two. libhdf5 makes pages of 2^10, and each
+/// Largest number of elements in one page or unpaged block, as a power of two. libhdf5 uses pages of 2^10, and each
 /// look-up reads a whole page.
 const MAX_PAGE_BITS: u8 = 20;
 

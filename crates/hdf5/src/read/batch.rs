@@ -117,7 +117,8 @@ impl<'a> BoxChunks<'a> {
         Self { source, target, grid, limits, element_len_bytes, one_run }
     }
 
-    /// Called for every chunk, and therefore separate from [`BoxChunks::part`], which fills arrays.
+    /// Determines how much of a chunk lies in the box. Called for every chunk, and therefore separate from
+    /// [`BoxChunks::part`], which fills arrays.
     fn share(&self, origin: &[u64]) -> Share {
         let mut share = Share { whole: true, last_use: true };
         for (axis, &low) in origin.iter().enumerate() {

@@ -78,7 +78,7 @@ pub struct StoredChunk {
     pub filtered: bool,
 }
 
-/// Reads boxes of any dataset of any file. It keeps buffers and caches between calls: use one per worker.
+/// Reader of boxes of any dataset of any file. It keeps buffers and caches between calls: use one per worker.
 #[derive(Debug)]
 pub struct DatasetReader {
     limits: ReaderLimits,

@@ -231,7 +231,7 @@ impl Walk<'_> {
                 let (dims, has_filters) = (dataset.dataspace.dims(), !dataset.filters.is_empty());
                 let has_edge = dims.iter().zip(chunk_shape).any(|(&dim, &chunk)| dim % chunk != 0);
                 if *partial_chunks_unfiltered && has_filters && has_edge {
-                    return Err("chunks at the edge without the filters of the others".to_owned());
+                    return Err("unfiltered edge chunks of a filtered dataset".to_owned());
                 }
                 let (mut chunks, mut masked) = (Vec::new(), false);
                 let mut take = |chunk: &ChunkRecord<'_>| {

@@ -116,7 +116,7 @@ fn real(value: f64) -> Value {
     }
 }
 
-/// IEEE 754 binary16: 1 bit sign, 5 bits exponent with bias 15, 10 bits mantissa.
+/// Converts IEEE 754 binary16: 1 bit sign, 5 bits exponent with bias 15, 10 bits mantissa.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));

@@ -54,13 +54,13 @@ fn dtype(class: &TypeClass) -> Result<Value, String> {
             for member in members {
                 let Ok(name) = std::str::from_utf8(&member.name) else { return refused() };
                 if u64::from(member.offset_bytes) != end || matches!(*member.class, TypeClass::Compound { .. }) {
-                    return Err("Zarr has no type for compounds with gaps or inside of others".to_owned());
+                    return Err("Zarr has no type for compounds with gaps or nested compounds".to_owned());
                 }
                 end += member.class.len_bytes();
                 fields.push(json!([name, dtype(&member.class)?]));
             }
             if end != u64::from(*len_bytes) {
-                return Err("Zarr has no type for compounds with gaps or inside of others".to_owned());
+                return Err("Zarr has no type for compounds with gaps or nested compounds".to_owned());
             }
             fields.into()
         }
@@ -120,7 +120,7 @@ fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
         None => vec![0; len],
         Some(value) => match value.stored() {
             Some(stored) if stored.len() == len => stored.to_vec(),
-            _ => return Err("a fill value of another length than an element".to_owned()),
+            _ => return Err("a fill value that differs in length from an element".to_owned()),
         },
     };
     Ok(match &**class {
@@ -129,7 +129,7 @@ fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
     })
 }
 
-/// RFC 4648, section 4.
+/// Encodes in Base64 (RFC 4648, section 4).
 pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

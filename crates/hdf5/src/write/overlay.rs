@@ -138,6 +138,8 @@ fn error_number(result: std::io::Result<()>) -> c_int {
     result.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// Reads from an overlay on behalf of the driver.
+///
 /// # Safety
 /// `context` must be that of a [`RawOverlay`] whose overlay lives and is not used elsewhere; `out` must have room for
 /// `len_bytes`.
@@ -151,6 +153,8 @@ unsafe extern "C" fn read_overlay(context: *mut c_void, address: u64, len_bytes:
     error_number(overlay.read(address, out))
 }
 
+/// Writes to an overlay on behalf of the driver.
+///
 /// # Safety
 /// As for [`read_overlay`]; `bytes` must have `len_bytes`.
 unsafe extern "C" fn write_overlay(

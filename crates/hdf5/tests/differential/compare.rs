@@ -144,7 +144,7 @@ impl Comparison<'_> {
         same("fill value", &native, &library)
     }
 
-    /// Chunk indexes are specific to the native reader; the lists of chunks are compared elsewhere.
+    /// Compares layouts. Chunk indexes are specific to the native reader; the lists of chunks are compared elsewhere.
     fn layouts(&mut self, native: &Layout, library: &Layout, class: &TypeClass) -> Difference {
         match (native, library) {
             (Layout::Compact(native), Layout::Compact(library)) => self.data("compact data", class, native, library),

@@ -159,7 +159,7 @@ fn enumeration() -> hid_t {
     id
 }
 
-/// Compound with holes and members out of order.
+/// Creates a compound with holes and members out of order.
 fn compound() -> hid_t {
     let id = h5!(H5Tcreate(H5T_class_t::H5T_COMPOUND, 24));
     h5!(H5Tinsert(id, c"last".as_ptr(), 20, *H5T_STD_U16LE));

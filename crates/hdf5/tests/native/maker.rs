@@ -143,6 +143,8 @@ impl Maker {
         unsafe { self.write_attribute(owner, attribute, *H5T_STD_U8LE, bytes.len() as u64, bytes) }
     }
 
+    /// Writes an attribute.
+    ///
     /// # Safety
     /// `kind` must be a datatype, and `bytes` must hold `count` elements of it.
     unsafe fn write_attribute(&self, owner: &str, attribute: &str, kind: hid_t, count: u64, bytes: &[u8]) {

@@ -203,7 +203,7 @@ fn every_fixed_type_is_written_as_it_is() {
     }
 }
 
-/// The floats of OpenVMS, with bytes in pairs and the pairs reversed.
+/// Returns a float of OpenVMS, with bytes in pairs and the pairs reversed.
 fn vax(len_bytes: u32, exponent: u32, mantissa: u32, bias: u32) -> Arc<TypeClass> {
     Arc::new(float(len_bytes, ByteOrder::Vax, exponent, mantissa, bias))
 }

@@ -48,7 +48,7 @@ pub(super) fn attribute_order(list: &Handle, call: Call<'_>) -> Result<CreationO
     Ok(order_of_flags(flags))
 }
 
-/// `H5P_CRT_ORDER_TRACKED` and `_INDEXED`.
+/// Converts `H5P_CRT_ORDER_TRACKED` and `_INDEXED`.
 pub(super) fn order_of_flags(flags: c_uint) -> CreationOrder {
     CreationOrder { tracked: flags & 1 != 0, indexed: flags & 2 != 0 }
 }

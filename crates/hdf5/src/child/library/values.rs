@@ -147,7 +147,7 @@ fn select_rows(space: &Handle, extent: &Dataspace, rows: Option<Range<u64>>, cal
     Ok(elements)
 }
 
-/// Reads elements of one type from libhdf5 and converts them to the form of the answer.
+/// Reader of elements of one type from libhdf5, which it converts to the form of the answer.
 struct ElementReader<'a> {
     file: &'a OpenFile,
     /// Dataset or attribute that holds the elements, in whose file references are resolved.
@@ -242,8 +242,10 @@ impl ElementReader<'_> {
         Ok(())
     }
 
+    /// Appends the canonical bytes of `len` consecutive elements.
+    ///
     /// # Safety
-    /// As for [`Self::canonical`], for `len` consecutive elements.
+    /// As for [`Self::canonical`], for each element.
     unsafe fn canonical_items(&self, class: &TypeClass, items: *const u8, len: usize, out: &mut Vec<u8>) -> Result<()> {
         let item_len = class.len_bytes() as usize;
         if !class.is_file_local() && len > 0 {
