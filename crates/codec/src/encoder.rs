@@ -30,7 +30,7 @@ pub struct EncoderOptions {
     pub element_len_bytes: usize,
 }
 
-/// Encodes tiles with fixed options. Immutable: one serves all threads, each with its own [`EncodeState`].
+/// Encoder of tiles with fixed options. Immutable: one serves all threads, each with its own [`EncodeState`].
 #[derive(Debug, Clone)]
 pub struct Encoder {
     compression: Option<Compression>,

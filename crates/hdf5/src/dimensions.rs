@@ -10,7 +10,7 @@ use crate::model::{Attribute, ByteOrder, FileTree, Object, ObjectIndex, ObjectKi
 use crate::source::InputFile;
 use std::collections::HashMap;
 
-/// Marks a netCDF-4 scale that only defines a length and holds no values.
+/// Value that marks a netCDF-4 scale that only defines a length and holds no values.
 const NO_VARIABLE: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
 
 /// Dimension names of one file's datasets.

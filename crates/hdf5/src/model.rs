@@ -48,7 +48,7 @@ pub struct Object {
     pub comment: Option<Vec<u8>>,
 }
 
-/// Whether creation order is kept, as in `H5Pset_link_creation_order` and `H5Pset_attr_creation_order`.
+/// Settings of creation order, as in `H5Pset_link_creation_order` and `H5Pset_attr_creation_order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CreationOrder {
     /// Whether the order is recorded.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Maximum bytes per rank in one collective write: MPI uses 31-bit lengths, and MPI-IO adds some of them up.
 const STEP_LIMIT_BYTES: usize = 1 << 30;
 
-/// Opens files of a communicator's ranks, with the same hints.
+/// Files of a communicator's ranks, opened with the same hints.
 #[derive(Debug)]
 pub struct MpiFiles<'a> {
     ranks: &'a MpiCommunicator,

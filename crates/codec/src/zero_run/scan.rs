@@ -1,6 +1,6 @@
 //! Splits bytes into literals and runs of zeros.
 
-/// Marks a token as a run; the other bits are its length. Tokens without it are literals.
+/// Mark of a token that is a run; its other bits are the length. Tokens without it are literals.
 pub(super) const RUN: u32 = 1 << 31;
 
 /// Number of bytes examined per step inside a run: a cache line.

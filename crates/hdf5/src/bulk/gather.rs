@@ -68,7 +68,7 @@ impl<'a> GatherPlan<'a> {
     }
 }
 
-/// Copies the selected elements of a box to their places.
+/// Copying of the selected elements of a box to their places.
 struct Pick<'p, 'a> {
     plan: &'p GatherPlan<'a>,
     start: &'p [u64],

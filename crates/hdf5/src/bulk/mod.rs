@@ -43,7 +43,7 @@ pub struct Request<'a> {
     pub out: &'a mut [u8],
 }
 
-/// Whether a read was completed.
+/// Result of a read that the caller may stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// All requests were read.

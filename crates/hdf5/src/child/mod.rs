@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 /// The command-line argument that makes the `raddle` executable call [`serve`].
 pub const READER_ARGUMENT: &str = "__hdf5-reader";
 
-/// Whether files other than the one being read may be opened (sources of virtual datasets, external raw data).
+/// Access to files other than the one being read (sources of virtual datasets, external raw data).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForeignFiles {
     /// Only files in the same folder (links resolved), named without `..`.

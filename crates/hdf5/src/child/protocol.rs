@@ -25,7 +25,7 @@ const KIND_VALUES: u8 = 2;
 /// Maximum length of a request: ten million addresses.
 pub(super) const REQUEST_LIMIT_LEN_BYTES: u64 = 100 << 20;
 
-/// Identifies an object.
+/// Address or path that identifies an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectName {
     /// Absolute file offset of the object header.

@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_ACC_RDWR`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`, `H5FD_MPIO_COLLECTIVE` and
-/// `HADDR_UNDEF`.
+/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_ACC_RDWR`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`,
+/// `H5FD_MPIO_COLLECTIVE` and `HADDR_UNDEF`.
 const EXCLUSIVE: c_uint = 4;
 const READ_ONLY: c_uint = 0;
 const READ_WRITE: c_uint = 1;

@@ -19,7 +19,8 @@ use std::ptr::null_mut;
 /// `RTLD_NOLOAD` of glibc, which libloading does not define.
 const RTLD_NOLOAD: c_int = 0x4;
 
-/// `MPI_COMM_WORLD`, `MPI_INFO_NULL` and `MPI_BYTE` of MPICH's binary interface, which Intel MPI, MVAPICH and Cray MPICH share.
+/// `MPI_COMM_WORLD`, `MPI_INFO_NULL` and `MPI_BYTE` of MPICH's binary interface, which Intel MPI, MVAPICH and Cray
+/// MPICH share.
 const MPICH_HANDLES: Handles = Handles { world: 0x4400_0000, no_info: 0x1c00_0000, byte: 0x4c00_010d };
 
 /// `MPI_MODE_CREATE`, `MPI_MODE_WRONLY` and `MPI_MODE_EXCL`, the same in both interfaces.

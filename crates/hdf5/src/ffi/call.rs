@@ -48,7 +48,7 @@ impl<'a> Call<'a> {
         unsafe { Handle::from_raw(id) }.ok_or_else(|| self.error(function))
     }
 
-    /// Copies `bytes` to a zero-terminated string, as libhdf5 expects names. An inner zero is an error.
+    /// Copies `bytes` to a zero-terminated string, the form in which libhdf5 takes names. An inner zero is an error.
     pub fn c_string(self, function: &str, bytes: &[u8]) -> Result<CString> {
         CString::new(bytes).map_err(|_| Hdf5Error::Library {
             path: self.path.to_path_buf(),

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// Cache size for heap collections: enough for a worker that walks two neighbouring regions of the heap.
 const HEAP_LEN_BYTES: u64 = 4 << 20;
 
-/// Resolves what stored elements of one file point to: heap objects and objects of the file.
+/// Resolver of the pointers in stored elements of one file, to heap objects and to objects of the file.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     heap: GlobalHeap<'a>,
@@ -160,7 +160,7 @@ enum HeapContent {
     Null,
     /// No items.
     Empty,
-    /// This many items in the heap object.
+    /// Number of items, and the heap object that holds them.
     Items(u32, HeapObject),
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Reader<'v, 'f> {
     committed: HashMap<u64, Datatype>,
     shared_heaps: Option<SharedHeaps>,
     spare_headers: Vec<ObjectHeader>,
-    /// Recognises datasets by their form, if requested.
+    /// Recognition of datasets by their form, if requested.
     pub forms: Option<FormReader<'v>>,
 }
 

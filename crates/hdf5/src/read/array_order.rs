@@ -148,7 +148,7 @@ impl ElementForm {
     }
 }
 
-/// Passes the elements of an array-like index to a visitor as chunks.
+/// Adapter that passes the elements of an array-like index to a visitor as chunks.
 pub(super) struct Elements<'a, 'v> {
     pub grid: &'a ChunkGrid<'a>,
     pub range: &'a ChunkRange,

@@ -96,7 +96,7 @@ struct Part {
 /// How much of a chunk lies in the box.
 #[derive(Clone, Copy)]
 struct Share {
-    /// Whether all of the chunk lies in the box, and nothing of it beyond the extent.
+    /// Whether the whole chunk lies in the box, and none of it beyond the extent.
     whole: bool,
     /// Whether the box contains everything of the chunk that lies in the extent, so that no other tile needs the chunk.
     last_use: bool,

@@ -353,7 +353,7 @@ impl OutputDataset<'_> {
         call.status("H5Dwrite", status).map(drop)
     }
 
-    /// Writes an attribute of this dataset, which is cheaper than writing it by path.
+    /// Writes an attribute of this dataset, without looking the dataset up by path.
     pub fn write_attribute(&mut self, attribute: &AttributeSpec<'_>) -> Result<()> {
         let _library = Library::lock();
         let attributes = std::slice::from_ref(attribute);

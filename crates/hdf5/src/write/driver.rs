@@ -66,7 +66,7 @@ unsafe extern "C" {
     fn raddle_plan_usage(plan: *const RawPlan) -> Usage;
 }
 
-/// Stands for the bytes of a chunk that the caller writes itself: an address that must never be read.
+/// Placeholder for the bytes of a chunk that the caller writes itself: an address that must never be read.
 ///
 /// The page is mapped without any access rights, so that a version of libhdf5 that reads the bytes passed to
 /// `H5Dwrite_chunk` crashes in the first test instead of writing garbage to a user's file.

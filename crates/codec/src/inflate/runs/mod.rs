@@ -66,7 +66,7 @@ impl RunInflater {
         self.inflate_anywhere(stored, out)
     }
 
-    /// Compiles the same code with blocks of one register.
+    /// Like [`Self::inflate_anywhere`], compiled to copy each block with one register.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2,avx2")]
     fn inflate_avx2(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
