@@ -218,7 +218,7 @@ pub enum Hdf5Error {
         foreign: String,
     },
     /// A source of a virtual dataset, or an external file, does not exist.
-    #[error("{}: refers to {missing}, which is missing", path.display())]
+    #[error("{}: {missing} is missing; the file refers to it for values", path.display())]
     MissingSource {
         /// Path of the file.
         path: PathBuf,
