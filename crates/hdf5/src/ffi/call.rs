@@ -44,7 +44,7 @@ impl<'a> Call<'a> {
     /// As for [`Handle::from_raw`]: `id` must come directly from a libhdf5 call that passes its reference to the
     /// caller.
     pub unsafe fn handle(self, function: &str, id: hid_t) -> Result<Handle> {
-        // SAFETY: required of our caller.
+        // SAFETY: guaranteed by our caller.
         unsafe { Handle::from_raw(id) }.ok_or_else(|| self.error(function))
     }
 
