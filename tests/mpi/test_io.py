@@ -97,5 +97,5 @@ def test_hints_that_are_none(ranks, inputs, tmp_path):
     assert err.count("error:") == 1 and "none" in err, err
     (tmp_path / "long").write_text("k" * 400 + " = 1\n")
     _, err = ranks(2, *merge, "long", expect=2)
-    assert err.count("error:") == 1 and "is no hint for this MPI" in err, err
+    assert err.count("error:") == 1 and "is not a valid hint for this MPI" in err, err
     assert not (tmp_path / "all.h5").exists()

@@ -1,7 +1,7 @@
-//! What it costs to deflate shuffled numbers: libdeflate's levels 6 and 3, and the effort `balanced` on the same chunks.
+//! Cost of deflating shuffled numbers: libdeflate's levels 6 and 3, and the effort `balanced`, on the same chunks.
 //!
-//! Times are CPU times of this thread, best of several rounds, interleaved; every chunk is decoded and compared first. Sizes are
-//! parts of libdeflate's at level 6. Run: `cargo bench -p raddle-codec --bench deflate`.
+//! Times are CPU times of this thread, the best of several rounds, interleaved; every chunk is decoded and compared
+//! first. Sizes are relative to libdeflate's at level 6. Run: `cargo bench -p raddle-codec --bench deflate`.
 #![allow(unsafe_code, reason = "the clock of a thread")]
 
 mod shared;
@@ -11,17 +11,17 @@ use shared::{Noise, cpu_s};
 
 const ROUNDS: usize = 15;
 
-/// Elements along the two axes of a field.
+/// Number of elements along each axis of a field.
 const ROWS: usize = 360;
 const COLUMNS: usize = 720;
 
-/// A step of a random walk, of the normal distribution.
+/// Returns a normally distributed step of a random walk.
 fn step(noise: &mut Noise) -> f64 {
     let [radius, angle] = [(); 2].map(|()| (1 + noise.below(1 << 31)) as f64 / f64::from(1_u32 << 31));
     0.3 * (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-/// A field as of temperatures, which varies slowly along both axes.
+/// Returns a field like one of temperatures, which varies slowly along both axes.
 fn field() -> Vec<f64> {
     let mut noise = Noise(1);
     let mut row_start = 0.0;
@@ -39,13 +39,13 @@ fn field() -> Vec<f64> {
         .collect()
 }
 
-/// Independent numbers.
+/// Returns independent numbers.
 fn independent(value: impl Fn(&mut Noise) -> f32) -> Vec<u8> {
     let mut noise = Noise(2);
     (0..ROWS * COLUMNS).flat_map(|_| value(&mut noise).to_le_bytes()).collect()
 }
 
-/// Name, length of an element and bytes of each chunk.
+/// Returns the name, element length and bytes of each chunk.
 fn chunks() -> Vec<(&'static str, usize, Vec<u8>)> {
     let field = field();
     let packed = || field.iter().map(|value| (value / 0.01) as i16);

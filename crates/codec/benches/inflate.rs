@@ -1,8 +1,8 @@
-//! What it costs to inflate columns of numbers: libdeflate, [`Pipeline::decode`] and [`Pipeline::decode_two`] on the same
+//! Cost of inflating columns of numbers: libdeflate, [`Pipeline::decode`] and [`Pipeline::decode_two`] on the same
 //! chunks.
 //!
-//! Times are CPU times of this thread, best of several rounds, interleaved, so that other work on the machine hardly counts;
-//! every chunk is compared first. Run: `cargo bench -p raddle-codec --bench inflate [rows of a chunk]`.
+//! Times are CPU times of this thread, the best of several rounds, interleaved, so that other work on the machine has
+//! little effect; every chunk is compared first. Run: `cargo bench -p raddle-codec --bench inflate [rows of a chunk]`.
 #![allow(unsafe_code, reason = "libdeflate by itself, to compare with")]
 
 mod shared;
@@ -12,10 +12,10 @@ use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Filter, KnownFilte
 use shared::{Noise, cpu_s};
 
 const ROUNDS: usize = 15;
-/// Chunks of each column; even, for two are decoded in turn.
+/// Number of chunks of each column; even, because they are decoded in pairs.
 const CHUNKS: usize = 4;
 
-/// A column's name and its element by row.
+/// Name of a column, and the function from row to element.
 type Column = (&'static str, fn(usize, &mut Noise) -> u32);
 
 const COLUMNS: [Column; 7] = [
@@ -40,7 +40,7 @@ fn main() {
     let deflate = Filter { id: KnownFilter::Deflate.id(), optional: false, name: vec![], parameters: vec![6] };
     let pipeline = Pipeline::new(&[deflate], 4).expect("deflate is known");
     let (mut encode, mut decode) = (EncodeState::default(), DecodeState::default());
-    // SAFETY: no preconditions; never freed, the program ends with it.
+    // SAFETY: no preconditions; never freed, because the program ends with it.
     let reference = unsafe { libdeflate::libdeflate_alloc_decompressor() };
     println!("chunks of {rows} rows of 4 bytes, balanced; GB/s of values, CPU time, best of {ROUNDS}");
     println!("{:>26} {:>6} {:>10} {:>6} {:>6}", "column", "ratio", "libdeflate", "one", "two");
@@ -71,7 +71,7 @@ fn main() {
             run(0, &mut |out| {
                 for (stored, chunk) in stored.iter().zip(out.chunks_mut(chunk_len_bytes)) {
                     let mut produced = 0;
-                    // SAFETY: both pointers are valid for the lengths given with them.
+                    // SAFETY: both pointers are valid for the lengths passed with them.
                     let verdict = unsafe {
                         let (from, to) = (stored.as_ptr().cast(), chunk.as_mut_ptr().cast());
                         libdeflate::libdeflate_zlib_decompress(

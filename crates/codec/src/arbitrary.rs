@@ -1,16 +1,17 @@
-//! Decoding any bytes by any pipeline: the entry for fuzzers, and for tests that damage bytes.
+//! Decodes arbitrary bytes with arbitrary pipelines: the entry for fuzzers, and for tests that damage bytes.
 
 use crate::filter::{Filter, KnownFilter};
 use crate::inflate::{JointInflater, RunInflater, SmallInflater};
 use crate::libdeflate::Inflater;
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
 
-/// Reads `bytes` as a pipeline, a filter mask, a chunk length and a stored chunk, and decodes; true if that succeeded.
+/// Reads `bytes` as a pipeline, a filter mask, a chunk length and a stored chunk, and decodes; returns whether that
+/// succeeded.
 ///
-/// Layout: number of filters; for each its place among the known filters, its number of parameters, and those (1 byte
-/// each, 255 announces 4 bytes); element length (1 byte), filter mask (1 byte), chunk length (2 bytes), stored chunk.
-/// What is missing reads as zero. Never panics; that is the property to test, and that the length makes no difference where
-/// it is that of the room.
+/// Layout: number of filters; for each its index among the known filters, its number of parameters, and those (1 byte
+/// each; 255 announces 4 bytes); element length (1 byte), filter mask (1 byte), chunk length (2 bytes), stored chunk.
+/// Missing bytes read as zero. Must never panic, which is the property under test, as is that decoding without a
+/// declared length gives the same result if the buffer has that length.
 pub fn decode_arbitrary(bytes: &[u8]) -> bool {
     let mut bytes = bytes.iter().copied();
     let mut next = || bytes.next().unwrap_or(0);
@@ -42,7 +43,7 @@ pub fn decode_arbitrary(bytes: &[u8]) -> bool {
     is_whole
 }
 
-/// A pipeline and a chunk as [`decode_arbitrary`] reads them; `None` where that layout has no room for a number.
+/// Encodes a pipeline and a chunk in the layout of [`decode_arbitrary`]; returns `None` if a number does not fit it.
 pub fn chunk_of(
     filters: &[Filter],
     element_len_bytes: u8,
@@ -70,8 +71,9 @@ pub fn chunk_of(
     Some(bytes)
 }
 
-/// What our own decoders make of a zlib stream, up to a length, and at last what libdeflate does: those for small chunks, for
-/// runs, and for columns, alone and both of two in turn. `None` where they refuse it.
+/// Inflates a zlib stream, up to a length, with each of our own decoders and finally with libdeflate: those for small
+/// chunks, for runs, and for columns, alone and as each of two interleaved streams. Returns `None` where a decoder
+/// refuses.
 pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 6] {
     let inflated = |inflate: &mut dyn FnMut(&mut [u8]) -> Option<usize>| {
         let mut out = vec![0; limit_len_bytes];

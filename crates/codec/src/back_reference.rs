@@ -1,8 +1,8 @@
-//! Copying earlier output forward: the step that LZ decoders share.
+//! Copying of earlier output, the step that LZ decoders share.
 
 /// Repeats `len` bytes from `distance` bytes before `at`; source and target may overlap.
 ///
-/// None if the source lies before the buffer or the target ends behind it.
+/// Returns `None` if the source begins before the buffer or the target ends after it.
 #[inline]
 pub(crate) fn repeat(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
     let from = at.checked_sub(distance)?;

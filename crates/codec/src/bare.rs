@@ -1,8 +1,8 @@
-//! Bare compressed streams, as formats other than HDF5 keep them: their container states the decoded length.
+//! Bare compressed streams, as used by formats other than HDF5, whose containers state the decoded length.
 //!
-//! Not for chunks ([`crate::Pipeline`]) and not for containers: the caller has taken the stream out of its frame.
-//! Invariants: decoding fills the output exactly or fails; [`BareCodec::check_stored`] can be asked before there is an
-//! output, so that a stated length costs no memory that the stored bytes could not fill.
+//! Chunks are decoded by [`crate::Pipeline`]; the caller extracts a stream from its container. Invariants: decoding
+//! fills the output exactly or fails; [`BareCodec::check_stored`] can be called before allocating the output, so that a
+//! declared length costs no memory that the stored bytes could not fill.
 
 use crate::compression::MAX_LEVEL;
 use crate::error::{CodecError, Result};
@@ -12,7 +12,7 @@ use crate::lz4::{append_block, block_bound_len_bytes, decode_block};
 use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
 use crate::zstd::ZstdEncoder;
 
-/// How a bare stream is compressed.
+/// Compression of a bare stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BareCodec {
     /// One zlib stream (RFC 1950).
@@ -26,7 +26,7 @@ pub enum BareCodec {
 }
 
 impl BareCodec {
-    /// The filter that errors name.
+    /// Returns the filter that errors name.
     pub const fn filter(self) -> KnownFilter {
         match self {
             Self::Zlib | Self::Gzip => KnownFilter::Deflate,
@@ -35,19 +35,19 @@ impl BareCodec {
         }
     }
 
-    /// The most bytes that one stored byte can stand for.
+    /// Returns the maximum number of bytes that one stored byte can represent.
     const fn longest_ratio(self) -> usize {
         match self {
             Self::Zlib | Self::Gzip => DEFLATE_LONGEST_RATIO,
             // A block that repeats one byte 128 Ki times: three bytes of header and the byte (RFC 8878, 3.1.1.2).
             Self::Zstd => (128 << 10) / 4,
-            // A match grows by 255 with each byte of its length, and a block has 18 bytes without any.
+            // A match grows by 255 with each byte of its length, and a block can represent 18 bytes without any.
             Self::Lz4Block => 255 + 18,
         }
     }
 
-    /// Fails if so few stored bytes cannot decode to `decoded_len_bytes`, whatever they are: to be asked before there is
-    /// room for that many.
+    /// Checks that this number of stored bytes can decode to `decoded_len_bytes`, whatever they are. Call it before
+    /// allocating that many bytes.
     ///
     /// # Errors
     /// The data ends too early.
@@ -61,7 +61,8 @@ impl BareCodec {
     /// Decodes one stream, which must fill `out`.
     ///
     /// # Errors
-    /// The bytes are not a whole stream, or decode to another length. `out` then holds anything.
+    /// The bytes are not a complete stream, or decode to a different length. The contents of `out` are then
+    /// unspecified.
     pub fn decode(self, state: &mut DecodeState, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let filter = self.filter();
         let actual_len_bytes = match self {
@@ -77,7 +78,7 @@ impl BareCodec {
     }
 }
 
-/// A compressor of bare streams, reused from stream to stream. Its output depends on the data and the level alone.
+/// A compressor of bare streams, reused from stream to stream. Its output depends only on the data and the level.
 pub struct BareEncoder {
     kind: Kind,
 }
@@ -90,36 +91,37 @@ enum Kind {
 }
 
 impl BareEncoder {
-    /// A writer of Zstandard frames, `level` as the library counts them (1 to 22; what lies beyond is the nearest).
+    /// Creates an encoder of Zstandard frames. `level` is as in the library (1 to 22); other values are clamped.
     ///
     /// # Errors
-    /// No memory for the state.
+    /// Out of memory.
     pub fn zstd(level: i32) -> Result<Self> {
         Ok(Self { kind: Kind::Zstd(ZstdEncoder::new(level)?) })
     }
 
-    /// A writer of gzip members, `level` as libdeflate counts them: 0 (stored) to 12.
+    /// Creates an encoder of gzip members. `level` is as in libdeflate: 0 (stored) to 12.
     ///
     /// # Errors
-    /// No memory for the state.
+    /// Out of memory.
     pub fn gzip(level: u8) -> Result<Self> {
         Ok(Self { kind: Kind::Gzip(Deflater::new(level.min(MAX_LEVEL))?) })
     }
 
-    /// A writer of zlib streams, `level` as libdeflate counts them: 0 (stored) to 12.
+    /// Creates an encoder of zlib streams. `level` is as in libdeflate: 0 (stored) to 12.
     ///
     /// # Errors
-    /// No memory for the state.
+    /// Out of memory.
     pub fn zlib(level: u8) -> Result<Self> {
         Ok(Self { kind: Kind::Zlib(Deflater::new(level.min(MAX_LEVEL))?) })
     }
 
-    /// A writer of LZ4 blocks.
+    /// Creates an encoder of LZ4 blocks.
     pub fn lz4_block() -> Self {
         Self { kind: Kind::Lz4Block }
     }
 
-    /// Most bytes that [`BareEncoder::encode`] appends for `data_len_bytes`; it takes room for so many while it works.
+    /// Returns the maximum number of bytes that [`BareEncoder::encode`] appends for `data_len_bytes`, which it also
+    /// reserves while it works.
     pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
         match self.kind {
             // A zlib stream has the same blocks and a shorter header and trailer.
@@ -129,10 +131,10 @@ impl BareEncoder {
         }
     }
 
-    /// Appends `data`, compressed, to `out`.
+    /// Compresses `data` and appends it to `out`.
     ///
     /// # Errors
-    /// The compression library failed, for want of memory.
+    /// The compression library ran out of memory.
     pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let bound_len_bytes = self.bound_len_bytes(data.len());
         match &mut self.kind {

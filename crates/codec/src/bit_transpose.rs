@@ -1,6 +1,7 @@
-//! Undoing the bit transposition of the bitshuffle family: bit k of byte b of all elements, for each b and k.
+//! Reversal of the bit transposition of the bitshuffle family, which stores bit k of byte b of all elements, for each b
+//! and k.
 
-/// Writes elements of `element_len_bytes` to `out`, whose number must be a multiple of 8, from their bit rows.
+/// Writes elements of `element_len_bytes` to `out` from their bit rows. The number of elements must be a multiple of 8.
 ///
 /// # Panics
 /// If the lengths differ or are not that of a multiple of 8 elements.
@@ -18,7 +19,8 @@ pub(crate) fn undo(rows: &[u8], element_len_bytes: usize, out: &mut [u8]) {
     }
 }
 
-/// Bit i of byte j becomes bit j of byte i: blocks of 1, 2, then 4 bits are swapped across the diagonal.
+/// Transposes an 8 x 8 bit matrix: bit i of byte j becomes bit j of byte i. Blocks of 1, 2, then 4 bits are swapped
+/// across the diagonal.
 fn transpose_bits(bytes: [u8; 8]) -> [u8; 8] {
     let mut bits = u64::from_le_bytes(bytes);
     for (shift, mask) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)] {

@@ -1,7 +1,9 @@
-//! The bitshuffle filter, decoding: bits transposed in blocks of elements, each block then LZ4 or Zstandard, or neither.
+//! The bitshuffle filter, decoding: bits transposed in blocks of elements, with each block then compressed by LZ4 or
+//! Zstandard, or not compressed.
 //!
-//! Parameters: two of version, element length, elements in a block (0: a default), and how blocks are compressed.
-//! Compressed chunks begin with their decoded length (8 bytes) and the block length in bytes (4 bytes), big-endian.
+//! Parameters: two for the version, element length, elements per block (0 means a default), and the compression of
+//! blocks. Compressed chunks begin with their decoded length (8 bytes) and the block length in bytes (4 bytes),
+//! big-endian.
 
 use crate::bit_transpose;
 use crate::error::{CodecError, Result};
@@ -11,10 +13,10 @@ use crate::zstd::ZstdDecoder;
 
 const FILTER: KnownFilter = KnownFilter::Bitshuffle;
 
-/// Elements are transposed in groups of so many; those left over at the end of a chunk are stored as they were.
+/// Number of elements that are transposed together; the remainder at the end of a chunk is stored unchanged.
 const GROUP: usize = 8;
 
-/// The filter with its parameters understood.
+/// The filter with its parsed parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Bitshuffle {
     element_len_bytes: usize,
@@ -30,7 +32,7 @@ enum Compression {
 }
 
 impl Bitshuffle {
-    /// Understands the filter's parameters.
+    /// Parses the filter's parameters.
     pub(crate) fn new(parameters: &[u32]) -> Result<Self> {
         let wrong = |fault| CodecError::Parameters { filter: FILTER, fault };
         let parameter = |index: usize| parameters.get(index).map_or(0, |&value| value as usize);
@@ -49,12 +51,12 @@ impl Bitshuffle {
             0 => Compression::None,
             2 => Compression::Lz4,
             3 => Compression::Zstd,
-            _ => return Err(CodecError::Unsupported { filter: FILTER, feature: "this way to compress blocks" }),
+            _ => return Err(CodecError::Unsupported { filter: FILTER, feature: "this compression of blocks" }),
         };
         Ok(Self { element_len_bytes, block_elements, compression })
     }
 
-    /// Writes to the front of `out`; returns the bytes written. `scratch` is reused.
+    /// Decodes to the front of `out`; returns the number of bytes written. `scratch` is reused.
     pub(crate) fn decode(
         &self,
         zstd: &mut ZstdDecoder,
@@ -74,7 +76,10 @@ impl Bitshuffle {
         }
         let group_len_bytes = GROUP * self.element_len_bytes;
         if block_len_bytes == 0 || block_len_bytes % group_len_bytes != 0 || len_bytes % self.element_len_bytes != 0 {
-            return Err(CodecError::Corrupt { filter: FILTER, fault: "lengths that no whole elements have" });
+            return Err(CodecError::Corrupt {
+                filter: FILTER,
+                fault: "lengths that are not multiples of the element length",
+            });
         }
         let limit_len_bytes = out.len();
         let out = out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: FILTER, limit_len_bytes })?;
@@ -113,7 +118,7 @@ impl Bitshuffle {
     }
 }
 
-/// The block that the reference implementation takes if none is asked for: 8 KiB in whole groups, 128 elements at least.
+/// Returns the block that the reference implementation uses by default: 8 KiB in whole groups, at least 128 elements.
 fn default_block_elements(element_len_bytes: usize) -> usize {
     const TARGET_LEN_BYTES: usize = 8192;
     const LEAST: usize = 128;

@@ -1,4 +1,4 @@
-//! bzip2, decoding: one stream.
+//! bzip2, decoding of a single stream.
 
 use bzip2::{Decompress, Status};
 
@@ -7,7 +7,8 @@ use crate::filter::KnownFilter;
 
 const FILTER: KnownFilter = KnownFilter::Bzip2;
 
-/// Writes to the front of `out`; returns the bytes written. Bytes after the stream are let pass, as for deflate.
+/// Decodes to the front of `out`; returns the number of bytes written. Bytes after the stream are ignored, as for
+/// deflate.
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     const SMALL_MEMORY: bool = false;
     let mut decompress = Decompress::new(SMALL_MEMORY);
@@ -19,7 +20,7 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
         if status == Status::StreamEnd {
             return Ok(decompress.total_out() as usize);
         }
-        // Neither read nor written: the input or the output is at its end, and the stream is not.
+        // Nothing was read or written: the input or the output is at its end, but the stream is not.
         if (decompress.total_in() as usize, decompress.total_out() as usize) == (consumed, produced) {
             return Err(if produced == out.len() {
                 CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() }

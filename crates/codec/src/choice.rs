@@ -1,4 +1,5 @@
-//! Which encoder a tile gets, from its effort and its content: a pure function, so that files are reproducible.
+//! Choice of the encoder for a tile from the effort and the content. It is a pure function, so that files are
+//! reproducible.
 //!
 //! Rates on one core of a 2-core virtual machine (Intel Xeon with AVX-512), MB/s of raw data, and ratios, on NOvA-like
 //! columns of 1 MiB and maps of 128 rows:
@@ -14,27 +15,28 @@
 //! | libdeflate 9   | 14 (9.3)        | 16 (2.92)     | 400 (500)   |
 //! | libdeflate 12  | 4 (10.1)        | 4 (2.99)      | 12 (510)    |
 //!
-//! Column rates were taken on a machine busy with other work (quiet ones are about 1.8 times higher); what matters
-//! here is how they compare. Whole merges of 16 files of 4,000 datasets, one level for everything, encoding in CPU
-//! seconds and output against gzip 6 of zlib: level 1 9.6 s, 1.046; 2 8.4 s, 1.024; 3 9.7 s, 1.014; 4 11.2 s, 1.008;
-//! 5 11.0 s, 0.998; 6 15.2 s, 0.987. So `Balanced`, which may be 2 % larger than gzip 6, takes level 3.
+//! Column rates were measured on a machine busy with other work (on an idle one they are about 1.8 times higher); only
+//! their ratios matter here. Whole merges of 16 files of 4,000 datasets, one level for everything, encoding in CPU
+//! seconds and output relative to zlib's gzip 6: level 1 9.6 s, 1.046; 2 8.4 s, 1.024; 3 9.7 s, 1.014; 4 11.2 s, 1.008;
+//! 5 11.0 s, 0.998; 6 15.2 s, 0.987. Therefore `Balanced`, which may be 2 % larger than gzip 6, takes level 3.
 //!
-//! `Like`, against zlib's level of that number, in sizes of whole merges (tiles of up to 1 MiB): level 3 of libdeflate is smaller
-//! than zlib's 4 on NOvA-like columns (0.99), packed fields of netCDF (1.00), sparse matrices (0.94), compounds (0.99) and
-//! frames of a detector (0.98), and 0.97 to 1.02 of zlib's 6. Level 2 is smaller than zlib's 1 on all of them (0.91 to 0.97), which
-//! level 1 (1.11 on the sparse matrices) and `Fast` (1.18) are not.
+//! `Like`, compared to the zlib level of the same number, in sizes of whole merges (tiles of up to 1 MiB): level 3 of
+//! libdeflate is smaller than zlib's 4 on NOvA-like columns (0.99), packed fields of netCDF (1.00), sparse matrices
+//! (0.94), compounds (0.99) and frames of a detector (0.98), and 0.97 to 1.02 of zlib's 6. Level 2 is smaller than
+//! zlib's 1 on all of them (0.91 to 0.97), which level 1 (1.11 on the sparse matrices) and `Fast` (1.18) are not.
 //!
-//! Planes of shuffled numbers are measured by `cargo bench -p raddle-codec --bench deflate`; `docs/design/004-encoders.md` has the rates.
+//! Planes of shuffled numbers are measured by `cargo bench -p raddle-codec --bench deflate`;
+//! `docs/design/004-encoders.md` has the rates.
 
 use crate::compression::Effort;
 use crate::element_lz::Elements;
 use crate::planes::MIN_PLANE_LEN_BYTES;
 
-/// What to do with a tile that zero runs do not suit.
+/// Encoder for a tile to which the zero-run encoder does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     ElementLz(Elements),
-    /// Planes of shuffled numbers: those without repeats as literals, the others by libdeflate.
+    /// Planes of shuffled numbers: those without repeats as literals, the others with libdeflate.
     Planes {
         level: u8,
         plane_len_bytes: usize,
@@ -44,7 +46,7 @@ pub(crate) enum Choice {
     },
 }
 
-/// The encoder for `raw`, which is yet to be shuffled if `is_shuffled`.
+/// Chooses the encoder for `raw`, which will be shuffled first if `is_shuffled`.
 pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_shuffled: bool) -> Choice {
     if matches!(effort, Effort::Fast | Effort::Balanced | Effort::Like(3..=6)) && !is_shuffled && element_len_bytes == 8
     {
@@ -76,10 +78,10 @@ pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_sh
     }
 }
 
-/// To how many bytes there may be one run of zeros or literal, for the zero-run encoder to be the choice; none where it
-/// never is.
+/// Returns the minimum number of bytes per run of zeros or literal for which the zero-run encoder is chosen; `None` if
+/// it never is.
 ///
-/// It stores either in about 9 bits, so that one to 32 bytes is 3.5 % of the raw length. Measured on detector maps,
+/// It stores either in about 9 bits, so one per 32 bytes is 3.5 % of the raw length. Measured on detector maps,
 /// libdeflate's level 6 is between 35 % smaller and 10 % larger: at the limit that is 1.2 % of the raw length, for 15
 /// times the time.
 pub(crate) fn zero_run_sparsity_len_bytes(effort: Effort) -> Option<usize> {
@@ -89,8 +91,8 @@ pub(crate) fn zero_run_sparsity_len_bytes(effort: Effort) -> Option<usize> {
     }
 }
 
-/// Whether the first elements of pieces `stride_len_bytes` long never descend in a sample, in steps below 2^24, as row
-/// numbers and time stamps do: then nothing repeats that is farther away than the piece before.
+/// Returns whether the first elements of pieces `stride_len_bytes` long never descend in a sample, in steps below 2^24,
+/// as row numbers and time stamps do. In such data nothing repeats at a greater distance than the previous piece.
 fn ascends(raw: &[u8], stride_len_bytes: usize) -> bool {
     let first = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let mut before = None;
@@ -101,17 +103,17 @@ fn ascends(raw: &[u8], stride_len_bytes: usize) -> bool {
     }) && before.is_some()
 }
 
-/// Some 256 to 512 pieces of `raw`, evenly spread.
+/// Returns about 256 to 512 pieces of `raw`, evenly spread.
 fn samples(raw: &[u8], len_bytes: usize) -> impl Iterator<Item = &[u8]> {
     const SAMPLES: usize = 256;
     let stride = (raw.len() / len_bytes / SAMPLES).max(1);
     raw.chunks_exact(len_bytes).step_by(stride)
 }
 
-/// Whether at least half of a sample of the elements are integers that half of their bytes would hold.
+/// Returns whether at least half of a sample of the elements are integers that would fit half of their bytes.
 ///
-/// The upper half of such a little-endian element is all zeros or all ones. Floats near zero and big-endian integers are
-/// not of that kind, which costs speed and never bytes.
+/// The upper half of such a little-endian element is all zeros or all ones. Floats near zero and big-endian integers do
+/// not qualify, which costs speed but never size.
 fn has_small_integers(raw: &[u8], element_len_bytes: usize) -> bool {
     if !matches!(element_len_bytes, 2 | 4 | 8) {
         return false;

@@ -1,29 +1,29 @@
-//! What compresses tiles: deflate with some effort, or one of the registered filters that raddle also writes.
+//! Compression of tiles: deflate with some effort, or one of the other registered filters that raddle can write.
 
 use crate::filter::{Filter, KnownFilter};
 
-/// How much work to put into deflate.
+/// Effort to put into deflate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effort {
-    /// As fast as disks: the lightest encoder.
+    /// As fast as disks: the fastest encoder.
     Fast,
     /// The ratio of gzip 6 in a fraction of its time.
     Balanced,
     /// The smallest output that deflate gives in reasonable time.
     Small,
-    /// This gzip level exactly (libdeflate's level of that number, 12 at most), with no choice by content.
+    /// Exactly this gzip level (libdeflate's level of that number, at most 12), without a choice by content.
     Gzip(u8),
-    /// At most the size that zlib's level of this number gives, give or take 2 %, in the least time; the dataset's filter names
-    /// the level. For datasets that keep the filter of an input.
+    /// At most the size of zlib's level of this number, within 2 %, in minimum time; the dataset's filter names the
+    /// level. For datasets that keep the filter of an input.
     Like(u8),
 }
 
-/// What compresses tiles.
+/// Compression method of tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// zlib streams: every HDF5 reads them.
+    /// zlib streams, which every HDF5 can read.
     Deflate(Effort),
     /// Zstandard frames of this level, 1 to 22. Readers need the registered filter 32015.
     Zstd(u8),
@@ -31,18 +31,18 @@ pub enum Compression {
     Lz4,
 }
 
-/// The highest level that libdeflate has.
+/// Highest level of libdeflate.
 pub(crate) const MAX_LEVEL: u8 = 12;
 
-/// The highest level that a dataset's deflate filter may name (H5Pset_deflate refuses more).
+/// Highest level that a dataset's deflate filter may name (H5Pset_deflate refuses higher ones).
 const MAX_NAMED_LEVEL: u8 = 9;
 
-/// The highest level of Zstandard.
+/// Highest level of Zstandard.
 const MAX_ZSTD_LEVEL: u8 = 22;
 
 impl Compression {
-    /// The compression that a dataset's filter stands for, if raddle writes it. The level of deflate stays that of the filter,
-    /// by [`Effort::Like`].
+    /// Returns the compression that corresponds to a dataset's filter, if raddle can write it. The level of deflate is
+    /// taken from the filter, as [`Effort::Like`].
     pub fn of_filter(filter: &Filter) -> Option<Self> {
         let level = filter.parameters.first().copied();
         Some(match KnownFilter::from_id(filter.id)? {
@@ -51,7 +51,7 @@ impl Compression {
                 Self::Deflate(Effort::Like(level.min(MAX_NAMED_LEVEL)))
             }
             KnownFilter::Zstd => {
-                // A number with a sign: the filter takes negative ones for the lowest level.
+                // The level is signed: the filter treats negative ones as the lowest level.
                 let level = level.unwrap_or(3).cast_signed().clamp(1, MAX_ZSTD_LEVEL.into());
                 Self::Zstd(level as u8)
             }
@@ -60,7 +60,7 @@ impl Compression {
         })
     }
 
-    /// The filter of a dataset that is compressed so.
+    /// Returns the filter of datasets with this compression.
     pub fn known_filter(self) -> KnownFilter {
         match self {
             Self::Deflate(_) => KnownFilter::Deflate,
@@ -69,7 +69,7 @@ impl Compression {
         }
     }
 
-    /// The same within the levels that there are.
+    /// Clamps the level to the existing ones.
     pub(crate) fn within_levels(self) -> Self {
         match self {
             Self::Deflate(Effort::Gzip(level)) => Self::Deflate(Effort::Gzip(level.min(MAX_LEVEL))),
@@ -79,7 +79,7 @@ impl Compression {
         }
     }
 
-    /// What the dataset's filter says of it; readers do not use it.
+    /// Returns the filter parameters that describe the compression; readers do not use them.
     pub(crate) fn parameters(self) -> Vec<u32> {
         match self {
             Self::Deflate(effort) => vec![u32::from(match effort {

@@ -1,7 +1,8 @@
-//! Encoding one tile: shuffle, then deflate by the encoder that suits the data (or another compression), then fletcher32.
+//! Encodes one tile: shuffle, then deflate with the encoder that suits the data (or another compression), then
+//! fletcher32.
 //!
-//! Invariant: the stored bytes depend on the options and the raw bytes alone, not on the state, the thread or the
-//! tiles before; so a file is the same however its tiles were dealt out.
+//! Invariant: the stored bytes depend only on the options and the raw bytes, not on the state, the thread or earlier
+//! tiles. A file is therefore the same however its tiles were distributed.
 
 use crate::choice::{Choice, choose, zero_run_sparsity_len_bytes};
 use crate::compression::{Compression, Effort};
@@ -16,24 +17,24 @@ use crate::shuffle::shuffle;
 use crate::zero_run::{self, ZeroRunEncoder};
 use crate::zstd::{self, ZstdEncoder};
 
-/// What an [`Encoder`] is to do.
+/// Options of an [`Encoder`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EncoderOptions {
-    /// None: not compressed.
+    /// Compression; `None` means uncompressed.
     pub compression: Option<Compression>,
-    /// Shuffle bytes before they are compressed.
+    /// Whether bytes are shuffled before compression.
     pub shuffle: bool,
-    /// Checksum the stored bytes.
+    /// Whether the stored bytes get a checksum.
     pub fletcher32: bool,
-    /// Length of an element of the dataset, for shuffle.
+    /// Element length of the dataset, for shuffle.
     pub element_len_bytes: usize,
 }
 
-/// Encodes tiles in one way. Immutable: one serves all threads, each with its own [`EncodeState`].
+/// Encoder of tiles with fixed options. Immutable: one serves all threads, each with its own [`EncodeState`].
 #[derive(Debug, Clone)]
 pub struct Encoder {
     compression: Option<Compression>,
-    /// Element length to shuffle by, if it makes a difference.
+    /// Element length for shuffling, if shuffling has an effect.
     shuffle: Option<usize>,
     fletcher32: bool,
     element_len_bytes: usize,
@@ -42,12 +43,12 @@ pub struct Encoder {
 /// Reused compressors and buffers of one thread.
 #[derive(Default)]
 pub struct EncodeState {
-    /// One per level used: a job has few.
+    /// One per level in use; a job has few.
     deflaters: Vec<Deflater>,
     zero_run: ZeroRunEncoder,
     element_lz: ElementLzEncoder,
     planes: PlanesEncoder,
-    /// Of one level, which a job has.
+    /// Encoder of the job's single level.
     zstd: Option<ZstdEncoder>,
     shuffled: Vec<u8>,
 }
@@ -60,9 +61,9 @@ impl std::fmt::Debug for EncodeState {
 }
 
 impl Encoder {
-    /// An encoder for these options.
+    /// Creates an encoder with these options.
     pub fn new(options: &EncoderOptions) -> Self {
-        // HDF5 names an element length in 32 bits, and shuffling single bytes changes nothing.
+        // HDF5 stores an element length in 32 bits, and shuffling single bytes changes nothing.
         let shuffles =
             options.shuffle && options.element_len_bytes > 1 && u32::try_from(options.element_len_bytes).is_ok();
         Self {
@@ -73,15 +74,15 @@ impl Encoder {
         }
     }
 
-    /// An encoder that compresses and does nothing else.
+    /// Creates an encoder that only compresses.
     pub fn plain(compression: impl Into<Compression>, element_len_bytes: usize) -> Self {
         let compression = Some(compression.into());
         Self::new(&EncoderOptions { compression, shuffle: false, fletcher32: false, element_len_bytes })
     }
 
-    /// The filters that the dataset's pipeline must name, in order.
+    /// Returns the filters that the dataset's pipeline must name, in order.
     ///
-    /// Compression and shuffle are optional and fletcher32 is not, as HDF5's own property list functions have it.
+    /// Compression and shuffle are optional and fletcher32 is mandatory, as set by HDF5's own property list functions.
     pub fn filters(&self) -> Vec<Filter> {
         let filter = |known: KnownFilter, optional, parameters| Filter {
             id: known.id(),
@@ -102,7 +103,8 @@ impl Encoder {
         filters
     }
 
-    /// Spare capacity with which [`encode`](Self::encode) never reallocates its output for a tile of this length.
+    /// Returns the spare capacity with which [`encode`](Self::encode) never reallocates its output for a tile of this
+    /// length.
     pub fn bound_len_bytes(&self, raw_len_bytes: usize) -> usize {
         let compressed_len_bytes = match self.compression {
             Some(Compression::Lz4) => lz4::frame_bound_len_bytes(raw_len_bytes),
@@ -111,7 +113,7 @@ impl Encoder {
         compressed_len_bytes + fletcher32::CHECKSUM_LEN_BYTES
     }
 
-    /// Most bytes that an [`EncodeState`] holds for tiles of this length, where that is more than a few MiB.
+    /// Returns the maximum number of bytes that an [`EncodeState`] holds for tiles of this length, ignoring a few MiB.
     pub fn state_len_bytes(&self, raw_len_bytes: u64) -> u64 {
         let shuffled_len_bytes = if self.shuffle.is_some() && self.compression.is_some() { raw_len_bytes } else { 0 };
         let compressor_len_bytes = match self.compression {
@@ -123,11 +125,11 @@ impl Encoder {
 
     /// Appends the stored form of one tile to `out`; returns its filter mask.
     ///
-    /// A tile that compression cannot shorten is stored as it is, with the bits of shuffle and compression set in the mask:
-    /// any reader takes it back without work.
+    /// A tile that compression cannot shorten is stored unchanged, with the bits of shuffle and compression set in the
+    /// mask, so that readers skip these filters.
     ///
     /// # Errors
-    /// No memory for a compressor.
+    /// Out of memory for a compressor.
     pub fn encode(&self, state: &mut EncodeState, raw: &[u8], out: &mut Vec<u8>) -> Result<u32> {
         let start = out.len();
         out.reserve(self.bound_len_bytes(raw.len()));
@@ -145,7 +147,7 @@ impl Encoder {
         Ok(filter_mask)
     }
 
-    /// Appends the shuffled and compressed tile, shorter than `raw`; false if there is nothing to gain.
+    /// Appends the shuffled and compressed tile if it is shorter than `raw`; otherwise returns false.
     fn compress(&self, state: &mut EncodeState, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Some(compression) = self.compression else {
             if let Some(element_len_bytes) = self.shuffle {
@@ -212,7 +214,7 @@ impl EncodeState {
     }
 }
 
-/// The compressor of a level, made when it is first used.
+/// Returns the compressor of a level, created on first use.
 fn deflater(deflaters: &mut Vec<Deflater>, level: u8) -> Result<&mut Deflater> {
     let index = match deflaters.iter().position(|deflater| deflater.level() == level) {
         Some(index) => index,
@@ -244,7 +246,7 @@ mod tests {
         ]
     }
 
-    /// Dense, columnar and sparse bytes.
+    /// Generates dense, columnar and sparse bytes.
     fn tiles() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..2000),

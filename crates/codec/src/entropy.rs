@@ -1,9 +1,9 @@
-//! The adaptive entropy decoder of CCSDS 121.0-B (Rice codes with options per block), for unsigned samples.
+//! Adaptive entropy decoder of CCSDS 121.0-B (Rice codes with options per block), for unsigned samples.
 //!
-//! A stream is a sequence of reference intervals of equal numbers of blocks. Each block names how it is coded: split
+//! A stream is a sequence of reference intervals with equal numbers of blocks. Each block names its coding: split
 //! samples (high part in unary, k low bits plain), pairs of samples in one unary number ("second extension"), runs of
-//! zero blocks, or plain. With prediction, an interval begins with a plain reference sample and the others are
-//! differences to the one before, folded to small non-negative numbers.
+//! zero blocks, or plain. With prediction, an interval begins with a plain reference sample, and the others are
+//! differences from the previous one, folded to small non-negative numbers.
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
@@ -11,30 +11,30 @@ use crate::msb_bits::MsbReader;
 
 const FILTER: KnownFilter = KnownFilter::Szip;
 
-/// How a stream is coded.
+/// Parameters of a stream's coding.
 #[derive(Debug, Clone)]
 pub(crate) struct Coding {
-    /// 1 to 32.
+    /// Bits per sample, 1 to 32.
     pub(crate) sample_bits: u32,
-    /// Samples in a block, an even number.
+    /// Samples per block, an even number.
     pub(crate) block: usize,
-    /// Blocks in a reference interval.
+    /// Blocks per reference interval.
     pub(crate) blocks: usize,
     pub(crate) is_predicted: bool,
 }
 
-/// Runs of zero blocks end at multiples of so many blocks, for the code word that says "to the end".
+/// Number of blocks per segment: the code word "to the end" extends a run of zero blocks to a multiple of it.
 const SEGMENT_BLOCKS: usize = 64;
-/// The unary number (counted from 1) that says "zeros to the end of the segment"; larger ones mean one block less.
+/// Unary number (counted from 1) that means "zeros to the end of the segment"; larger ones mean one block less.
 const TO_END_OF_SEGMENT: u32 = 5;
-/// The largest unary number that stands for a pair of samples.
+/// Largest unary number that represents a pair of samples.
 const MAX_PAIR: u32 = 90;
 
 /// A decoder in the middle of a stream.
 pub(crate) struct Decoder<'a> {
     coding: &'a Coding,
     reader: MsbReader<'a>,
-    /// The interval: coded numbers, and in the end samples.
+    /// Samples of the interval; coded numbers while the interval is being decoded.
     samples: Vec<u32>,
 }
 
@@ -47,9 +47,9 @@ impl<'a> Decoder<'a> {
         Self { coding, reader: MsbReader::new(stored), samples: Vec::new() }
     }
 
-    /// The next reference interval, of which the first `wanted` samples are needed.
+    /// Decodes the next reference interval, of which the first `wanted` samples are needed.
     ///
-    /// Nothing is read behind the block that holds the last of them, which matters in the last interval only.
+    /// Nothing is read after the block that holds the last of them, which matters in the last interval only.
     pub(crate) fn interval(&mut self, wanted: usize) -> Result<impl Iterator<Item = u32>> {
         self.samples.clear();
         while self.samples.len() < wanted {
@@ -61,7 +61,7 @@ impl<'a> Decoder<'a> {
         Ok(self.samples.iter().copied())
     }
 
-    /// Appends the next block, or several zero ones.
+    /// Decodes the next block, or a run of zero blocks.
     fn block(&mut self) -> Result<()> {
         let Coding { sample_bits, block, .. } = *self.coding;
         let option_bits = match sample_bits {
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
         let start = self.samples.len();
         for _ in usize::from(has_reference)..block {
             let high = self.reader.read_unary().ok_or_else(truncated)?;
-            // Numbers too large for a sample come from damaged data alone; their high bits are lost.
+            // Only damaged data contains numbers too large for a sample; their high bits are dropped.
             self.samples.push(high << low_bits);
         }
         for index in start..self.samples.len() {
@@ -105,7 +105,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Two samples a and b as the number (a + b)(a + b + 1)/2 + b. Of a first pair the reference takes a's place.
+    /// Decodes pairs of samples a and b, coded as the number (a + b)(a + b + 1)/2 + b. In a first pair, the reference
+    /// sample takes a's place.
     fn pairs(&mut self) -> Result<()> {
         let end = self.samples.len() / self.coding.block * self.coding.block + self.coding.block;
         while self.samples.len() < end {
@@ -113,7 +114,7 @@ impl<'a> Decoder<'a> {
             if number > MAX_PAIR {
                 return Err(CodecError::Corrupt { filter: FILTER, fault: "a pair of samples out of range" });
             }
-            // The largest sum whose triangular number is not larger.
+            // The largest sum whose triangular number does not exceed the number.
             let sum = (0..).take_while(|sum| sum * (sum + 1) / 2 <= number).last().unwrap_or(0);
             let second = number - sum * (sum + 1) / 2;
             if self.samples.len().is_multiple_of(2) {
@@ -145,10 +146,11 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Turns a reference sample and folded differences into samples, in place.
+/// Converts a reference sample and folded differences to samples, in place.
 ///
-/// While the sample before is at least half the difference away from both ends of the range, even numbers are steps up
-/// by their half and odd ones steps down; beyond, only one direction is left, and the number is the step itself.
+/// While the previous sample is at least half the difference away from both ends of the range, even numbers are steps
+/// up by their half and odd ones are steps down. Beyond that only one direction is left, and the number is the step
+/// itself.
 fn undo_prediction(samples: &mut [u32], sample_bits: u32) {
     let Some((&mut reference, folded)) = samples.split_first_mut() else { return };
     let largest = u32::MAX >> (32 - sample_bits);

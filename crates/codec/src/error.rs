@@ -1,106 +1,106 @@
-//! Why bytes could not be decoded or encoded. The caller adds the file, the object and the chunk.
+//! Errors of decoding and encoding. The caller adds the file, the object and the chunk.
 
 use crate::filter::KnownFilter;
 
-/// Result of this crate.
+/// Result with [`CodecError`] as its default error.
 pub type Result<T, E = CodecError> = std::result::Result<T, E>;
 
-/// Why bytes could not be decoded or encoded.
+/// Reason why bytes could not be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// No decoder for this filter.
-    #[error("filter {id} ({name}) is not known to raddle")]
+    /// There is no decoder for this filter.
+    #[error("filter {id} ({name}) is not supported by raddle")]
     UnknownFilter {
         /// Registered filter number.
         id: u16,
-        /// Name as stored in the file, or the registered one.
+        /// Name as stored in the file, otherwise the registered one.
         name: String,
     },
-    /// A pipeline longer than HDF5 allows.
+    /// A pipeline is longer than HDF5 allows.
     #[error("{count} filters in one pipeline, HDF5 allows {limit}")]
     TooManyFilters {
-        /// Filters in the pipeline.
+        /// Number of filters in the pipeline.
         count: usize,
-        /// The limit.
+        /// Maximum number.
         limit: usize,
     },
-    /// Client data values that do not describe the filter.
+    /// The client data values do not describe the filter.
     #[error("parameters of filter {filter} are wrong: {fault}")]
     Parameters {
-        /// Filter.
+        /// Filter with the parameters.
         filter: KnownFilter,
-        /// What is wrong.
+        /// Description of the problem.
         fault: &'static str,
     },
-    /// Valid, but a variant of the filter that raddle does not know.
+    /// The data is valid, but uses a variant of the filter that raddle does not support.
     #[error("filter {filter}: {feature} is not supported")]
     Unsupported {
-        /// Filter.
+        /// Filter of the data.
         filter: KnownFilter,
-        /// The variant.
+        /// Unsupported variant.
         feature: &'static str,
     },
-    /// The stored bytes contradict the filter's format.
+    /// The stored bytes violate the filter's format.
     #[error("{filter} data is damaged: {fault}")]
     Corrupt {
-        /// Filter.
+        /// Filter of the data.
         filter: KnownFilter,
-        /// What is wrong.
+        /// Description of the problem.
         fault: &'static str,
     },
     /// The stored bytes end before the data does.
     #[error("{filter} data ends too early")]
     Truncated {
-        /// Filter.
+        /// Filter of the data.
         filter: KnownFilter,
     },
-    /// The decoded bytes are not those that were checksummed.
+    /// The decoded bytes do not match their checksum.
     #[error("{filter} checksum does not match: stored {stored:#010x}, computed {computed:#010x}")]
     Checksum {
-        /// Filter.
+        /// Filter with the checksum.
         filter: KnownFilter,
-        /// As stored.
+        /// Stored checksum.
         stored: u32,
-        /// As computed from the bytes.
+        /// Checksum computed from the bytes.
         computed: u32,
     },
     /// The data would decode to more bytes than the chunk can hold (a damaged chunk or a decompression bomb).
     #[error("{filter} data decodes to more than the {limit_len_bytes} bytes expected")]
     TooLong {
-        /// Filter.
+        /// Filter of the data.
         filter: KnownFilter,
-        /// Where decoding stopped.
+        /// Length at which decoding stopped.
         limit_len_bytes: usize,
     },
-    /// The data decodes to a length that is not the declared one.
+    /// The length of the decoded data differs from the declared one.
     #[error("{filter} data decodes to {actual_len_bytes} bytes, {expected_len_bytes} expected")]
     Length {
-        /// Filter.
+        /// Filter of the data.
         filter: KnownFilter,
-        /// As the chunk's shape demands.
+        /// Length required by the chunk's shape.
         expected_len_bytes: usize,
-        /// As found.
+        /// Actual length.
         actual_len_bytes: usize,
     },
-    /// Not a zfp stream of this array in this mode.
-    #[error("zfp data is damaged, or of another array or mode: {fault}")]
+    /// The bytes are not a zfp stream of this array in this mode.
+    #[error("zfp data is damaged, or belongs to a different array or mode: {fault}")]
     Zfp {
-        /// What is wrong.
+        /// Description of the problem.
         fault: &'static str,
     },
-    /// A chunk without filters whose stored length is not the declared one.
+    /// The stored length of an unfiltered chunk differs from the declared one.
     #[error("unfiltered chunk holds {actual_len_bytes} bytes, {expected_len_bytes} expected")]
     RawLength {
-        /// As the chunk's shape demands.
+        /// Length required by the chunk's shape.
         expected_len_bytes: usize,
-        /// As stored.
+        /// Stored length.
         actual_len_bytes: usize,
     },
-    /// A compression library could not get the memory for its state.
-    #[error("no memory for the state of {filter}")]
+    /// A compression library could not allocate memory for its state.
+    #[error("not enough memory for the state of {filter}")]
     OutOfMemory {
-        /// Filter.
+        /// Filter of the library.
         filter: KnownFilter,
     },
 }

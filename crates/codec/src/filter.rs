@@ -1,13 +1,13 @@
-//! What a filter is: the record of the pipeline message, and the registered filters that raddle knows.
+//! Filters: the record in the pipeline message, and the registered filters that raddle knows.
 
 use serde::{Deserialize, Serialize};
 
-/// One filter of a pipeline, as the filter pipeline message stores it.
+/// One filter of a pipeline, as stored in the filter pipeline message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Filter {
     /// Registered filter number.
     pub id: u16,
-    /// Whether a chunk may go without it (`H5Z_FLAG_OPTIONAL`).
+    /// Whether chunks may be stored without it (`H5Z_FLAG_OPTIONAL`).
     pub optional: bool,
     /// Name as stored, without padding.
     pub name: Vec<u8>,
@@ -15,13 +15,13 @@ pub struct Filter {
     pub parameters: Vec<u32>,
 }
 
-/// A filter that raddle can undo.
+/// A filter that raddle can decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KnownFilter {
     /// zlib streams (RFC 1950).
     Deflate,
-    /// Bytes of the elements grouped by their place in the element.
+    /// Bytes of the elements grouped by their position in the element.
     Shuffle,
     /// Checksum at the end of the chunk.
     Fletcher32,
@@ -29,7 +29,7 @@ pub enum KnownFilter {
     Szip,
     /// Significant bits of each number, packed.
     Nbit,
-    /// Numbers less their minimum, in as few bits as the range needs.
+    /// Numbers minus their minimum, in as few bits as the range needs.
     ScaleOffset,
     /// bzip2 streams.
     Bzip2,
@@ -39,14 +39,14 @@ pub enum KnownFilter {
     Blosc,
     /// LZ4 blocks.
     Lz4,
-    /// Bits of the elements grouped by their place in the element, then LZ4 or Zstandard.
+    /// Bits of the elements grouped by their position in the element, then LZ4 or Zstandard.
     Bitshuffle,
     /// Zstandard frames.
     Zstd,
 }
 
 impl KnownFilter {
-    /// Every filter that raddle knows.
+    /// All filters that raddle can decode.
     pub const ALL: [Self; 12] = [
         Self::Deflate,
         Self::Shuffle,
@@ -62,7 +62,7 @@ impl KnownFilter {
         Self::Zstd,
     ];
 
-    /// The number under which The HDF Group registers the filter.
+    /// Returns the number under which The HDF Group registers the filter.
     pub const fn id(self) -> u16 {
         match self {
             Self::Deflate => 1,
@@ -80,12 +80,12 @@ impl KnownFilter {
         }
     }
 
-    /// The filter with this number, if raddle knows it.
+    /// Returns the filter with this number, if raddle can decode it.
     pub fn from_id(id: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|filter| filter.id() == id)
     }
 
-    /// The usual short name.
+    /// Returns the usual short name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Deflate => "deflate",
@@ -110,7 +110,7 @@ impl std::fmt::Display for KnownFilter {
     }
 }
 
-/// Registered filters that raddle cannot undo, so that a refusal can say what they are even if the file does not.
+/// Registered filters that raddle cannot decode, so that an error can name them even if the file does not.
 ///
 /// From The HDF Group's list of registered filters.
 const UNSUPPORTED: [(u16, &str); 18] = [
@@ -134,7 +134,8 @@ const UNSUPPORTED: [(u16, &str); 18] = [
     (32028, "sperr"),
 ];
 
-/// A name for messages: as stored in the file (escaped), else the registered one, else `unnamed`.
+/// Returns a name for messages: the one stored in the file (escaped), otherwise the registered one, otherwise
+/// `unnamed`.
 pub(crate) fn display_name(filter: &Filter) -> String {
     if !filter.name.is_empty() {
         return String::from_utf8_lossy(&filter.name).escape_debug().to_string();

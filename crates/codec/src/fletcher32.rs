@@ -1,25 +1,26 @@
 //! HDF5's Fletcher-32 checksum: four bytes, little-endian, at the end of the filtered chunk.
 //!
-//! The sum runs over big-endian 16-bit words; an odd last byte counts as the high half of a word. HDF5 before 1.6.3
-//! wrote the sum with the bytes of each half swapped on little-endian machines, so both orders are accepted on reading.
+//! The sum runs over big-endian 16-bit words; an odd last byte counts as the high half of a word. On little-endian
+//! machines, HDF5 before 1.6.3 wrote the sum with the bytes of each half swapped, so reading accepts both orders.
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
 
-/// Length of the stored sum.
+/// Length of the stored checksum.
 pub const CHECKSUM_LEN_BYTES: usize = 4;
 
-/// Columns that are summed side by side: two SSE registers of 32-bit sums.
+/// Number of columns summed in parallel: two SSE registers of 32-bit sums.
 const LANES: usize = 8;
 const LANES_LEN_BYTES: usize = LANES * 2;
 
 /// Rows of lanes per block. A lane's second sum is at most 65535 · n(n+1)/2, which stays below 2^32 up to n = 361.
 const ROWS_PER_BLOCK: usize = 352;
 
-/// The checksum of `bytes`.
+/// Computes the checksum of `bytes`.
 pub fn fletcher32(bytes: &[u8]) -> u32 {
-    // Both sums are kept as exact remainders modulo 65535. Stock code folds carries instead, which maps a non-zero
-    // multiple of 65535 to 65535 and only a sum without any non-zero word to 0; `any_set` tells the two apart.
+    // Both sums are kept as exact remainders modulo 65535. The reference implementation folds carries instead, which
+    // maps a non-zero multiple of 65535 to 65535 and only a sum without any non-zero word to 0; `any_set` distinguishes
+    // the two.
     const MODULUS: u64 = 65535;
     let (mut sum1, mut sum2, mut any_set) = (0u64, 0u64, false);
     let mut add_words = |words: u64, first: u64, second: u64| {
@@ -39,8 +40,8 @@ pub fn fletcher32(bytes: &[u8]) -> u32 {
                 weighted[lane] += plain[lane];
             }
         }
-        // The word in row k, lane l counts N - (LANES k + l) times in the second sum, N = LANES n words in all;
-        // `weighted` holds it n - k times, so LANES times that is too much by l.
+        // The word in row k, lane l counts N - (LANES k + l) times in the second sum, with N = LANES n words in all.
+        // `weighted` contains it n - k times, so LANES times that exceeds it by l.
         let (mut first, mut second) = (0u64, 0u64);
         for lane in 0..LANES {
             first += u64::from(plain[lane]);
@@ -62,7 +63,7 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(&sum.to_le_bytes());
 }
 
-/// Checks the sum at the end of `stored` and returns what comes before it.
+/// Verifies the checksum at the end of `stored` and returns the bytes before it.
 pub(crate) fn verify(stored: &[u8]) -> Result<&[u8]> {
     const FILTER: KnownFilter = KnownFilter::Fletcher32;
     let Some((data, &sum)) = stored.split_last_chunk::<CHECKSUM_LEN_BYTES>() else {
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// The sum as it is defined, one word at a time with carries folded back.
+    /// Computes the sum by definition, one word at a time with carries folded back.
     fn by_definition(bytes: &[u8]) -> u32 {
         let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
         let (mut sum1, mut sum2) = (0u32, 0u32);

@@ -1,10 +1,10 @@
 //! The HDF5 filter pipeline on byte buffers: pure functions with fixed output buffers and exact lengths.
 //!
-//! Decoding: [`Pipeline`] undoes every filter of HDF5 itself and the usual registered ones. Encoding: [`Encoder`]
-//! writes deflate, shuffle and fletcher32, with the fastest of several deflate encoders for the data at hand.
-//! [`BareCodec`] and [`BareEncoder`] are for other formats' streams, which no filter pipeline describes.
-//! Not here: files, chunk indexes, threads. Nothing in this crate panics on hostile bytes, returns short data, or
-//! writes beyond a stated cap.
+//! Decoding: [`Pipeline`] decodes all filters of HDF5 itself and the usual registered ones. Encoding: [`Encoder`]
+//! writes deflate, shuffle and fletcher32, with the fastest of several deflate encoders for the data. [`BareCodec`] and
+//! [`BareEncoder`] handle streams of other formats, which no filter pipeline describes. Files, chunk indexes and
+//! threads are outside of this crate. Nothing in it panics on malicious bytes, returns short data, or writes beyond a
+//! stated limit.
 
 #[doc(hidden)]
 pub mod arbitrary;

@@ -1,6 +1,6 @@
-//! Owned handles of libdeflate's compressors and decompressor: the crate's only calls into it.
+//! Owned handles of libdeflate's compressors and decompressor: the only calls to it in this crate.
 //!
-//! Invariant: a handle belongs to one owner and is used through `&mut`, so no two threads are ever inside the same one.
+//! Invariant: a handle has one owner and is used through `&mut`, so that two threads never use the same one.
 
 use std::ptr::NonNull;
 
@@ -13,28 +13,29 @@ use crate::inflate::{JointInflater, RunInflater, SmallInflater};
 const FILTER: KnownFilter = KnownFilter::Deflate;
 
 const CORRUPT: CodecError =
-    CodecError::Corrupt { filter: FILTER, fault: "not a whole zlib stream, or its checksum is wrong" };
+    CodecError::Corrupt { filter: FILTER, fault: "not a complete zlib stream, or its checksum is wrong" };
 
-/// A decompressor, reused from chunk to chunk: allocating one per chunk costs as much as inflating 512 bytes
-/// (measured: 1.0-1.2 instead of 1.9 µs for chunks of 128 rows).
+/// A decompressor, reused from chunk to chunk: allocating one per chunk costs as much as inflating 512 bytes (measured:
+/// 1.0-1.2 instead of 1.9 µs for chunks of 128 rows).
 pub(crate) struct Inflater {
     handle: NonNull<ffi::libdeflate_decompressor>,
-    /// Room around small chunks: see [`Inflater::inflate_small`].
+    /// Padded copy of small chunks: see [`Inflater::inflate_small`].
     padded_input: Vec<u8>,
     padded_output: Vec<u8>,
-    /// Made for the first small chunk.
+    /// Created for the first small chunk.
     small: Option<Box<SmallInflater>>,
-    /// Made for the first long chunk that is mostly repetitions.
+    /// Created for the first long chunk that is mostly repetitions.
     runs: Option<Box<RunInflater>>,
-    /// Made for the first long chunk of a column of numbers; then `None` where the processor has not what it takes.
+    /// Created for the first long chunk of a column of numbers; `Some(None)` if the processor lacks the required
+    /// instructions.
     joint: Option<Option<Box<JointInflater>>>,
 }
 
-/// Chunks up to this length, stored and inflated, are inflated with room around them.
+/// Maximum length of chunks, stored and inflated, that are inflated with padding.
 const SMALL_LEN_BYTES: usize = 4096;
 
-/// libdeflate decodes fast only while at least 299 bytes of output and about 30 of input are left, and byte by byte
-/// behind. Of a chunk of 128 rows of 4 bytes that is more than half.
+/// Length of the padding of the input. libdeflate decodes fast only while at least 299 bytes of output and about 30 of
+/// input are left, and byte by byte after that. For a chunk of 128 rows of 4 bytes that is more than half.
 const INPUT_ROOM_LEN_BYTES: usize = 64;
 const OUTPUT_ROOM_LEN_BYTES: usize = 320;
 
@@ -44,16 +45,18 @@ unsafe impl Send for Inflater {}
 
 impl Inflater {
     pub(crate) fn new() -> Result<Self> {
-        // SAFETY: no preconditions; null means that memory is short.
+        // SAFETY: no preconditions; null means out of memory.
         let handle = unsafe { ffi::libdeflate_alloc_decompressor() };
         let handle = NonNull::new(handle).ok_or(CodecError::OutOfMemory { filter: FILTER })?;
         Ok(Self { handle, padded_input: Vec::new(), padded_output: Vec::new(), small: None, runs: None, joint: None })
     }
 
-    /// Inflates one zlib stream from the front of `stored` into the front of `out`; returns the bytes written.
+    /// Inflates one zlib stream from the front of `stored` into the front of `out`; returns the number of bytes
+    /// written.
     ///
-    /// The Adler-32 sum is always checked. Bytes after the end of the stream are let pass, as stock HDF5 does: what is
-    /// returned has been verified by the sum, and refusing would make data unreadable that every other reader reads.
+    /// The Adler-32 checksum is always verified. Bytes after the end of the stream are ignored, as in HDF5 itself: the
+    /// returned data has been verified by the checksum, and refusing would make data unreadable that all other readers
+    /// accept.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         if stored.len() <= SMALL_LEN_BYTES && out.len() <= SMALL_LEN_BYTES {
             let small = self.small.get_or_insert_with(SmallInflater::new);
@@ -76,7 +79,7 @@ impl Inflater {
         self.inflate_exact(stored, out).map(|(_, produced)| produced)
     }
 
-    /// Inflates two streams as [`Inflater::inflate`] does, in turn where that is faster.
+    /// Inflates two streams like [`Inflater::inflate`], interleaved if that is faster.
     pub(crate) fn inflate_two(&mut self, stored: [&[u8]; 2], out: [&mut [u8]; 2]) -> [Result<usize>; 2] {
         let [first, second] = out;
         let are_for_two =
@@ -93,21 +96,21 @@ impl Inflater {
         [one(0, first), one(1, second)]
     }
 
-    /// Inflates a small stream by libdeflate, with room behind input and output, so that none of it is decoded byte by
-    /// byte.
+    /// Inflates a small stream with libdeflate, with padding after input and output, so that none of it is decoded byte
+    /// by byte.
     pub(crate) fn inflate_small(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let (mut input, mut output) = (std::mem::take(&mut self.padded_input), std::mem::take(&mut self.padded_output));
         input.resize(SMALL_LEN_BYTES + INPUT_ROOM_LEN_BYTES, 0);
         output.resize(SMALL_LEN_BYTES + OUTPUT_ROOM_LEN_BYTES, 0);
         input[..stored.len()].copy_from_slice(stored);
-        // What the decoder sees behind a stream that is cut must not depend on the chunk before.
+        // The bytes that the decoder sees after a truncated stream must not depend on the previous chunk.
         input[stored.len()..stored.len() + INPUT_ROOM_LEN_BYTES].fill(0);
         let inflated = self.inflate_exact(
             &input[..stored.len() + INPUT_ROOM_LEN_BYTES],
             &mut output[..out.len() + OUTPUT_ROOM_LEN_BYTES],
         );
         let checked = match inflated {
-            // Decoded from bytes behind the chunk, whatever they were: the chunk itself ends too early.
+            // Decoded from bytes after the chunk, so the chunk itself ends too early.
             Ok((consumed, _)) if consumed > stored.len() => Err(CORRUPT),
             Ok((_, produced)) if produced > out.len() => {
                 Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() })
@@ -123,8 +126,8 @@ impl Inflater {
         checked
     }
 
-    /// Inflates one gzip member (RFC 1952), which is all of `stored`, into the front of `out`; returns the bytes written.
-    /// Its CRC-32 is checked.
+    /// Inflates one gzip member (RFC 1952), which must be all of `stored`, into the front of `out`; returns the number
+    /// of bytes written. Its CRC-32 is verified.
     pub(crate) fn gunzip(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let (mut consumed, mut produced) = (0usize, 0usize);
         // SAFETY: as in `inflate_exact`.
@@ -146,16 +149,16 @@ impl Inflater {
             }
             _ => Err(CodecError::Corrupt {
                 filter: FILTER,
-                fault: "not one whole gzip member, or its checksum is wrong",
+                fault: "not a single complete gzip member, or its checksum is wrong",
             }),
         }
     }
 
-    /// Bytes consumed and produced.
+    /// Inflates one zlib stream; returns the numbers of bytes consumed and produced.
     pub(crate) fn inflate_exact(&mut self, stored: &[u8], out: &mut [u8]) -> Result<(usize, usize)> {
         let (mut consumed, mut produced) = (0usize, 0usize);
-        // SAFETY: the handle is live (made in `new`, freed only in `drop`); both pointers are valid for the lengths
-        // given with them, and libdeflate neither reads nor writes outside of them. It keeps none of the pointers.
+        // SAFETY: the handle is live (created in `new`, freed only in `drop`); both pointers are valid for the lengths
+        // passed with them, and libdeflate neither reads nor writes outside of them. It keeps none of the pointers.
         let result = unsafe {
             ffi::libdeflate_zlib_decompress_ex(
                 self.handle.as_ptr(),
@@ -184,7 +187,8 @@ impl Drop for Inflater {
     }
 }
 
-/// Signature of libdeflate's compressing functions: compressor, input, output; the bytes written, 0 if there is no room.
+/// Signature of libdeflate's compressing functions: compressor, input, output; returns the number of bytes written, or
+/// 0 if there is no room.
 type Compress = unsafe extern "C" fn(
     *mut ffi::libdeflate_compressor,
     *const std::ffi::c_void,
@@ -203,9 +207,9 @@ pub(crate) struct Deflater {
 unsafe impl Send for Deflater {}
 
 impl Deflater {
-    /// `level` is 0 (stored blocks) to 12.
+    /// Creates a compressor. `level` is 0 (stored blocks) to 12.
     pub(crate) fn new(level: u8) -> Result<Self> {
-        // SAFETY: no preconditions; null means that memory is short or the level is out of range.
+        // SAFETY: no preconditions; null means out of memory or that the level is out of range.
         let handle = unsafe { ffi::libdeflate_alloc_compressor(i32::from(level)) };
         let handle = NonNull::new(handle).ok_or(CodecError::OutOfMemory { filter: FILTER })?;
         Ok(Self { handle, level })
@@ -215,23 +219,25 @@ impl Deflater {
         self.level
     }
 
-    /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; false (and nothing appended) if it does not fit.
+    /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; returns false (and appends nothing) if it does
+    /// not fit.
     pub(crate) fn deflate(&mut self, raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
         self.append(ffi::libdeflate_zlib_compress, raw, out, limit_len_bytes)
     }
 
-    /// As [`Deflater::deflate`], the blocks alone, without the header and the sum of a zlib stream.
+    /// Like [`Deflater::deflate`], but appends only the blocks, without the header and checksum of a zlib stream.
     pub(crate) fn deflate_bare(&mut self, raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
         self.append(ffi::libdeflate_deflate_compress, raw, out, limit_len_bytes)
     }
 
-    /// Most bytes that [`Deflater::gzip`] can append for `raw_len_bytes`.
+    /// Returns the maximum number of bytes that [`Deflater::gzip`] appends for `raw_len_bytes`.
     pub(crate) fn gzip_bound_len_bytes(raw_len_bytes: usize) -> usize {
-        // SAFETY: without a compressor (null is allowed) it gives a bound for all levels and touches no memory.
+        // SAFETY: without a compressor (null is allowed) the function returns a bound for all levels and accesses no
+        // memory.
         unsafe { ffi::libdeflate_gzip_compress_bound(std::ptr::null_mut(), raw_len_bytes) }
     }
 
-    /// Appends `raw` as one gzip member, without a name or a time.
+    /// Appends `raw` as one gzip member, without name and time.
     pub(crate) fn gzip(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let fits = self.append(ffi::libdeflate_gzip_compress, raw, out, Self::gzip_bound_len_bytes(raw.len()));
         assert!(fits, "libdeflate needs more bytes than its bound says");
@@ -241,8 +247,8 @@ impl Deflater {
         out.reserve(limit_len_bytes);
         let spare = &mut out.spare_capacity_mut()[..limit_len_bytes];
         // SAFETY: `compress` is one of libdeflate's compressing functions. The handle is live; `raw` and `spare` are
-        // valid for the lengths given, do not overlap (`out` is borrowed mutably), and libdeflate only writes to
-        // `spare`, so that its being uninitialised does not matter.
+        // valid for the lengths passed, do not overlap (`out` is borrowed mutably), and libdeflate only writes to
+        // `spare`, so that it may be uninitialised.
         let produced_len_bytes = unsafe {
             compress(self.handle.as_ptr(), raw.as_ptr().cast(), raw.len(), spare.as_mut_ptr().cast(), spare.len())
         };
@@ -264,11 +270,11 @@ impl Drop for Deflater {
     }
 }
 
-/// The Adler-32 sum that ends a zlib stream (RFC 1950).
+/// Computes the Adler-32 checksum that ends a zlib stream (RFC 1950).
 pub(crate) fn adler32(bytes: &[u8]) -> u32 {
     const INITIAL: u32 = 1;
-    // A null buffer means "give me the initial value"; a Rust slice's pointer is never null.
-    // SAFETY: the pointer is valid for `bytes.len()` bytes and only read.
+    // A null buffer would request the initial value, but a Rust slice's pointer is never null. SAFETY: the pointer is
+    // valid for `bytes.len()` bytes and only read.
     unsafe { ffi::libdeflate_adler32(INITIAL, bytes.as_ptr().cast(), bytes.len()) }
 }
 
@@ -301,7 +307,7 @@ mod tests {
         let mut reused = Inflater::new().unwrap();
         for len in 0..stored.len() {
             let (mut out, mut long) = ([0; 300], [0; 700]);
-            // Its own end lies behind the cut, then that of another stream.
+            // Its own end lies after the cut, followed by the end of another stream.
             let _ = reused.inflate_small(&stored, &mut out);
             let after_itself = reused.inflate_small(&stored[..len], &mut out);
             let _ = reused.inflate_small(&before, &mut long);

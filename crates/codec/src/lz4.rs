@@ -1,14 +1,14 @@
-//! LZ4: the registered filter's frame of independent LZ4 blocks, and bare blocks, both ways.
+//! LZ4: the registered filter's frame of independent LZ4 blocks, and bare blocks, both decoding and encoding.
 //!
-//! The chunk begins with its decoded length (8 bytes) and the block length (4 bytes), both big-endian; each block has
-//! its stored length (4 bytes) before it and is as it was if that is its decoded length.
+//! The chunk begins with its decoded length (8 bytes) and the block length (4 bytes), both big-endian. Each block is
+//! preceded by its stored length (4 bytes), and is uncompressed if that equals its decoded length.
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
 
 const FILTER: KnownFilter = KnownFilter::Lz4;
 
-/// Writes to the front of `out`; returns the bytes written.
+/// Decodes to the front of `out`; returns the number of bytes written.
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     let truncated = || CodecError::Truncated { filter: FILTER };
     let limit_len_bytes = out.len();
@@ -17,9 +17,9 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     let out = out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: FILTER, limit_len_bytes })?;
     let block_len_bytes = take_be_u32(&mut rest).ok_or_else(truncated)?;
     if block_len_bytes == 0 && len_bytes > 0 {
-        return Err(CodecError::Corrupt { filter: FILTER, fault: "blocks without length" });
+        return Err(CodecError::Corrupt { filter: FILTER, fault: "blocks of length 0" });
     }
-    // The last block is what is left.
+    // The last block is the remainder.
     for block in out.chunks_mut(block_len_bytes.max(1)) {
         let stored_len_bytes = take_be_u32(&mut rest).ok_or_else(truncated)?;
         let (stored, after) = rest.split_at_checked(stored_len_bytes).ok_or_else(truncated)?;
@@ -35,29 +35,29 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
 
 /// Decodes one bare LZ4 block, which must fill `out`.
 pub(crate) fn decode_block(filter: KnownFilter, stored: &[u8], out: &mut [u8]) -> Result<()> {
-    // The library counts in 31 bits.
+    // The library uses 31-bit lengths.
     let (Ok(_), Ok(len_bytes)) = (i32::try_from(stored.len()), i32::try_from(out.len())) else {
         return Err(CodecError::Corrupt { filter, fault: "longer than an LZ4 block can be" });
     };
     match lz4::block::decompress_to_buffer(stored, Some(len_bytes), out) {
         Ok(len_bytes) if len_bytes == out.len() => Ok(()),
         Ok(actual_len_bytes) => Err(CodecError::Length { filter, expected_len_bytes: out.len(), actual_len_bytes }),
-        Err(_) => Err(CodecError::Corrupt { filter, fault: "not a whole LZ4 block of this length" }),
+        Err(_) => Err(CodecError::Corrupt { filter, fault: "not a complete LZ4 block of this length" }),
     }
 }
 
-/// Decodes one LZ4 block without any frame, which must fill `out`.
+/// Decodes one LZ4 block without a frame, which must fill `out`.
 ///
 /// # Errors
-/// If the block is damaged or of another length.
+/// If the block is damaged or has a different length.
 pub fn decode_bare(stored: &[u8], out: &mut [u8]) -> Result<()> {
     decode_block(FILTER, stored, out)
 }
 
-/// Longest data of a block.
+/// Maximum length of the data of a block.
 const LONGEST_BLOCK_LEN_BYTES: usize = 0x7E00_0000;
 
-/// Appends `raw` as one LZ4 block without any frame.
+/// Appends `raw` as one LZ4 block without a frame.
 ///
 /// # Errors
 /// If it is longer than a block can be.
@@ -72,26 +72,26 @@ pub fn append_block(raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Most bytes of the block of `raw_len_bytes`, as the format's description has it.
+/// Returns the maximum length of the block of `raw_len_bytes`, according to the format's description.
 pub(crate) fn block_bound_len_bytes(raw_len_bytes: usize) -> usize {
     raw_len_bytes + raw_len_bytes / 255 + 16
 }
 
-/// Longest block of a frame: the default of the registered filter.
+/// Maximum length of a frame's block: the default of the registered filter.
 const BLOCK_LEN_BYTES: usize = 1 << 30;
 
-/// Most bytes that [`append_frame`] needs room for.
+/// Returns the maximum space that [`append_frame`] needs.
 pub(crate) fn frame_bound_len_bytes(raw_len_bytes: usize) -> usize {
-    // A block is at most as long as LZ4 makes it while it is being made, and there are few.
+    // A block may have LZ4's maximum length while it is being created, and there are few blocks.
     let blocks = raw_len_bytes.div_ceil(BLOCK_LEN_BYTES).max(1);
     12 + 20 * blocks + block_bound_len_bytes(raw_len_bytes)
 }
 
-/// Appends `raw` in the frame of the registered filter; false, with `out` as it was, if that takes more than
+/// Appends `raw` in the frame of the registered filter; returns false, with `out` unchanged, if that takes more than
 /// `limit_len_bytes`.
 pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> Result<bool> {
     let start = out.len();
-    // As long as all of it, where one is enough: the filter itself does the same.
+    // A single block of the full length if possible, as in the filter itself.
     let block_len_bytes = raw.len().clamp(1, BLOCK_LEN_BYTES);
     out.extend_from_slice(&(raw.len() as u64).to_be_bytes());
     out.extend_from_slice(&(block_len_bytes as u32).to_be_bytes());
@@ -113,7 +113,7 @@ pub(crate) fn append_frame(raw: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize
     Ok(is_within)
 }
 
-/// A big-endian number of 4 bytes, which are taken off.
+/// Reads and removes a big-endian number of 4 bytes.
 pub(crate) fn take_be_u32(rest: &mut &[u8]) -> Option<usize> {
     let (number, after) = rest.split_first_chunk()?;
     *rest = after;

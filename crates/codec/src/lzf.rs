@@ -1,7 +1,7 @@
-//! LZF, decoding, as h5py frames it: the bare stream, which ends with the chunk.
+//! LZF, decoding, as framed by h5py: the bare stream, which ends with the chunk.
 //!
-//! A control byte below 32 is followed by that many literals and one more. Any other holds a length in its high three
-//! bits (7: a byte is to be added) and, with the byte after, a distance.
+//! A control byte below 32 is followed by that many literals plus one. Any other holds a length in its high three bits
+//! (7 means that a byte is added) and, with the following byte, a distance.
 
 use crate::back_reference::repeat;
 use crate::error::{CodecError, Result};
@@ -9,7 +9,7 @@ use crate::filter::KnownFilter;
 
 const FILTER: KnownFilter = KnownFilter::Lzf;
 
-/// Writes to the front of `out`; returns the bytes written.
+/// Decodes to the front of `out`; returns the number of bytes written.
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() };
     let (mut rest, mut at) = (stored, 0);
@@ -30,7 +30,10 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
         }
         let distance = ((control & 31) << 8) + next()? + 1;
         if distance > at {
-            return Err(CodecError::Corrupt { filter: FILTER, fault: "a reference to before the data" });
+            return Err(CodecError::Corrupt {
+                filter: FILTER,
+                fault: "a back reference to before the start of the data",
+            });
         }
         repeat(out, at, distance, len).ok_or_else(|| too_long.clone())?;
         at += len;
@@ -38,7 +41,7 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     Ok(at)
 }
 
-/// The first `len` bytes, which are taken off.
+/// Removes and returns the first `len` bytes.
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(len)?;
     *rest = after;

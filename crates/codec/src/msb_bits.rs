@@ -1,9 +1,9 @@
-//! Reading bits, most significant first, with every end checked.
+//! Reads bits, most significant first, checking for the end.
 
-/// A reader of bits.
+/// Reader of bits.
 pub(crate) struct MsbReader<'a> {
     rest: &'a [u8],
-    /// The low `count` bits are the next ones.
+    /// Buffered bits; the low `count` bits are the next ones.
     bits: u64,
     count: u32,
 }
@@ -13,7 +13,7 @@ impl<'a> MsbReader<'a> {
         Self { rest: bytes, bits: 0, count: 0 }
     }
 
-    /// The next `count` bits (at most 32) as a number; none if there are fewer.
+    /// Reads the next `count` bits (at most 32) as a number; returns `None` if there are fewer.
     #[inline]
     pub(crate) fn read(&mut self, count: u32) -> Option<u32> {
         debug_assert!(count <= 32);
@@ -27,7 +27,7 @@ impl<'a> MsbReader<'a> {
         Some((self.bits >> self.count & ((1 << count) - 1)) as u32)
     }
 
-    /// The next `count` bits (at most 64) as a number; none if there are fewer.
+    /// Reads the next `count` bits (at most 64) as a number; returns `None` if there are fewer.
     #[inline]
     pub(crate) fn read_wide(&mut self, count: u32) -> Option<u64> {
         if count <= 32 {
@@ -37,7 +37,7 @@ impl<'a> MsbReader<'a> {
         Some(high << 32 | u64::from(self.read(32)?))
     }
 
-    /// How many zero bits come before the next one bit, which is read too; none if there is no one bit.
+    /// Returns the number of zero bits before the next one bit, which is also consumed; `None` if there is no one bit.
     #[inline]
     pub(crate) fn read_unary(&mut self) -> Option<u32> {
         let mut zeros = 0u32;
@@ -58,7 +58,7 @@ impl<'a> MsbReader<'a> {
         }
     }
 
-    /// Takes whole bytes while there is room for them: at most 63 bits are held, so that shifts stay in range.
+    /// Takes whole bytes while there is room for them: at most 63 bits are buffered, so that shifts stay in range.
     #[inline]
     fn refill(&mut self) {
         while self.count <= 55 {

@@ -1,8 +1,8 @@
 //! The nbit filter, decoding: only the significant bits of each number are stored, most significant first, packed.
 //!
-//! The parameters describe the element as a tree of numbers, arrays, compounds and members that are kept whole; padding
-//! bits and bytes come back as zero. Parameters: count of parameters, whether nothing was done, elements in a chunk,
-//! then the type (class, length, what the class needs).
+//! The parameters describe the element as a tree of numbers, arrays, compounds and members stored unchanged; padding
+//! bits and bytes are decoded as zero. Parameters: number of parameters, whether the filter does nothing, elements per
+//! chunk, then the type (class, length, data of the class).
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
@@ -10,19 +10,19 @@ use crate::msb_bits::MsbReader;
 
 const FILTER: KnownFilter = KnownFilter::Nbit;
 
-/// Types nested deeper than this are refused. HDF5 limits nothing, people do: two levels are common, ten absurd.
+/// Maximum nesting of types. HDF5 has no limit, but two levels are common and ten are absurd.
 const MAX_DEPTH: usize = 32;
 
-/// What the filter did.
+/// Operation of the filter.
 #[derive(Debug, Clone)]
 pub(crate) enum Nbit {
-    /// Nothing: all bits are significant.
+    /// No change: all bits are significant.
     Identity,
-    /// Packed each of so many elements.
+    /// Each of `elements` elements is packed.
     Packed { elements: usize, element: Kind },
 }
 
-/// A type as the parameters describe it.
+/// A type as described by the parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
     len_bytes: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Kind {
 
 #[derive(Debug, Clone)]
 enum Content {
-    /// A number: `precision_bits` from `offset_bits` on are significant.
+    /// A number whose `precision_bits` bits starting at `offset_bits` are significant.
     Number {
         big_endian: bool,
         precision_bits: usize,
@@ -44,16 +44,16 @@ enum Content {
     Compound {
         members: Vec<(usize, Kind)>,
     },
-    /// All bits stored, byte by byte.
+    /// All bits are stored, byte by byte.
     Whole,
 }
 
-/// Parameters yet to be read.
+/// Parameters still to be read.
 struct Parameters<'a>(&'a [u32]);
 
 impl Parameters<'_> {
     fn next(&mut self) -> Result<usize> {
-        let (&first, rest) = self.0.split_first().ok_or_else(|| wrong("fewer than the type needs"))?;
+        let (&first, rest) = self.0.split_first().ok_or_else(|| wrong("too few for the type"))?;
         self.0 = rest;
         Ok(first as usize)
     }
@@ -64,12 +64,12 @@ fn wrong(fault: &'static str) -> CodecError {
 }
 
 impl Nbit {
-    /// Understands the filter's parameters.
+    /// Parses the filter's parameters.
     pub(crate) fn new(parameters: &[u32], element_len_bytes: usize) -> Result<Self> {
         let count = parameters.len();
         let mut parameters = Parameters(parameters);
         if parameters.next()? != count {
-            return Err(wrong("their number is not the one they state"));
+            return Err(wrong("their number differs from the stated one"));
         }
         if parameters.next()? != 0 {
             return Ok(Self::Identity);
@@ -78,12 +78,12 @@ impl Nbit {
         let class = parameters.next()?;
         let element = Kind::new(class, &mut parameters, MAX_DEPTH)?;
         if element.len_bytes != element_len_bytes {
-            return Err(wrong("the element length is not the dataset's"));
+            return Err(wrong("the element length differs from the dataset's"));
         }
         Ok(Self::Packed { elements, element })
     }
 
-    /// Writes the elements to the front of `out`; returns the bytes written.
+    /// Decodes the elements to the front of `out`; returns the number of bytes written.
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let limit_len_bytes = out.len();
         let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes };
@@ -107,7 +107,7 @@ impl Nbit {
 }
 
 impl Kind {
-    /// The type of this class whose length comes next.
+    /// Parses the type of this class, whose length comes next.
     fn new(class: usize, parameters: &mut Parameters<'_>, depth_left: usize) -> Result<Self> {
         let Some(depth_left) = depth_left.checked_sub(1) else {
             return Err(wrong("types are nested too deeply"));
@@ -122,7 +122,7 @@ impl Kind {
                 let class = parameters.next()?;
                 let item = Self::new(class, parameters, depth_left)?;
                 if class == 4 {
-                    // Items that are kept whole make an array that is, whatever their length.
+                    // An array of items stored unchanged is itself stored unchanged, whatever their length.
                     Content::Whole
                 } else if item.len_bytes > len_bytes {
                     return Err(wrong("an item is longer than its array"));
@@ -132,7 +132,7 @@ impl Kind {
             }
             3 => Self::compound(len_bytes, parameters, depth_left)?,
             4 => Content::Whole,
-            _ => return Err(wrong("a type's class is not known")),
+            _ => return Err(wrong("the class of a type is unknown")),
         };
         Ok(Self { len_bytes, content })
     }
@@ -141,7 +141,7 @@ impl Kind {
         let big_endian = match parameters.next()? {
             0 => false,
             1 => true,
-            _ => return Err(wrong("a number's byte order is not known")),
+            _ => return Err(wrong("the byte order of a number is unknown")),
         };
         let (precision_bits, offset_bits) = (parameters.next()?, parameters.next()?);
         if precision_bits == 0 || precision_bits.saturating_add(offset_bits) > len_bytes.saturating_mul(8) {
@@ -164,7 +164,7 @@ impl Kind {
                 });
             }
             let member = Self::new(class, parameters, depth_left)?;
-            // Lengths that add up bound the work for an element by its length.
+            // Lengths that add up bound the work per element by its length.
             members_len_bytes = members_len_bytes.saturating_add(member.len_bytes);
             if members_len_bytes > len_bytes || offset.saturating_add(member.len_bytes) > len_bytes {
                 return Err(wrong("a member lies outside of its compound"));
@@ -174,25 +174,25 @@ impl Kind {
         Ok(Content::Compound { members })
     }
 
-    /// Whether HDF5 (2.0 and before) goes on with the wrong parameters after this member.
+    /// Returns whether HDF5 (2.0 and before) continues with the wrong parameters after this member.
     ///
-    /// After an array of arrays or compounds it returns to the parameters of the item, when writing as when reading,
-    /// so what it stores for later members has nothing to do with their types.
+    /// After an array of arrays or compounds it returns to the parameters of the item, both when writing and when
+    /// reading, so that the stored bytes of later members have nothing to do with their types.
     fn misleads_hdf5(&self) -> bool {
         match &self.content {
-            // An item that is whole is an array: whole items of another kind make the array itself whole.
+            // An unchanged item here is an array: unchanged items of another kind make the array itself unchanged.
             Content::Array { item } => !matches!(item.content, Content::Number { .. }),
             Content::Compound { members } => members.last().is_some_and(|(_, last)| last.misleads_hdf5()),
             Content::Number { .. } | Content::Whole => false,
         }
     }
 
-    /// Fills `out`, which is zero before, with one value; none if the bits run out.
+    /// Decodes one value to `out`, which must be zero; returns `None` if the bits run out.
     fn decode(&self, reader: &mut MsbReader<'_>, out: &mut [u8]) -> Option<()> {
         match &self.content {
             Content::Number { big_endian, precision_bits, offset_bits } => {
                 let (lowest, end) = (*offset_bits, offset_bits + precision_bits);
-                // Bytes from the most significant one that holds such bits down.
+                // From the most significant byte that contains such bits, downwards.
                 for byte in (lowest / 8..=(end - 1) / 8).rev() {
                     let from = lowest.max(8 * byte);
                     let count = end.min(8 * byte + 8) - from;

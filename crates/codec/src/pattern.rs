@@ -1,14 +1,14 @@
-//! Whether a buffer is one value repeated: how the engine finds tiles that are wholly fill value.
+//! Detection of buffers that repeat one value, with which the engine finds tiles that consist of the fill value.
 
-/// Whether `raw` is `pattern` over and over (the last repeat may be cut).
+/// Returns whether `raw` consists of repetitions of `pattern`, the last of which may be truncated.
 ///
-/// An empty pattern never matches, so that an undefined fill value leaves every tile stored.
+/// An empty pattern never matches, so that with an undefined fill value every tile is stored.
 pub fn is_all(raw: &[u8], pattern: &[u8]) -> bool {
     if pattern.is_empty() {
         return false;
     }
     let head_len_bytes = pattern.len().min(raw.len());
-    // Bytes equal to those one period before them, after a first period that is the pattern: a comparison of the
+    // The first period equals the pattern, and all other bytes equal those one period before: a comparison of the
     // buffer with itself, which runs at memory speed for any pattern and stops at the first difference.
     raw[..head_len_bytes] == pattern[..head_len_bytes] && raw[head_len_bytes..] == raw[..raw.len() - head_len_bytes]
 }

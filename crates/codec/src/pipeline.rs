@@ -1,8 +1,8 @@
-//! Undoing a filter pipeline: chunk bytes as stored in, chunk values of exactly the declared length out.
+//! Decodes a filter pipeline, from stored chunk bytes to chunk values of exactly the declared length.
 //!
-//! Not for reading files: the caller has the stored bytes, and adds file, object and address to an error.
-//! Invariants: `chunk` is filled exactly or an error is returned, whatever the bytes are; no stage writes more than its
-//! cap, which follows from the declared length, so a decompression bomb costs no more memory than an honest chunk.
+//! Files are read by the caller, who adds file, object and address to an error. Invariants: `chunk` is filled exactly
+//! or an error is returned, whatever the bytes; no stage writes more than its limit, which follows from the declared
+//! length, so that a decompression bomb costs no more memory than a valid chunk.
 
 use crate::bitshuffle::Bitshuffle;
 use crate::error::{CodecError, Result};
@@ -15,17 +15,17 @@ use crate::szip::Szip;
 use crate::zstd::ZstdDecoder;
 use crate::{blosc, bzip2, fletcher32, lz4, lzf, shuffle};
 
-/// HDF5's limit (H5Z_MAX_NFILTERS): a filter mask has 32 bits.
+/// Maximum number of filters in HDF5 (H5Z_MAX_NFILTERS): a filter mask has 32 bits.
 pub const MAX_FILTERS: usize = 32;
 
 /// A filter pipeline, ready to decode. Immutable: one serves all threads, each with its own [`DecodeState`].
 #[derive(Debug, Clone)]
 pub struct Pipeline {
-    /// In the order in which the writer applied them.
+    /// Stages in the order in which the writer applied them.
     stages: Vec<Stage>,
 }
 
-/// One filter with its parameters understood.
+/// One filter with its parsed parameters.
 #[derive(Debug, Clone)]
 enum Stage {
     Deflate,
@@ -42,11 +42,11 @@ enum Stage {
     Zstd,
 }
 
-/// What is known beforehand about the length of the data between two stages.
+/// Known bounds of the data's length between two stages.
 #[derive(Debug, Clone, Copy)]
 enum StageLength {
     Exactly(usize),
-    /// No honest encoder makes more.
+    /// No valid encoder produces more.
     AtMost(usize),
 }
 
@@ -54,18 +54,18 @@ enum StageLength {
 #[derive(Default)]
 pub struct DecodeState {
     decoders: Decoders,
-    /// Input and output of the stages between the first and the last, which take turns.
+    /// Alternating input and output of the stages between the first and the last.
     scratch: [Vec<u8>; 2],
 }
 
-/// A match of 258 bytes in two bits.
+/// Maximum ratio of deflate: a match of 258 bytes in two bits.
 pub(crate) const DEFLATE_LONGEST_RATIO: usize = 1032;
 
 #[derive(Default)]
 struct Decoders {
     inflater: Option<Inflater>,
     zstd: ZstdDecoder,
-    /// A block or a chunk before its bytes are put in order, inside one stage.
+    /// A block or a chunk before its bytes are reordered, inside one stage.
     scratch: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ impl DecodeState {
     }
 }
 
-/// The inflater, made when it is first needed.
+/// Returns the inflater, created on first use.
 fn inflater(slot: &mut Option<Inflater>) -> Result<&mut Inflater> {
     match slot {
         Some(inflater) => Ok(inflater),
@@ -95,7 +95,7 @@ impl std::fmt::Debug for DecodeState {
 }
 
 impl Pipeline {
-    /// Understands the filters of a dataset whose elements have `element_len_bytes`.
+    /// Parses the filters of a dataset whose elements have `element_len_bytes`.
     ///
     /// # Errors
     /// A filter that raddle does not know, optional or not (its chunks could not be read), parameters that contradict
@@ -108,34 +108,35 @@ impl Pipeline {
         Ok(Self { stages })
     }
 
-    /// Whether there are no filters: chunks are stored as they are.
+    /// Returns whether there are no filters, so that chunks are stored unchanged.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Undoes the pipeline: fills `chunk`, whose length is the declared chunk size, from `stored`.
+    /// Decodes `stored` into `chunk`, whose length is the declared chunk size.
     ///
-    /// Bit i of `filter_mask` set means that filter i was not applied to this chunk.
+    /// Bit i of `filter_mask` means that filter i was not applied to this chunk.
     ///
     /// # Errors
-    /// The bytes do not decode to exactly `chunk.len()` bytes, or a checksum does not match. `chunk` then holds
-    /// anything.
+    /// The bytes do not decode to exactly `chunk.len()` bytes, or a checksum does not match. The contents of `chunk`
+    /// are then unspecified.
     pub fn decode(&self, state: &mut DecodeState, stored: &[u8], filter_mask: u32, chunk: &mut [u8]) -> Result<()> {
         let length = StageLength::Exactly(chunk.len());
         self.undo(state, stored, filter_mask, chunk, length).map(drop)
     }
 
-    /// Whether [`Pipeline::decode_two`] may be faster than [`Pipeline::decode`], twice, for chunks of `chunk_len_bytes`.
+    /// Returns whether [`Pipeline::decode_two`] may be faster than two calls of [`Pipeline::decode`] for chunks of
+    /// `chunk_len_bytes`.
     pub fn is_for_two(&self, chunk_len_bytes: usize) -> bool {
         let is_deflated = matches!(self.stages[..], [Stage::Deflate] | [Stage::Shuffle { .. }, Stage::Deflate]);
         is_deflated && chunk_len_bytes >= LEAST_LEN_BYTES
     }
 
-    /// [`Pipeline::decode`] for two chunks to which all filters were applied: faster than one after the other where they are
-    /// deflated, shuffled before or not.
+    /// Like [`Pipeline::decode`], for two chunks to which all filters were applied. It is faster than one after the
+    /// other if they are deflated, with or without shuffle.
     ///
     /// # Errors
-    /// As [`Pipeline::decode`], for each.
+    /// As for [`Pipeline::decode`], for each.
     pub fn decode_two(&self, state: &mut DecodeState, stored: [&[u8]; 2], chunks: [&mut [u8]; 2]) -> [Result<()>; 2] {
         let mut chunks = chunks;
         let lengths = chunks.each_ref().map(|chunk| StageLength::Exactly(chunk.len()));
@@ -166,28 +167,28 @@ impl Pipeline {
         std::array::from_fn(|at| lengths[at].check(KnownFilter::Deflate, inflated[at].clone()?))
     }
 
-    /// Most memory that a [`DecodeState`] comes to hold for chunks of `chunk_len_bytes`, one after the other.
+    /// Returns the maximum memory that a [`DecodeState`] holds for chunks of `chunk_len_bytes`, one after the other.
     pub fn state_len_bytes(&self, chunk_len_bytes: usize) -> usize {
         let lengths = self.lengths(0, StageLength::Exactly(chunk_len_bytes));
         let longest = lengths[..self.stages.len()].iter().map(|length| length.cap()).max().unwrap_or(0);
-        // The filter that was applied first puts its values where they belong; checksums are taken off in place.
+        // The last decoding stage writes values to their destination, and checksums are removed in place.
         let between = self.stages.iter().skip(1).filter(|stage| !matches!(stage, Stage::Fletcher32)).count();
         let inside =
             self.stages.iter().any(|stage| matches!(stage, Stage::Szip(_) | Stage::Blosc | Stage::Bitshuffle(_)));
         longest.saturating_mul(between.min(2) + usize::from(inside))
     }
 
-    /// Undoes the pipeline where nothing tells the length of the data, applied as a whole: writes to the front of `out`,
-    /// returns the bytes written.
+    /// Decodes the complete pipeline without a declared length: writes to the front of `out` and returns the number of
+    /// bytes written.
     ///
     /// # Errors
-    /// As [`Pipeline::decode`]; [`CodecError::TooLong`] where more room may help.
+    /// As for [`Pipeline::decode`]; [`CodecError::TooLong`] if a larger buffer may help.
     pub fn decode_at_most(&self, state: &mut DecodeState, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let length = StageLength::AtMost(out.len());
         self.undo(state, stored, 0, out, length)
     }
 
-    /// Undoes the pipeline into the front of `chunk`; `length` is that of the data before the first filter.
+    /// Decodes the pipeline into the front of `chunk`; `length` is that of the data before the first filter.
     fn undo(
         &self,
         state: &mut DecodeState,
@@ -197,17 +198,17 @@ impl Pipeline {
         length: StageLength,
     ) -> Result<usize> {
         let DecodeState { decoders, scratch: [front, back] } = state;
-        // The usual pipeline of small chunks, without the lengths between stages, which it has none of.
+        // The usual pipeline of small chunks: a single stage, without lengths between stages.
         if let ([stage], 0) = (self.stages.as_slice(), filter_mask) {
             let written = stage.decode(decoders, stored, chunk)?;
             return length.check(stage.filter(), written).map(|()| written);
         }
         let lengths = self.lengths(filter_mask, length);
-        // The longer one is written first: with two filters the other one stays empty.
+        // The longer buffer is written first: with two filters the other one stays empty.
         if back.len() < front.len() {
             std::mem::swap(front, back);
         }
-        // Where the data is after the stages undone so far: the first `len_bytes` of `stored` or of `front`.
+        // Location of the data after the stages decoded so far: the first `len_bytes` of `stored` or of `front`.
         let (mut in_front, mut len_bytes) = (false, stored.len());
         for (index, stage) in self.stages.iter().enumerate().rev() {
             if is_masked(filter_mask, index) {
@@ -241,8 +242,9 @@ impl Pipeline {
         Ok(stored.len())
     }
 
-    /// Fails if so few stored bytes cannot fill a chunk of `chunk_len_bytes`, whatever they are: to be asked before there is
-    /// room for one. Told of deflate, shuffle and checksums; other filters make any length from a few bytes.
+    /// Checks that this number of stored bytes can fill a chunk of `chunk_len_bytes`, whatever they are. Call it before
+    /// allocating the chunk. It covers deflate, shuffle and checksums; other filters may produce any length from a few
+    /// bytes.
     ///
     /// # Errors
     /// The data ends too early.
@@ -266,7 +268,8 @@ impl Pipeline {
         }
     }
 
-    /// For each stage, the length of the data before the writer applied it, which is what undoing it must give.
+    /// Returns for each stage the length of the data before the writer applied it, which is the length that decoding
+    /// must produce.
     fn lengths(&self, filter_mask: u32, chunk: StageLength) -> [StageLength; MAX_FILTERS] {
         let mut lengths = [chunk; MAX_FILTERS];
         let mut length = chunk;
@@ -280,7 +283,7 @@ impl Pipeline {
     }
 }
 
-/// Whether bit `index` of the mask says that the filter was not applied.
+/// Returns whether bit `index` of the mask is set, so that the filter was not applied.
 fn is_masked(filter_mask: u32, index: usize) -> bool {
     filter_mask >> index & 1 == 1
 }
@@ -344,11 +347,11 @@ impl Stage {
         }
     }
 
-    /// Length of the filtered data, from that of the data before.
+    /// Returns the length of the filtered data, from that of the data before.
     ///
-    /// Compressors may lengthen what they cannot shorten. The most that an honest one adds, over all that are known
-    /// here, is szip's option number of 3 bits for each 8 samples of 8 bits (1/21), bzip2's 1 % + 600 bytes and LZ4's
-    /// 1/255 with a 4-byte length for each block of at least 1 byte; an eighth and 4 KiB hold all that is sensible.
+    /// Compressors may lengthen data that they cannot shorten. Over all known filters, the largest additions by valid
+    /// encoders are szip's option number of 3 bits for each 8 samples of 8 bits (1/21), bzip2's 1 % + 600 bytes, and
+    /// LZ4's 1/255 with a 4-byte length for each block of at least 1 byte. An eighth and 4 KiB cover all sensible data.
     fn length_after(&self, before: StageLength) -> StageLength {
         const SLACK_LEN_BYTES: usize = 4096;
         match self {
@@ -364,7 +367,7 @@ impl Stage {
         }
     }
 
-    /// Undoes the filter: writes to the front of `out`, returns the bytes written.
+    /// Decodes the filter: writes to the front of `out` and returns the number of bytes written.
     fn decode(&self, decoders: &mut Decoders, input: &[u8], out: &mut [u8]) -> Result<usize> {
         match self {
             Self::Deflate => inflater(&mut decoders.inflater)?.inflate(input, out),
@@ -393,7 +396,7 @@ impl Stage {
         }
     }
 
-    /// The front of `out`, if that is long enough.
+    /// Returns the front of `out`, if it is long enough.
     fn front<'a>(&self, out: &'a mut [u8], len_bytes: usize) -> Result<&'a mut [u8]> {
         let limit_len_bytes = out.len();
         out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: self.filter(), limit_len_bytes })

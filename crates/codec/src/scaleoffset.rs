@@ -1,7 +1,8 @@
-//! The scaleoffset filter, decoding: numbers less their minimum, in as few bits as the range needs.
+//! The scaleoffset filter, decoding: numbers minus their minimum, in as few bits as the range needs.
 //!
-//! Floating-point numbers were multiplied by a power of ten and rounded before ("D-scaling"), so the filter is lossy for
-//! them: what is decoded must not be encoded again by it. The fixed-bits method for floats was never implemented in HDF5.
+//! Floating-point numbers were first multiplied by a power of ten and rounded ("D-scaling"), so the filter is lossy for
+//! them: decoded values must not be encoded with it again. The fixed-bits method for floats was never implemented in
+//! HDF5.
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
@@ -13,25 +14,26 @@ const FILTER: KnownFilter = KnownFilter::ScaleOffset;
 const PARAMETERS: usize = 20;
 const FILL: usize = 8;
 
-/// Bytes before the packed numbers: bits per number, length of the minimum, and room for a minimum of 16 bytes.
+/// Length of the header before the packed numbers: bits per number, length of the minimum, and room for a minimum of 16
+/// bytes.
 const HEADER_LEN_BYTES: usize = 21;
 const MINIMUM_LEN_OFFSET: usize = 4;
 const MINIMUM_OFFSET: usize = 5;
 
-/// The filter with its parameters understood.
+/// The filter with its parsed parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct ScaleOffset {
     elements: usize,
     len_bytes: usize,
     big_endian: bool,
-    /// Bits of the fill value, where one was defined; the highest code of a chunk stands for it.
+    /// Bits of the fill value, if one was defined; the highest code of a chunk represents it.
     fill: Option<u64>,
     scale: Scale,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Scale {
-    /// Nothing was done: all bits were asked for.
+    /// No change: all bits were requested.
     Identity,
     Integer,
     /// Numbers were multiplied by ten to this power.
@@ -43,13 +45,13 @@ fn wrong(fault: &'static str) -> CodecError {
 }
 
 impl ScaleOffset {
-    /// Understands the filter's parameters.
+    /// Parses the filter's parameters.
     pub(crate) fn new(parameters: &[u32], element_len_bytes: usize) -> Result<Self> {
         let parameters: &[u32; PARAMETERS] = parameters.try_into().map_err(|_| wrong("20 are expected"))?;
         let &[scale_type, scale_factor, elements, class, len_bytes, sign, order, fill_defined, ..] = parameters;
         let (scale_factor, len_bytes) = (scale_factor as i32, len_bytes as usize);
         if len_bytes != element_len_bytes {
-            return Err(wrong("the element length is not the dataset's"));
+            return Err(wrong("the element length differs from the dataset's"));
         }
         let scale = match (class, scale_type) {
             (0, 2) if matches!(len_bytes, 1 | 2 | 4 | 8) && sign <= 1 => match scale_factor {
@@ -59,7 +61,7 @@ impl ScaleOffset {
             },
             (1, 0) if matches!(len_bytes, 4 | 8) => Scale::Decimal(scale_factor),
             (1, 1) => return Err(CodecError::Unsupported { filter: FILTER, feature: "E-scaling" }),
-            _ => return Err(wrong("the type and the way to scale do not match")),
+            _ => return Err(wrong("the type and the scaling method do not match")),
         };
         let fill = u64::from(parameters[FILL + 1]) << 32 | u64::from(parameters[FILL]);
         let fill = fill & low_bits(8 * len_bytes as u32);
@@ -72,7 +74,7 @@ impl ScaleOffset {
         })
     }
 
-    /// Writes the elements to the front of `out`; returns the bytes written.
+    /// Decodes the elements to the front of `out`; returns the number of bytes written.
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let limit_len_bytes = out.len();
         let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes };
@@ -89,7 +91,7 @@ impl ScaleOffset {
         let len_bytes = self.elements.saturating_mul(self.len_bytes);
         let out = out.get_mut(..len_bytes).ok_or(too_long)?;
         if bits == 8 * self.len_bytes as u32 {
-            // Stored as they were, in the writer's byte order, which is taken to be little-endian.
+            // Stored unchanged in the writer's byte order, which is assumed to be little-endian.
             out.copy_from_slice(packed.get(..len_bytes).ok_or(truncated)?);
             if self.big_endian {
                 out.chunks_exact_mut(self.len_bytes).for_each(<[u8]>::reverse);
@@ -111,7 +113,7 @@ impl ScaleOffset {
         Ok(len_bytes)
     }
 
-    /// Fills `out` with the values of the codes in `packed`; none if those run out.
+    /// Fills `out` with the values of the codes in `packed`; returns `None` if they run out.
     fn unpack(&self, packed: &[u8], bits: u32, out: &mut [u8], value: impl Fn(u64) -> u64) -> Option<()> {
         let mut reader = MsbReader::new(packed);
         let fill_code = low_bits(bits);
@@ -130,7 +132,7 @@ impl ScaleOffset {
     }
 }
 
-/// Bits per number, and the minimum.
+/// Returns the bits per number, and the minimum.
 fn header(stored: &[u8]) -> Option<(u32, u64)> {
     let bits = u32::from_le_bytes(*stored.first_chunk()?);
     let minimum_len_bytes = usize::from(*stored.get(MINIMUM_LEN_OFFSET)?).min(8);
@@ -139,7 +141,7 @@ fn header(stored: &[u8]) -> Option<(u32, u64)> {
     Some((bits, u64::from_le_bytes(minimum)))
 }
 
-/// A number whose `count` low bits are set.
+/// Returns a number whose `count` low bits are set.
 fn low_bits(count: u32) -> u64 {
     u64::MAX.checked_shr(64 - count).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
-//! The shuffle filter: a transposition that puts the first bytes of all elements first, then the second ones, and so on.
+//! The shuffle filter: a transposition that stores the first bytes of all elements, then the second ones, and so on.
 //!
-//! Bytes after the last whole element stay where they are, at the end. The transposition is written over blocks of
-//! fixed size so that the compiler turns it into vector shuffles for the usual element lengths.
+//! Bytes after the last whole element stay at the end. The transposition is written over blocks of fixed size, so that
+//! the compiler generates vector shuffles for the usual element lengths.
 
-/// Elements moved together: one vector register of each byte plane.
+/// Number of elements moved together: one vector register for each byte plane.
 const BLOCK_ELEMENTS: usize = 16;
 
 /// Writes the shuffled form of `raw` to `shuffled`.
@@ -35,7 +35,7 @@ pub fn shuffle(raw: &[u8], element_len_bytes: usize, shuffled: &mut [u8]) {
     }
 }
 
-/// Writes to `raw` what was shuffled to `shuffled`.
+/// Writes to `raw` the original of `shuffled`.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -64,7 +64,7 @@ pub fn unshuffle(shuffled: &[u8], element_len_bytes: usize, raw: &mut [u8]) {
     }
 }
 
-/// `shuffle` for whole elements of `N` bytes.
+/// Shuffles whole elements of `N` bytes.
 fn shuffle_fixed<const N: usize>(raw: &[u8], shuffled: &mut [u8]) {
     let elements = raw.len() / N;
     let mut planes = shuffled.chunks_exact_mut(elements);
@@ -88,7 +88,7 @@ fn shuffle_fixed<const N: usize>(raw: &[u8], shuffled: &mut [u8]) {
     }
 }
 
-/// `unshuffle` for whole elements of `N` bytes.
+/// Unshuffles whole elements of `N` bytes.
 fn unshuffle_fixed<const N: usize>(shuffled: &[u8], raw: &mut [u8]) {
     let elements = raw.len() / N;
     let planes: [&[u8]; N] = std::array::from_fn(|byte| &shuffled[byte * elements..][..elements]);

@@ -1,8 +1,8 @@
-//! The szip filter, decoding: the decoded length (4 bytes, little-endian), then an adaptive entropy coded stream.
+//! The szip filter, decoding: the decoded length (4 bytes, little-endian), then an adaptively entropy-coded stream.
 //!
 //! Parameters, as HDF5 stores them: option mask, samples per block, bits per sample, samples per scan line. Samples of
-//! 32 and 64 bits are coded as bytes, all first bytes before all second ones. Each scan line is one reference
-//! interval of the coder, filled up to whole blocks with samples that are dropped here.
+//! 32 and 64 bits are coded as bytes, all first bytes before all second ones. Each scan line is one reference interval
+//! of the coder, padded to whole blocks with samples that are dropped here.
 
 use crate::entropy::{Coding, Decoder};
 use crate::error::{CodecError, Result};
@@ -11,30 +11,30 @@ use crate::shuffle::unshuffle;
 
 const FILTER: KnownFilter = KnownFilter::Szip;
 
-/// Samples have their most significant byte first.
+/// Option: samples have their most significant byte first.
 const MSB: u32 = 16;
-/// Samples were predicted by the one before.
+/// Option: samples were predicted from the previous one.
 const NEAREST_NEIGHBOUR: u32 = 32;
 
-/// More samples in a block than any version of the coder takes.
+/// Maximum number of samples in a block, larger than in any version of the coder.
 const MAX_BLOCK: u32 = 64;
-/// More blocks in a reference interval than any version of the coder takes.
+/// Maximum number of blocks in a reference interval, larger than in any version of the coder.
 const MAX_BLOCKS: u32 = 4096;
 
 const LENGTH_LEN_BYTES: usize = 4;
 
-/// The filter with its parameters understood.
+/// The filter with its parsed parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Szip {
     coding: Coding,
     scan_line: usize,
     big_endian: bool,
-    /// Length of the samples whose bytes were separated, where they were.
+    /// Length of the samples, if their bytes were separated.
     separated_len_bytes: Option<usize>,
 }
 
 impl Szip {
-    /// Understands the filter's parameters.
+    /// Parses the filter's parameters.
     pub(crate) fn new(parameters: &[u32]) -> Result<Self> {
         let wrong = |fault| CodecError::Parameters { filter: FILTER, fault };
         let &[options, block, sample_bits, scan_line] = parameters else {
@@ -58,7 +58,7 @@ impl Szip {
         Ok(Self { coding, scan_line: scan_line as usize, big_endian: options & MSB != 0, separated_len_bytes })
     }
 
-    /// Writes to the front of `out`; returns the bytes written. `scratch` is reused.
+    /// Decodes to the front of `out`; returns the number of bytes written. `scratch` is reused.
     pub(crate) fn decode(&self, scratch: &mut Vec<u8>, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let truncated = CodecError::Truncated { filter: FILTER };
         let (length, coded) = stored.split_first_chunk::<LENGTH_LEN_BYTES>().ok_or(truncated)?;
@@ -71,7 +71,10 @@ impl Szip {
             _ => 4,
         };
         if !len_bytes.is_multiple_of(self.separated_len_bytes.unwrap_or(sample_len_bytes)) {
-            return Err(CodecError::Corrupt { filter: FILTER, fault: "the length is not that of whole samples" });
+            return Err(CodecError::Corrupt {
+                filter: FILTER,
+                fault: "the length is not a multiple of the sample length",
+            });
         }
         match self.separated_len_bytes {
             None => self.decode_lines(coded, sample_len_bytes, out)?,

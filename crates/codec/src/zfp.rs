@@ -1,25 +1,26 @@
-//! zfp: bare streams of arrays of numbers, kept exactly or within what was asked for.
+//! zfp: bare streams of arrays of numbers, stored exactly or within a requested accuracy.
 //!
-//! A stream says nothing of itself: numbers, counts and mode stand elsewhere. Not for its headers, nor for the HDF5
-//! filter. Streams are those of libzfp with words of 64 bits. Invariants: what is encoded decodes to what the mode promises,
-//! or is not encoded; decoding fills the output from exactly the stored bytes, or fails.
+//! A stream does not describe itself: numbers, counts and mode are stored elsewhere. Headers and the HDF5 filter are
+//! not supported. Streams are those of libzfp with words of 64 bits. Invariants: encoded data decodes to what the mode
+//! promises, or is not encoded; decoding fills the output from exactly the stored bytes, or fails.
 
 use crate::error::{CodecError, Result};
 use std::str::FromStr;
 use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldMut, ZfpScalar};
 
-/// Length of the words that streams consist of.
+/// Length of the words that a stream consists of.
 const WORD_LEN_BYTES: usize = size_of::<u64>();
 
-/// What a stream keeps.
+/// Accuracy of a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ZfpMode {
-    /// Every bit.
+    /// Exact: every bit is kept.
     Reversible,
-    /// So many bit planes, 1 to 64, of each group of four values along every axis. Arrays with what is no finite number, or
-    /// with integers so large that the transform would overflow, are not encoded.
+    /// This number of bit planes, 1 to 64, of each group of four values along every axis. Arrays with values that are
+    /// not finite, or with integers so large that the transform would overflow, are not encoded.
     Precision(u32),
-    /// Floating-point numbers to within this distance, finite and above 0; arrays where that cannot be kept are not encoded.
+    /// Floating-point numbers to within this distance, finite and above 0. Arrays for which that is not possible are
+    /// not encoded.
     Accuracy(f64),
 }
 
@@ -33,7 +34,7 @@ impl ZfpMode {
     }
 }
 
-/// The text is not a mode of zfp.
+/// Error for text that is not a zfp mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not reversible, precision=N with N from 1 to 64, or accuracy=X with X above 0")]
 pub struct NotAZfpMode;
@@ -41,7 +42,7 @@ pub struct NotAZfpMode;
 impl FromStr for ZfpMode {
     type Err = NotAZfpMode;
 
-    /// `reversible`, `precision=16` or `accuracy=0.001`.
+    /// Parses `reversible`, `precision=16` or `accuracy=0.001`.
     fn from_str(text: &str) -> Result<Self, NotAZfpMode> {
         match text.split_once('=') {
             None if text == "reversible" => Ok(Self::Reversible),
@@ -59,7 +60,7 @@ impl FromStr for ZfpMode {
 }
 
 impl std::fmt::Display for ZfpMode {
-    /// As it is read; without an exponent.
+    /// Formats as in the parsed form, without an exponent.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Reversible => formatter.write_str("reversible"),
@@ -69,12 +70,12 @@ impl std::fmt::Display for ZfpMode {
     }
 }
 
-/// The numbers that zfp takes.
+/// Number types that zfp supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZfpNumber {
-    /// Signed, 32 bits.
+    /// Signed integer, 32 bits.
     Int32,
-    /// Signed, 64 bits.
+    /// Signed integer, 64 bits.
     Int64,
     /// IEEE 754, 32 bits.
     Float32,
@@ -83,7 +84,7 @@ pub enum ZfpNumber {
 }
 
 impl ZfpNumber {
-    /// Length of one.
+    /// Returns the length of one number.
     pub const fn len_bytes(self) -> usize {
         match self {
             Self::Int32 | Self::Float32 => 4,
@@ -91,37 +92,37 @@ impl ZfpNumber {
         }
     }
 
-    /// Whether they are floating-point numbers.
+    /// Returns whether the numbers are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }
 }
 
-/// An array: its numbers, little-endian, and how many along each axis, x (the fastest) first.
+/// Description of an array: its numbers, little-endian, and their count along each axis, x (the fastest) first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ZfpArray {
-    /// What they are.
+    /// Type of the numbers.
     pub number: ZfpNumber,
-    /// At least 1 along each axis.
+    /// Number of values along each axis, at least 1.
     pub counts: [usize; 3],
-    /// Whether there is a third axis, even of length 1. Streams of two axes and of three are different.
+    /// Whether there is a third axis, even of length 1. Streams of two and of three axes differ.
     pub has_z: bool,
 }
 
 impl ZfpArray {
-    /// Length of the whole.
+    /// Returns the length of the whole array.
     pub fn len_bytes(&self) -> usize {
         self.counts.iter().product::<usize>() * self.number.len_bytes()
     }
 
-    /// As the library counts: 0 along an axis that is not there.
+    /// Returns the dimensions as the library expects them: 0 along missing axes.
     fn dims(&self) -> [usize; 3] {
         let [x, y, z] = self.counts;
         [x, y, if self.has_z { z } else { 0 }]
     }
 }
 
-/// Encodes and decodes; one per thread. Holds at most three times the longest array.
+/// Encoder and decoder; use one per thread. Holds at most three times the longest array.
 #[derive(Debug, Default)]
 pub struct Zfp {
     words: Vec<u64>,
@@ -130,13 +131,13 @@ pub struct Zfp {
 }
 
 impl Zfp {
-    /// Appends the stream of `raw`, if it keeps what `mode` promises and is shorter; returns whether it is there.
+    /// Appends the stream of `raw`, if it keeps what `mode` promises and is shorter; returns whether it was appended.
     ///
     /// # Errors
     /// If the bytes are not such an array.
     pub fn append(&mut self, array: &ZfpArray, mode: ZfpMode, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         if raw.len() != array.len_bytes() || raw.is_empty() {
-            return Err(CodecError::Zfp { fault: "its array has another length" });
+            return Err(CodecError::Zfp { fault: "its array has a different length" });
         }
         match array.number {
             ZfpNumber::Int32 => self.append_as::<i32>(array, mode, raw, out),
@@ -152,7 +153,7 @@ impl Zfp {
         if mode != ZfpMode::Reversible && !values.iter().all(|value| value.can_be_rounded()) {
             return Ok(false);
         }
-        // Longer streams are not wanted: writing them stops with an error.
+        // Longer streams are not wanted: writing one stops with an error.
         self.words.clear();
         self.words.resize((raw.len() - 1) / WORD_LEN_BYTES, 0);
         let field = ZfpField::new(values, array.dims()).map_err(refused)?;
@@ -174,13 +175,13 @@ impl Zfp {
     /// Decodes one stream, which must fill `raw`.
     ///
     /// # Errors
-    /// If the bytes are not a stream of such an array in this mode. `raw` then holds anything.
+    /// If the bytes are not a stream of such an array in this mode. The contents of `raw` are then unspecified.
     pub fn decode(&mut self, array: &ZfpArray, mode: ZfpMode, stored: &[u8], raw: &mut [u8]) -> Result<()> {
         if raw.len() != array.len_bytes() || raw.is_empty() {
-            return Err(CodecError::Zfp { fault: "its array has another length" });
+            return Err(CodecError::Zfp { fault: "its array has a different length" });
         }
         if !stored.len().is_multiple_of(WORD_LEN_BYTES) {
-            return Err(CodecError::Zfp { fault: "no whole words of 8 bytes" });
+            return Err(CodecError::Zfp { fault: "its length is not a multiple of 8 bytes" });
         }
         let words = fill::<u64>(&mut self.words, stored);
         match array.number {
@@ -217,7 +218,7 @@ fn decode<T: Value>(array: &ZfpArray, mode: ZfpMode, words: &[u64], values: &mut
     }
 }
 
-/// `bytes` as values, in reused memory that is aligned for them.
+/// Copies `bytes` as values to reused memory that is aligned for them.
 fn fill<'m, T: bytemuck::Pod>(memory: &'m mut Vec<u64>, bytes: &[u8]) -> &'m mut [T] {
     memory.clear();
     memory.resize(bytes.len().div_ceil(WORD_LEN_BYTES), 0);
@@ -227,15 +228,16 @@ fn fill<'m, T: bytemuck::Pod>(memory: &'m mut Vec<u64>, bytes: &[u8]) -> &'m mut
 }
 
 fn refused(_: zfp_rs::ZfpFieldError) -> CodecError {
-    CodecError::Zfp { fault: "its array has another length" }
+    CodecError::Zfp { fault: "its array has a different length" }
 }
 
 /// A number of an array.
 trait Value: ZfpScalar {
-    /// Whether modes that round keep what it is: finite, and so small that the transform of its group does not overflow.
+    /// Returns whether modes that round preserve the value: finite, and so small that the transform of its group does
+    /// not overflow.
     fn can_be_rounded(self) -> bool;
 
-    /// From another.
+    /// Returns the distance to another value.
     fn distance(self, other: Self) -> f64;
 }
 
@@ -307,7 +309,8 @@ mod tests {
         }
     }
 
-    /// As libzfp 1.0.1 writes them (`zfpy.compress_numpy(values, write_header=False)`), for x x - 3 y + 1/4 of 6 x 5.
+    /// Streams as libzfp 1.0.1 writes them (`zfpy.compress_numpy(values, write_header=False)`), for x x - 3 y + 1/4 of
+    /// 6 x 5.
     #[test]
     fn streams_are_those_of_libzfp() {
         let values = || (0..5).flat_map(|y| (0..6).map(move |x| f64::from(x * x - 3 * y) + 0.25)).collect::<Vec<_>>();
@@ -332,7 +335,7 @@ mod tests {
                     || decoded(&array, mode, &stored).unwrap() == bytemuck::cast_slice(&values())
             );
         }
-        // A third axis, if only of length 1, makes another stream.
+        // A third axis, even of length 1, makes a different stream.
         let values: Vec<i32> = (0..5).flat_map(|y| (0..6).map(move |x| x * x - 3 * y)).collect();
         let array = ZfpArray { number: ZfpNumber::Int32, has_z: true, ..array };
         let stored = encoded(&array, ZfpMode::Reversible, bytemuck::cast_slice(&values)).unwrap();
@@ -354,7 +357,7 @@ mod tests {
         assert!(modes.iter().all(|mode| encoded(&array, *mode, &bytes(&values)).is_none()));
         let stored = encoded(&array, ZfpMode::Reversible, &bytes(&values)).unwrap();
         assert_eq!(decoded(&array, ZfpMode::Reversible, &stored).unwrap(), bytes(&values));
-        // Finer than the numbers themselves are.
+        // Finer than the precision of the numbers themselves.
         values[77] = 1e20;
         assert!(encoded(&array, ZfpMode::Accuracy(1e-3), &bytes(&values)).is_none());
         let array = ZfpArray { number: ZfpNumber::Int32, counts: [4, 4, 1], has_z: false };
@@ -389,7 +392,7 @@ mod tests {
             let mut raw = Vec::new();
             while raw.len() < array.len_bytes() {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                // From any bits to few that differ.
+                // From random bits to few that differ.
                 raw.extend_from_slice(&(state >> spread | seed << 40).to_le_bytes()[..number.len_bytes()]);
             }
             if let Some(stored) = encoded(&array, ZfpMode::Reversible, &raw) {

@@ -1,9 +1,9 @@
-//! Zstandard: decoding one or more whole frames, nothing before or after them; writing one.
+//! Zstandard: decodes one or more complete frames, with nothing before or after them; encodes a frame.
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
 
-/// ZSTD_error_dstSize_tooSmall, one of the error numbers that the library promises to keep.
+/// ZSTD_error_dstSize_tooSmall, one of the error numbers that the library guarantees to be stable.
 const OUTPUT_TOO_SMALL: usize = 70;
 
 /// A decompressor, reused from chunk to chunk.
@@ -13,7 +13,7 @@ pub(crate) struct ZstdDecoder {
 }
 
 impl ZstdDecoder {
-    /// Writes to the front of `out`; returns the bytes written. `filter` is the one that errors name.
+    /// Decodes to the front of `out`; returns the number of bytes written. Errors name `filter`.
     pub(crate) fn decode(&mut self, filter: KnownFilter, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let context = match &mut self.context {
             Some(context) => context,
@@ -25,43 +25,44 @@ impl ZstdDecoder {
             if code.wrapping_neg() == OUTPUT_TOO_SMALL {
                 CodecError::TooLong { filter, limit_len_bytes }
             } else {
-                CodecError::Corrupt { filter, fault: "not whole Zstandard frames" }
+                CodecError::Corrupt { filter, fault: "not complete Zstandard frames" }
             }
         })
     }
 }
 
-/// A compressor of one level, reused from frame to frame. Frames state the length of what is in them, as HDF5's filter wants.
+/// A compressor of one level, reused from frame to frame. Frames state the length of their contents, as HDF5's filter
+/// requires.
 pub(crate) struct ZstdEncoder {
     context: zstd_safe::CCtx<'static>,
     level: i32,
 }
 
 impl ZstdEncoder {
-    /// One for `level`; what lies beyond the library's levels is the nearest.
+    /// Creates a compressor for `level`; values beyond the library's levels are clamped.
     pub(crate) fn new(level: i32) -> Result<Self> {
         let level = level.clamp(zstd_safe::min_c_level(), zstd_safe::max_c_level());
         let context = zstd_safe::CCtx::try_create().ok_or(CodecError::OutOfMemory { filter: KnownFilter::Zstd })?;
         Ok(Self { context, level })
     }
 
-    /// The level.
+    /// Returns the level.
     pub(crate) fn level(&self) -> i32 {
         self.level
     }
 
-    /// Bytes that it holds now.
+    /// Returns the number of bytes that it currently holds.
     #[cfg(test)]
     fn held_len_bytes(&self) -> usize {
         self.context.sizeof()
     }
 
-    /// Most bytes of a frame of `data_len_bytes`.
+    /// Returns the maximum length of a frame of `data_len_bytes`.
     pub(crate) fn bound_len_bytes(data_len_bytes: usize) -> usize {
         zstd_safe::compress_bound(data_len_bytes)
     }
 
-    /// Appends `data` as one frame; false, with `out` as it was, if that takes more than `limit_len_bytes`.
+    /// Appends `data` as one frame; returns false, with `out` unchanged, if that takes more than `limit_len_bytes`.
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>, limit_len_bytes: usize) -> Result<bool> {
         let start = out.len();
         out.resize(start + limit_len_bytes, 0);
@@ -76,8 +77,8 @@ impl ZstdEncoder {
     }
 }
 
-/// Most bytes that a [`ZstdEncoder`] holds for data of at most this length. The library's own estimate is not among the functions
-/// that it promises to keep; this is above what it held (version 1.5.7).
+/// Returns the maximum number of bytes that a [`ZstdEncoder`] holds for data of at most this length. The library's own
+/// estimate is not part of its stable interface; this is above the memory measured with version 1.5.7.
 pub(crate) fn encoder_len_bytes(level: u8, data_len_bytes: u64) -> u64 {
     let longest_mib: u64 = match level {
         ..=8 => 6,
@@ -90,7 +91,7 @@ pub(crate) fn encoder_len_bytes(level: u8, data_len_bytes: u64) -> u64 {
         21 => 322,
         _ => 706,
     };
-    // Tables are as long as the next power of two of the data.
+    // Tables have the length of the data, rounded up to a power of two.
     let of_data = data_len_bytes.checked_next_power_of_two().unwrap_or(u64::MAX).saturating_mul(17);
     (longest_mib << 20).min(of_data.saturating_add(3 << 20))
 }

@@ -1,4 +1,5 @@
-//! Every decoder against chunks that HDF5 and its plugins wrote (vectors/make_vectors.py), whole, cut and damaged.
+//! Tests every decoder on chunks written by HDF5 and its plug-ins (vectors/make_vectors.py), complete, truncated and
+//! damaged.
 
 use proptest::prelude::*;
 use raddle_codec::{
@@ -6,7 +7,7 @@ use raddle_codec::{
     decode_arbitrary,
 };
 
-/// One chunk with what HDF5 decodes it to.
+/// A chunk with the bytes that HDF5 decodes it to.
 #[derive(Debug, Clone)]
 struct Vector {
     name: &'static str,
@@ -52,7 +53,7 @@ impl Vector {
         self.pipeline().decode(state, stored, self.filter_mask, &mut chunk).map(|()| chunk)
     }
 
-    /// Whether a checksum of the decoded or stored bytes is there to be checked.
+    /// Returns whether a checksum of the decoded or stored bytes is available to be verified.
     fn is_checked(&self) -> bool {
         const CHECKED: [u16; 3] = [1, 3, 307];
         self.filter_mask == 0 && self.filters.iter().any(|filter| CHECKED.contains(&filter.id))
@@ -100,7 +101,7 @@ fn another_declared_length_is_refused() {
     }
 }
 
-/// For a caller that undoes filters one by one, as libhdf5 does, and is told no length.
+/// For a caller that decodes filters one by one without a declared length, as libhdf5 does.
 #[test]
 fn single_filters_decode_into_whatever_room_there_is() {
     let mut state = DecodeState::default();
@@ -109,7 +110,7 @@ fn single_filters_decode_into_whatever_room_there_is() {
         let len_bytes = vector.raw.len();
         for room in [len_bytes, len_bytes + 1, 2 * len_bytes + 9000] {
             let mut out = vec![0xa5; room];
-            // Nbit and scaleoffset know how many elements there are.
+            // Nbit and scaleoffset know the number of elements.
             match pipeline.decode_at_most(&mut state, &vector.stored, &mut out) {
                 Ok(written) => assert_eq!(&out[..written], vector.raw, "{} in {room} bytes", vector.name),
                 Err(error) => {
@@ -131,7 +132,7 @@ fn single_filters_decode_into_whatever_room_there_is() {
 fn what_is_cut_is_refused_or_was_padding() {
     let mut state = DecodeState::default();
     for vector in vectors() {
-        // Every length of short chunks, and a sample of the others.
+        // Every length of short chunks, and a sample of the lengths of others.
         let step = vector.stored.len() / 300 + 1;
         for len in (0..vector.stored.len()).step_by(step) {
             if let Ok(chunk) = vector.decode(&mut state, &vector.stored[..len]) {
@@ -172,7 +173,7 @@ fn masked_filters_are_left_out() {
 
 #[test]
 fn bombs_cost_no_more_than_the_cap() {
-    // Deflate twice: 64 MiB of zeros, in about 64 KiB, in about 200 bytes; the chunk is declared to hold 1000 bytes.
+    // Deflated twice: 64 MiB of zeros, in about 64 KiB, in about 200 bytes; the chunk is declared to hold 1000 bytes.
     let once = miniz_oxide::deflate::compress_to_vec_zlib(&vec![0; 64 << 20], 6);
     let twice = miniz_oxide::deflate::compress_to_vec_zlib(&once, 6);
     let deflate = Filter { id: 1, optional: true, name: vec![], parameters: vec![6] };
@@ -186,8 +187,8 @@ fn bombs_cost_no_more_than_the_cap() {
 fn unknown_filters_are_named() {
     let filter = |id, name: &[u8]| Filter { id, optional: true, name: name.to_vec(), parameters: vec![] };
     let message = |filter| Pipeline::new(&[filter], 4).unwrap_err().to_string();
-    assert_eq!(message(filter(32013, b"")), "filter 32013 (zfp) is not known to raddle");
-    assert_eq!(message(filter(405, b"my\x07filter")), "filter 405 (my\\u{7}filter) is not known to raddle");
+    assert_eq!(message(filter(32013, b"")), "filter 32013 (zfp) is not supported by raddle");
+    assert_eq!(message(filter(405, b"my\x07filter")), "filter 405 (my\\u{7}filter) is not supported by raddle");
     let many = vec![filter(3, b""); 33];
     assert!(matches!(Pipeline::new(&many, 4), Err(CodecError::TooManyFilters { count: 33, .. })));
 }
@@ -250,7 +251,7 @@ fn few_bytes_cannot_fill_a_long_chunk() {
     assert_eq!(pipeline.check_stored(stored.len(), 0, raw.len()), Ok(()), "{} bytes fill it", stored.len());
     let refused = pipeline.check_stored(stored.len() / 2, 0, raw.len());
     assert_eq!(refused, Err(CodecError::Truncated { filter: KnownFilter::Deflate }));
-    // Where deflate was not applied, decoding tells.
+    // If deflate was not applied, decoding finds out.
     assert_eq!(pipeline.check_stored(10, 0b010, raw.len()), Ok(()));
     let zstd = Pipeline::new(&[filter(KnownFilter::Zstd, &[])], 4).unwrap();
     assert_eq!(zstd.check_stored(20, 0, raw.len()), Ok(()));

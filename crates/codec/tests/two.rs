@@ -1,4 +1,4 @@
-//! Two chunks at once are decoded, or refused, as one after the other.
+//! Two chunks decoded at once give the same results as one after the other.
 
 use proptest::prelude::*;
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};
@@ -10,7 +10,7 @@ fn encoder(shuffle: bool, fletcher32: bool) -> Encoder {
     Encoder::new(&EncoderOptions { compression, shuffle, fletcher32, element_len_bytes: ELEMENT_LEN_BYTES })
 }
 
-/// Numbers, of which so many in a hundred are new; the others are one of 50.
+/// Returns numbers of which `new_percent` percent are new; the others are one of 50.
 fn column(rows: usize, new_percent: u64, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut below = |end: u64| {

@@ -1,6 +1,7 @@
-//! What a small chunk costs: index, read and decode of NOvA-like columns (128-row chunks, gzip 6) against decode alone.
+//! Cost of a small chunk: index, read and decode of NOvA-like columns (128-row chunks, gzip 6), compared with decoding
+//! alone.
 //!
-//! Times are CPU times of this thread, best of several rounds, so that other work on the machine hardly counts.
+//! Times are CPU times of this thread, the best of several rounds, so that other work on the machine has little effect.
 //! Run: `cargo bench -p raddle-hdf5 --bench read_boxes`.
 
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Pipeline};
@@ -17,13 +18,14 @@ const CHUNKS: u64 = 124;
 const CHUNK_ROWS: u64 = 128;
 const ROUNDS: usize = 7;
 
-/// CPU seconds of this thread.
+/// Returns the CPU seconds of this thread.
 fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Values of one chunk: alternately event numbers that rise slowly and floats that differ in their low bits.
+/// Returns the values of one chunk: alternately event numbers that rise slowly, and floats that differ in their low
+/// bits.
 fn raw_chunk(dataset: u64, chunk: u64) -> Vec<u8> {
     let mut state = (dataset << 32 | chunk).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut random = || {
@@ -71,7 +73,7 @@ fn make(path: &Path, interleaved: bool) {
     file.finish().unwrap();
 }
 
-/// Nanoseconds per chunk of the best round.
+/// Returns the nanoseconds per chunk of the best round.
 fn best(mut round: impl FnMut()) -> f64 {
     let times = (0..ROUNDS).map(|_| {
         let started = cpu_s();

@@ -1,5 +1,5 @@
-//! What a scan costs with libhdf5's own calls: visit every object, ask each dataset for its extent, type and creation
-//! properties, and iterate over its chunks. Prints the seconds as JSON; the contender of the scan benchmark.
+//! Cost of a scan with libhdf5's own calls: visits every object, queries each dataset's extent, type and creation
+//! properties, and iterates over its chunks. Prints the seconds as JSON. This is the contender of the scan benchmark.
 
 use hdf5_metno_sys::{h5::*, h5d::*, h5f::*, h5i::*, h5o::*, h5p::*, h5s::*, h5t::*};
 use std::ffi::{CString, c_char, c_int, c_void};

@@ -1,17 +1,18 @@
-/* Filters that libhdf5 was built without, given to it by the caller for reading.
+/* Registration of filters for reading that libhdf5 was built without.
  *
- * In C because the headers then check the class, and because H5Epush2 takes any number of arguments.
+ * In C so that the headers check the class, and because H5Epush2 is variadic.
  */
 #include "hdf5.h"
-/* Needs the other. */
+/* Requires hdf5.h. */
 #include "H5Zdevelop.h"
 
-/* What H5Zregister calls (H5Zprivate.h, which is not installed): it refuses the numbers below 256, which are HDF5's own
- * filters, and szip is one of them. It replaces an entry of a table, no more. The version of libhdf5 is pinned, and
- * without this function nothing links. */
+/* Called by H5Zregister (declared in H5Zprivate.h, which is not installed). H5Zregister refuses numbers below 256,
+ * which belong to HDF5's own filters, including szip. This function merely replaces an entry of a table. The version
+ * of libhdf5 is pinned, and if the function did not exist, linking would fail. */
 herr_t H5Z_register(const H5Z_class2_t *definition);
 
-/* Makes libhdf5 undo the filter by a function. 1: registered now; 0: it has the filter; negative: failed. */
+/* Makes libhdf5 decode the filter with `undo`. Returns 1 if it is registered now, 0 if libhdf5 has the filter,
+ * negative on failure. */
 int raddle_provide_filter(int id, H5Z_func_t undo)
 {
     H5Z_class2_t definition = {
@@ -28,7 +29,7 @@ int raddle_provide_filter(int id, H5Z_func_t undo)
     return H5Z_register(&definition) < 0 ? -1 : 1;
 }
 
-/* Adds why a filter failed to the error stack: libhdf5 itself tells only that it did. */
+/* Adds the reason of a filter's failure to the error stack: libhdf5 itself only records that it failed. */
 void raddle_push_filter_error(const char *reason)
 {
     H5Epush2(H5E_DEFAULT, "raddle", "undo", 0, H5E_ERR_CLS, H5E_PLINE, H5E_READERROR, "%s", reason);

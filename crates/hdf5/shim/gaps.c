@@ -1,13 +1,13 @@
-/* Calls of libhdf5 that the Rust bindings do not give, or give in a form that Rust must not use.
+/* Calls of libhdf5 that the Rust bindings do not provide, or provide in a form that Rust must not use.
  *
- * User-defined links: the bindings make the link class an enumeration without the numbers 65 to 255, which Rust must
- * never hold, and the class structure of an older version. Comments: marked deprecated in the bindings (HDF5 merely
- * recommends attributes), and an output keeps what its inputs have.
+ * User-defined links: the bindings define the link class as an enumeration without the numbers 65 to 255, which Rust
+ * must therefore never hold, and use the class structure of an older version. Comments: marked deprecated in the
+ * bindings (HDF5 merely recommends attributes), but an output keeps the comments of its inputs.
  */
 #include "H5Ldevelop.h"
 #include "hdf5.h"
 
-/* Nobody follows these links here. */
+/* These links are never followed here. */
 static hid_t refuse_to_follow(const char *name, hid_t group, const void *data, size_t len_bytes, hid_t lapl,
                               hid_t dxpl)
 {
@@ -20,7 +20,8 @@ static hid_t refuse_to_follow(const char *name, hid_t group, const void *data, s
     return H5I_INVALID_HID;
 }
 
-/* Makes libhdf5 accept links of the class. 1: registered now; 0: it was registered before; negative: failed. */
+/* Makes libhdf5 accept links of the class. Returns 1 if it is registered now, 0 if it already was, negative on
+ * failure. */
 int raddle_provide_link_class(int class)
 {
     H5L_class_t definition = {
@@ -51,7 +52,8 @@ herr_t raddle_set_comment(hid_t file, const char *object, const char *comment)
     return H5Oset_comment_by_name(file, object, comment, H5P_DEFAULT);
 }
 
-/* Whether freed space of the file outlives its being open, or space is handed out in pages: 1 if so, negative: error. */
+/* Returns 1 if the file keeps track of free space after it is closed, or allocates space in pages, otherwise 0;
+ * negative on error. */
 int raddle_manages_space(hid_t file)
 {
     H5F_fspace_strategy_t strategy;

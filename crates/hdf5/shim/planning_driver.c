@@ -1,45 +1,46 @@
 /* Planning driver: libhdf5 writes metadata, the caller places raw data.
  *
- * A caller that has compressed a chunk itself and written it at an address of its own choice (a claim) must make
- * libhdf5 index it there. It announces the claim, calls H5Dwrite_chunk with a placeholder pointer instead of the
- * bytes, and this driver answers libhdf5's request for space with the claimed address and drops the write.
+ * A caller that has compressed a chunk itself and written it at an address of its choice (a claim) must make
+ * libhdf5 index it there. It registers the claim and calls H5Dwrite_chunk with a placeholder pointer instead of the
+ * bytes. This driver answers libhdf5's request for space with the claimed address and drops the write.
  *
  * The file has three parts, known from the start:
  *
  *     0 ............ region_end ................ raw_end ............
  *     metadata       raw data, written by others tail: metadata that did not fit in front
  *
- * An existing file is edited in the same way: its bytes are the front, which is full, raw data lies behind its old end,
- * and metadata goes behind that. What libhdf5 changes below the old end reaches the caller's overlay and never the
- * file, so that until the caller writes it there the file is what it was, and whoever reads it sees nothing of it.
+ * An existing file is edited in the same way: its bytes are the front, which is full, raw data lies after its old end,
+ * and metadata follows the raw data. libhdf5's changes below the old end go to the caller's overlay and never to the
+ * file, so that readers see the unchanged file until the caller writes the changes.
  *
  * Invariants
- *  - While raw data may still grow, metadata is given out below region_end only; behind raw_end only after
- *    raddle_plan_open_tail has told that no raw byte will be placed any more. Metadata and claims cannot meet.
+ *  - While raw data may still grow, metadata is allocated below region_end only; after raw_end only once
+ *    raddle_plan_open_tail has declared that no more raw data will be placed. Metadata and claims cannot overlap.
  *  - No byte between region_end and raw_end is ever written here; an attempt is a failure, never a write.
  *  - libhdf5 never sees an I/O error: after one it may crash when the file is closed, and files closed after a
  *    failed write have been seen to open with wrong content. The first failure is recorded per file, from then on
  *    writes are swallowed, and the caller asks raddle_plan_failure after every call.
- *  - Of a file that is edited, no byte below its old end is written and its length never falls below it.
- *  - No state outside the plan of a file, whose pointer travels in the driver information of the access list.
+ *  - In an edited file, no byte below its old end is written, and its length never falls below its old end.
+ *  - There is no state outside the plan of a file, whose pointer is passed in the driver information of the access
+ *    list.
  *
- * Why each odd thing is so, by experiment with HDF5 2.2 (the letters are those of the notes on the prototype):
- *  a. While planning, get_eoa answers an address far beyond the file. libhdf5 extends a block that ends at the end
+ * Reasons for the unusual parts, found by experiment with HDF5 2.2 (letters as in the notes on the prototype):
+ *  a. While planning, get_eoa returns an address far beyond the file. libhdf5 extends a block that ends at the end
  *     of the allocated space by set_eoa, without calling alloc (H5FD__try_extend, also from the aggregators), which
- *     would run over claims. Nothing ever ends at the far address, so every extension is refused, but for what the
- *     caller has announced: the growth of an object header that ends where metadata ends, if there is room
- *     (extension_address). Refused, each further attribute of an object would take a block of its own, and
- *     libhdf5 looks through all of them for the next one.
+ *     would overrun claims. Nothing ever ends at the far address, so every extension is refused. The exception is
+ *     the growth, permitted by the caller, of an object header that ends where metadata ends, if there is room
+ *     (extension_address). Without it, each further attribute of an object would take a separate block, and
+ *     libhdf5 searches all of them for the next one.
  *  b. The first metadata is allocated by H5Fcreate itself; the front region contains it because libhdf5 allocates
- *     nothing but through alloc and the caller's claims start at region_end whatever H5Fcreate took.
- *  c. Dropped raw writes do not advance eof, and truncate always sets the length: libhdf5 skips it where eof == eoa.
+ *     only through alloc, and the caller's claims start at region_end however much H5Fcreate took.
+ *  c. Dropped raw writes do not advance eof, and truncate always sets the length: libhdf5 skips it if eof == eoa.
  *  d. Global heap collections (variable-length data) arrive with the type of raw data: a planned write is
  *     recognised by the placeholder pointer, never by type.
- *  e. Aggregation of small raw data would swallow claims in blocks, aggregation of metadata would leave gaps up to
- *     the block size: neither is advertised, every request reaches alloc. The free-space map keeps raw data apart,
- *     so that a claim never comes from space freed by metadata.
- *  f. Page buffering copies raw data out of the caller's buffer, which must never be touched: the access list must
- *     not turn it on (it is off by default, and paged file space is never asked for).
+ *  e. Aggregation of small raw data would swallow claims in blocks, and aggregation of metadata would leave gaps of up
+ *     to the block size: neither is advertised, so every request reaches alloc. The free-space map keeps raw data
+ *     separate, so that a claim never comes from space freed by metadata.
+ *  f. Page buffering copies raw data from the caller's buffer, which must never be accessed: the access list must
+ *     not turn it on (it is off by default, and paged file space is never requested).
  */
 #include "H5FDdevelop.h"
 #include "hdf5.h"
@@ -49,18 +50,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Files end far below: the largest offset of a Linux file is 2^63 - 1. */
+/* Largest address: files end far below it, because the largest offset of a Linux file is 2^63 - 1. */
 #define MAX_ADDRESS (((haddr_t)1 << 62) - 1)
-/* What get_eoa answers while planning (a). */
+/* Result of get_eoa while planning (a). */
 #define FAR_ADDRESS ((haddr_t)1 << 61)
-/* Addresses given out after a failure: unique, below FAR_ADDRESS, never written. */
+/* First of the addresses returned after a failure: unique, below FAR_ADDRESS, never written. */
 #define LOST_ADDRESS ((haddr_t)1 << 60)
 
 enum phase {
-    CREATING = 0,  /* H5Fcreate or H5Fopen runs: the end of the allocated space is the true one, libhdf5 looks at it */
+    CREATING = 0,  /* H5Fcreate or H5Fopen runs: get_eoa returns the true end of the space, which libhdf5 checks */
     PLANNING = 1,  /* objects are created, claims inserted */
-    CLOSING = 2,   /* H5Fclose runs: the end of the allocated space is the true one and goes into the superblock */
-    ABANDONED = 3, /* the file is given up: libhdf5 may do what it likes, nothing reaches the disk */
+    CLOSING = 2,   /* H5Fclose runs: get_eoa returns the true end of the space, for the superblock */
+    ABANDONED = 3, /* the file is abandoned: nothing that libhdf5 does reaches the disk */
 };
 
 enum failure {
@@ -69,8 +70,8 @@ enum failure {
     READ_FAILED = 2,        /* pread; error_number set */
     TRUNCATE_FAILED = 3,    /* ftruncate; error_number set */
     REGION_FULL = 4,        /* metadata did not fit and the tail was not open */
-    WRITE_INTO_RAW = 5,     /* libhdf5 wrote bytes of its own between region_end and raw_end */
-    PLACEHOLDER_ASTRAY = 6, /* a placeholder write came for a place that is not the claim */
+    WRITE_INTO_RAW = 5,     /* libhdf5 wrote its own bytes between region_end and raw_end */
+    PLACEHOLDER_ASTRAY = 6, /* a placeholder was written outside of the claim */
 };
 
 struct raddle_failure {
@@ -81,17 +82,17 @@ struct raddle_failure {
 };
 
 struct raddle_usage {
-    uint64_t front_len_bytes; /* used of the front region, including space freed again by libhdf5 */
-    uint64_t tail_len_bytes;  /* metadata behind the raw region */
-    uint64_t raw_end;         /* end of the raw region; region_end where there is none */
+    uint64_t front_len_bytes; /* used part of the front region, including space freed again by libhdf5 */
+    uint64_t tail_len_bytes;  /* metadata after the raw region */
+    uint64_t raw_end;         /* end of the raw region; region_end if there is none */
     uint64_t end;             /* end of the allocated space as written to the superblock; while planning: so far */
     uint64_t write_count;     /* pwrite calls that wrote metadata */
     uint64_t write_len_bytes;
     uint64_t claim_count;     /* placeholder writes taken */
-    uint64_t heap_len_bytes;  /* given out for heap blocks (H5FD_MEM_LHEAP: local and fractal heaps) */
+    uint64_t heap_len_bytes;  /* allocated for heap blocks (H5FD_MEM_LHEAP: local and fractal heaps) */
 };
 
-/* The changed bytes of a file that is edited, kept by the caller. The functions give 0 or an errno. */
+/* Changed bytes of an edited file, kept by the caller. The functions return 0 or an errno. */
 struct raddle_overlay {
     void *context;
     int (*read)(void *context, uint64_t address, size_t len_bytes, void *out);
@@ -105,17 +106,17 @@ typedef struct raddle_plan {
     const void *placeholder;
     uint64_t region_end;
     uint64_t front_next; /* next free address of the front region */
-    uint64_t raw_end;    /* greatest end of a claim, or what the caller told */
-    uint64_t tail_next;  /* next free address behind the raw region, once tail_open */
+    uint64_t raw_end;    /* greatest end of a claim, or the end set by the caller */
+    uint64_t tail_next;  /* next free address after the raw region, once tail_open */
     uint64_t end;        /* while creating and closing: end of the allocated space */
     uint64_t eof;        /* greatest end of a write that reached the file */
     uint64_t lost_next;
-    uint64_t growth_len_bytes; /* of the object header at hand, at most; 0: none may be extended */
-    uint64_t claim_address; /* the claim announced; claim_len_bytes == 0: none */
+    uint64_t growth_len_bytes; /* maximum growth of the current object header; 0: none may be extended */
+    uint64_t claim_address; /* the registered claim; claim_len_bytes == 0: none */
     uint64_t claim_len_bytes;
-    int claim_allocated; /* alloc has answered with it */
-    int claim_written;   /* the placeholder write has come */
-    uint64_t old_end;    /* of a file that is edited: its length before; 0: the file is new */
+    int claim_allocated; /* alloc has returned it */
+    int claim_written;   /* the placeholder was written */
+    uint64_t old_end;    /* length of an edited file before the edit; 0: the file is new */
     struct raddle_overlay overlay;
     struct raddle_failure failure;
     struct raddle_usage usage;
@@ -126,7 +127,7 @@ typedef struct {
     raddle_plan *plan;
 } planning_file;
 
-/* What the access property list carries; libhdf5 copies it as bytes. */
+/* Driver information in the access property list; libhdf5 copies it as bytes. */
 typedef struct {
     raddle_plan *plan;
 } driver_information;
@@ -161,7 +162,7 @@ static haddr_t planning_alloc(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, hsize_t
     if (!is_lost(plan)) {
         if (type == H5FD_MEM_LHEAP)
             plan->usage.heap_len_bytes += len_bytes;
-        /* The front is used first even when the tail is open: no reservation is wasted. */
+        /* The front is used first even if the tail is open, so that no reservation is wasted. */
         if (len_bytes <= plan->region_end - plan->front_next) {
             address = plan->front_next;
             plan->front_next += len_bytes;
@@ -184,8 +185,8 @@ static haddr_t planning_alloc(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, hsize_t
     return address;
 }
 
-/* Where an object header that ends there may be extended. libhdf5 takes it for the end of all object headers, also of
- * those that it reads: it must not lie before any. */
+/* Returns the end address at which an object header may be extended. libhdf5 uses it as the end of all object headers,
+ * including those that it reads: it must not lie before any of them. */
 static haddr_t extension_address(const raddle_plan *plan)
 {
     if (plan->growth_len_bytes == 0 || is_lost(plan))
@@ -226,11 +227,11 @@ static herr_t planning_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t address)
     raddle_plan *plan = plan_of(file);
     if (plan->phase == PLANNING && type == H5FD_MEM_OHDR && extension_address(plan) != FAR_ADDRESS)
         extend(plan, address);
-    /* While closing, libhdf5 gives back free space at the end of the file, metadata only: never cut raw data. While
-     * creating only the (empty) user block is set. */
+    /* While closing, libhdf5 returns free space at the end of the file, metadata only: never truncate raw data. While
+     * creating, only the (empty) user block is set. */
     if (plan->phase == CLOSING && address >= plan->usage.raw_end)
         plan->end = address;
-    /* A file that is opened gets the end that its superblock tells. */
+    /* A file being opened gets the end stated in its superblock. */
     if (plan->phase == CREATING && plan->old_end > 0)
         plan->end = address;
     return 0;
@@ -269,7 +270,7 @@ static herr_t planning_read(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t a
         if (done < 0)
             fail(plan, READ_FAILED, errno, address, len_bytes);
         if (done <= 0) {
-            /* Beyond the end of the file lies space that was allocated and not yet written: zeros. */
+            /* Space beyond the end of the file was allocated but not written yet: zeros. */
             memset(next, 0, len_bytes);
             return 0;
         }
@@ -298,7 +299,7 @@ static herr_t planning_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t 
     }
     if (is_lost(plan))
         return 0;
-    /* Without raw data the tail follows the front at once, and libhdf5 joins writes to both. */
+    /* Without raw data the tail follows the front directly, and libhdf5 combines writes to both. */
     if (address < plan->raw_end && len_bytes > 0 && address + len_bytes > plan->region_end &&
         !(plan->tail_open && plan->raw_end == plan->region_end)) {
         fail(plan, WRITE_INTO_RAW, 0, address, len_bytes);
@@ -322,7 +323,7 @@ static herr_t planning_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t 
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            /* A write of nothing without an error would loop for ever. */
+            /* A write of zero bytes without an error would loop forever. */
             fail(plan, WRITE_FAILED, done < 0 ? errno : EIO, address, len_bytes);
             return 0;
         }
@@ -352,7 +353,7 @@ static herr_t planning_truncate(H5FD_t *file, hid_t dxpl, bool closing)
     return 0;
 }
 
-/* ---- the life of a file ---- */
+/* ---- lifecycle of a file ---- */
 
 static H5FD_t *planning_open(const char *name, unsigned flags, hid_t fapl, haddr_t max_address)
 {
@@ -379,12 +380,12 @@ static herr_t planning_close(H5FD_t *file)
 static herr_t planning_query(const H5FD_t *file, unsigned long *flags)
 {
     (void)file;
-    /* (e) Accumulation only joins neighbouring metadata writes. No data sieve: raw writes must arrive as they are. */
+    /* (e) Accumulation only joins neighbouring metadata writes. No data sieve: raw writes must arrive unchanged. */
     *flags = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
     return 0;
 }
 
-/* No cmp: files are created exclusively, so two handles never mean one file. No lock: same reason. */
+/* No cmp: files are created exclusively, so two handles never refer to the same file. No lock: same reason. */
 static const H5FD_class_t PLANNING_DRIVER = {
     .version = H5FD_CLASS_VERSION,
     .value = 614, /* 512 to 65535 are free for use without registration */
@@ -402,15 +403,16 @@ static const H5FD_class_t PLANNING_DRIVER = {
     .read = planning_read,
     .write = planning_write,
     .truncate = planning_truncate,
-    /* (e) Metadata shares one free list; raw data and global heaps have their own. */
+    /* (e) Metadata shares one free list; raw data and global heaps use a separate one. */
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
-/* ---- what the caller uses ---- */
+/* ---- interface for the caller ---- */
 
 void raddle_plan_open_tail(raddle_plan *plan, uint64_t raw_end);
 
-/* A plan for the empty file behind `fd`, which must stay open until the plan is freed. NULL: out of memory. */
+/* Creates a plan for the empty file behind `fd`, which must stay open until the plan is freed. Returns NULL if out of
+ * memory. */
 raddle_plan *raddle_plan_new(int fd, uint64_t region_end, const void *placeholder)
 {
     raddle_plan *plan = calloc(1, sizeof *plan);
@@ -424,7 +426,7 @@ raddle_plan *raddle_plan_new(int fd, uint64_t region_end, const void *placeholde
     return plan;
 }
 
-/* Makes a new plan that of an existing file of `old_end` bytes, which is edited: raw data lies between there and
+/* Turns a new plan into one for editing an existing file of `old_end` bytes, with raw data between there and
  * `raw_end`. */
 void raddle_plan_edit(raddle_plan *plan, uint64_t old_end, uint64_t raw_end, struct raddle_overlay overlay)
 {
@@ -436,27 +438,27 @@ void raddle_plan_edit(raddle_plan *plan, uint64_t old_end, uint64_t raw_end, str
     plan->eof = plan->raw_end;
 }
 
-/* H5Fclose has succeeded and H5Fopen is next. */
+/* Resets the plan after H5Fclose has succeeded, for the H5Fopen that follows. */
 void raddle_plan_reopen(raddle_plan *plan)
 {
     plan->phase = CREATING;
 }
 
-/* libhdf5 may hold the plan for ever (a close that failed), but the caller closes the file: never use it again. */
+/* Detaches the file, which the caller closes, from a plan that libhdf5 may hold forever (after a failed close). */
 void raddle_plan_detach(raddle_plan *plan)
 {
     plan->phase = ABANDONED;
     plan->fd = -1;
 }
 
-/* Only after H5Fclose has succeeded or H5Fcreate has failed: libhdf5 must hold the plan no longer. */
+/* Frees the plan. Call only after H5Fclose has succeeded or H5Fcreate has failed: libhdf5 must no longer hold it. */
 void raddle_plan_free(raddle_plan *plan)
 {
     free(plan);
 }
 
-/* Makes the access list use the planning driver with this plan. Registers the driver at first use: the one
- * identifier of the process, constant from then on; the caller holds libhdf5's lock. */
+/* Makes the access list use the planning driver with this plan. Registers the driver on first use, under a single
+ * identifier for the process. The caller holds libhdf5's lock. */
 herr_t raddle_plan_attach(raddle_plan *plan, hid_t fapl)
 {
     static hid_t driver = H5I_INVALID_HID;
@@ -468,13 +470,13 @@ herr_t raddle_plan_attach(raddle_plan *plan, hid_t fapl)
     return H5Pset_driver(fapl, driver, &information);
 }
 
-/* H5Fcreate or H5Fopen has returned. */
+/* Starts planning, after H5Fcreate or H5Fopen has returned. */
 void raddle_plan_begin(raddle_plan *plan)
 {
     plan->phase = PLANNING;
 }
 
-/* The next request for raw space of exactly this length gets this address. */
+/* Assigns this address to the next request for raw space of exactly this length. */
 void raddle_plan_claim(raddle_plan *plan, uint64_t address, uint64_t len_bytes)
 {
     plan->claim_address = address;
@@ -484,7 +486,7 @@ void raddle_plan_claim(raddle_plan *plan, uint64_t address, uint64_t len_bytes)
         plan->raw_end = address + len_bytes;
 }
 
-/* Withdraws the claim; whether libhdf5 took the address and wrote the placeholder there. */
+/* Withdraws the claim; returns whether libhdf5 took the address and wrote the placeholder there. */
 int raddle_plan_take_claim(raddle_plan *plan)
 {
     int taken = plan->claim_allocated && plan->claim_written;
@@ -493,14 +495,14 @@ int raddle_plan_take_claim(raddle_plan *plan)
     return taken;
 }
 
-/* Until told otherwise, headers of objects may be extended where metadata ends, each time by no more than this. */
+/* Until the next call, object headers at the end of the metadata may be extended by at most this length each time. */
 void raddle_plan_expect_growth(raddle_plan *plan, uint64_t len_bytes)
 {
     plan->growth_len_bytes = len_bytes;
 }
 
-/* All raw data lies below `raw_end` (or below the greatest end of a claim, if that is greater): metadata may go
- * behind it. */
+/* Declares that all raw data lies below `raw_end` (or below the greatest end of a claim, if that is greater), so that
+ * metadata may be placed after it. */
 void raddle_plan_open_tail(raddle_plan *plan, uint64_t raw_end)
 {
     if (plan->raw_end < raw_end)
@@ -511,7 +513,7 @@ void raddle_plan_open_tail(raddle_plan *plan, uint64_t raw_end)
     }
 }
 
-/* H5Fclose is next. */
+/* Prepares for H5Fclose, which must be called next. */
 void raddle_plan_begin_close(raddle_plan *plan)
 {
     raddle_plan_open_tail(plan, 0);
@@ -522,7 +524,7 @@ void raddle_plan_begin_close(raddle_plan *plan)
         plan->end = plan->usage.raw_end;
 }
 
-/* The file is given up; H5Fclose may follow and will touch nothing. */
+/* Abandons the file; H5Fclose may follow and will not modify it. */
 void raddle_plan_abandon(raddle_plan *plan)
 {
     plan->phase = ABANDONED;

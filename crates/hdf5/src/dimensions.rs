@@ -1,8 +1,8 @@
-//! Names of the dimensions of datasets, as dimension scales give them and netCDF-4 uses them.
+//! Dimension names of datasets, as defined by dimension scales and used by netCDF-4.
 //!
-//! A scale that is attached to an axis names it; a scale names its own. How axes without a name are called is the caller's
-//! affair. Sources: HDF5 Dimension Scale Specification; netCDF-4 format (`_Netcdf4Dimid`, `_Netcdf4Coordinates`: the
-//! dimensions of a coordinate that has several).
+//! A scale attached to an axis names that axis, and a scale names its own axis. Names for unnamed axes are left to the
+//! caller. Sources: HDF5 Dimension Scale Specification; netCDF-4 format (`_Netcdf4Dimid`; `_Netcdf4Coordinates`: the
+//! dimensions of a coordinate variable with several).
 
 use crate::error::Result;
 use crate::logical::{ObjectPaths, Resolver};
@@ -10,29 +10,29 @@ use crate::model::{Attribute, ByteOrder, FileTree, Object, ObjectIndex, ObjectKi
 use crate::source::InputFile;
 use std::collections::HashMap;
 
-/// How netCDF-4 marks a scale that only gives a length, and holds no values.
+/// Value that marks a netCDF-4 scale that only defines a length and holds no values.
 const NO_VARIABLE: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
 
-/// The dimensions of one file's datasets.
+/// Dimension names of one file's datasets.
 #[derive(Debug)]
 pub struct Dimensions<'a> {
     tree: &'a FileTree,
     resolver: Resolver<'a>,
     paths: ObjectPaths,
-    /// Names of netCDF-4's dimensions by their numbers; found when the first one is asked for.
+    /// Names of netCDF-4's dimensions by their numbers, collected on first use.
     by_number: Option<HashMap<i64, Vec<u8>>>,
 }
 
 impl<'a> Dimensions<'a> {
-    /// The dimensions of `file`, whose metadata is `tree`.
+    /// Creates the dimensions of `file`, whose metadata is `tree`.
     pub fn new(file: &'a InputFile, tree: &'a FileTree) -> Self {
         Self { tree, resolver: Resolver::new(file, tree), paths: ObjectPaths::new(tree), by_number: None }
     }
 
-    /// A name per axis of the dataset; `None` for axes without one, empty for other objects.
+    /// Returns one name per axis of the dataset, `None` for unnamed axes; empty for objects other than datasets.
     ///
     /// # Errors
-    /// Attributes that point at nothing.
+    /// If an attribute contains an invalid reference.
     pub fn names(&mut self, dataset: ObjectIndex) -> Result<Vec<Option<Vec<u8>>>> {
         let object = &self.tree.objects[dataset as usize];
         let Some(rank) = rank(object) else { return Ok(Vec::new()) };
@@ -56,14 +56,14 @@ impl<'a> Dimensions<'a> {
         self.paths.path(object.address).map(|path| last_name(&path).to_vec())
     }
 
-    /// Names of the first scale of each axis, from `DIMENSION_LIST`.
+    /// Returns the name of the first scale attached to each axis, from `DIMENSION_LIST`.
     fn attached(&mut self, list: &Attribute) -> Result<Vec<Option<Vec<u8>>>> {
         let class = &list.datatype.class;
         let TypeClass::Sequence { base, .. } = &**class else { return Ok(Vec::new()) };
         if **base != TypeClass::Reference(ReferenceKind::Object) {
             return Ok(Vec::new());
         }
-        // A scale that was deleted leaves its reference behind.
+        // The reference to a deleted scale remains.
         let (canonical, _) = self.resolver.canonical_inline_or_null(class, &list.data)?;
         let (mut names, mut rest) = (Vec::new(), canonical.as_slice());
         while let Some(scales) = take_number(&mut rest) {
@@ -94,7 +94,7 @@ impl<'a> Dimensions<'a> {
     }
 }
 
-/// Whether a dataset is a scale that stands for a length only, without values of its own.
+/// Returns whether an object is a dimension scale that only defines a length and has no values.
 pub fn is_without_values(object: &Object) -> bool {
     is_scale(object) && attribute(object, b"NAME").is_some_and(|name| name.data.bytes().starts_with(NO_VARIABLE))
 }
@@ -116,7 +116,7 @@ fn attribute<'o>(object: &'o Object, name: &[u8]) -> Option<&'o Attribute> {
     object.all_attributes().iter().find(|attribute| attribute.name == name)
 }
 
-/// The values of an attribute of integers of 4 or 8 bytes, which these are.
+/// Decodes an attribute of little-endian integers of 4 or 8 bytes.
 fn integers(attribute: &Attribute) -> Option<Vec<i64>> {
     let TypeClass::Integer { len_bytes, order: ByteOrder::Little, .. } = *attribute.datatype.class else { return None };
     let bytes = attribute.data.stored()?;

@@ -1,41 +1,41 @@
-//! What can go wrong between raddle and an HDF5 file; every variant names the file and says where.
+//! Errors of reading and writing HDF5 files. Every variant names the file and the place in it.
 
 use crate::other_format::OtherFormat;
 use std::path::PathBuf;
 
-/// Result of this crate.
+/// Result with [`Hdf5Error`] as its default error.
 pub type Result<T, E = Hdf5Error> = std::result::Result<T, E>;
 
-/// An error with the file it belongs to.
+/// Error with the file that it concerns.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Hdf5Error {
-    /// The operating system refused.
+    /// An operating system call failed.
     #[error("{}: {operation} failed: {source}", path.display())]
     Io {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What was being done, for example `read 4096 bytes at 2048`.
+        /// The failed operation, for example `read 4096 bytes at 2048`.
         operation: String,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// No HDF5 signature at 0, 512, 1024, ...
+    /// The file has no HDF5 signature at 0, 512, 1024, ...
     #[error("{}: {}", path.display(), not_hdf5(*format))]
     NotHdf5 {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is, where that is known.
+        /// The format of the file, if it was recognised.
         format: Option<OtherFormat>,
     },
-    /// The file is shorter than its superblock says, or something points beyond its end.
+    /// The file is shorter than its superblock states, or an address points beyond its end.
     #[error("{}: truncated: {what} needs bytes up to {end}, the file has {file_len_bytes}", path.display())]
     Truncated {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What lies beyond the end.
+        /// The structure that lies beyond the end.
         what: String,
-        /// End of the bytes needed.
+        /// End offset of the needed bytes.
         end: u64,
         /// Length of the file.
         file_len_bytes: u64,
@@ -43,73 +43,73 @@ pub enum Hdf5Error {
     /// The superblock is marked as open for writing.
     #[error("{}: marked as being written; if no program writes it (it may have crashed), run `h5clear -s` on it", path.display())]
     InUse {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Bytes that contradict the format.
+    /// The bytes violate the file format.
     #[error("{}: damaged at byte {address}: {what}", path.display())]
     Malformed {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Absolute file offset of the structure.
         address: u64,
-        /// What is wrong.
+        /// Description of the violation.
         what: String,
     },
-    /// Valid, but beyond what this reader knows.
+    /// The file is valid, but this reader does not support it.
     #[error("{}: not supported{}: {what}", path.display(), at(*address))]
     Unsupported {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Absolute file offset of the structure.
         address: u64,
-        /// What is not known.
+        /// The unsupported feature.
         what: String,
     },
-    /// A chunk that does not decode.
+    /// A chunk cannot be decoded.
     #[error("{}: chunk at byte {address} ({len_bytes} bytes) does not decode: {source}", path.display())]
     Chunk {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Absolute file offset of the chunk.
         address: u64,
-        /// Stored length.
+        /// Length of the stored chunk.
         len_bytes: u64,
-        /// Cause.
+        /// Underlying error.
         source: raddle_codec::CodecError,
     },
-    /// Another error, met while working on a named object.
+    /// Another error, with the object in which it occurred.
     #[error("{object}: {source}")]
     InObject {
         /// Path of the object in its file.
         object: String,
-        /// Cause; it names the file.
+        /// Underlying error, which names the file.
         source: Box<Hdf5Error>,
     },
-    /// A limit of the reader was reached (depth, width, size), which hostile files do.
+    /// A limit of the reader (depth, width, size) was exceeded, as in malicious files.
     #[error("{}: {what} exceeds the limit of {limit}", path.display())]
     Limit {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What is too large.
+        /// The quantity that is too large.
         what: String,
-        /// The limit.
+        /// Largest allowed value.
         limit: u64,
     },
-    /// The chunks of a dataset take more memory than the reader may use.
+    /// Reading the chunks of a dataset takes more memory than the reader may use.
     #[error("{}: reading a chunk needs {needed} bytes of memory, {limit} are allowed; raise --memory", path.display())]
     Memory {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Bytes needed.
         needed: u64,
         /// Bytes allowed.
         limit: u64,
     },
-    /// A box was asked for that does not lie in its dataset or in the buffer for it: a defect of the caller.
+    /// A requested box does not lie in its dataset or does not fit its buffer: a bug in the caller.
     #[error("{}: box at {start:?} of {count:?} does not lie in {dims:?} or in its buffer", path.display())]
     BoxOutside {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// First element per dimension.
         start: Vec<u64>,
@@ -121,113 +121,113 @@ pub enum Hdf5Error {
     /// The file changed while it was being read.
     #[error("{}: changed while it was being read ({what}); run again when nothing writes it", path.display())]
     Changed {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What changed.
+        /// Property of the file that changed.
         what: &'static str,
     },
-    /// libhdf5 refused a call.
+    /// A call to libhdf5 failed.
     #[error("{}: libhdf5 {operation} failed: {detail}", path.display())]
     Library {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// Function and object.
+        /// Name of the libhdf5 function, and the object.
         operation: String,
         /// Innermost message of libhdf5's error stack.
         detail: String,
     },
-    /// A library that was to be loaded cannot be used.
+    /// A library that was to be loaded is not usable.
     #[error("{}: cannot be used as libhdf5: {why}", library.display())]
     Unusable {
-        /// The library, as the user named it.
+        /// Path of the library, as the user gave it.
         library: PathBuf,
-        /// What the loader or the library says.
+        /// Message of the loader or the library.
         why: String,
     },
-    /// The MPI of a libhdf5 that is to be measured refused.
+    /// An MPI call failed in the libhdf5 being measured.
     #[error("MPI: {operation} failed: {detail}")]
     Mpi {
-        /// What was being done.
+        /// The failed operation.
         operation: &'static str,
-        /// What MPI says.
+        /// Message of MPI.
         detail: String,
     },
-    /// An object cannot be written as asked for.
+    /// An object cannot be written as requested.
     #[error("{}: {object} cannot be written: {what}", path.display())]
     NotWritable {
-        /// Output file.
+        /// Path of the output file.
         path: PathBuf,
         /// Path of the object in it, escaped.
         object: String,
-        /// Why not.
+        /// Reason.
         what: String,
     },
-    /// The metadata region of an output is too full for an operation, which was not begun: wait until all raw data
-    /// is placed, call `OutputFile::set_raw_end`, and do it again.
-    #[error("{}: {needed_len_bytes} bytes of metadata may be needed, {left_len_bytes} are left in front", path.display())]
+    /// The metadata region of an output may be too small for an operation, which was therefore not started. Wait until
+    /// all raw data is placed, call `OutputFile::set_raw_end`, and repeat the operation.
+    #[error("{}: metadata may need {needed_len_bytes} bytes, but only {left_len_bytes} are left in front", path.display())]
     MetadataRegionFull {
-        /// Output file.
+        /// Path of the output file.
         path: PathBuf,
-        /// Upper bound of what the operation needs.
+        /// Upper bound of the bytes that the operation needs.
         needed_len_bytes: u64,
-        /// What is left of the region.
+        /// Bytes left in the region.
         left_len_bytes: u64,
     },
-    /// Raw data and metadata would have met in an output; the file is lost.
+    /// Raw data and metadata would have overlapped in an output; the file is lost.
     #[error("{}: {what} ({len_bytes} bytes at {address}); please report this", path.display())]
     Placement {
-        /// Output file.
+        /// Path of the output file.
         path: PathBuf,
         /// Absolute file offset.
         address: u64,
-        /// Length.
+        /// Length of the data that was to be placed.
         len_bytes: u64,
-        /// What happened.
+        /// Description of the conflict.
         what: &'static str,
     },
-    /// The child process that runs libhdf5 on an input died.
-    #[error("{}: crashes libhdf5 ({status}); the file is damaged or hostile", path.display())]
+    /// The child process that ran libhdf5 on an input died.
+    #[error("{}: libhdf5 crashed reading this file ({status}); the file is corrupt or malicious", path.display())]
     ReaderDied {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// Exit status or signal, in words.
+        /// Exit status or signal, as text.
         status: String,
     },
-    /// The child process that runs libhdf5 does not come up: not the input's fault.
-    #[error("{}: does not start as a reader of HDF5 files ({status})", executable.display())]
+    /// The child process for libhdf5 did not start; the input is not at fault.
+    #[error("{}: cannot be started as a reader of HDF5 files ({status})", executable.display())]
     ReaderNotStarted {
-        /// Executable.
+        /// Path of the executable.
         executable: PathBuf,
-        /// What happened, in words.
+        /// Description of the failure.
         status: String,
     },
-    /// A reference among values leads to an object that the caller left out of the file's tree.
+    /// A reference in the values points to an object that the caller left out of the file's tree.
     #[error("{}: refers to the object at byte {address}, which is left out", path.display())]
     LeftOut {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Absolute file offset of the object.
         address: u64,
     },
-    /// A file that the input refers to lies outside of its folder.
+    /// The input refers to a file outside of its folder.
     #[error("{}: refers to {foreign}, outside of its folder", path.display())]
     ForeignFile {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// The other file as the input names it, escaped.
+        /// Path of the other file as stored in the input, escaped.
         foreign: String,
     },
-    /// A source of a virtual dataset, or an external file, is not there.
-    #[error("{}: {missing} is missing, to which it refers for values", path.display())]
+    /// A source of a virtual dataset, or an external file, does not exist.
+    #[error("{}: {missing} is missing; the file refers to it for values", path.display())]
     MissingSource {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// The file, or dataset in a file, as the input names it, escaped.
+        /// The missing file, or dataset in a file, as the input names it, escaped.
         missing: String,
     },
 }
 
-/// What a file is that is not HDF5.
+/// Describes a file that is not HDF5.
 fn not_hdf5(format: Option<OtherFormat>) -> String {
     match format {
         Some(format) => format!("{}, not an HDF5 file", format.noun()),
@@ -235,13 +235,13 @@ fn not_hdf5(format: Option<OtherFormat>) -> String {
     }
 }
 
-/// Where in a file something was found; address 0 stands for nowhere in particular.
+/// Formats a file offset for a message; address 0 means no particular place.
 fn at(address: u64) -> String {
     if address == 0 { String::new() } else { format!(" (at byte {address})") }
 }
 
 impl Hdf5Error {
-    /// The same error, with the object it was met in.
+    /// Wraps the error with the object in which it occurred.
     #[must_use]
     pub fn in_object(self, object: impl Into<String>) -> Self {
         match self {
@@ -250,7 +250,7 @@ impl Hdf5Error {
         }
     }
 
-    /// Whether the bytes are fine and only this reader does not know them.
+    /// Returns whether the bytes are valid and only this reader does not support them.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Unsupported { .. } => true,

@@ -1,8 +1,8 @@
-//! Global heap: where elements of variable length and region references keep their content (file format
-//! specification, III.E).
+//! Global heap, which stores the values of variable-length elements and region references (file format specification,
+//! III.E).
 //!
-//! Invariant: a collection is parsed once while it stays in the cache; the cache stays within its limit, but for one
-//! collection that alone exceeds it (and lies in the file).
+//! Invariant: a collection is parsed once while it stays in the cache, and the cache stays within its limit, except for
+//! a single collection that alone exceeds it (and lies in the file).
 
 use crate::error::{Hdf5Error, Result};
 use crate::native::cursor::InFile;
@@ -11,12 +11,12 @@ use crate::source::InputFile;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Longest collection accepted. libhdf5 makes them of 4 KiB, or as long as one object needs.
+/// Longest accepted collection. libhdf5 creates collections of 4 KiB, or as long as one object needs.
 const MAX_COLLECTION_LEN_BYTES: u64 = 1 << 30;
 
 const WHAT: &str = "global heap collection";
 
-/// The heap of one file, read as it is asked for.
+/// Global heap of one file, read on demand.
 #[derive(Debug)]
 pub struct GlobalHeap<'f> {
     file: &'f InputFile,
@@ -34,7 +34,7 @@ pub struct HeapObject {
 }
 
 impl HeapObject {
-    /// The content.
+    /// Returns the content.
     pub fn bytes(&self) -> &[u8] {
         &self.collection.bytes[self.range.clone()]
     }
@@ -43,28 +43,28 @@ impl HeapObject {
 #[derive(Debug)]
 struct Collection {
     bytes: Vec<u8>,
-    /// Index and place of each object, by index.
+    /// Index and byte range of each object, sorted by index.
     objects: Vec<(u16, Range<usize>)>,
 }
 
 impl<'f> GlobalHeap<'f> {
-    /// The heap of `file`, of which at most `limit_len_bytes` are kept.
+    /// Creates the heap of `file`, with a cache of at most `limit_len_bytes`.
     pub fn new(file: &'f InputFile, encoding: Encoding, limit_len_bytes: u64) -> Self {
-        // Bounded by bytes, not by entries: see `keep`.
+        // Limited by bytes, not by entries: see `keep`.
         Self { file, encoding, limit_len_bytes, held_len_bytes: 0, collections: lru::LruCache::unbounded() }
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &'f InputFile {
         self.file
     }
 
-    /// How the file stores addresses.
+    /// Returns how the file encodes addresses.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// The object with `index` in the collection at absolute file offset `address`.
+    /// Returns object `index` of the collection at absolute file offset `address`.
     pub fn object(&mut self, address: u64, index: u32) -> Result<HeapObject> {
         let collection = match self.collections.get(&address) {
             Some(collection) => Arc::clone(collection),
@@ -132,12 +132,12 @@ fn collection_len(header: &[u8], address: u64, encoding: &Encoding) -> Result<u6
     Ok(len)
 }
 
-/// Places of the objects in a collection, by index.
+/// Returns the byte ranges of the objects in a collection, by index.
 fn objects(bytes: &[u8], address: u64, encoding: &Encoding) -> Result<Vec<(u16, Range<usize>)>, Defect> {
     let header_len = align(8 + encoding.length_len());
     let mut objects = Vec::new();
     let mut cursor = Cursor::new(bytes, address, WHAT);
-    // Collection and object headers have the same length; where no header fits, the rest is unused.
+    // Collection and object headers have the same length; a remainder too short for a header is unused.
     cursor.skip(header_len.min(bytes.len()))?;
     while cursor.remaining() >= header_len {
         let start = cursor.position();
@@ -146,16 +146,16 @@ fn objects(bytes: &[u8], address: u64, encoding: &Encoding) -> Result<Vec<(u16, 
         let len = cursor.length(encoding)?;
         let begin = start + header_len;
         if index == 0 {
-            // Free space, whose length is that of the entry with its header, and which reaches to the end.
+            // Free space. Its length includes its header, and it extends to the end.
             let end = usize::try_from(len).ok().and_then(|len| start.checked_add(len)).unwrap_or(usize::MAX);
             if end >= bytes.len() {
                 break;
             }
             if end < begin {
-                // With a length of 0, libhdf5 finds the same entry again and again.
+                // With a length of 0, libhdf5 would find the same entry again and again.
                 return Err(cursor.malformed(format!("free space of {len} bytes")));
             }
-            // libhdf5 goes on behind it.
+            // libhdf5 continues after it.
             cursor.skip(end - begin)?;
             continue;
         }
@@ -170,11 +170,11 @@ fn objects(bytes: &[u8], address: u64, encoding: &Encoding) -> Result<Vec<(u16, 
     objects.sort_unstable_by_key(|object| object.0);
     match objects.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         None => Ok(objects),
-        Some(pair) => Err(cursor.malformed(format!("object {} is there twice", pair[0].0))),
+        Some(pair) => Err(cursor.malformed(format!("duplicate object {}", pair[0].0))),
     }
 }
 
-/// Headers and objects take multiples of 8 bytes.
+/// Rounds up to a multiple of 8 bytes, to which headers and objects are padded.
 fn align(len: usize) -> usize {
     len.div_ceil(8) * 8
 }

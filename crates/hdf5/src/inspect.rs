@@ -1,8 +1,8 @@
-//! Where the bytes of a file went: statistics as plain values, for people and for programs.
+//! Space usage of a file: statistics as plain values, for people and for programs.
 //!
-//! Reads metadata and chunk indexes, no raw data. How it looks is the caller's affair; what could be better is said in
-//! [`advice`]. Invariant: every byte of the file is counted in exactly one field of [`SpaceUse`], unless chunks
-//! overlap, which is a fault and reported as such.
+//! Reads metadata and chunk indexes, but no raw data. Formatting is left to the caller, and suggestions for improvement
+//! are in [`advice`]. Invariant: every byte of the file is counted in exactly one field of [`SpaceUse`], unless chunks
+//! overlap, which is reported as a fault.
 
 pub mod advice;
 mod space;
@@ -23,62 +23,64 @@ use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// Memory for cached metadata blocks while a file is inspected.
+/// Memory for cached metadata blocks while a file is being inspected.
 const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 
-/// What a file consists of.
+/// Contents and space usage of a file.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
     /// Length of the file.
     pub file_len_bytes: u64,
-    /// Version of the superblock.
+    /// Version of the superblock, 0 to 3.
     pub superblock_version: u8,
-    /// What kinds of objects there are.
+    /// Numbers of objects by kind.
     pub objects: ObjectCounts,
-    /// What the file's bytes are used for.
+    /// Use of the file's bytes.
     pub space: SpaceUse,
-    /// Uncompressed bytes of all datasets; descriptors only for types whose values lie elsewhere in the file.
+    /// Uncompressed bytes of all datasets. Types whose values lie elsewhere in the file count with their descriptors
+    /// only.
     pub logical_len_bytes: u64,
-    /// Stored bytes of all datasets' elements: chunks, contiguous and compact data.
+    /// Stored bytes of all datasets' elements: chunks, contiguous data and compact data.
     pub stored_len_bytes: u64,
-    /// Chunks of all datasets.
+    /// Chunk sizes over all datasets.
     pub chunks: ChunkStatistics,
     /// Filters in use.
     pub filters: Vec<FilterUse>,
-    /// Groups that hold datasets, in the order of the file.
+    /// Groups that hold datasets, in file order.
     pub groups: Vec<GroupStatistics>,
-    /// Datasets, in the order of the file.
+    /// Datasets, in file order.
     pub datasets: Vec<DatasetStatistics>,
-    /// Objects that could not be read and indexes that are damaged.
+    /// Unreadable objects and damaged indexes.
     pub faults: Vec<Fault>,
-    /// What could be better.
+    /// Suggested improvements.
     pub advice: Vec<Advice>,
 }
 
 /// Numbers of objects and links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ObjectCounts {
-    /// Groups, the root group included.
+    /// Number of groups, including the root group.
     pub groups: u64,
-    /// Datasets.
+    /// Number of datasets.
     pub datasets: u64,
-    /// Datasets without an element.
+    /// Number of datasets without elements.
     pub empty_datasets: u64,
-    /// Committed datatypes.
+    /// Number of committed datatypes.
     pub committed_datatypes: u64,
-    /// Attributes of all objects.
+    /// Number of attributes of all objects.
     pub attributes: u64,
-    /// Hard links beyond the first to an object.
+    /// Number of hard links to an object in addition to its first one.
     pub hard_link_aliases: u64,
-    /// Soft links.
+    /// Number of soft links.
     pub soft_links: u64,
-    /// External and user-defined links.
+    /// Number of external and user-defined links.
     pub foreign_links: u64,
-    /// Objects read by libhdf5 because the native reader does not know them; where their metadata lies is not known.
+    /// Number of objects read by libhdf5 because the native reader does not support them; the location of their
+    /// metadata is not known.
     pub through_library: u64,
 }
 
-/// Sizes of chunks.
+/// Distribution of chunk sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ChunkStatistics {
     /// Number of chunks.
@@ -91,60 +93,60 @@ pub struct ChunkStatistics {
     pub by_stored_len: Vec<Bucket>,
 }
 
-/// Chunks whose size lies between a power of two and the next.
+/// Chunks with sizes from a power of two up to the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bucket {
-    /// Least size: a power of two, or 0.
+    /// Smallest size: a power of two, or 0.
     pub from_len_bytes: u64,
     /// Number of chunks.
     pub count: u64,
 }
 
-/// Use of a filter.
+/// Use of one filter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FilterUse {
-    /// Number of the filter.
+    /// HDF5 identifier of the filter.
     pub id: u16,
-    /// Name.
+    /// Name of the filter.
     pub name: String,
-    /// Number of datasets that have it.
+    /// Number of datasets that use it.
     pub datasets: u64,
 }
 
-/// Sizes of one dataset.
+/// Shape, storage and size of one dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DatasetStatistics {
-    /// Path.
+    /// Path of the dataset.
     #[serde(serialize_with = "as_text")]
     pub path: Vec<u8>,
-    /// Dimensions; none for scalar and null datasets.
+    /// Dimensions, empty for scalar and null datasets.
     pub dims: Vec<u64>,
     /// Size of one element.
     pub element_len_bytes: u64,
-    /// Where the data lies.
+    /// Kind of storage.
     pub storage: StorageKind,
-    /// Chunk shape, where chunked.
+    /// Chunk shape, if chunked.
     pub chunk_shape: Option<Vec<u64>>,
-    /// Numbers of the filters.
+    /// HDF5 identifiers of the filters.
     pub filters: Vec<u16>,
     /// Number of chunks.
     pub chunks: u64,
-    /// Uncompressed bytes.
+    /// Number of bytes before compression.
     pub logical_len_bytes: u64,
-    /// Stored bytes.
+    /// Number of stored bytes.
     pub stored_len_bytes: u64,
     /// Whether a chunk index exists.
     pub has_index: bool,
 }
 
-/// Where the data of a dataset lies.
+/// Kind of storage of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StorageKind {
     /// In the object header.
     Compact,
-    /// In one run.
+    /// In one contiguous block.
     Contiguous,
     /// In chunks.
     Chunked,
@@ -154,41 +156,41 @@ pub enum StorageKind {
     Virtual,
 }
 
-/// Sums over the datasets of a group, without those of groups inside.
+/// Totals over the datasets of a group, excluding those of its subgroups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GroupStatistics {
-    /// Path.
+    /// Path of the group.
     #[serde(serialize_with = "as_text")]
     pub path: Vec<u8>,
     /// Number of datasets.
     pub datasets: u64,
-    /// Number of datasets without an element.
+    /// Number of datasets without elements.
     pub empty_datasets: u64,
-    /// Rows of its datasets where all have the same number, as the columns of a table do.
+    /// Number of rows, if it is the same for all datasets of the group, as for the columns of a table.
     pub rows: Option<u64>,
-    /// Uncompressed bytes.
+    /// Number of bytes before compression.
     pub logical_len_bytes: u64,
-    /// Stored bytes.
+    /// Number of stored bytes.
     pub stored_len_bytes: u64,
 }
 
-/// Something that could not be read.
+/// An object or index that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// Path of the object.
     #[serde(serialize_with = "as_text")]
     pub path: Vec<u8>,
-    /// What is wrong, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
 /// Inspects `file`.
 ///
-/// What the native reader does not know is asked of `library`, where there is one. Objects that cannot be read are in
-/// [`Inspection::faults`].
+/// `library`, if given, reads the objects that the native reader does not support. Objects that cannot be read are
+/// listed in [`Inspection::faults`].
 ///
 /// # Errors
-/// If the file is no HDF5 file, is truncated, or its groups cannot be read at all.
+/// If the file is not an HDF5 file, is truncated, or has unreadable groups.
 pub fn inspect(file: &InputFile, limits: &ReadLimits, library: Option<&ChildReader>) -> Result<Inspection> {
     let mut view = MetadataView::recording(file, VIEW_LIMIT_BYTES);
     let native = native::read_tree_through(&mut view, limits);
@@ -207,7 +209,7 @@ pub fn inspect(file: &InputFile, limits: &ReadLimits, library: Option<&ChildRead
     inspector.finish()
 }
 
-/// A file being inspected.
+/// State of the inspection of one file.
 struct Inspector<'f, 't> {
     view: MetadataView<'f>,
     tree: &'t FileTree,
@@ -217,7 +219,7 @@ struct Inspector<'f, 't> {
     chunks: ChunkCounter,
     filters: BTreeMap<u16, FilterUse>,
     groups: Vec<GroupStatistics>,
-    /// Places of `groups` by path: datasets of a group need not follow one another.
+    /// Index in `groups` by path: the datasets of a group need not follow one another.
     group_of: HashMap<Vec<u8>, usize>,
     datasets: Vec<DatasetStatistics>,
     faults: Vec<Fault>,
@@ -245,7 +247,7 @@ impl<'f, 't> Inspector<'f, 't> {
         }
     }
 
-    /// Visits every object once, groups before what is in them, under the first path that leads to it.
+    /// Visits every object once, under the first path that leads to it, groups before their contents.
     fn visit_objects(&mut self) {
         let tree = self.tree;
         let mut seen = vec![false; tree.objects.len()];
@@ -355,7 +357,7 @@ impl<'f, 't> Inspector<'f, 't> {
         self.chunks.add(statistics.chunk_len_bytes(), summary);
     }
 
-    /// Adds a dataset to the sums of its group.
+    /// Adds a dataset to the totals of its group.
     fn count_in_group(&mut self, dataset: &DatasetStatistics, is_empty: bool) {
         let parent = parent_path(&dataset.path);
         let rows = dataset.dims.first().copied();
@@ -405,7 +407,7 @@ impl<'f, 't> Inspector<'f, 't> {
 }
 
 impl DatasetStatistics {
-    /// Uncompressed bytes of one chunk, saturating; 0 where not chunked.
+    /// Returns the uncompressed bytes of one chunk, saturating, or 0 if the dataset is not chunked.
     pub fn chunk_len_bytes(&self) -> u64 {
         let len =
             |shape: &Vec<u64>| shape.iter().fold(self.element_len_bytes, |product, &dim| product.saturating_mul(dim));
@@ -413,7 +415,7 @@ impl DatasetStatistics {
     }
 }
 
-/// Chunks by size: bin `k` holds those whose size has `k` significant bits, as in [`ChunkSummary`].
+/// Histograms of chunk sizes: bin `k` counts the chunks whose size has `k` significant bits, as in [`ChunkSummary`].
 #[derive(Debug)]
 struct ChunkCounter {
     count: u64,
@@ -429,7 +431,7 @@ impl Default for ChunkCounter {
 }
 
 impl ChunkCounter {
-    /// Adds the chunks of a dataset, each of `logical_len_bytes` before compression.
+    /// Adds the chunks of a dataset, each with `logical_len_bytes` before compression.
     fn add(&mut self, logical_len_bytes: u64, summary: &ChunkSummary) {
         self.count += summary.count;
         self.stored_len_bytes = self.stored_len_bytes.saturating_add(summary.stored_len_bytes);
@@ -452,7 +454,7 @@ impl ChunkCounter {
     }
 }
 
-/// Length of the superblock, which is read apart from the recording view.
+/// Returns the length of the superblock, which is not read through the recording view.
 fn superblock_len_bytes(tree: &FileTree) -> u64 {
     let (address, length) = (u64::from(tree.address_len_bytes), u64::from(tree.length_len_bytes));
     // Versions 0 and 1: 24 (28) bytes, four addresses, and the root's symbol table entry: name offset, header address,
@@ -464,7 +466,7 @@ fn superblock_len_bytes(tree: &FileTree) -> u64 {
     }
 }
 
-/// Name of a filter: HDF5's own by number, others as the file names them.
+/// Returns the name of a filter: HDF5's name for its own filters, otherwise the name stored in the file.
 fn filter_name(filter: &Filter) -> String {
     match filter.id {
         1 => "deflate".to_owned(),
@@ -491,7 +493,7 @@ fn parent_path(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Paths as text: UTF-8 as it is, other bytes as `\xHH`.
+/// Serializes paths as text: UTF-8 unchanged, other bytes as `\xHH`.
 fn as_text<S: Serializer>(path: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
     let mut text = String::new();
     for part in path.utf8_chunks() {

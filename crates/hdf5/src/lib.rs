@@ -1,8 +1,9 @@
 //! HDF5 for raddle: the only crate that parses HDF5 bytes or calls libhdf5.
 //!
-//! Inputs are read without libhdf5: [`native`] reads metadata in safe Rust, [`read`] decodes raw data; what the native
-//! reader does not know goes to libhdf5 in a [`child`] process, so that a hostile file cannot take the program down.
-//! Outputs are made by libhdf5 through the planning driver of [`write`]: raw bytes never enter the library.
+//! Inputs are read without libhdf5: [`native`] reads metadata in safe Rust and [`read`] decodes raw data. Anything the
+//! native reader does not support is left to libhdf5 in a [`child`] process, so that a malicious file cannot crash the
+//! program. Outputs are created by libhdf5 through the planning driver of [`write`]: raw data never passes through the
+//! library.
 
 pub mod bulk;
 pub mod child;

@@ -1,7 +1,7 @@
-//! The two readers of metadata behind one trait, and the one that takes the best of both.
+//! The two metadata readers behind one trait, and a reader that combines them.
 //!
-//! Invariant: [`Reader`] never calls libhdf5 in this process, and asks the child only about what the native reader
-//! does not know: an object that the native reader finds *damaged* stays unreadable, however libhdf5 sees it.
+//! Invariant: [`Reader`] never calls libhdf5 in this process, and passes to the child only what the native reader does
+//! not support. An object that the native reader finds *damaged* stays unreadable, even if libhdf5 can read it.
 
 use crate::child::ChildReader;
 use crate::error::Result;
@@ -11,19 +11,19 @@ use crate::source::{InputFile, MetadataView};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Reads the metadata of a file.
+/// Reader of a file's metadata.
 pub trait MetadataReader {
-    /// The metadata of the file at `path`.
+    /// Reads the metadata of the file at `path`.
     ///
     /// # Errors
-    /// If the file as a whole cannot be read; single objects come back as [`ObjectKind::Unreadable`].
+    /// If the file as a whole cannot be read; single unreadable objects are returned as [`ObjectKind::Unreadable`].
     fn read_tree(&self, path: &Path) -> Result<FileTree>;
 }
 
-/// Parses the bytes in safe Rust.
+/// Metadata reader that parses the bytes in safe Rust.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NativeReader {
-    /// What the reader accepts before it refuses a file.
+    /// Limits beyond which the reader refuses a file.
     pub limits: ReadLimits,
 }
 
@@ -42,7 +42,7 @@ impl MetadataReader for ChildReader {
     }
 }
 
-/// The native reader, with libhdf5 in a child process for what it does not know.
+/// Native reader that falls back to libhdf5 in a child process for what it does not support.
 #[derive(Debug)]
 pub struct Reader {
     native: NativeReader,
@@ -50,17 +50,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader that asks `child` where `native` does not know.
+    /// Creates a reader that falls back to `child` where `native` lacks support.
     pub fn new(native: NativeReader, child: ChildReader) -> Self {
         Self { native, child }
     }
 
-    /// The reader over libhdf5, also for values that only it can find.
+    /// Returns the reader over libhdf5, which also reads values that only libhdf5 can locate.
     pub fn child(&self) -> &ChildReader {
         &self.child
     }
 
-    /// The reader over libhdf5 alone.
+    /// Returns the reader over libhdf5 alone.
     pub fn into_child(self) -> ChildReader {
         self.child
     }
@@ -73,20 +73,21 @@ impl MetadataReader for Reader {
 }
 
 impl Reader {
-    /// The metadata of the file under `view`; datasets whose form is known come as [`ObjectKind::Formed`].
+    /// Reads the metadata of the file under `view`. Datasets with a known form are returned as [`ObjectKind::Formed`].
     ///
     /// # Errors
-    /// As [`MetadataReader::read_tree`].
+    /// As for [`MetadataReader::read_tree`].
     pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
         let path = view.file().path();
         complete(native::read_outline(view, &self.native.limits, forms), path, &self.child)
     }
 }
 
-/// What the native reader found in the file at `path`, with what it does not know asked of `child`.
+/// Completes the native reader's result for the file at `path`, using `child` for what the native reader does not
+/// support.
 ///
 /// # Errors
-/// That of `native`, unless it says that the file as a whole is unknown; those of the child.
+/// The error in `native`, unless it means that the whole file is unsupported; errors of the child.
 pub fn complete(native: Result<FileTree>, path: &Path, child: &ChildReader) -> Result<FileTree> {
     let mut tree = match native {
         Err(error) if error.is_unsupported() => return child.read_tree(path),
@@ -99,20 +100,20 @@ pub fn complete(native: Result<FileTree>, path: &Path, child: &ChildReader) -> R
     Ok(tree)
 }
 
-/// The tree with the objects of a fragment in the places of those that it does not know.
+/// Returns the tree with its unsupported objects replaced by those of a fragment.
 pub(crate) fn take_in(mut tree: FileTree, fragment: Vec<Object>) -> FileTree {
     graft(&mut tree, fragment);
     renumber(&mut tree);
     tree
 }
 
-/// Whether the native reader found an object but does not know how to read it.
+/// Returns whether the native reader found an object but does not support it.
 pub(crate) fn is_unknown(object: &Object) -> bool {
     matches!(object.kind, ObjectKind::Unreadable { unsupported: true, .. })
 }
 
-/// Puts the objects of a fragment, whose links count in the fragment, in the places of unknown objects with the same
-/// address; objects that the tree does not have are appended.
+/// Replaces unsupported objects by the objects of a fragment with the same address, and appends the objects that the
+/// tree does not have. Links in the fragment use the indices of the fragment.
 fn graft(tree: &mut FileTree, fragment: Vec<Object>) {
     let mut index_of: HashMap<u64, ObjectIndex> =
         tree.objects.iter().enumerate().map(|(index, object)| (object.address, index as ObjectIndex)).collect();
@@ -137,13 +138,13 @@ fn graft(tree: &mut FileTree, fragment: Vec<Object>) {
         match tree.objects.get_mut(*place as usize) {
             None => tree.objects.push(object),
             Some(known) if is_unknown(known) => *known = object,
-            // Both readers know it: the native one's word stands.
+            // Both readers support it: the native one's result is kept.
             Some(_) => {}
         }
     }
 }
 
-/// Brings the objects into the order of a breadth-first walk.
+/// Reorders the objects into breadth-first order.
 fn renumber(tree: &mut FileTree) {
     let mut order: Vec<ObjectIndex> = vec![0];
     let mut new_index: HashMap<ObjectIndex, ObjectIndex> = HashMap::from([(0, 0)]);
@@ -205,8 +206,8 @@ mod tests {
 
     #[test]
     fn an_unknown_group_brings_its_objects_and_the_walk_order_stands() {
-        // The root leads to an unknown group and to a known one; the unknown one to the known one, to a new object
-        // and back to the root.
+        // The root links to an unsupported group and to a supported one. The unsupported group links to the supported
+        // one, to a new object and back to the root.
         let mut tree = tree(vec![group(96, &[1, 2]), unknown(800), group(900, &[3]), group(950, &[])]);
         graft(
             &mut tree,

@@ -1,9 +1,9 @@
-//! What an HDF5 file says about itself, as plain values: objects, links, datatypes, dataspaces, layouts.
+//! The metadata of an HDF5 file as plain values: objects, links, datatypes, dataspaces, layouts.
 //!
-//! Both metadata readers (the native one and libhdf5 in a child process) produce these values and must agree on
-//! them; merge plans from them; the writer creates objects from them. Nothing here reads or writes a file.
+//! Both metadata readers (the native one and libhdf5 in a child process) produce these values and must agree on them;
+//! merges are planned from them, and the writer creates objects from them. Nothing here reads or writes a file.
 //!
-//! Invariant: a [`FileTree`] holds every reachable object exactly once, whatever number of hard links leads to it.
+//! Invariant: a [`FileTree`] holds every reachable object exactly once, however many hard links point to it.
 
 mod datatype;
 pub mod form;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Index of an object in [`FileTree::objects`].
 pub type ObjectIndex = u32;
 
-/// The metadata of one file, complete but for chunk indexes, which are read lazily.
+/// Metadata of one file, complete except for chunk indexes, which are read lazily.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileTree {
     /// Version of the superblock, 0 to 3.
@@ -36,28 +36,28 @@ pub struct FileTree {
 /// A group, dataset or committed datatype, with its attributes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Object {
-    /// Absolute file offset of the object header: the object's identity, and what object references hold.
+    /// Absolute file offset of the object header. It identifies the object, and object references store it.
     pub address: u64,
-    /// What the object is.
+    /// Kind of the object.
     pub kind: ObjectKind,
-    /// Attributes: in creation order where the object tracks it, else by name.
+    /// Attributes, in creation order if the object tracks it, otherwise by name.
     pub attributes: Vec<Attribute>,
     /// Whether the object tracks and indexes the creation order of its attributes.
     pub attribute_order: CreationOrder,
-    /// Comment message, where one is present.
+    /// Comment message, if present.
     pub comment: Option<Vec<u8>>,
 }
 
-/// Whether creation order is kept, as in `H5Pset_link_creation_order` and `H5Pset_attr_creation_order`.
+/// Settings of creation order, as in `H5Pset_link_creation_order` and `H5Pset_attr_creation_order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CreationOrder {
-    /// Order is recorded.
+    /// Whether the order is recorded.
     pub tracked: bool,
-    /// Order is indexed for lookups.
+    /// Whether the order is indexed for lookups.
     pub indexed: bool,
 }
 
-/// The kind of an object with the facts of that kind.
+/// Kind of an object, with the data of that kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ObjectKind {
@@ -65,26 +65,26 @@ pub enum ObjectKind {
     Group(Group),
     /// A dataset; boxed because files hold thousands and groups should stay small.
     Dataset(Box<Dataset>),
-    /// A dataset recognised by its form, which also holds its attributes and comment; only in trees that were read with
+    /// A dataset recognised by its form, which also holds its attributes and comment. Occurs only in trees read with
     /// [`Forms`](crate::native::Forms).
     Formed(form::FormedDataset),
     /// A committed (named) datatype.
     CommittedDatatype(Datatype),
-    /// An object that the reader found but could not read; a run that needs it is refused.
+    /// An object that the reader found but could not read; an operation that needs it fails.
     Unreadable {
-        /// What was wrong, in words for the user.
+        /// Reason, in words for the user.
         reason: String,
-        /// The bytes may be fine: this reader does not know them, and libhdf5 may.
+        /// Whether the bytes may be valid: this reader does not support them, but libhdf5 may.
         unsupported: bool,
-        /// A file outside of the folder to which it leads, if that is the reason.
+        /// A file outside of the input's folder to which the object refers, if that is the reason.
         foreign: Option<String>,
     },
 }
 
-/// A group: its links, in creation order where tracked, else by name bytes.
+/// A group: its links, in creation order if tracked, otherwise by the bytes of their names.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Group {
-    /// The links.
+    /// Links of the group.
     pub links: Vec<Link>,
     /// Whether the group keeps the creation order of links.
     pub link_order: CreationOrder,
@@ -97,19 +97,19 @@ pub struct Link {
     pub name: Vec<u8>,
     /// Whether the name is marked UTF-8 (else ASCII).
     pub utf8: bool,
-    /// Creation order value, where the group tracks it.
+    /// Creation order value, if the group tracks it.
     pub creation_order: Option<i64>,
-    /// Where it leads.
+    /// Target of the link.
     pub target: LinkTarget,
 }
 
-/// Where a link leads.
+/// Target of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LinkTarget {
     /// An object of this file.
     Hard(ObjectIndex),
-    /// A path, resolved at use.
+    /// A path, resolved when it is used.
     Soft(Vec<u8>),
     /// A path in another file.
     External {
@@ -122,23 +122,23 @@ pub enum LinkTarget {
     UserDefined {
         /// Link class.
         class: u8,
-        /// Data of the class, uninterpreted.
+        /// Data of the link class, uninterpreted.
         data: Vec<u8>,
     },
 }
 
-/// A dataset's facts; its values are read through [`crate::read`].
+/// Metadata of a dataset; its values are read through [`crate::read`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dataset {
     /// Extent.
     pub dataspace: Dataspace,
     /// Type of one element as stored.
     pub datatype: Datatype,
-    /// Where and how the raw data lies.
+    /// Storage layout of the raw data.
     pub layout: Layout,
     /// Value of elements that were never written.
     pub fill: FillValue,
-    /// Filter pipeline, in the order of writing; empty where none.
+    /// Filter pipeline, in the order applied on writing; empty if there are no filters.
     pub filters: Vec<Filter>,
 }
 
@@ -147,42 +147,43 @@ pub struct Dataset {
 pub enum Dataspace {
     /// One element.
     Scalar,
-    /// No element.
+    /// No elements.
     Null,
     /// An array.
     Simple {
         /// Current size per dimension, in elements, slowest first.
         dims: Vec<u64>,
-        /// Maximum size per dimension (`u64::MAX` unlimited); equal to `dims` where the file stores none.
+        /// Maximum size per dimension (`u64::MAX` means unlimited); equal to `dims` if the file stores none.
         max_dims: Vec<u64>,
     },
 }
 
-/// Where the raw data of a dataset lies.
+/// Storage layout of a dataset's raw data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Layout {
     /// In the object header.
     Compact(InlineData),
-    /// In one run; `None` where storage was never allocated.
+    /// In one contiguous block.
     Contiguous {
-        /// Absolute file offset.
+        /// Absolute file offset; `None` if storage was never allocated.
         address: Option<u64>,
         /// Length stored in the layout message.
         len_bytes: u64,
     },
     /// In chunks.
     Chunked {
-        /// Chunk shape in elements, as many dimensions as the dataspace.
+        /// Chunk shape in elements, with the rank of the dataspace.
         chunk_shape: Vec<u64>,
-        /// How chunks are found.
+        /// Chunk index.
         index: ChunkIndex,
-        /// Edge chunks that reach beyond the extent are stored without filters (layout 4, `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
+        /// Whether edge chunks that extend beyond the dataset are stored without filters (layout 4,
+        /// `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
         partial_chunks_unfiltered: bool,
     },
     /// In other files (external file list).
     External {
-        /// File name, offset in it, length (`u64::MAX` unlimited).
+        /// File name, offset in the file, and length (`u64::MAX` means unlimited) of each.
         files: Vec<(Vec<u8>, u64, u64)>,
     },
     /// Virtual dataset; the mapping is resolved by libhdf5 in a child process.
@@ -190,7 +191,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Whether values lie where only libhdf5 finds them.
+    /// Returns whether only libhdf5 can locate the values.
     pub fn is_through_library(&self) -> bool {
         match self {
             Self::Virtual | Self::External { .. } => true,
@@ -200,7 +201,7 @@ impl Layout {
     }
 }
 
-/// How the chunks of a dataset are found. `None` addresses mean no chunk was ever allocated.
+/// Index of a dataset's chunks. An address of `None` means that no chunk was ever allocated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ChunkIndex {
@@ -215,47 +216,47 @@ pub enum ChunkIndex {
     Single {
         /// The chunk.
         address: u64,
-        /// Stored size where filtered.
+        /// Stored size, if the chunk is filtered.
         len_bytes: Option<u64>,
-        /// Filters skipped when it was written.
+        /// Mask of the filters that were skipped when the chunk was written.
         filter_mask: u32,
     },
-    /// All chunks allocated in order, unfiltered.
+    /// All chunks allocated consecutively, unfiltered.
     Implicit {
-        /// First chunk.
+        /// Address of the first chunk.
         address: u64,
     },
     /// Fixed array.
     FixedArray {
-        /// Header.
+        /// Address of the header.
         address: u64,
     },
     /// Extensible array.
     ExtensibleArray {
-        /// Header.
+        /// Address of the header.
         address: u64,
     },
     /// B-tree version 2.
     BtreeV2 {
-        /// Header.
+        /// Address of the header.
         address: u64,
     },
-    /// Known to libhdf5 only (the child reader): values and chunk lists are to be asked of it.
+    /// An index known to libhdf5 only (the child reader), which must be asked for values and chunk lists.
     ThroughLibrary,
 }
 
-/// Fill value of a dataset, as the fill value message tells.
+/// Fill value of a dataset, as stored in the fill value message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FillValue {
-    /// The value of one element; `None` means zeros.
+    /// Value of one element; `None` means zeros.
     pub value: Option<InlineData>,
-    /// Whether the user defined it (`H5D_FILL_VALUE_USER_DEFINED`), against the library default.
+    /// Whether the user defined it (`H5D_FILL_VALUE_USER_DEFINED`), as opposed to the library default.
     pub user_defined: bool,
     /// Whether it is marked undefined (`H5D_FILL_VALUE_UNDEFINED`).
     pub undefined: bool,
     /// When storage is allocated: 1 early, 2 late, 3 incremental (`H5D_alloc_time_t`).
     pub allocation_time: u8,
-    /// When it is written: 0 on allocation, 1 never, 2 if set (`H5D_fill_time_t`).
+    /// When the fill value is written: 0 on allocation, 1 never, 2 if set (`H5D_fill_time_t`).
     pub write_time: u8,
 }
 
@@ -266,27 +267,27 @@ pub struct Attribute {
     pub name: Vec<u8>,
     /// Whether the name is marked UTF-8.
     pub utf8: bool,
-    /// Creation order value where tracked.
+    /// Creation order value, if tracked.
     pub creation_order: Option<u32>,
     /// Type of one element.
     pub datatype: Datatype,
     /// Extent.
     pub dataspace: Dataspace,
-    /// The elements.
+    /// Values of the elements.
     pub data: InlineData,
 }
 
-/// Element values that lie in metadata: an attribute's, a compact dataset's, a fill value.
+/// Element values stored in metadata: those of an attribute or compact dataset, or a fill value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InlineData {
     /// As stored in the file; elements of file-local types still point into it.
     Stored(Vec<u8>),
-    /// Canonical bytes (module `logical`). Only for file-local types, and only from the child reader: libhdf5
-    /// does not tell the stored bytes of these.
+    /// Canonical bytes (module `logical`). Only for file-local types, and only from the child reader: libhdf5 does not
+    /// expose the stored bytes of such types.
     Canonical(Vec<u8>),
 }
 
-/// HDF5's own default: zeros, shown to readers, storage allocated late.
+/// HDF5's default: zeros, shown to readers, with storage allocated late.
 impl Default for FillValue {
     fn default() -> Self {
         Self { value: None, user_defined: false, undefined: false, allocation_time: 2, write_time: 2 }
@@ -294,7 +295,7 @@ impl Default for FillValue {
 }
 
 impl InlineData {
-    /// The bytes as stored in the file; `None` where only canonical bytes are known.
+    /// Returns the bytes as stored in the file, or `None` if only canonical bytes are known.
     pub fn stored(&self) -> Option<&[u8]> {
         match self {
             Self::Stored(bytes) => Some(bytes),
@@ -302,14 +303,14 @@ impl InlineData {
         }
     }
 
-    /// The bytes, whichever form they have.
+    /// Returns the bytes in whichever form they have.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Stored(bytes) | Self::Canonical(bytes) => bytes,
         }
     }
 
-    /// The bytes, whichever form they have, without a copy.
+    /// Returns the bytes in whichever form they have, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Self::Stored(bytes) | Self::Canonical(bytes) => bytes,
@@ -318,7 +319,7 @@ impl InlineData {
 }
 
 impl Object {
-    /// The attributes, wherever they are kept.
+    /// Returns the attributes, wherever they are kept.
     pub fn all_attributes(&self) -> &[Attribute] {
         match &self.kind {
             ObjectKind::Formed(formed) => &formed.form.attributes,
@@ -328,7 +329,7 @@ impl Object {
 }
 
 impl Dataspace {
-    /// Number of elements; `None` on overflow of 64 bits.
+    /// Returns the number of elements, or `None` if it overflows 64 bits.
     pub fn element_count(&self) -> Option<u64> {
         match self {
             Self::Scalar => Some(1),
@@ -337,7 +338,7 @@ impl Dataspace {
         }
     }
 
-    /// Current dimensions; empty for scalar and null.
+    /// Returns the current dimensions, which are empty for scalar and null dataspaces.
     pub fn dims(&self) -> &[u64] {
         match self {
             Self::Simple { dims, .. } => dims,

@@ -1,6 +1,7 @@
-//! Files of other formats, recognised by their first bytes, so that a refusal can say what a file is and what to do with it.
+//! Recognition of other file formats by their first bytes, so that an error message can name the format and suggest a
+//! remedy.
 //!
-//! Not for reading them. Invariant: nothing is guessed from a name; what is not recognised has no name.
+//! Does not read them. Invariant: file names are not considered, and unrecognised formats are not guessed.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum OtherFormat {
-    /// A file of no bytes.
+    /// An empty file.
     Empty,
     /// netCDF before version 4: classic, 64-bit offset, 64-bit data.
     NetCdf3,
     /// ROOT.
     Root,
-    /// HDF version 4 and before.
+    /// HDF version 4 and earlier.
     Hdf4,
     /// GRIB, edition 1 or 2.
     Grib,
@@ -22,23 +23,23 @@ pub enum OtherFormat {
     Fits,
     /// MATLAB before version 7.3.
     Matlab5,
-    /// An array of NumPy.
+    /// A NumPy array.
     Npy,
     /// Apache Parquet.
     Parquet,
-    /// A zip archive: also `.npz` and zipped Zarr.
+    /// A zip archive, including `.npz` and zipped Zarr.
     Zip,
-    /// Compressed by gzip.
+    /// Data compressed by gzip.
     Gzip,
-    /// Compressed by bzip2.
+    /// Data compressed by bzip2.
     Bzip2,
-    /// Compressed by xz.
+    /// Data compressed by xz.
     Xz,
-    /// Compressed by zstd.
+    /// Data compressed by zstd.
     Zstd,
 }
 
-/// Formats by the bytes that their files begin with.
+/// File signatures and their formats.
 const SIGNATURES: [(&[u8], OtherFormat); 16] = [
     (b"CDF\x01", OtherFormat::NetCdf3),
     (b"CDF\x02", OtherFormat::NetCdf3),
@@ -62,7 +63,8 @@ impl OtherFormat {
     /// Length of the longest signature.
     pub const SIGNATURE_LEN_BYTES: usize = 19;
 
-    /// The format of a file that begins with `start`, all bytes of the file or [`Self::SIGNATURE_LEN_BYTES`] of them.
+    /// Returns the format of a file that begins with `start`: the whole file or its first [`Self::SIGNATURE_LEN_BYTES`]
+    /// bytes.
     pub fn of(start: &[u8]) -> Option<Self> {
         if start.is_empty() {
             return Some(Self::Empty);
@@ -70,7 +72,7 @@ impl OtherFormat {
         SIGNATURES.iter().find(|(signature, _)| start.starts_with(signature)).map(|&(_, format)| format)
     }
 
-    /// What such a file is, for example `a netCDF-3 file`.
+    /// Returns a noun phrase for the format, for example `a netCDF-3 file`.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Empty => "an empty file",
@@ -90,7 +92,7 @@ impl OtherFormat {
         }
     }
 
-    /// What to do to get HDF5 files of such ones.
+    /// Returns a suggestion for obtaining HDF5 files from files of this format.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Empty => "copy the files again from where they came from",
@@ -100,9 +102,9 @@ impl OtherFormat {
             Self::Grib => "convert GRIB files with `cdo -f nc4 copy IN OUT`",
             Self::Fits => "convert FITS files, for example with astropy and h5py",
             Self::Matlab5 => "save MATLAB files again with `save -v7.3`",
-            Self::Npy => "write arrays of NumPy into HDF5 files with h5py",
+            Self::Npy => "write NumPy arrays to HDF5 files with h5py",
             Self::Parquet => "convert Parquet files, for example with pandas",
-            Self::Zip => "unpack zip archives (.npz, zipped Zarr) and convert what is in them",
+            Self::Zip => "unpack zip archives (.npz, zipped Zarr) and convert their contents",
             Self::Gzip => "decompress the files with `gunzip`",
             Self::Bzip2 => "decompress the files with `bunzip2`",
             Self::Xz => "decompress the files with `unxz`",

@@ -1,15 +1,15 @@
-//! Where a path leads: from link to link, hard and soft ones, until it ends or leaves the file.
+//! Path resolution: follows hard and soft links until the path ends or leaves the file.
 //!
-//! Not for opening other files. Invariant: soft links that lead in a circle end the search.
+//! Does not open other files. Invariant: resolution ends even if soft links form a cycle.
 
 use crate::Result;
 use crate::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};
 
-/// Soft and external links followed in one path, through all files that it leads to: as many as libhdf5 follows where a
-/// program does not set another number (`H5L_NUM_LINKS`).
+/// Maximum number of soft and external links followed along one path, over all files it passes through. This is
+/// libhdf5's limit unless a program sets another one (`H5L_NUM_LINKS`).
 pub const MOST_LINKS: u32 = 16;
 
-/// Where a path leads.
+/// Result of resolving a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// An object of the file.
@@ -18,22 +18,22 @@ pub enum Found {
     External {
         /// File name as stored.
         file: Vec<u8>,
-        /// Path in it.
+        /// Path in that file.
         path: Vec<u8>,
-        /// Links that may be followed before this one and behind it; none is left for this one where that is 0.
+        /// Number of links that may still be followed, including this one. This link may not be followed if it is 0.
         links_left: u32,
     },
-    /// Over more soft links than are followed, as those do that lead in a circle.
+    /// More soft links than the limit, as in a cycle.
     TooManyLinks,
-    /// Nowhere.
+    /// The path does not lead to an object.
     Nothing,
 }
 
-/// Where `path` leads from the group `start` over at most so many links; an absolute path from the root. `link_of` gives the
-/// link of a name in a group, if there is one.
+/// Resolves `path` from the group `start`, or from the root if it is absolute, following at most `most_links` links.
+/// `link_of` returns the link with a name in a group, or `None` if there is none.
 ///
 /// # Errors
-/// Those of `link_of`.
+/// Errors of `link_of`.
 pub fn find<'t>(
     start: ObjectIndex,
     path: &[u8],
@@ -80,7 +80,7 @@ fn find_within<'t>(
     Ok(Found::Object(current))
 }
 
-/// Where an absolute path leads in a file that is asked for few.
+/// Resolves an absolute path by linear search, for files in which only a few paths are looked up.
 pub fn find_in(tree: &FileTree, path: &[u8]) -> Result<Found> {
     find(0, path, MOST_LINKS, |group, name| {
         Ok(match tree.objects.get(group as usize).map(|object| &object.kind) {
@@ -90,7 +90,7 @@ pub fn find_in(tree: &FileTree, path: &[u8]) -> Result<Found> {
     })
 }
 
-/// The first name of a path and what lies behind it.
+/// Splits a path into its first name and the rest.
 fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = path.iter().position(|&byte| byte != b'/')?;
     let path = &path[begin..];
@@ -98,7 +98,7 @@ fn next_name(path: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&path[..end], &path[end..]))
 }
 
-/// A path and what lies behind it, which begins with a slash or is empty.
+/// Appends `rest`, which is empty or begins with a slash, to a path.
 fn joined(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
     path.extend_from_slice(rest);
     path
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(lead("to other/x"), away(b"/far/x", 15));
     }
 
-    /// 16 links are followed, over all names of a path together.
+    /// 16 links are followed, counted over all names of a path.
     #[test]
     fn as_many_links_as_libhdf5_follows() {
         let link = |name: String, target| Link { name: name.into_bytes(), utf8: false, creation_order: None, target };

@@ -1,20 +1,20 @@
-//! Sets of byte ranges of a file: collected in any order, overlapping or not, then counted.
+//! Sets of byte ranges of a file, collected in any order, overlapping or not, then counted.
 //!
-//! Not for placing data; only for telling which bytes of a file something lies in.
+//! Used only to classify the bytes of a file, not to place data.
 
-/// A set of byte ranges. Neighbours that are added one after another are joined at once, so that data written in order
-/// costs no memory.
+/// A set of byte ranges. Adjacent ranges added one after another are merged at once, so that data written in order
+/// takes no extra memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges {
     ranges: Vec<(u64, u64)>,
     sorted_len: usize,
 }
 
-/// Ranges kept unsorted before they are joined: 16 bytes each, so 64 MiB.
+/// Number of ranges kept unsorted before they are merged, at 16 bytes each: 64 MiB.
 const UNSORTED_LIMIT: usize = 1 << 22;
 
 impl Ranges {
-    /// Adds `len_bytes` bytes at `start`; what lies beyond 64 bits is cut off.
+    /// Adds `len_bytes` bytes at `start`, cut off where the end exceeds 64 bits.
     pub fn push(&mut self, start: u64, len_bytes: u64) {
         let end = start.saturating_add(len_bytes);
         if start == end {
@@ -38,13 +38,13 @@ impl Ranges {
         other.ranges.iter().for_each(|&(start, end)| self.push(start, end - start));
     }
 
-    /// Number of bytes below `limit` that lie in any range.
+    /// Returns the number of bytes below `limit` that lie in any range.
     pub fn len_bytes_below(&mut self, limit: u64) -> u64 {
         self.join();
         self.ranges.iter().map(|&(start, end)| end.min(limit).saturating_sub(start)).sum()
     }
 
-    /// The ranges of `0..limit` in no range, ascending, as start and end.
+    /// Returns the parts of `0..limit` outside all ranges, in ascending order, as start and end.
     pub fn gaps(&mut self, limit: u64) -> impl Iterator<Item = (u64, u64)> {
         self.join();
         let starts = std::iter::once(0).chain(self.ranges.iter().map(|range| range.1));
@@ -52,7 +52,7 @@ impl Ranges {
         starts.zip(ends).map(move |(start, end)| (start, end.min(limit))).filter(|(start, end)| start < end)
     }
 
-    /// Sorts the ranges and joins those that overlap or touch.
+    /// Sorts the ranges and merges those that overlap or touch.
     fn join(&mut self) {
         self.ranges.sort_unstable();
         let mut kept = 0_usize;

@@ -1,7 +1,7 @@
-//! Errors about an input on their way to another process, which knows the file's path as the user gave it: from the child
-//! that runs libhdf5 to its parent, and from one rank of a scan to the others.
+//! Serializable errors about an input, for sending to another process that knows the file under the user's path: from
+//! the child that runs libhdf5 to its parent, and from one rank of a scan to the others.
 //!
-//! Invariant: an error about metadata arrives as it left; of any other at least the words do.
+//! Invariant: errors about metadata arrive unchanged; of other errors at least the message arrives.
 
 use crate::error::Hdf5Error;
 use crate::other_format::OtherFormat;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// An error on its way.
+/// An error in serializable form, without the path of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SentError {
     object: Option<String>,
@@ -52,7 +52,8 @@ impl From<Hdf5Error> for SentError {
             Hdf5Error::MissingSource { missing, .. } => Cause::MissingSource { missing },
             Hdf5Error::InUse { .. } => Cause::InUse,
             Hdf5Error::ReaderDied { status, .. } => Cause::ReaderDied { status },
-            // The rest belongs to raw data and outputs; whoever meets it while reading metadata still says what it was.
+            // The other variants concern raw data and outputs; if one occurs while reading metadata, its message is
+            // kept.
             other => Cause::Library { operation: "reader".to_owned(), detail: other.to_string() },
         };
         Self { object: None, cause }
@@ -60,7 +61,7 @@ impl From<Hdf5Error> for SentError {
 }
 
 impl SentError {
-    /// The error, about the file that the receiver calls `path`.
+    /// Converts back to an error about the file that the receiver calls `path`.
     pub fn into_error(self, path: &Path) -> Hdf5Error {
         let path = path.to_path_buf();
         let error = match self.cause {

@@ -1,7 +1,7 @@
-//! An input file as bytes at offsets: positioned reads, a block cache for metadata, a bounded pool of open files.
+//! Input files as bytes at offsets: positioned reads, a block cache for metadata, and a bounded pool of open files.
 //!
-//! Inputs are read with `pread`, not mapped: a file cut short while we read must be an error, not a SIGBUS.
-//! Invariant: every read is checked against the length the file had when it was opened.
+//! Inputs are read with `pread`, not mapped: if a file is truncated while it is read, the result must be an error, not
+//! a SIGBUS. Invariant: every read is checked against the length that the file had when it was opened.
 
 use crate::error::{Hdf5Error, Result};
 use crate::ranges::Ranges;
@@ -16,28 +16,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct InputFile(Handle);
 
 impl InputFile {
-    /// Opens `path` for reading; a folder or special file is refused.
+    /// Opens `path` for reading. Folders and special files are refused.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Hdf5Error::Io { path: path.to_path_buf(), operation: "open".to_owned(), source };
         Handle::open(path).map(Self).map_err(io)
     }
 
-    /// Path as given to [`InputFile::open`].
+    /// Returns the path passed to [`InputFile::open`].
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Length in bytes at the time of opening.
+    /// Returns the length in bytes at the time of opening.
     pub fn len_bytes(&self) -> u64 {
         self.0.identity().len_bytes
     }
 
-    /// Identity at the time of opening.
+    /// Returns the identity of the file at the time of opening.
     pub fn identity(&self) -> FileIdentity {
         self.0.identity()
     }
 
-    /// Fails if the file on disk is no longer the one that was opened.
+    /// Checks that the file on disk is still the one that was opened.
     pub fn check_unchanged(&self) -> Result<()> {
         let io = |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "stat".to_owned(), source };
         let (opened, now) = (self.identity(), FileIdentity::of(&std::fs::metadata(self.path()).map_err(io)?));
@@ -53,7 +53,7 @@ impl InputFile {
         Hdf5Error::Changed { path: self.path().to_path_buf(), what }
     }
 
-    /// Fills `out` from absolute `offset`. `what` names the structure in errors.
+    /// Fills `out` from absolute `offset`. Errors name the structure as `what`.
     pub fn read_exact_at(&self, offset: u64, out: &mut [u8], what: &str) -> Result<()> {
         self.check_range(offset, out.len() as u64, what)?;
         match self.0.read_exact_at(out, offset) {
@@ -67,7 +67,7 @@ impl InputFile {
         }
     }
 
-    /// Fails if `len_bytes` bytes at `offset` do not lie in the file.
+    /// Checks that `len_bytes` bytes at `offset` lie in the file.
     pub fn check_range(&self, offset: u64, len_bytes: u64, what: &str) -> Result<()> {
         let end = offset.saturating_add(len_bytes);
         if end > self.len_bytes() || offset.checked_add(len_bytes).is_none() {
@@ -82,11 +82,11 @@ impl InputFile {
     }
 }
 
-/// Block of the metadata cache. NOvA-like files spread metadata over the whole file: one read of 64 KiB costs about
-/// 10 µs warm and serves some thirty structures.
+/// Block size of the metadata cache. NOvA-like files spread metadata over the whole file: one read of 64 KiB costs
+/// about 10 µs warm and serves about thirty structures.
 const BLOCK_LEN_BYTES: u64 = 64 * 1024;
 
-/// Memory that views of one file after the other use.
+/// Buffers to be reused by the views of one file after another.
 #[derive(Debug, Default)]
 pub struct ViewBuffers(Vec<Vec<u8>>);
 
@@ -94,10 +94,10 @@ pub struct ViewBuffers(Vec<Vec<u8>>);
 #[derive(Debug)]
 pub struct MetadataView<'f> {
     file: &'f InputFile,
-    /// Where in `buffers` a block is, by its number.
+    /// Index in `buffers` of each block, by block number.
     blocks: HashMap<u64, usize>,
     buffers: Vec<Vec<u8>>,
-    /// Number and buffer of the block asked for last: four in five requests are for it again.
+    /// Number and buffer of the most recently used block, which serves four in five requests.
     last: Option<(u64, usize)>,
     limit_blocks: usize,
     spill: Vec<u8>,
@@ -105,12 +105,13 @@ pub struct MetadataView<'f> {
 }
 
 impl<'f> MetadataView<'f> {
-    /// A view that keeps at most `limit_bytes` of blocks (at least two blocks).
+    /// Creates a view that keeps at most `limit_bytes` of blocks (at least two blocks).
     pub fn new(file: &'f InputFile, limit_bytes: u64) -> Self {
         Self::with_buffers(file, limit_bytes, ViewBuffers::default())
     }
 
-    /// The same with the buffers of an earlier view: one file after the other, each read into the same memory.
+    /// Like [`MetadataView::new`], but reuses the buffers of an earlier view, so that many files are read into the same
+    /// memory.
     pub fn with_buffers(file: &'f InputFile, limit_bytes: u64, buffers: ViewBuffers) -> Self {
         let limit_blocks = usize::try_from(limit_bytes / BLOCK_LEN_BYTES).unwrap_or(usize::MAX).max(2);
         Self {
@@ -124,40 +125,40 @@ impl<'f> MetadataView<'f> {
         }
     }
 
-    /// A view that also notes which bytes were asked for: what counts as metadata of the file.
+    /// Creates a view that also records which bytes are requested, as a measure of the file's metadata.
     pub fn recording(file: &'f InputFile, limit_bytes: u64) -> Self {
         Self { read: Some(Ranges::default()), ..Self::new(file, limit_bytes) }
     }
 
-    /// The buffers, for the next view.
+    /// Returns the buffers, for the next view.
     pub fn into_buffers(self) -> ViewBuffers {
         ViewBuffers(self.buffers)
     }
 
-    /// The bytes asked for so far; none unless the view is a [`MetadataView::recording`] one.
+    /// Returns the ranges requested so far; empty unless the view was created by [`MetadataView::recording`].
     pub fn into_recorded(self) -> Ranges {
         self.read.unwrap_or_default()
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &'f InputFile {
         self.file
     }
 
-    /// `len_bytes` bytes at `offset`. The slice lives until the next call.
+    /// Returns `len_bytes` bytes at `offset`. The slice is valid until the next call.
     pub fn bytes(&mut self, offset: u64, len_bytes: usize, what: &str) -> Result<&[u8]> {
         self.note(offset, len_bytes as u64);
         self.peek(offset, len_bytes, what)
     }
 
-    /// Counts bytes as asked for that were seen through [`MetadataView::peek`].
+    /// Records as requested the bytes that were seen through [`MetadataView::peek`].
     pub fn note(&mut self, offset: u64, len_bytes: u64) {
         if let Some(read) = self.read.as_mut().filter(|_| len_bytes > 0) {
             read.push(offset, len_bytes);
         }
     }
 
-    /// As [`MetadataView::bytes`], but not counted as asked for.
+    /// Like [`MetadataView::bytes`], but does not record the bytes as requested.
     pub fn peek(&mut self, offset: u64, len_bytes: usize, what: &str) -> Result<&[u8]> {
         self.file.check_range(offset, len_bytes as u64, what)?;
         if len_bytes == 0 {
@@ -196,9 +197,9 @@ impl<'f> MetadataView<'f> {
         Ok(&self.buffers[index])
     }
 
-    /// Reads a block into a new buffer, or, at the limit, begins to use the buffers again.
+    /// Reads a block into a new buffer; at the limit, starts reusing the buffers.
     fn load(&mut self, number: u64, what: &str) -> Result<usize> {
-        // Until the read is done, no buffer is known to hold what was asked for last.
+        // Until the read has succeeded, no buffer holds the most recently used block.
         self.last = None;
         if self.blocks.len() >= self.limit_blocks {
             self.blocks.clear();
@@ -216,7 +217,7 @@ impl<'f> MetadataView<'f> {
     }
 }
 
-/// Open input files by number, at most `limit` at once, the least recently used closed first.
+/// Open input files by number. At most `limit` are open at once; the least recently used is closed first.
 #[derive(Debug)]
 pub struct InputPool {
     paths: Vec<PathBuf>,
@@ -226,18 +227,18 @@ pub struct InputPool {
 }
 
 impl InputPool {
-    /// A pool over `paths`. `identities`, where known from the scan, are checked at each opening.
+    /// Creates a pool over `paths`. The `identities` known from the scan are checked each time a file is opened.
     pub fn new(paths: Vec<PathBuf>, identities: Vec<Option<FileIdentity>>, limit: usize) -> Self {
         let limit = std::num::NonZeroUsize::new(limit).unwrap_or(std::num::NonZeroUsize::MIN);
         Self { paths, identities, open: Mutex::new(lru::LruCache::new(limit)), opens: AtomicU64::new(0) }
     }
 
-    /// How many times a file was opened.
+    /// Returns how many times files were opened.
     pub fn opens(&self) -> u64 {
         self.opens.load(Ordering::Relaxed)
     }
 
-    /// The file number `input`, opened if need be.
+    /// Returns file number `input`, opening it if necessary.
     pub fn get(&self, input: u32) -> Result<Arc<InputFile>> {
         if let Some(file) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&input) {
             return Ok(Arc::clone(file));

@@ -1,8 +1,8 @@
-//! Files as other programs write them: libhdf5's own driver, its defaults, chunk by chunk.
+//! Writes files as other programs do: with libhdf5's own driver and defaults, chunk by chunk.
 //!
-//! For making inputs (the demo's and the benchmarks' files), never for raddle's outputs: those go through the
-//! planning driver of [`crate::write`]. Chunks are given in their stored form, so that compression can run on other
-//! threads. Invariant: the lock of libhdf5 is held during calls only, never between them.
+//! Used to make inputs (for the demo and the benchmarks), never raddle's outputs, which go through the planning driver
+//! of [`crate::write`]. Callers pass chunks in their stored form, so that compression can run on other threads.
+//! Invariant: the lock of libhdf5 is held only during calls, never between them.
 
 use crate::error::Result;
 use crate::ffi::{Call, Handle, Library};
@@ -21,7 +21,7 @@ use hdf5_metno_sys::h5t::{
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Little-endian element types that tables are made of.
+/// Little-endian element types used in tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Unsigned, 1 byte.
@@ -41,7 +41,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Size of one element.
+    /// Returns the size of one element.
     pub fn len_bytes(self) -> usize {
         match self {
             Self::U8 => 1,
@@ -51,7 +51,7 @@ impl Element {
         }
     }
 
-    /// libhdf5's identifier. Call under the lock: the identifiers exist once the library is set up.
+    /// Returns libhdf5's identifier. Call under the lock: the identifiers exist only after the library is initialised.
     fn type_id(self, _library: &Library) -> hid_t {
         match self {
             Self::U8 => *H5T_STD_U8LE,
@@ -68,24 +68,24 @@ impl Element {
 /// A chunked, deflated dataset whose first dimension can grow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StockDatasetSpec {
-    /// Type of the elements.
+    /// Element type.
     pub element: Element,
     /// Extent in elements; the first dimension is unlimited, the others are fixed.
     pub dims: Vec<u64>,
-    /// Chunk shape in elements, as many dimensions as `dims`.
+    /// Chunk shape in elements, with the same rank as `dims`.
     pub chunk_shape: Vec<u64>,
-    /// Level of deflate, 0 to 9, as the filter pipeline will tell.
+    /// Deflate level recorded in the filter pipeline, 0 to 9.
     pub gzip_level: u32,
 }
 
-/// A new file in the earliest format, as h5py and most frameworks write by default.
+/// A new file in the earliest format, which h5py and most frameworks write by default.
 #[derive(Debug)]
 pub struct StockFile {
     path: PathBuf,
     file: Handle,
 }
 
-/// A dataset of a [`StockFile`], open for chunks.
+/// A dataset of a [`StockFile`], open for writing chunks.
 #[derive(Debug)]
 pub struct StockDataset {
     path: PathBuf,
@@ -110,7 +110,7 @@ impl StockFile {
         Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Creates a group in an existing parent.
+    /// Creates a group; its parent must exist.
     pub fn create_group(&mut self, object: &[u8]) -> Result<()> {
         let _library = Library::lock();
         let call = Call::of_object(&self.path, object);
@@ -124,7 +124,7 @@ impl StockFile {
         Ok(())
     }
 
-    /// Creates a dataset in an existing group.
+    /// Creates a dataset; its group must exist.
     ///
     /// # Panics
     /// If `dims` and `chunk_shape` differ in length.
@@ -153,24 +153,26 @@ impl StockFile {
         Ok(StockDataset { path: self.path.clone(), object: object.to_vec(), rank, dataset })
     }
 
-    /// Closes the file; datasets must have been dropped before.
+    /// Closes the file. All its datasets must have been dropped.
     pub fn finish(self) -> Result<()> {
         let _library = Library::lock();
-        // SAFETY: the lock is held and the reference is given up by `into_raw`.
+        // SAFETY: the lock is held, and `into_raw` gives up the only owner of the handle.
         let status = unsafe { H5Fclose(self.file.into_raw()) };
         Call::of_file(&self.path).status("H5Fclose", status).map(|_| ())
     }
 }
 
 impl StockDataset {
-    /// Writes the chunk at `origin` (in elements) in its stored form; bit 0 of `filter_mask` set: deflate was skipped.
+    /// Writes the chunk at `origin` (in elements) in its stored form. Bit 0 of `filter_mask` means that deflate was
+    /// skipped.
     ///
     /// # Panics
-    /// If `origin` has not the dataset's rank.
+    /// If the length of `origin` is not the dataset's rank.
     pub fn write_chunk(&mut self, origin: &[u64], stored: &[u8], filter_mask: u32) -> Result<()> {
         assert_eq!(origin.len(), self.rank, "a chunk's origin has the rank of its dataset");
         let _library = Library::lock();
-        // SAFETY: the lock is held, the dataset is open, `origin` holds its rank of values, `stored` its length.
+        // SAFETY: the lock is held, the dataset is open, `origin` has one value per dimension, and the length passed
+        // for `stored` is its own.
         let status = unsafe {
             let bytes = stored.as_ptr().cast();
             H5Dwrite_chunk(self.dataset.id(), H5P_DEFAULT, filter_mask, origin.as_ptr(), stored.len(), bytes)

@@ -1,4 +1,4 @@
-//! What `inspect` counts, on files made by libhdf5 with sizes known beforehand.
+//! Counts of `inspect` on files made by libhdf5 with known sizes.
 
 use raddle_hdf5::inspect::{Advice, Bucket, Inspection, StorageKind, inspect};
 use raddle_hdf5::native::ReadLimits;
@@ -14,13 +14,14 @@ fn column(rows: u64, chunk_rows: u64) -> StockDatasetSpec {
     StockDatasetSpec { element: Element::I32, dims: vec![rows, 1], chunk_shape: vec![chunk_rows, 1], gzip_level: 6 }
 }
 
-/// A table of three columns: `chunks` chunks of 128 rows, each stored in 100 bytes; one column; one empty column.
+/// Creates a table of three columns: one with `chunks` chunks of 128 rows, each stored in 100 bytes; one with a single
+/// chunk; one that is empty.
 fn make_table(path: &Path, chunks: u64) {
     let mut file = StockFile::create(path).unwrap();
     file.create_group(b"/table").unwrap();
     let mut evt = file.create_dataset(b"/table/evt", &column(128 * chunks, 128)).unwrap();
     for chunk in 0..chunks {
-        // Never decoded: any bytes will do.
+        // Never decoded, so any bytes will do.
         evt.write_chunk(&[128 * chunk, 0], &[7; 100], 0).unwrap();
     }
     drop(evt);

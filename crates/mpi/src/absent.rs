@@ -1,4 +1,4 @@
-//! The world of a raddle without MPI, which nobody can join.
+//! World of a raddle that was built without MPI, which cannot be joined.
 
 use crate::error::{MpiError, Result};
 use crate::launcher::Launched;
@@ -9,12 +9,12 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
-/// The ranks that were started together: none in this build, which has no MPI.
+/// The ranks of the run. In this build without MPI there are none, so that no value can exist.
 #[derive(Debug)]
 pub struct World(Infallible);
 
 impl World {
-    /// Refuses: raddle was built without MPI.
+    /// Fails, because raddle was built without MPI.
     ///
     /// # Errors
     /// Always.
@@ -22,12 +22,12 @@ impl World {
         Err(MpiError::NotBuilt { launcher: launched.launcher })
     }
 
-    /// The ranks.
+    /// Returns the communicator of the ranks.
     pub fn communicator(&self) -> &dyn Communicator {
         match self.0 {}
     }
 
-    /// Files that the ranks write together.
+    /// Returns the files that the ranks write collectively.
     ///
     /// # Errors
     /// Never: there is no such world.
@@ -35,7 +35,7 @@ impl World {
         match self.0 {}
     }
 
-    /// Datasets that the ranks write together.
+    /// Returns the datasets that the ranks write collectively.
     ///
     /// # Errors
     /// Never: there is no such world.
@@ -43,7 +43,7 @@ impl World {
         match self.0 {}
     }
 
-    /// Collective. The last words of all ranks.
+    /// Collective. Gathers the final messages of all ranks.
     pub fn end(
         &self,
         _farewell: &[u8],
@@ -54,7 +54,7 @@ impl World {
         match self.0 {}
     }
 
-    /// Collective. Ends the world.
+    /// Collective. Closes the world.
     pub fn close(self) {
         match self.0 {}
     }

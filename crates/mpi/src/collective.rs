@@ -1,9 +1,9 @@
-//! Datasets that ranks write together through a parallel libhdf5: collective writes of filtered chunks, as programs do that
-//! are written over it.
+//! Datasets that ranks write collectively through a parallel libhdf5: collective writes of filtered chunks, as in
+//! programs written with that library.
 //!
-//! Not for the calls themselves (`hdf5`). Invariant: where one rank fails, all learn of it before the next call and leave
-//! together; or, where its failure has left the others in the call, it leaves alone. A file that a write has failed on is not closed, and its library not ended: HDF5 1.10 would
-//! write once more and crash.
+//! The calls themselves are in `hdf5`. Invariant: if a rank fails, all learn of it before the next call and leave
+//! together; if its failure leaves the others waiting in the call, it leaves alone. After a failed write the file is
+//! not closed and its library not shut down: HDF5 1.10 would write once more and crash.
 
 use crate::MpiCommunicator;
 use crate::error::Result;
@@ -20,7 +20,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a rank whose write failed waits for the others to come out of theirs: they may wait in it for that rank's part.
+/// Time that a rank whose write failed waits for the others to return from theirs, where they may be waiting for that
+/// rank's part.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A parallel libhdf5, and the ranks that write with it.
@@ -32,11 +33,11 @@ pub struct ParallelHdf5<'a> {
 }
 
 impl<'a> ParallelHdf5<'a> {
-    /// Loads the library at `path`, or one of a usual name. After a call that fails, `is_unsound` says that the library
-    /// must not be ended.
+    /// Loads the library at `path`, or one of a usual name. After a failed call, `is_unsound` is set: the library must
+    /// then not be shut down.
     ///
     /// # Errors
-    /// [`crate::MpiError::Hdf5`] if there is none that ranks of this MPI can write with.
+    /// [`crate::MpiError::Hdf5`] if there is no library with which ranks of this MPI can write.
     pub fn load(ranks: &'a MpiCommunicator, is_unsound: &'a Cell<bool>, path: Option<&Path>) -> Result<Self> {
         Ok(Self { ranks, is_unsound, library: Hdf5::load(path)? })
     }
@@ -52,7 +53,7 @@ impl SharedDatasets for ParallelHdf5<'_> {
 
 #[derive(Debug)]
 struct OpenFile<'a> {
-    /// Dropped by nobody: either closed, or left to the end of the process.
+    /// Never dropped automatically: it is either closed, or left to the end of the process.
     file: ManuallyDrop<hdf5::File<'a>>,
     shared: &'a ParallelHdf5<'a>,
 }
@@ -62,7 +63,7 @@ impl DatasetSink for OpenFile<'_> {
         let ranks = self.shared.ranks;
         let selected = self.file.select(object, rows.start, rows.count).and_then(|selected| {
             let (wanted, given) = (selected.len_bytes, rows.bytes.len() as u64);
-            if wanted == given { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, not {given}")) }
+            if wanted == given { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, got {given}")) }
         });
         let selected = agree(ranks, selected)?;
         let written = self.file.write(&selected, rows.bytes);
@@ -85,7 +86,8 @@ impl DatasetSink for OpenFile<'_> {
     }
 }
 
-/// Collective. What succeeded on all ranks; else the same error on all, of the first that failed.
+/// Collective. Returns the value if all ranks succeeded; otherwise the same error on all ranks, that of the first one
+/// that failed.
 fn agree<T>(ranks: &MpiCommunicator, local: std::result::Result<T, String>) -> std::io::Result<T> {
     let message = local.as_ref().err().map_or(&[][..], |why| why.as_bytes());
     let told = ranks.all_gather_bytes(message).map_err(Error::other)?;

@@ -1,8 +1,8 @@
-//! The communicator over MPI.
+//! Communicator over MPI.
 //!
-//! All is done by non-blocking collectives that are polled with growing pauses. Errors of MPI end all ranks, as MPI's
-//! default is. Invariant: what MPI is given are words and pieces of core's, whose lengths fit 31 bits and whose buffers have
-//! memory behind them.
+//! All operations are non-blocking collectives that are polled with growing pauses. MPI errors end all ranks, as is
+//! MPI's default. Invariant: MPI receives only words and core's pieces, with lengths of at most 31 bits and non-empty
+//! buffers.
 
 use mpi::datatype::{Partition, PartitionMut};
 use mpi::request::{Request, Scope};
@@ -14,7 +14,7 @@ use raddle_core::pause::Pauses;
 use raddle_core::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
 use std::time::{Duration, Instant};
 
-/// Ranks of MPI that act together.
+/// MPI ranks that act collectively.
 pub struct MpiCommunicator {
     ranks: SimpleCommunicator,
     piece_limit_bytes: usize,
@@ -27,26 +27,26 @@ impl std::fmt::Debug for MpiCommunicator {
 }
 
 impl MpiCommunicator {
-    /// Collective. The ranks of `ranks`, whose messages meet no others.
+    /// Collective. Creates a communicator of the ranks of `ranks`, with separate messages.
     pub fn among(ranks: &SimpleCommunicator) -> Self {
         Self { ranks: ranks.duplicate(), piece_limit_bytes: PIECE_LIMIT_BYTES }
     }
 
-    /// The same ranks, with messages that are cut into pieces at another length: for tests of that.
+    /// Returns the same ranks, but splits messages into pieces of a different maximum length; for tests.
     #[must_use]
     pub fn with_piece_limit(self, piece_limit_bytes: usize) -> Self {
         Self { piece_limit_bytes, ..self }
     }
 
-    /// Collective. Waits until every rank has called it; false if that takes longer than `patience`: then the ranks
-    /// must not be used again.
+    /// Collective. Waits until every rank has called it. Returns false if that takes longer than `patience`; the ranks
+    /// must then not be used again.
     pub fn meet_within(&self, patience: Duration) -> bool {
         self.meet_until(Some(Instant::now() + patience))
     }
 
-    /// Collective. The same, up to a moment or for as long as it takes.
+    /// Collective. Like [`MpiCommunicator::meet_within`], but with a deadline, or without a limit.
     pub(crate) fn meet_until(&self, deadline: Option<Instant>) -> bool {
-        // A barrier has no buffers: it can be given up.
+        // A barrier has no buffers, so it can be abandoned.
         let mut pauses = Pauses::default();
         let mut request = self.ranks.immediate_barrier();
         loop {
@@ -62,12 +62,12 @@ impl MpiCommunicator {
         }
     }
 
-    /// The communicator as rsmpi has it, for files of its ranks.
+    /// Returns the rsmpi communicator, for files of its ranks.
     pub(crate) fn raw(&self) -> &SimpleCommunicator {
         &self.ranks
     }
 
-    /// Collective. The most that any rank says, of each word.
+    /// Collective. Returns the maximum over all ranks of each word.
     pub(crate) fn most<const N: usize>(&self, own: [u64; N]) -> [u64; N] {
         own.map(|word| self.gather_words(word).into_iter().max().unwrap_or(word))
     }
@@ -127,7 +127,7 @@ impl Communicator for MpiCommunicator {
     }
 }
 
-/// Polls until the request is done.
+/// Polls until the request is completed.
 fn wait<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>) {
     let mut pauses = Pauses::default();
     loop {

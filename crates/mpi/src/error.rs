@@ -1,52 +1,52 @@
-//! Why this process cannot be one of several ranks.
+//! Reasons why this process cannot be one of several ranks.
 //!
-//! Not for failures of MPI itself: these end all ranks with MPI's own message, as MPI does unless told otherwise.
+//! Failures of MPI itself are not covered: these end all ranks with MPI's own message, as is MPI's default.
 
 use std::path::{Path, PathBuf};
 
-/// Result of this crate.
+/// Result with [`MpiError`] as its default error.
 pub type Result<T, E = MpiError> = std::result::Result<T, E>;
 
-/// An error of joining the other ranks.
+/// Error of joining the other ranks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
-    /// The feature `mpi` is off.
+    /// The feature `mpi` is disabled.
     #[error("{launcher} started several ranks, but this raddle was built without MPI")]
     NotBuilt {
-        /// Who started them.
+        /// Launcher that started the ranks.
         launcher: &'static str,
     },
-    /// MPI was initialised before: by whoever uses this crate.
-    #[error("MPI was initialised before")]
+    /// MPI was already initialised by the user of this crate.
+    #[error("MPI was already initialised")]
     Initialised,
-    /// MPI does not bear other threads in the process.
+    /// MPI does not support other threads in the process.
     #[error("the MPI library does not support processes with several threads (MPI_THREAD_FUNNELED)")]
     NoThreads,
-    /// A hint that MPI-IO cannot be given.
-    #[error("{key:?} is no hint for this MPI: keys have 1 to {} bytes, values up to {}", limits.0, limits.1)]
+    /// A hint that cannot be passed to MPI-IO.
+    #[error("{key:?} is not a valid hint for this MPI: keys have 1 to {} bytes, values up to {}", limits.0, limits.1)]
     Hint {
-        /// Its key.
+        /// Key of the hint.
         key: String,
-        /// Longest key and value.
+        /// Maximum lengths of key and value.
         limits: (usize, usize),
     },
-    /// No parallel libhdf5 that ranks of this MPI can write with.
+    /// There is no parallel libhdf5 with which ranks of this MPI can write.
     #[error("{}: {why}", library.as_deref().map_or("a parallel libhdf5".into(), Path::to_string_lossy))]
     Hdf5 {
-        /// The library that was asked for; else any of the usual names.
+        /// The requested library; `None` means any of the usual names.
         library: Option<PathBuf>,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// Every process was alone in its MPI world: the launcher is another MPI's.
+    /// Every process was alone in its MPI world: the launcher belongs to a different MPI.
     #[error("{launcher} started {started} ranks, but the MPI that raddle was built with sees {found}")]
     OtherLauncher {
-        /// Who started them.
+        /// Launcher that started the ranks.
         launcher: &'static str,
-        /// Ranks that it started.
+        /// Number of ranks that it started.
         started: usize,
-        /// Ranks in the world.
+        /// Number of ranks in the world.
         found: usize,
     },
 }

@@ -1,7 +1,7 @@
-//! Files that ranks write together, through MPI-IO: the runs of all ranks in one collective write per round.
+//! Files that ranks write collectively through MPI-IO: the runs of all ranks in one collective write per round.
 //!
-//! Not for the calls themselves (`ffi`). Invariants: what was written is known to be there when a file is finished; every
-//! rank takes part in every collective of a round, also where it has nothing to write or has failed before.
+//! The calls themselves are in `ffi`. Invariants: when a file is finished, the written data has been verified to be in
+//! it; every rank takes part in every collective of a round, even if it has nothing to write or has failed before.
 
 use crate::MpiCommunicator;
 use crate::error::MpiError;
@@ -15,10 +15,10 @@ use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a rank in one collective write: lengths in MPI are 31 bits, and MPI-IO adds some of them up.
+/// Maximum bytes per rank in one collective write: MPI uses 31-bit lengths, and MPI-IO adds some of them up.
 const STEP_LIMIT_BYTES: usize = 1 << 30;
 
-/// Opens files of a communicator's ranks, with the same hints.
+/// Files of a communicator's ranks, opened with the same hints.
 #[derive(Debug)]
 pub struct MpiFiles<'a> {
     ranks: &'a MpiCommunicator,
@@ -27,10 +27,10 @@ pub struct MpiFiles<'a> {
 }
 
 impl<'a> MpiFiles<'a> {
-    /// Files of `ranks`, opened with `hints` (pairs of key and value, for example `romio_cb_write`, `enable`).
+    /// Creates files of `ranks`, opened with `hints` (pairs of key and value, for example `romio_cb_write`, `enable`).
     ///
     /// # Errors
-    /// If a hint is longer than MPI takes, or holds a zero byte.
+    /// If a hint is longer than MPI allows, or contains a zero byte.
     pub fn new(ranks: &'a MpiCommunicator, hints: &[(String, String)]) -> crate::Result<Self> {
         let of_pair = |(key, value): &(String, String)| {
             let fits = !key.is_empty() && key.len() <= HINT_LIMITS.0 && value.len() <= HINT_LIMITS.1;
@@ -41,7 +41,7 @@ impl<'a> MpiFiles<'a> {
         Ok(Self { ranks, hints, step_limit_bytes: STEP_LIMIT_BYTES })
     }
 
-    /// The same, with writes that are cut into steps at another length: for tests of that.
+    /// Returns the same files, but splits writes into steps of a different maximum length; for tests.
     #[must_use]
     pub fn with_step_limit(self, step_limit_bytes: usize) -> Self {
         Self { step_limit_bytes, ..self }
@@ -52,7 +52,7 @@ impl SharedFiles for MpiFiles<'_> {
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn SharedSink + '_>> {
         let name = CString::new(path.as_os_str().as_bytes())?;
         let file = ffi::File::open(self.ranks.raw(), &name, &self.hints).map_err(to_io)?;
-        // All see the length of the file before any of them writes.
+        // All ranks query the length of the file before any of them writes.
         let len_bytes = file.len_bytes().map_err(to_io);
         let [longest] = self.ranks.most([*len_bytes.as_ref().unwrap_or(&0)]);
         let (ranks, step_limit_bytes) = (self.ranks, self.step_limit_bytes);
@@ -68,36 +68,36 @@ impl SharedFiles for MpiFiles<'_> {
     }
 }
 
-/// A file that ranks write together.
+/// A file that ranks write collectively.
 #[derive(Debug)]
 struct MpiFile<'a> {
     file: ffi::File,
     ranks: &'a MpiCommunicator,
     step_limit_bytes: usize,
-    /// The file is at least so long.
+    /// Known minimum length of the file.
     len_bytes: Cell<u64>,
     path: PathBuf,
-    /// What this rank has had written.
+    /// Data written by this rank so far.
     written: RefCell<Vec<Written>>,
 }
 
 impl MpiFile<'_> {
-    /// Compares what is in the file with what this rank has had written: OMPIO of Open MPI 4.1 reports success where the
-    /// system calls of a collective write have failed.
+    /// Compares the contents of the file with the data that this rank wrote: OMPIO of Open MPI 4.1 reports success even
+    /// if the system calls of a collective write have failed.
     fn read_back(&self) -> std::io::Result<()> {
         let file = std::fs::File::open(&self.path)?;
         for written in self.written.borrow().iter() {
             if !written.is_in(&file)? {
                 let Written { address, len_bytes, .. } = written;
-                let what = format!("MPI-IO lost some of {len_bytes} bytes at {address}, without an error");
+                let what = format!("MPI-IO lost some of {len_bytes} bytes at {address} without reporting an error");
                 return Err(Error::other(what));
             }
         }
         Ok(())
     }
 
-    /// Collective. Lengthens the file to `end`, where it is shorter. Gaps between blocks are read and written back by MPI-IO,
-    /// and what it has in its buffers for a gap behind the end of the file is anything (seen with ROMIO and OMPIO).
+    /// Collective. Extends the file to `end` if it is shorter. MPI-IO reads gaps between blocks and writes them back,
+    /// and its buffers contain arbitrary data for a gap after the end of the file (seen with ROMIO and OMPIO).
     fn grow(&self, end: u64) -> Result<(), Failed> {
         if end <= self.len_bytes.get() {
             return Ok(());
@@ -115,7 +115,7 @@ impl SharedSink for MpiFile<'_> {
         let [count, end] = self.ranks.most([steps.len() as u64, own_end]);
         let mut outcome = self.grow(end);
         for step in 0..count as usize {
-            // A rank that has failed goes on without anything to write, for the others wait for it.
+            // A rank that has failed continues without anything to write, because the others wait for it.
             let blocks = steps.get(step).filter(|_| outcome.is_ok()).map_or(&[][..], Vec::as_slice);
             let written = self.file.write_at_all(blocks);
             outcome = outcome.and(written);
@@ -131,7 +131,7 @@ impl SharedSink for MpiFile<'_> {
 
     fn finish(self: Box<Self>) -> std::io::Result<()> {
         let synced = self.file.sync().map_err(to_io);
-        // Any rank may have written for any other: all have synced before one reads.
+        // Any rank may have written for any other, so all must have synced before one reads.
         self.ranks.most([0]);
         let is_there = synced.and_then(|()| self.read_back());
         let closed = self.file.close().map_err(to_io);
@@ -139,7 +139,7 @@ impl SharedSink for MpiFile<'_> {
     }
 }
 
-/// The runs in ascending order, in steps of at most `limit_bytes`.
+/// Returns the runs in ascending order, in steps of at most `limit_bytes`.
 fn steps<'a>(runs: &[Run<'a>], limit_bytes: usize) -> Vec<Vec<(u64, &'a [u8])>> {
     let limit_bytes = limit_bytes.max(1);
     let mut runs: Vec<_> = runs.iter().filter(|run| !run.bytes.is_empty()).collect();
@@ -163,7 +163,7 @@ fn steps<'a>(runs: &[Run<'a>], limit_bytes: usize) -> Vec<Vec<(u64, &'a [u8])>> 
     steps
 }
 
-/// What MPI says, as an error of the operating system's kind.
+/// Converts a failure of MPI to an error of the corresponding kind of the operating system.
 fn to_io(failed: Failed) -> Error {
     let kind = match failed.class {
         MPI_ERR_NO_SPACE => ErrorKind::StorageFull,

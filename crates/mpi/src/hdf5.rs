@@ -1,10 +1,10 @@
-//! The calls of a parallel libhdf5 that is loaded while raddle runs: another one than the one that raddle is linked with,
-//! which knows nothing of MPI.
+//! Calls to a parallel libhdf5 that is loaded at run time, separate from the one that raddle is linked with, which has
+//! no MPI support.
 //!
-//! Not for what is written with them (`collective`). It is loaded with symbols of its own (`RTLD_LOCAL`), which go before
-//! those of the process (`RTLD_DEEPBIND`), so that neither library meets the other's functions, handles or errors. Used by
-//! the thread that initialised MPI alone. Invariants: the library shares the MPI of this process, or is refused; it is
-//! never unloaded, for MPI calls it back as it ends; every id is closed once.
+//! The data written with them is the concern of `collective`. The library is loaded with private symbols (`RTLD_LOCAL`)
+//! that take precedence over those of the process (`RTLD_DEEPBIND`), so that the two libraries do not share functions,
+//! handles or errors. It is used only by the thread that initialised MPI. Invariants: the library uses the MPI of this
+//! process, or is refused; it is never unloaded, because MPI calls it when MPI is finalised; every id is closed once.
 
 use crate::error::{MpiError, Result};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -16,10 +16,11 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
-/// `RTLD_DEEPBIND` of glibc, which libloading has no name for.
+/// `RTLD_DEEPBIND` of glibc, which libloading does not define.
 const RTLD_DEEPBIND: c_int = 0x8;
 
-/// Names of parallel libraries: Debian's for each MPI, then what a module of a cluster puts on the library path.
+/// Names of parallel libraries: those of Debian for each MPI, then one that a cluster's module adds to the library
+/// path.
 const NAMES: [&str; 6] = [
     "libhdf5_openmpi.so",
     "libhdf5_openmpi.so.103",
@@ -29,10 +30,10 @@ const NAMES: [&str; 6] = [
     "libhdf5.so",
 ];
 
-/// The first version that writes filtered chunks collectively.
+/// The first version that can write filtered chunks collectively.
 const OLDEST: [c_uint; 3] = [1, 10, 2];
 
-/// `hid_t` and `hsize_t` since 1.10.
+/// `hid_t` and `hsize_t` since HDF5 1.10.
 type Id = i64;
 type Size = u64;
 type Status = c_int;
@@ -59,14 +60,14 @@ struct StackEntry {
 
 type Walk = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_void) -> Status;
 
-/// Declares the functions that are looked up, with their types.
+/// Declares the functions to look up, with their types.
 macro_rules! functions {
     ($($field:ident: $name:literal = fn($($argument:ty),*) -> $result:ty;)*) => {
         struct Functions { $($field: unsafe extern "C" fn($($argument),*) -> $result,)* }
 
         impl Functions {
             fn find(library: &Library) -> std::result::Result<Self, libloading::Error> {
-                // SAFETY: the types are those that HDF5 declares for these names since 1.10.
+                // SAFETY: the types are those that HDF5 has declared for these names since 1.10.
                 Ok(unsafe { Self { $($field: *library.get(concat!($name, "\0").as_bytes())?,)* } })
             }
         }
@@ -103,7 +104,7 @@ functions! {
 /// A parallel libhdf5.
 pub(crate) struct Hdf5 {
     functions: Functions,
-    /// Classes of property lists: of file access and of transfer.
+    /// Classes of the property lists of file access and of transfer.
     classes: [Id; 2],
     version: [c_uint; 3],
 }
@@ -115,10 +116,10 @@ impl std::fmt::Debug for Hdf5 {
 }
 
 impl Hdf5 {
-    /// Loads the library at `path`, or the first of the usual names that ranks of this MPI can write with.
+    /// Loads the library at `path`, or the first of the usual names with which ranks of this MPI can write.
     ///
     /// # Errors
-    /// If there is none, or the named one is not such a library.
+    /// If there is none, or the library at `path` is not suitable.
     pub(crate) fn load(path: Option<&Path>) -> Result<Self> {
         let unusable = |why: String| MpiError::Hdf5 { library: path.map(Path::to_path_buf), why };
         if let Some(path) = path {
@@ -136,22 +137,22 @@ impl Hdf5 {
         Err(unusable(why))
     }
 
-    /// Initialises a library, if it is one that ranks of this MPI can write with; else says why it is not.
+    /// Initialises a library if ranks of this MPI can write with it; otherwise returns the reason why not.
     fn take(library: Library) -> std::result::Result<Self, String> {
-        // SAFETY: a function of every MPI library; its address alone is looked at.
+        // SAFETY: a function of every MPI library, of which only the address is used.
         let own_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };
         let own_mpi = own_mpi.map(|symbol| symbol.as_raw_ptr().cast_const());
-        // A library that is linked with no MPI finds none among its own.
+        // A library that is not linked with MPI does not find the function among its own.
         if own_mpi.is_ok_and(|address| address != MPI_Comm_size as *const c_void) {
-            return Err("it is linked with another MPI than raddle".to_owned());
+            return Err("it is linked with a different MPI than raddle".to_owned());
         }
         let functions = Functions::find(&library).map_err(|error| format!("not a parallel libhdf5: {error}"))?;
-        // From here on MPI tells it when it ends: it stays.
+        // From here on MPI calls the library when it is finalised, so it must stay loaded.
         let library = ManuallyDrop::new(library);
         let mut version = [0; 3];
         let [major, minor, release] = &mut version;
-        // SAFETY: the library was found, and is initialised here, once, without its own end at the end of the process:
-        // MPI has ended by then. The numbers take the version.
+        // SAFETY: the library was found, and is initialised here, once, without its exit handler at the end of the
+        // process, when MPI has already been finalised. The pointers receive the version.
         let is_open = unsafe {
             (functions.dont_atexit)();
             (functions.set_auto)(DEFAULT, None, null_mut());
@@ -159,26 +160,28 @@ impl Hdf5 {
         };
         if !is_open || version < OLDEST {
             let [major, minor, release] = version;
-            return Err(format!("it is HDF5 {major}.{minor}.{release}, too old to write compressed chunks together"));
+            return Err(format!(
+                "it is HDF5 {major}.{minor}.{release}, too old to write compressed chunks collectively"
+            ));
         }
-        // SAFETY: variables of this type in every HDF5 since 1.10, set when it is open.
+        // SAFETY: variables of this type in every HDF5 since 1.10, set once it is open.
         let class = |name: &[u8]| unsafe { library.get::<*const Id>(name).map(|class| **class) };
         let classes = (class(b"H5P_CLS_FILE_ACCESS_ID_g\0"), class(b"H5P_CLS_DATASET_XFER_ID_g\0"));
         let (Ok(access), Ok(transfer)) = classes else { return Err("not a libhdf5".to_owned()) };
         Ok(Self { functions, classes: [access, transfer], version })
     }
 
-    /// In words.
+    /// Returns the version as text.
     pub(crate) fn version(&self) -> String {
         let [major, minor, release] = self.version;
         format!("{major}.{minor}.{release}")
     }
 
-    /// Collective. Opens the file at `path` for all ranks to write.
+    /// Collective. Opens the file at `path` for writing by all ranks.
     pub(crate) fn open(&self, ranks: &SimpleCommunicator, path: &CStr) -> std::result::Result<File<'_>, String> {
         let functions = &self.functions;
         let access = self.properties(self.classes[0])?;
-        // SAFETY: a property list, and a communicator that is live; MPI's constant for no hints.
+        // SAFETY: a property list, and a live communicator; MPI's constant for no hints.
         self.status(unsafe { (functions.set_mpi)(access.id, ranks.as_raw(), RSMPI_INFO_NULL) })?;
         let transfer = self.properties(self.classes[1])?;
         // SAFETY: a property list.
@@ -189,7 +192,7 @@ impl Hdf5 {
     }
 
     fn properties(&self, class: Id) -> std::result::Result<Held, String> {
-        // SAFETY: a class of the library.
+        // SAFETY: a property list class of the library.
         let id = unsafe { (self.functions.new_properties)(class) };
         self.held(id, self.functions.close_properties)
     }
@@ -202,10 +205,10 @@ impl Hdf5 {
         if status < 0 { Err(self.why()) } else { Ok(()) }
     }
 
-    /// The errors of the last call, from the outermost on.
+    /// Returns the errors of the last call, from the outermost inwards.
     fn why(&self) -> String {
         unsafe extern "C" fn visit(_: c_uint, entry: *const StackEntry, all: *mut c_void) -> Status {
-            // SAFETY: HDF5 gives an entry with a description that ends with a zero byte, and what `walk` was given.
+            // SAFETY: HDF5 passes an entry with a zero-terminated description, and the pointer given to `walk`.
             unsafe {
                 let (all, description) = (&mut *all.cast::<Vec<String>>(), (*entry).description);
                 if !description.is_null() {
@@ -215,14 +218,14 @@ impl Hdf5 {
             0
         }
         let mut all: Vec<String> = Vec::new();
-        // SAFETY: `visit` gets the list, which outlives the call, and nobody else has it meanwhile.
+        // SAFETY: `visit` receives the list, which outlives the call and is not accessed elsewhere during it.
         unsafe { (self.functions.walk)(DEFAULT, WALK_DOWNWARD, visit, (&raw mut all).cast()) };
         let all = all.join("; ");
-        if all.is_empty() { "HDF5 does not say why".to_owned() } else { all }
+        if all.is_empty() { "HDF5 reported no reason".to_owned() } else { all }
     }
 }
 
-/// A file that ranks write together. Closing it is collective, and so is dropping it.
+/// A file that ranks write collectively. Closing it is collective, as is dropping it.
 #[derive(Debug)]
 pub(crate) struct File<'a> {
     library: &'a Hdf5,
@@ -230,7 +233,7 @@ pub(crate) struct File<'a> {
     transfer: Held,
 }
 
-/// Rows of a dataset that are ready to be written.
+/// Selected rows of a dataset that are ready to be written.
 #[derive(Debug)]
 pub(crate) struct Selected<'a> {
     library: &'a Hdf5,
@@ -238,16 +241,17 @@ pub(crate) struct Selected<'a> {
     class: Held,
     in_memory: Held,
     in_file: Held,
-    /// What the values take.
+    /// Length of the selected values.
     pub len_bytes: u64,
 }
 
 impl<'a> File<'a> {
-    /// Opens a dataset and selects `count` rows from `start` on; with none, nothing.
+    /// Opens a dataset and selects `count` rows from `start`; nothing if `count` is 0.
     pub(crate) fn select(&self, object: &[u8], start: u64, count: u64) -> std::result::Result<Selected<'a>, String> {
         let (library, functions) = (self.library, &self.library.functions);
         let object = CString::new(object).map_err(|error| error.to_string())?;
-        // SAFETY: the file is open, the path ends with a zero byte, and so below: ids of this library that are live.
+        // SAFETY: here and below, the file is open, the path ends with a zero byte, and the ids are live and belong to
+        // this library.
         let dataset = library
             .held(unsafe { (functions.open_dataset)(self.id.id, object.as_ptr(), DEFAULT) }, functions.close_dataset)?;
         // SAFETY: as above.
@@ -257,15 +261,15 @@ impl<'a> File<'a> {
         // SAFETY: as above.
         let (rank, element_len_bytes) = unsafe { ((functions.rank)(in_file.id), (functions.type_len_bytes)(class.id)) };
         let mut dims = vec![0; usize::try_from(rank).ok().filter(|rank| *rank > 0).ok_or_else(|| library.why())?];
-        // SAFETY: `dims` has as many numbers as the space dimensions.
+        // SAFETY: `dims` has one number per dimension of the space.
         library.status(unsafe { (functions.dims)(in_file.id, dims.as_mut_ptr(), null_mut()) })?;
         if start.checked_add(count).is_none_or(|end| count > 0 && end > dims[0]) {
-            return Err(format!("it has {} rows, not {count} from {start} on", dims[0]));
+            return Err(format!("it has {} rows, too few for {count} from row {start}", dims[0]));
         }
         let (mut first, mut block) = (vec![0; dims.len()], dims);
         (first[0], block[0]) = (start, count);
         let len_bytes = block.iter().fold(element_len_bytes as u64, |product, dim| product.saturating_mul(*dim));
-        // A space without elements would be none: what is not selected does not count.
+        // The extent must not be zero along any dimension; elements that are not selected do not matter.
         let extent: Vec<Size> = block.iter().map(|dim| (*dim).max(1)).collect();
         // SAFETY: `extent` has `rank` numbers.
         let in_memory =
@@ -284,16 +288,16 @@ impl<'a> File<'a> {
         Ok(Selected { library, dataset, class, in_memory, in_file, len_bytes })
     }
 
-    /// Collective. Writes what is selected, whose values `bytes` are.
+    /// Collective. Writes the selected rows with the values `bytes`.
     pub(crate) fn write(&self, selected: &Selected<'_>, bytes: &[u8]) -> std::result::Result<(), String> {
         if bytes.len() as u64 != selected.len_bytes {
-            return Err(format!("{} bytes are selected, {} given", selected.len_bytes, bytes.len()));
+            return Err(format!("{} bytes are selected, but got {}", selected.len_bytes, bytes.len()));
         }
         let nothing = [0_u8; 1];
         let from = if bytes.is_empty() { nothing.as_ptr() } else { bytes.as_ptr() };
         let Selected { library, dataset, class, in_memory, in_file, .. } = selected;
-        // SAFETY: live ids; `bytes` are as long as what is selected in memory, in the dataset's own type, so that the
-        // library reads within them and converts nothing.
+        // SAFETY: live ids; `bytes` has the length of the selection in memory, in the dataset's own type, so that the
+        // library reads within it and converts nothing.
         library.status(unsafe {
             let to = (dataset.id, class.id, in_memory.id, in_file.id, self.transfer.id);
             (library.functions.write)(to.0, to.1, to.2, to.3, to.4, from.cast())
@@ -307,7 +311,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// An id that is closed when it is dropped.
+/// An id that is closed when dropped.
 #[derive(Debug)]
 struct Held {
     id: Id,
@@ -331,6 +335,6 @@ impl Drop for Held {
 }
 
 fn load(name: &OsStr) -> std::result::Result<Library, libloading::Error> {
-    // SAFETY: the library's own initialisation runs. It is one that the user names, or the system's.
+    // SAFETY: the library's own initialisation runs. The library is named by the user or provided by the system.
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) }
 }

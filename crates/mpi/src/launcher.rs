@@ -1,24 +1,24 @@
-//! Whether a launcher of parallel programs started this process, told by the environment alone: a plain command must not
+//! Detection of a parallel launcher that started this process, from the environment alone: a plain command must not
 //! initialise MPI, which may take seconds, open ports, or fail on a machine that is not set up for it.
 
 use std::env::VarError;
 
-/// What a launcher says of this process.
+/// Information from a launcher about this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launched {
-    /// Who started it.
+    /// Launcher that started the process.
     pub launcher: &'static str,
-    /// Its rank, where that is told.
+    /// Rank of the process, if known.
     pub rank: Option<usize>,
-    /// How many processes it started, where that is told.
+    /// Number of processes that the launcher started, if known.
     pub size: Option<usize>,
 }
 
-/// Launchers by the variables that they set: rank and number of ranks. The first whose rank is set counts.
+/// Launchers and the variables that they set for rank and number of ranks. The first whose rank is set counts.
 ///
-/// `mpirun` of Open MPI sets variables of PMIx too, `srun` those of the interface that `--mpi` names; PMIx has none for
-/// the number of ranks, but then Slurm says how many tasks the step has. In a batch script of Slurm outside of `srun`
-/// none of these is set.
+/// Open MPI's `mpirun` also sets variables of PMIx, and `srun` those of the interface that `--mpi` names. PMIx has no
+/// variable for the number of ranks, but then Slurm provides the number of tasks of the step. In a batch script of
+/// Slurm outside of `srun`, none of these is set.
 const LAUNCHERS: [(&str, &str, &str); 4] = [
     ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
@@ -26,7 +26,7 @@ const LAUNCHERS: [(&str, &str, &str); 4] = [
     ("srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 ];
 
-/// The launcher that started this process, if one did.
+/// Returns the launcher that started this process, if any.
 pub fn launched() -> Option<Launched> {
     launched_by(|name| std::env::var(name))
 }
@@ -40,12 +40,12 @@ fn launched_by(variable: impl Fn(&str) -> Result<String, VarError>) -> Option<La
 }
 
 impl Launched {
-    /// Whether there may be other ranks.
+    /// Returns whether there may be other ranks.
     pub fn has_others(&self) -> bool {
         self.size != Some(1)
     }
 
-    /// Whether this is the rank that speaks for all.
+    /// Returns whether this is the rank that reports for all.
     pub fn is_first(&self) -> bool {
         self.rank.is_none_or(|rank| rank == 0)
     }
@@ -71,7 +71,7 @@ mod tests {
         assert!(mpich.is_first() && !mpich.has_others());
         let slurm = told(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "16")]).unwrap();
         assert_eq!((slurm.launcher, slurm.size, slurm.is_first()), ("srun", Some(16), false));
-        // A PMIx launcher that does not tell the number of ranks may have started several.
+        // A PMIx launcher that does not provide the number of ranks may have started several.
         assert!(told(&[("PMIX_RANK", "0")]).unwrap().has_others());
     }
 

@@ -1,12 +1,12 @@
-//! MPI for raddle: the only crate that links an MPI library, through rsmpi, and that only with the feature `mpi`.
+//! MPI for raddle: the only crate that links an MPI library, through rsmpi, and only with the feature `mpi`.
 //!
-//! [`launcher`] tells, without MPI, whether `mpirun` or `srun` started this process among others. [`World`] is the ranks
-//! that were started together: a [`raddle_core::communicator::Communicator`], files that they write together
-//! ([`raddle_core::engine::SharedFiles`], MPI-IO), datasets that they write together through a parallel libhdf5 that is
-//! loaded while raddle runs ([`raddle_core::datasets::SharedDatasets`]), and an end that all come to. Not for what ranks do
-//! together, which is written over that trait and tested with threads as ranks.
+//! [`launcher`] detects, without MPI, whether `mpirun` or `srun` started this process as one of several. [`World`]
+//! represents the ranks of the run: a [`raddle_core::communicator::Communicator`], files that they write collectively
+//! ([`raddle_core::engine::SharedFiles`], MPI-IO), datasets that they write collectively through a parallel libhdf5
+//! loaded at run time ([`raddle_core::datasets::SharedDatasets`]), and a common end. The algorithms of ranks are
+//! elsewhere; they are written against that trait and tested with threads as ranks.
 //!
-//! Without the feature there is a [`World`] that nobody can join, so that nothing above has to know.
+//! Without the feature there is a [`World`] that cannot be joined, so that no code above depends on the feature.
 
 #[cfg(not(feature = "mpi"))]
 mod absent;

@@ -1,7 +1,8 @@
-//! The ranks that were started together, from joining them to an end that all come to.
+//! The ranks of the run, from joining them to a common end.
 //!
-//! Invariant: no rank waits for ever for one that failed. A rank that goes its own way, with an error that the others
-//! have not agreed on or a panic, comes to [`World::end`] too early, waits there for so long, and then ends all.
+//! Invariant: no rank waits forever for one that failed. A rank that leaves the common path, through a panic or an
+//! error that the others have not agreed on, calls [`World::end`] too early, waits there for a limited time, and then
+//! ends all ranks.
 
 use crate::collective::ParallelHdf5;
 use crate::communicator::MpiCommunicator;
@@ -19,15 +20,15 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
-/// The ranks that were started together. Only the thread that joined may use it.
+/// The ranks of the run. Only the thread that joined may use it.
 pub struct World {
     ranks: MpiCommunicator,
-    /// For the end alone, so that it meets no collective that others are still in.
+    /// Separate communicator for the end, so that it does not interfere with a collective that others are still in.
     ending: MpiCommunicator,
     all: SimpleCommunicator,
-    /// Whether a library that MPI ends with itself is in a state in which it must not be ended.
+    /// Whether a library that MPI shuts down when it is finalised is in a state in which that must not happen.
     is_unsound: Cell<bool>,
-    /// Finalises MPI when it is dropped, after the communicators.
+    /// Finalises MPI when dropped, after the communicators.
     _universe: Universe,
 }
 
@@ -41,7 +42,7 @@ impl World {
     /// Collective. Initialises MPI and joins the ranks that the launcher started.
     ///
     /// # Errors
-    /// If MPI was initialised before, or sees other ranks than the launcher says.
+    /// If MPI was already initialised, or finds a different number of ranks than the launcher states.
     pub fn join(launched: &Launched) -> Result<Self> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Funneled).ok_or(MpiError::Initialised)?;
         if threading < Threading::Funneled {
@@ -56,20 +57,21 @@ impl World {
         Ok(Self { ranks, ending, all, is_unsound: Cell::new(false), _universe: universe })
     }
 
-    /// The ranks.
+    /// Returns the communicator of the ranks.
     pub fn communicator(&self) -> &dyn Communicator {
         &self.ranks
     }
 
-    /// Files that the ranks write together through MPI-IO, with these hints.
+    /// Returns the files that the ranks write collectively through MPI-IO, with these hints.
     ///
     /// # Errors
-    /// If a hint is longer than MPI takes.
+    /// If a hint is longer than MPI allows.
     pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
         Ok(Box::new(MpiFiles::new(&self.ranks, hints)?))
     }
 
-    /// Datasets that the ranks write together, through the parallel libhdf5 at `library` or one of a usual name.
+    /// Returns the datasets that the ranks write collectively, through the parallel libhdf5 at `library` or one of a
+    /// usual name.
     ///
     /// # Errors
     /// [`MpiError::Hdf5`] if there is none.
@@ -77,9 +79,9 @@ impl World {
         Ok(Box::new(ParallelHdf5::load(&self.ranks, &self.is_unsound, library)?))
     }
 
-    /// Collective. Gathers the last words of all ranks; then [`World::close`]. A rank that failed has `patience`: if the
-    /// others do not come in that time, because they wait for it elsewhere, it calls `give_up` and ends all of them with
-    /// the exit code `code`.
+    /// Collective. Gathers the final messages of all ranks; call [`World::close`] afterwards. A rank that failed waits
+    /// for `patience`: if the others do not arrive in that time, because they wait for it elsewhere, it calls `give_up`
+    /// and ends all of them with the exit code `code`.
     pub fn end(&self, farewell: &[u8], patience: Option<Duration>, code: u8, give_up: impl FnOnce()) -> Vec<Vec<u8>> {
         if let Some(patience) = patience
             && !self.ending.meet_within(patience)
@@ -88,15 +90,16 @@ impl World {
             self.all.abort(i32::from(code));
         }
         if patience.is_none() {
-            // Ranks that are well wait for all: one that is not ends them.
+            // Ranks that have not failed wait for all; one that has failed ends them.
             self.ending.barrier().unwrap_or_default();
         }
         self.ending.all_gather_bytes(farewell).unwrap_or_default()
     }
 
-    /// Collective. Finalises MPI when all ranks have come: what one does before, a launcher cannot interrupt because
-    /// another has ended already. Not after a write that a parallel libhdf5 could not do: MPI would end that library, which
-    /// would try once more and not survive it; so the process, which has failed, ends without.
+    /// Collective. Finalises MPI once all ranks have arrived, so that a launcher cannot interrupt a rank's earlier work
+    /// because another has already ended. After a failed write of a parallel libhdf5, MPI is not finalised: it would
+    /// shut down that library, which would try the write again and crash. The process, which has failed, then ends
+    /// without finalising MPI.
     pub fn close(self) {
         self.ending.barrier().unwrap_or_default();
         if self.is_unsound.get() {

@@ -1,5 +1,5 @@
-//! The communicator over MPI conforms, with any number of ranks; and ranks that go their own way end all. This program
-//! starts itself under `mpirun` (or what `RADDLE_MPIRUN` names) and is then one of the ranks.
+//! Tests that the communicator over MPI conforms, with any number of ranks, and that ranks that leave the common path
+//! end all. This program starts itself under `mpirun` (or the command in `RADDLE_MPIRUN`) and is then one of the ranks.
 
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::conformance;
@@ -19,12 +19,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is tested; an argument of the ranks.
+/// Returns the tested part, which is an argument of the ranks.
 fn part() -> String {
     std::env::args().nth(1).unwrap_or_default()
 }
 
-/// One rank of a test.
+/// Runs one rank of a test.
 fn rank(launched: &launcher::Launched) -> ExitCode {
     let world = World::join(launched).expect("join");
     let ranks = world.communicator();
@@ -39,7 +39,7 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
         // The last rank fails while the others wait for it in a collective.
         "early" if last => (code, patience) = (5, Some(Duration::from_millis(500))),
         "early" => ranks.barrier().expect("never"),
-        // All have agreed on an error.
+        // All ranks have agreed on an error.
         "agreed" => {
             ranks.agree("test", if last { Err("no") } else { Ok(()) }).expect_err("all fail");
             (code, patience) = (5, Some(Duration::from_secs(60)));
@@ -51,7 +51,7 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
         assert_eq!(String::from_utf8_lossy(words), format!("rank {rank}"));
     }
     if own == "rank 0" && code != 0 {
-        // The others would end before.
+        // Otherwise the others would end before.
         std::thread::sleep(Duration::from_millis(300));
         eprintln!("{} ranks end", told.len());
     }
@@ -59,9 +59,9 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Messages that are cut into pieces arrive whole; also where the pieces are of one byte.
+/// Tests that messages split into pieces arrive complete, even with pieces of one byte.
 fn pieces() {
-    // The world of this process was joined; its communicator is made again with other limits.
+    // The world of this process is already joined; its communicator is recreated with other limits.
     use mpi::traits::Communicator as _;
     let all = mpi::topology::SimpleCommunicator::world();
     for limit in [1, 7, 1000, 1 << 20] {
@@ -78,8 +78,8 @@ fn pieces() {
     }
 }
 
-/// Runs that ranks write together arrive whole; also where they are cut into steps of a few bytes, in any order, with gaps
-/// and by some ranks only.
+/// Tests that runs written collectively arrive complete, even if they are split into steps of a few bytes, in any
+/// order, with gaps, and by some ranks only.
 fn files() {
     let all = mpi::topology::SimpleCommunicator::world();
     let ranks = MpiCommunicator::among(&all);
@@ -92,14 +92,14 @@ fn files() {
     let content: Vec<u8> = (0..40_000_u32).map(|at| (at % 251) as u8).collect();
     for limit in [1 << 20, 1000, 50_000] {
         if rank == 0 {
-            // What lies between the runs must stay, within the file and behind its end.
+            // The bytes between the runs must be preserved, within the file and after its end.
             std::fs::write(&path, [9; 15_000]).expect("the file");
         }
         ranks.barrier().expect("barrier");
         let files = MpiFiles::new(&ranks, &hints).expect("hints").with_step_limit(limit);
         let sink = files.open(&path).expect("open");
         for round in 0..4_usize {
-            // Of the third round the first rank has nothing.
+            // The first rank has nothing in the third round.
             let is_own = |number: usize| match size {
                 1 => round != 2,
                 _ if round == 2 => 1 + number % (size - 1) == rank,
@@ -126,10 +126,10 @@ fn files() {
         got.resize(right.len(), 0);
         let differs = got.iter().zip(&right).position(|(got, right)| got != right);
         assert_eq!((differs, got.len()), (None, right.len()), "limit {limit}");
-        // The first rank makes the file anew when all have read it.
+        // The first rank recreates the file once all have read it.
         ranks.barrier().expect("barrier");
     }
-    // What got lost on the way is told by the rank that had it written.
+    // Lost data is reported by the rank that wrote it.
     let sink = MpiFiles::new(&ranks, &[]).expect("hints");
     let sink = sink.open(&path).expect("open");
     let bytes = [rank as u8; 100];
@@ -141,18 +141,18 @@ fn files() {
     }
     ranks.barrier().expect("barrier");
     assert_eq!(sink.finish().is_err(), rank + 1 == size);
-    // Nothing is there to be opened.
+    // There is no file to open.
     let nothing = MpiFiles::new(&ranks, &[]).expect("hints").open(&path.with_extension("none")).map(|_| ());
     assert_eq!(nothing.expect_err("no such file").kind(), std::io::ErrorKind::NotFound);
 }
 
-/// Runs this program on `size` ranks; `None` where there is no `mpirun`.
+/// Runs this program on `size` ranks; returns `None` if there is no `mpirun`.
 fn start(size: usize, part: &str) -> Option<Output> {
     let mpirun = std::env::var_os("RADDLE_MPIRUN").unwrap_or_else(|| "mpirun".into());
     let mut command = Command::new(mpirun);
     command.arg("-n").arg(size.to_string()).arg(std::env::current_exe().expect("own path")).arg(part);
     command.arg(scratch());
-    // What Open MPI asks for to run as root and with more ranks than cores; others do not look.
+    // Required by Open MPI to run as root and with more ranks than cores; ignored by others.
     for (name, value) in [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -163,7 +163,7 @@ fn start(size: usize, part: &str) -> Option<Output> {
     command.stdin(Stdio::null()).output().ok()
 }
 
-/// A file of this run's own.
+/// Returns the path of a file that is specific to this run.
 fn scratch() -> PathBuf {
     std::env::temp_dir().join(format!("raddle-mpi-{}", std::process::id()))
 }
@@ -192,6 +192,6 @@ fn start_all() {
         assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         println!("{size} ranks: well");
     }
-    // Only a run that failed leaves anything else behind.
+    // Only a failed run leaves anything else behind.
     let _ = std::fs::remove_file(scratch());
 }

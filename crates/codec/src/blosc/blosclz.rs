@@ -1,18 +1,18 @@
-//! BloscLZ, decoding: Blosc's own LZ77 with distances of 13 bits, or 16 for far matches.
+//! BloscLZ, decoding: Blosc's variant of LZ77, with distances of 13 bits, or 16 for far matches.
 
 use super::{FILTER, corrupt};
 use crate::back_reference::repeat;
 use crate::error::{CodecError, Result};
 
-/// The longest distance of the short form; the far form counts from here.
+/// Maximum distance of the short form; the far form counts from here.
 const NEAR: usize = 8191;
 
-/// Writes to the front of `out`; returns the bytes written.
+/// Decodes to the front of `out`; returns the number of bytes written.
 ///
-/// A control byte below 32 is followed by that many literals and one more. Any other has in its high three bits the
-/// match length less 2 (7: bytes are to be added until one is not 255), in the others the high bits of the distance
-/// less 1, whose low bits are the byte after; all of them set announce two further bytes of distance. The first
-/// control byte is always of literals.
+/// A control byte below 32 is followed by that many literals plus one. In any other, the high three bits hold the match
+/// length minus 2 (7 means that bytes are added until one is not 255), and the other bits hold the high bits of the
+/// distance minus 1, whose low bits are in the next byte. If all of these are set, two further bytes of distance
+/// follow. The first control byte always announces literals.
 pub(super) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
     let truncated = || CodecError::Truncated { filter: FILTER };
     let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() };
@@ -37,7 +37,7 @@ pub(super) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize> {
                 distance = (bytes.next().ok_or_else(truncated)? << 8) + bytes.next().ok_or_else(truncated)? + NEAR + 1;
             }
             if distance > at {
-                return Err(corrupt("a reference to before the data"));
+                return Err(corrupt("a back reference to before the start of the data"));
             }
             repeat(out, at, distance, len).ok_or_else(|| too_long.clone())?;
             at += len;

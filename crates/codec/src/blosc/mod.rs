@@ -1,8 +1,8 @@
 //! Blosc (first format), decoding: a header, then blocks that are split, shuffled and compressed one by one.
 //!
 //! Header: format version, codec version, flags, element length (a byte each); decoded length, block length, stored
-//! length (4 bytes each, little-endian). Then the place of each block, then the blocks, each of one or more parts with
-//! its stored length before it.
+//! length (4 bytes each, little-endian). Then the offset of each block, then the blocks. Each block has one or more
+//! parts, each preceded by its stored length.
 
 mod blosclz;
 
@@ -19,23 +19,23 @@ const FILTER: KnownFilter = KnownFilter::Blosc;
 const HEADER_LEN_BYTES: usize = 16;
 const FORMAT_VERSION: u8 = 2;
 
-/// Bytes were shuffled.
+/// Flag: bytes were shuffled.
 const SHUFFLE: u8 = 0x01;
-/// Nothing was done: the data follows the header.
+/// Flag: the data follows the header unchanged.
 const COPIED: u8 = 0x02;
-/// Bits were shuffled.
+/// Flag: bits were shuffled.
 const BIT_SHUFFLE: u8 = 0x04;
-/// Not of this format.
+/// Flag: not of this format.
 const RESERVED: u8 = 0x08;
-/// Blocks have one part each.
+/// Flag: blocks have one part each.
 const NOT_SPLIT: u8 = 0x10;
 
-/// Elements longer than this have blocks of one part.
+/// Maximum number of parts: blocks of longer elements have one part.
 const MAX_PARTS: usize = 16;
-/// Parts shorter than this are not made.
+/// Minimum length of a part; shorter ones are not created.
 const MIN_PART_LEN_BYTES: usize = 128;
 
-/// The compressors that a chunk may name, by number.
+/// Compressors that a chunk may name, by number.
 #[derive(Clone, Copy)]
 enum Codec {
     BloscLz,
@@ -45,7 +45,7 @@ enum Codec {
     Zstd,
 }
 
-/// Reused decompressors and a buffer for the block before unshuffling.
+/// Reused decompressors, and a buffer for the block before unshuffling.
 pub(crate) struct Tools<'a> {
     pub(crate) inflater: &'a mut Inflater,
     pub(crate) zstd: &'a mut ZstdDecoder,
@@ -56,7 +56,7 @@ fn corrupt(fault: &'static str) -> CodecError {
     CodecError::Corrupt { filter: FILTER, fault }
 }
 
-/// Writes to the front of `out`; returns the bytes written.
+/// Decodes to the front of `out`; returns the number of bytes written.
 pub(crate) fn decode(tools: &mut Tools<'_>, stored: &[u8], out: &mut [u8]) -> Result<usize> {
     let truncated = || CodecError::Truncated { filter: FILTER };
     let header: &[u8; HEADER_LEN_BYTES] = stored.first_chunk().ok_or_else(truncated)?;
@@ -77,7 +77,7 @@ pub(crate) fn decode(tools: &mut Tools<'_>, stored: &[u8], out: &mut [u8]) -> Re
         return Ok(len_bytes);
     }
     if block_len_bytes == 0 || block_len_bytes > limit_len_bytes || element_len_bytes == 0 {
-        return Err(corrupt("a block or an element without length"));
+        return Err(corrupt("a block or an element of length 0"));
     }
     let codec = match flags >> 5 {
         0 => Codec::BloscLz,
@@ -129,9 +129,9 @@ fn decode_parts(
     out: &mut [u8],
 ) -> Result<()> {
     let mut rest = stored;
-    // A split block whose length is not a multiple of the element's would leave bytes that no part holds.
+    // If the length of a split block is not a multiple of the element length, some bytes would belong to no part.
     if !out.len().is_multiple_of(part_len_bytes) {
-        return Err(corrupt("a split block without whole elements"));
+        return Err(corrupt("a split block of partial elements"));
     }
     for part in out.chunks_exact_mut(part_len_bytes) {
         let truncated = || CodecError::Truncated { filter: FILTER };
@@ -159,7 +159,7 @@ fn decode_parts(
     Ok(())
 }
 
-/// Blosc shuffles the bits of a block only if its elements make whole groups of 8.
+/// Reverses the bit shuffle of a block, which Blosc applies only if its elements form whole groups of 8.
 fn undo_bit_shuffle(shuffled: &[u8], element_len_bytes: usize, out: &mut [u8]) {
     let elements = out.len() / element_len_bytes;
     let whole_len_bytes = if elements.is_multiple_of(8) { elements * element_len_bytes } else { 0 };
@@ -167,7 +167,7 @@ fn undo_bit_shuffle(shuffled: &[u8], element_len_bytes: usize, out: &mut [u8]) {
     out[whole_len_bytes..].copy_from_slice(&shuffled[whole_len_bytes..]);
 }
 
-/// The number at this place.
+/// Reads the little-endian number at an offset.
 fn le_u32(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize)
 }

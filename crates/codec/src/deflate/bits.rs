@@ -1,20 +1,20 @@
-//! Writing bits, least significant first, to a buffer whose length is known beforehand.
+//! Writes bits, least significant first, to a buffer whose length is known in advance.
 
-/// Bytes that must be writable beyond the last bit written: `flush` stores whole words.
+/// Number of bytes that must be writable after the last bit: `flush` stores whole words.
 pub(crate) const SLACK_LEN_BYTES: usize = 8;
 
-/// Bits that may be put between two calls of `flush`: 64 less the up to 7 bits that a flush leaves behind.
+/// Maximum number of bits that may be put between two calls of `flush`: 64 minus the up to 7 bits that a flush leaves.
 pub(crate) const MAX_BITS_PER_FLUSH: u32 = 57;
 
-/// Bits that do not fill a byte yet: where one block ends and the next begins.
+/// Bits that do not fill a byte yet, between the end of one block and the start of the next.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Remainder {
     bits: u64,
-    /// At most 7.
+    /// Number of bits, at most 7.
     count: u32,
 }
 
-/// A writer of bits.
+/// Writer of bits.
 pub(crate) struct BitWriter<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -23,8 +23,8 @@ pub(crate) struct BitWriter<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    /// Writes what was left over and then what will be put to the front of `out`, which must hold all of that, and
-    /// `SLACK_LEN_BYTES` more.
+    /// Creates a writer to the front of `out` that begins with the bits of `remainder`. `out` must have room for all
+    /// bits and `SLACK_LEN_BYTES` more.
     pub(crate) fn new(out: &'a mut [u8], remainder: Remainder) -> Self {
         Self { out, at: 0, bits: remainder.bits, count: remainder.count }
     }
@@ -33,7 +33,8 @@ impl<'a> BitWriter<'a> {
     #[inline(always)]
     pub(crate) fn put(&mut self, value: u32, count: u32) {
         debug_assert!(count <= 32 && u64::from(value) >> count == 0 && self.count + count <= 64);
-        // Wrapping, for the checks of shifts and sums would cost more than the work; the condition above rules it out.
+        // Wrapping, because checks of shifts and sums would cost more than the work itself; the condition above rules
+        // overflow out.
         self.bits |= u64::from(value).wrapping_shl(self.count);
         self.count = self.count.wrapping_add(count);
     }
@@ -44,19 +45,19 @@ impl<'a> BitWriter<'a> {
         let word: &mut [u8; 8] = self.out[self.at..].first_chunk_mut().expect("slack was left");
         *word = self.bits.to_le_bytes();
         self.at = self.at.wrapping_add(self.count as usize / 8);
-        // 63 bits are the most that may wait here, so the shift is by 56 at most.
+        // At most 63 bits are pending here, so the shift is by at most 56.
         self.bits = self.bits.wrapping_shr(self.count & !7);
         self.count &= 7;
     }
 
-    /// The number of whole bytes written, and the bits after them.
+    /// Returns the number of whole bytes written, and the bits after them.
     pub(crate) fn finish(mut self) -> (usize, Remainder) {
         self.flush();
         (self.at, Remainder { bits: self.bits, count: self.count })
     }
 }
 
-/// Appends what was left over, and then the `len_bits` that `write` puts; returns what is left over of them.
+/// Appends the remainder, then the `len_bits` that `write` puts; returns the new remainder.
 #[inline(always)]
 pub(crate) fn append(
     before: Remainder,
@@ -76,12 +77,12 @@ pub(crate) fn append(
 }
 
 impl Remainder {
-    /// How many bits.
+    /// Returns the number of bits.
     pub(crate) fn count(self) -> u32 {
         self.count
     }
 
-    /// Appends the bits as a byte filled up with zeros, if there are any.
+    /// Appends the bits, if any, as a byte padded with zeros.
     pub(crate) fn append(self, out: &mut Vec<u8>) {
         if self.count > 0 {
             out.push(self.bits as u8);

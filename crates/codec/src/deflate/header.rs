@@ -1,24 +1,25 @@
-//! The header of a dynamic block: both codes' lengths, themselves run-length and Huffman coded (RFC 1951, 3.2.7).
+//! The header of a dynamic block: the lengths of both codes, themselves run-length and Huffman coded (RFC 1951, 3.2.7).
 
 use super::bits::BitWriter;
 use super::huffman::Code;
 use super::symbols::{DISTANCE_SYMBOLS, LITLEN_SYMBOLS};
 
-/// Order in which the lengths of the code for lengths are written: likely unused ones last, so that they can be cut.
+/// Order in which the lengths of the code for lengths are written: those most likely unused come last, so that they can
+/// be omitted.
 pub(crate) const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 pub(crate) const PRECODE_SYMBOLS: usize = 19;
 pub(crate) const PRECODE_LIMIT_BITS: usize = 7;
-/// Repeats the length before, 3 to 6 times.
+/// Symbol that repeats the previous length 3 to 6 times.
 const REPEAT: u16 = 16;
-/// 3 to 10 zeros.
+/// Symbol for 3 to 10 zeros.
 const ZEROS_SHORT: u16 = 17;
-/// 11 to 138 zeros.
+/// Symbol for 11 to 138 zeros.
 const ZEROS_LONG: u16 = 18;
-/// Fewest literal/length symbols that a header can announce.
+/// Minimum number of literal/length symbols that a header can declare.
 const MIN_LITLEN: usize = 257;
 
-/// A header, ready to be written.
+/// A header that is ready to be written.
 pub(crate) struct DynamicHeader {
     litlen_count: usize,
     distance_count: usize,
@@ -30,7 +31,7 @@ pub(crate) struct DynamicHeader {
 }
 
 impl DynamicHeader {
-    /// The header that announces these two codes.
+    /// Creates the header that describes these two codes.
     pub(crate) fn new(litlen: &[u8; LITLEN_SYMBOLS], distance: &[u8; DISTANCE_SYMBOLS]) -> Self {
         let used =
             |lengths: &[u8], least: usize| lengths.iter().rposition(|&len| len > 0).map_or(0, |at| at + 1).max(least);
@@ -41,7 +42,7 @@ impl DynamicHeader {
         for item in &items {
             frequencies[usize::from(item.0)] += 1;
         }
-        // A code with a single word is incomplete, which inflaters refuse here.
+        // A code with a single word is incomplete, which decoders refuse here.
         if frequencies.iter().filter(|&&frequency| frequency > 0).count() < 2 {
             frequencies[0] += 1;
             frequencies[1] += 1;
@@ -55,7 +56,7 @@ impl DynamicHeader {
         Self { litlen_count, distance_count, precode_count, precode, items, cost_bits }
     }
 
-    /// Length, with the three bits that begin any block.
+    /// Returns the length, including the three bits that begin any block.
     pub(crate) fn cost_bits(&self) -> u64 {
         self.cost_bits
     }
@@ -81,7 +82,7 @@ impl DynamicHeader {
     }
 }
 
-/// Lengths as precode symbols.
+/// Encodes lengths as precode symbols.
 fn run_lengths(lengths: impl Iterator<Item = u8>) -> Vec<(u16, u8, u8)> {
     let mut items = Vec::new();
     let mut lengths = lengths.peekable();
@@ -125,7 +126,7 @@ fn run_lengths(lengths: impl Iterator<Item = u8>) -> Vec<(u16, u8, u8)> {
 mod tests {
     use super::*;
 
-    /// Undoes `run_lengths`.
+    /// Reverses `run_lengths`.
     fn expand(items: &[(u16, u8, u8)]) -> Vec<u8> {
         let mut lengths = Vec::new();
         for &(symbol, _, extra) in items {

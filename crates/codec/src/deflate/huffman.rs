@@ -1,13 +1,14 @@
 //! Canonical Huffman codes of limited length from symbol frequencies.
 //!
-//! Lengths come from an unlimited Huffman code whose too long words are shortened by repairing the Kraft sum, not from
-//! the optimal package-merge: with limits of 15 bits the two differ only for frequencies spread over more than three
-//! orders of magnitude, and then by the few bits of the rarest symbols.
+//! Lengths come from an unlimited Huffman code, whose words beyond the limit are shortened by repairing the Kraft sum,
+//! instead of the optimal package-merge. With limits of 15 bits the two differ only for frequencies spread over more
+//! than three orders of magnitude, and then by the few bits of the rarest symbols.
 
-/// The longest word of a literal/length or distance code.
+/// Maximum length of a literal/length or distance word.
 pub(crate) const MAX_LEN_BITS: usize = 15;
 
-/// A code: for each symbol its word, bits reversed as deflate writes them, and its length (0: the symbol is not used).
+/// A code: for each symbol its word, with the bits reversed as deflate writes them, and its length (0 if the symbol is
+/// not used).
 #[derive(Clone)]
 pub(crate) struct Code<const SYMBOLS: usize> {
     pub(crate) words: [u16; SYMBOLS],
@@ -15,13 +16,13 @@ pub(crate) struct Code<const SYMBOLS: usize> {
 }
 
 impl<const SYMBOLS: usize> Code<SYMBOLS> {
-    /// The code for these frequencies with words of at most `limit_bits`.
+    /// Creates the code for these frequencies with words of at most `limit_bits`.
     ///
-    /// A lone symbol gets a word of one bit. `2^limit_bits` must be at least `SYMBOLS`.
+    /// A single symbol gets a word of one bit. `2^limit_bits` must be at least `SYMBOLS`.
     pub(crate) fn new(frequencies: &[u32; SYMBOLS], limit_bits: usize) -> Self {
         debug_assert!(limit_bits <= MAX_LEN_BITS && SYMBOLS <= 1 << limit_bits);
         let mut used: Vec<u16> = (0..SYMBOLS as u16).filter(|&symbol| frequencies[usize::from(symbol)] > 0).collect();
-        // Ties by symbol, so that the code depends on the frequencies alone.
+        // Ties are broken by symbol, so that the code depends only on the frequencies.
         used.sort_unstable_by_key(|&symbol| (frequencies[usize::from(symbol)], symbol));
         let weights: Vec<u64> = used.iter().map(|&symbol| u64::from(frequencies[usize::from(symbol)])).collect();
 
@@ -39,15 +40,15 @@ impl<const SYMBOLS: usize> Code<SYMBOLS> {
         Self { words: words(&lengths_bits), lengths_bits }
     }
 
-    /// Bits that symbols of these frequencies take, without extra bits.
+    /// Returns the number of bits for symbols of these frequencies, without extra bits.
     pub(crate) fn cost_bits(&self, frequencies: &[u32; SYMBOLS]) -> u64 {
         frequencies.iter().zip(&self.lengths_bits).map(|(&count, &len)| u64::from(count) * u64::from(len)).sum()
     }
 }
 
-/// Depth of each leaf in a Huffman tree over ascending `weights`; a lone leaf is at depth 1.
+/// Returns the depth of each leaf in a Huffman tree over ascending `weights`; a single leaf is at depth 1.
 ///
-/// The tree is built with two queues: leaves in order of weight, and inner nodes, which arise in order of weight.
+/// The tree is built with two queues: leaves in order of weight, and inner nodes, which are created in order of weight.
 fn depths(weights: &[u64]) -> Vec<usize> {
     let leaves = weights.len();
     if leaves < 2 {
@@ -76,15 +77,16 @@ fn depths(weights: &[u64]) -> Vec<usize> {
     depths
 }
 
-/// How many words of each length a complete code has whose words are close to `depths` and at most `limit_bits` long.
+/// Returns the number of words of each length in a complete code whose lengths are close to `depths` and at most
+/// `limit_bits`.
 ///
-/// In units of 2^-limit, a word of length l takes 2^(limit - l) of the Kraft sum, and the words fit if they take no more
-/// than 2^limit together. Cutting depths to the limit takes too much. Lengthening one word from l to l + 1 gives
-/// 2^(limit - l - 1) back; the longest words that can still grow cost the least to lengthen, and repeating that ends,
-/// since with all words at the limit the sum is the number of symbols, at most 2^limit. What has then been given back
-/// too much is used up by shortening the longest words: each step from l to l - 1 takes 2^(limit - l), which is 1 for
-/// l = limit; so a complete code is always reached while two words are at the limit, and where none is, nothing was
-/// cut and the code is complete already. (Inflaters refuse incomplete codes.)
+/// In units of 2^-limit, a word of length l takes 2^(limit - l) of the Kraft sum, and the words fit if together they
+/// take no more than 2^limit. Clamping depths to the limit takes too much. Lengthening one word from l to l + 1 gives
+/// 2^(limit - l - 1) back. The longest words that can still grow cost the least to lengthen. Repeating that terminates,
+/// because with all words at the limit the sum is the number of symbols, at most 2^limit. If too much has been given
+/// back, it is used up by shortening the longest words: each step from l to l - 1 takes 2^(limit - l), which is 1 for l
+/// = limit. So a complete code is always reached while two words are at the limit, and if none is, nothing was clamped
+/// and the code is already complete. (Decoders refuse incomplete codes.)
 fn limit(depths: &[usize], limit_bits: usize) -> [u32; MAX_LEN_BITS + 1] {
     let mut counts = [0u32; MAX_LEN_BITS + 1];
     for &depth in depths {
@@ -103,7 +105,7 @@ fn limit(depths: &[usize], limit_bits: usize) -> [u32; MAX_LEN_BITS + 1] {
     }
     let mut len = limit_bits;
     while taken < whole {
-        // Words one step shorter than what is free would take more than there is: go to the next longest.
+        // Shortening a word of this length would take more than is free: continue with the next longest.
         let gain = 1u32 << (limit_bits - len);
         if counts[len] > 0 && taken + gain <= whole {
             counts[len] -= 1;
@@ -116,7 +118,7 @@ fn limit(depths: &[usize], limit_bits: usize) -> [u32; MAX_LEN_BITS + 1] {
     counts
 }
 
-/// Canonical words (RFC 1951, 3.2.2) for these lengths, bits reversed.
+/// Computes the canonical words (RFC 1951, 3.2.2) for these lengths, with their bits reversed.
 fn words<const SYMBOLS: usize>(lengths_bits: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
     let mut counts = [0u16; MAX_LEN_BITS + 1];
     for &len in lengths_bits {
@@ -211,11 +213,11 @@ mod tests {
         fn unlimited_codes_cost_what_huffman_costs(
             weights in proptest::collection::vec(1u32..1000, 2..60),
         ) {
-            // Depth never reaches 15 for these weights' worst case only if they are close; compare where it does not.
+            // The depth for these weights need not reach 15; compare if it does not.
             let mut frequencies = [0u32; 60];
             frequencies[..weights.len()].copy_from_slice(&weights);
             let code = Code::new(&frequencies, MAX_LEN_BITS);
-            // Huffman's cost is the sum of all inner nodes' weights: merge the two lightest until one is left.
+            // Huffman's cost is the sum of the weights of all inner nodes: merge the two lightest until one is left.
             let mut heap: std::collections::BinaryHeap<_> =
                 weights.iter().map(|&weight| std::cmp::Reverse(u64::from(weight))).collect();
             let mut cost_bits = 0;

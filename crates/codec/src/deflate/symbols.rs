@@ -1,17 +1,17 @@
-//! Which symbol and extra bits stand for a match length or a distance (RFC 1951, 3.2.5).
+//! Symbols and extra bits of match lengths and distances (RFC 1951, 3.2.5).
 
-/// Literals, end of block, and lengths: the symbols that may occur (286 and 287 may not).
+/// Number of symbols for literals, end of block, and lengths that may occur (286 and 287 may not).
 pub(crate) const LITLEN_SYMBOLS: usize = 286;
-/// Distance symbols that may occur.
+/// Number of distance symbols that may occur.
 pub(crate) const DISTANCE_SYMBOLS: usize = 30;
-/// Ends a block.
+/// Symbol that ends a block.
 pub(crate) const END_OF_BLOCK: usize = 256;
-/// The shortest match.
+/// Length of the shortest match.
 pub(crate) const MIN_MATCH: usize = 3;
-/// The longest match.
+/// Length of the longest match.
 pub(crate) const MAX_MATCH: usize = 258;
 
-/// The farthest match.
+/// Distance of the farthest match.
 pub(crate) const MAX_DISTANCE: usize = 32_768;
 
 /// A symbol with its extra bits.
@@ -22,10 +22,11 @@ pub(crate) struct Symbol {
     pub(crate) extra: u16,
 }
 
-/// The symbol of a match length of `MIN_MATCH..=MAX_MATCH`.
+/// Returns the symbol of a match length in `MIN_MATCH..=MAX_MATCH`.
 ///
 /// From length 11 on there are four symbols for each power of two: with x = length - 3 and e = floor(log2 x) - 2, the
-/// two bits below the leading one of x choose among them and the e lowest bits are extra. 258 has a symbol of its own.
+/// two bits below the leading one of x select among them, and the e lowest bits are extra bits. 258 has a separate
+/// symbol.
 pub(crate) const fn length_symbol(length: usize) -> Symbol {
     debug_assert!(MIN_MATCH <= length && length <= MAX_MATCH);
     let above_min = (length - MIN_MATCH) as u32;
@@ -43,7 +44,7 @@ pub(crate) const fn length_symbol(length: usize) -> Symbol {
     }
 }
 
-/// Symbol and extra bits of each match length, by length; lengths that are none have no meaning.
+/// Symbol and extra bits of each match length, by length; entries for invalid lengths are meaningless.
 pub(crate) const LENGTH_SYMBOLS: [Symbol; MAX_MATCH + 1] = {
     let mut lengths = [Symbol { symbol: 0, extra_bits: 0, extra: 0 }; MAX_MATCH + 1];
     let mut length = MIN_MATCH;
@@ -54,10 +55,10 @@ pub(crate) const LENGTH_SYMBOLS: [Symbol; MAX_MATCH + 1] = {
     lengths
 };
 
-/// The symbol of a distance of `1..=MAX_DISTANCE`.
+/// Returns the symbol of a distance in `1..=MAX_DISTANCE`.
 ///
 /// From distance 5 on there are two symbols for each power of two: with x = distance - 1 and e = floor(log2 x) - 1, the
-/// bit below the leading one of x chooses between them and the e lowest bits are extra.
+/// bit below the leading one of x selects between them, and the e lowest bits are extra bits.
 #[inline(always)]
 pub(crate) const fn distance_symbol(distance: usize) -> Symbol {
     debug_assert!(1 <= distance && distance <= MAX_DISTANCE);

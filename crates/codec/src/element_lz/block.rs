@@ -1,4 +1,4 @@
-//! Tokens as one dynamic deflate block.
+//! Writes tokens as one dynamic deflate block.
 
 use super::token::{FIRST_LENGTH, PART_VALUES, SECOND_LITERAL, Token};
 use crate::deflate::bits::{MAX_BITS_PER_FLUSH, Remainder, append};
@@ -9,10 +9,10 @@ use crate::deflate::symbols::{
     distance_symbol,
 };
 
-// A match is the longest token: two words, 5 and 13 extra bits.
+// A match is the longest token: two words, with 5 and 13 extra bits.
 const _: () = assert!(2 * MAX_LEN_BITS as u32 + 5 + 13 <= MAX_BITS_PER_FLUSH);
 
-/// The codes of a block for given tokens.
+/// Codes of a block for a sequence of tokens.
 pub(super) struct Block {
     litlen: Code<LITLEN_SYMBOLS>,
     distance: Code<DISTANCE_SYMBOLS>,
@@ -20,7 +20,7 @@ pub(super) struct Block {
     len_bits: u64,
 }
 
-/// What one part of a token writes: bits, how many, and how many extra bits of the token come after them.
+/// Output of one part of a token: bits, their number, and the number of the token's extra bits that follow.
 #[derive(Clone, Copy, Default)]
 struct Part {
     bits: u32,
@@ -30,7 +30,7 @@ struct Part {
 
 impl Block {
     pub(super) fn new(tokens: &[Token]) -> Self {
-        // Two tables in turn, so that equal neighbours do not wait for each other.
+        // Two alternating tables, so that equal neighbours do not wait for each other.
         let mut first = [[0u32; PART_VALUES]; 2];
         let mut second = [[0u32; PART_VALUES]; 2];
         let (pairs, odd) = tokens.as_chunks::<2>();
@@ -71,17 +71,17 @@ impl Block {
         Self { litlen: litlen_code, distance: distance_code, header, len_bits }
     }
 
-    /// Length of what `write` writes.
+    /// Returns the number of bits that `write` writes.
     pub(super) fn len_bits(&self) -> u64 {
         self.len_bits
     }
 
-    /// Length without the header.
+    /// Returns the number of bits without the header.
     pub(super) fn body_len_bits(&self) -> u64 {
         self.len_bits - self.header.cost_bits()
     }
 
-    /// Appends what was left over of the block before and this one; returns what is left over of this one.
+    /// Appends the remainder of the previous block, then this block; returns the remainder of this block.
     pub(super) fn write(&self, tokens: &[Token], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
         let (first, second) = self.parts();
         append(before, self.len_bits, out, |writer| {
@@ -97,7 +97,7 @@ impl Block {
         })
     }
 
-    /// What each value of the first and of the second part of a token writes.
+    /// Returns the output for each value of the first and of the second part of a token.
     fn parts(&self) -> ([Part; PART_VALUES], [Part; PART_VALUES]) {
         let litlen = |symbol: usize| Part {
             bits: u32::from(self.litlen.words[symbol]),
@@ -127,7 +127,7 @@ impl Block {
     }
 }
 
-/// Extra bits of each distance symbol.
+/// Number of extra bits of each distance symbol.
 const DISTANCE_EXTRA_BITS: [u8; DISTANCE_SYMBOLS] = {
     let mut extra_bits = [0; DISTANCE_SYMBOLS];
     let mut distance = 1;

@@ -1,11 +1,11 @@
-//! A fast deflate encoder for arrays of numbers: it looks for repeats at element boundaries only.
+//! A fast deflate encoder for arrays of numbers, which looks for repeats at element boundaries only.
 //!
 //! Numbers repeat as whole elements, so that a quarter or an eighth of the probes of a general encoder find nearly the
-//! same matches: the ratio is that of libdeflate's level 1 at about 1.5 times its speed. Not for text: repeats at
-//! other places are missed.
+//! same matches: the ratio is that of libdeflate's level 1 at about 1.5 times its speed. It is not suitable for text,
+//! because repeats at other offsets are missed.
 //!
-//! Invariant: what it writes is a zlib stream that any inflater reads; it depends on the data and the parameters alone,
-//! and on no feature of the processor.
+//! Invariant: the output is a zlib stream that any decoder can read; it depends only on the data and the parameters,
+//! not on features of the processor.
 
 mod block;
 mod parse;
@@ -19,30 +19,31 @@ use block::Block;
 use parse::{Finder, parse_stride};
 use token::Tokens;
 
-/// Raw bytes in a block. A block costs a header of 60 to 80 bytes: at a ratio of 8, half a percent of it.
+/// Number of raw bytes per block. The header of a block takes 60 to 80 bytes: at a ratio of 8, half a percent of it.
 const BLOCK_LEN_BYTES: usize = 1 << 17;
 
-/// What is looked for.
+/// Kind of elements to look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elements {
-    /// Elements of any other length, or bytes in no order.
+    /// Elements of any other length, or unordered bytes.
     Bytes,
     /// Elements of a multiple of 2 bytes.
     Pairs,
     /// Elements of a multiple of 4 bytes.
     Fours,
-    /// The same, most of which are small integers. A lone one is cheaper as literals (most of its bytes are zero) than
-    /// as a match, so that only repeats of two or more are taken: 2 % smaller and a quarter faster.
+    /// Elements of a multiple of 4 bytes, most of which are small integers. A single one is cheaper as literals (most
+    /// of its bytes are zero) than as a match, so only repeats of two or more are taken: 2 % smaller and a quarter
+    /// faster.
     SmallFours,
     /// Elements of a multiple of 8 bytes.
     Eights,
-    /// Elements of 8 bytes in ascending order: compared with the one before only.
+    /// Elements of 8 bytes in ascending order, each of which is compared only with its predecessor.
     Ascending,
-    /// Pairs of such elements, the first of which ascends: compared with the pair before only.
+    /// Pairs of such elements, the first of which ascends. Each pair is compared only with its predecessor.
     AscendingPairs,
 }
 
-/// Reused tables.
+/// Reused tables of the encoder.
 #[derive(Default)]
 pub(crate) struct ElementLzEncoder {
     finder: Finder,
@@ -50,7 +51,8 @@ pub(crate) struct ElementLzEncoder {
 }
 
 impl ElementLzEncoder {
-    /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; false (and nothing appended) if it does not fit.
+    /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; returns false (and appends nothing) if it does
+    /// not fit.
     pub(crate) fn encode(&mut self, raw: &[u8], elements: Elements, out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
         let start = out.len();
         out.extend_from_slice(&ZLIB_HEADER_FASTEST);
@@ -87,14 +89,15 @@ impl ElementLzEncoder {
         true
     }
 
-    /// Makes one block of `raw` with matches that begin at any byte and are at least 5 long.
+    /// Creates one block of `raw` with matches that begin at any byte and are at least 5 bytes long.
     pub(crate) fn block(&mut self, raw: &[u8]) -> MatchedBlock<'_> {
         self.finder.reset();
         self.finder.parse::<1, 5>(raw, 0, raw.len(), &mut self.tokens);
         MatchedBlock { block: Block::new(self.tokens.as_slice()), tokens: &self.tokens }
     }
 
-    /// Length in bits, without a block's header, of `raw` with the shortest matches that deflate has.
+    /// Returns the length in bits, without a block's header, of `raw` encoded with the shortest matches that deflate
+    /// allows.
     pub(crate) fn body_len_bits(&mut self, raw: &[u8]) -> u64 {
         self.finder.reset();
         self.finder.parse::<1, MIN_MATCH>(raw, 0, raw.len(), &mut self.tokens);
@@ -109,12 +112,12 @@ pub(crate) struct MatchedBlock<'a> {
 }
 
 impl MatchedBlock<'_> {
-    /// Length of what `write` writes.
+    /// Returns the number of bits that `write` writes.
     pub(crate) fn len_bits(&self) -> u64 {
         self.block.len_bits()
     }
 
-    /// Appends what was left over of the block before and this one; returns what is left over of this one.
+    /// Appends the remainder of the previous block, then this block; returns the remainder of this block.
     pub(crate) fn write(&self, is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
         self.block.write(self.tokens.as_slice(), is_last, before, out)
     }

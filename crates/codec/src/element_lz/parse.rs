@@ -1,20 +1,20 @@
-//! Finding repeats that begin at an element: one probe per element, the first repeat found is taken; or none, where the
-//! predecessor is all that an element resembles.
+//! Search for repeats that begin at an element: one probe per element, and the first repeat found is taken. For data
+//! that resembles only its predecessor, nothing is searched for.
 
 use super::token::Tokens;
 use crate::deflate::symbols::{MAX_DISTANCE, MIN_MATCH};
 
-/// Entries of the table of places, as a power of two: 2^13 entries of 4 bytes fit a first-level cache, and are as many as the
-/// 4-byte elements that a match can reach back over.
+/// Number of entries in the table of positions, as a power of two. 2^13 entries of 4 bytes fit a first-level cache, and
+/// equal the number of 4-byte elements within reach of a match.
 const HASH_BITS: u32 = 13;
 
-/// Literals without a match after which the next probe is one element farther, and again after as many.
+/// Number of literals without a match after which the distance of probes grows by one element, each time.
 const PATIENCE_LEN_BYTES: usize = 128;
 
-/// Probes are never farther apart than this many elements, so that the end of noise is noticed.
+/// Maximum distance between probes in elements, so that the end of noise is noticed.
 const MAX_SKIP: usize = 8;
 
-/// Where values were seen last.
+/// Table of the positions where values were last seen.
 pub(super) struct Finder {
     places: Vec<u32>,
 }
@@ -31,16 +31,16 @@ fn load(raw: &[u8], at: usize) -> u64 {
 }
 
 impl Finder {
-    /// Forgets all places.
+    /// Forgets all positions.
     pub(super) fn reset(&mut self) {
         self.places.fill(0);
     }
 
-    /// Cuts `raw[start..end]` into tokens; matches may reach back before `start`.
+    /// Splits `raw[start..end]` into tokens; matches may refer back to before `start`.
     ///
-    /// Probes are made at multiples of `STEP` bytes, by the `KEY` bytes there (at most 8): those that an earlier place
-    /// has in common make a match, with what follows and what comes before. Places are kept in 32 bits; beyond 4 GiB
-    /// they are wrong, which only costs matches, since every match is compared.
+    /// Probes are made at multiples of `STEP` bytes, with the `KEY` bytes there (at most 8). If an earlier position has
+    /// the same bytes, they become a match, extended forwards and backwards. Positions are stored in 32 bits; beyond 4
+    /// GiB they are wrong, which only loses matches, because every match is verified.
     pub(super) fn parse<const STEP: usize, const KEY: usize>(
         &mut self,
         raw: &[u8],
@@ -50,7 +50,7 @@ impl Finder {
     ) {
         let places: &mut [u32; 1 << HASH_BITS] = self.places.as_mut_slice().try_into().expect("made of this length");
         let key_mask = u64::MAX >> (64 - 8 * KEY);
-        // Multiplicative hashing by 2^64 over the golden ratio, whose high bits depend on all bits of the key.
+        // Multiplicative hashing by 2^64 divided by the golden ratio: the high bits depend on all bits of the key.
         let hash = |value: u64| ((value & key_mask).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HASH_BITS)) as usize;
         tokens.reset(end - start);
         // Literals from here on are not in `tokens` yet.
@@ -62,7 +62,7 @@ impl Finder {
             let place = &mut places[hash(value)];
             let before = *place as usize;
             *place = at as u32;
-            // An empty entry reads as place 0, which at the very start gives the distance 0.
+            // An empty entry reads as position 0, which at the very start gives a distance of 0.
             let distance = at.wrapping_sub(before);
             let is_near = distance.wrapping_sub(1) < MAX_DISTANCE;
             if !is_near || (load(raw, before) ^ value) & key_mask != 0 {
@@ -76,7 +76,7 @@ impl Finder {
             tokens.push_match(common_before + len, distance);
             anchor = at + len;
             at = anchor.next_multiple_of(STEP);
-            // The last element of the match, for a pattern that goes on after an interruption.
+            // The last element of the match, for a pattern that continues after an interruption.
             if at < probe_end {
                 let last = at - STEP;
                 places[hash(load(raw, last))] = last as u32;
@@ -86,8 +86,8 @@ impl Finder {
     }
 }
 
-/// Cuts `raw[start..end]` into tokens whose matches all reach back `STRIDE` bytes, a multiple of 8: what an element has in
-/// common with its predecessor, and literals for the rest. Nothing is searched for.
+/// Splits `raw[start..end]` into tokens whose matches all have the distance `STRIDE`, a multiple of 8: the bytes that
+/// an element shares with its predecessor are matches, the rest literals. Nothing is searched for.
 pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: usize, tokens: &mut Tokens) {
     const { assert!(STRIDE > 0 && STRIDE.is_multiple_of(8)) };
     tokens.reset(end - start);
@@ -102,7 +102,7 @@ pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: u
             anchor = at + len;
         }
         at += len;
-        // On to the end of what differs in this element.
+        // Continue to the end of the differing bytes of this element.
         let element = at - at % 8;
         if element + 8 > end {
             break;
@@ -113,7 +113,7 @@ pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: u
     tokens.push_literals(raw, anchor, end);
 }
 
-/// How many bytes both begin with, at most the length of `a`, which is the shorter one.
+/// Returns the length of the common prefix, at most the length of `a`, which is the shorter one.
 #[inline(always)]
 fn common_len(a: &[u8], b: &[u8]) -> usize {
     let mut len = 0;

@@ -1,23 +1,23 @@
-//! What a block is made of: tokens that all take the same steps to count and to write.
+//! Tokens of a block, which all take the same steps to count and to write.
 //!
-//! A token is two symbols with extra bits: two literals, one literal and nothing, or a match (length, distance). Because
-//! literals come in pairs and nothing depends on the kind of token, the loops over tokens have no branches to
-//! mispredict; on columns of mixed numbers that is half of the time of a loop over literals and matches apart.
+//! A token is two symbols with extra bits: two literals, one literal and nothing, or a match (length, distance).
+//! Because literals come in pairs and nothing depends on the kind of token, the loops over tokens have no branches to
+//! mispredict. On columns of mixed numbers this takes half the time of a loop that distinguishes literals and matches.
 
 use crate::deflate::symbols::{DISTANCE_SYMBOLS, MAX_MATCH, MIN_MATCH, Symbol, distance_symbol};
 
-/// Bits 0 to 8: a literal, or `FIRST_LENGTH` and the match length less `MIN_MATCH`. Bits 9 to 17: a distance symbol,
-/// `SECOND_LITERAL` and a literal, or `NOTHING`. Bits 18 to 30: extra bits of the distance.
+/// Bits 0 to 8: a literal, or `FIRST_LENGTH` plus the match length minus `MIN_MATCH`. Bits 9 to 17: a distance symbol,
+/// or `SECOND_LITERAL` plus a literal, or `NOTHING`. Bits 18 to 30: extra bits of the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token(u32);
 
-/// How many values either part of a token can have.
+/// Number of values of either part of a token.
 pub(super) const PART_VALUES: usize = 512;
-/// First parts from here on are match lengths.
+/// First value of a first part that is a match length.
 pub(super) const FIRST_LENGTH: usize = 256;
-/// Second parts from here on are literals.
+/// First value of a second part that is a literal.
 pub(super) const SECOND_LITERAL: usize = 32;
-/// The second part that stands for nothing.
+/// Value of an empty second part.
 const NOTHING: u32 = 31;
 
 const SECOND_SHIFT: u32 = 9;
@@ -33,7 +33,7 @@ impl Token {
         Self(u32::from(first) | (SECOND_LITERAL as u32 + u32::from(second)) << SECOND_SHIFT)
     }
 
-    /// The same token without its second literal.
+    /// Returns the token without its second literal.
     #[inline(always)]
     fn single(self) -> Self {
         Self(self.0 & PART_MASK | NOTHING << SECOND_SHIFT)
@@ -55,20 +55,20 @@ impl Token {
     }
 }
 
-/// The tokens of one block, in a buffer that is written behind its end in whole groups.
+/// Tokens of one block, in a buffer that is written beyond its end in whole groups.
 #[derive(Default)]
 pub(super) struct Tokens {
     buffer: Vec<Token>,
     len: usize,
 }
 
-/// Literals turned into tokens in one go.
+/// Number of literals converted to tokens at once.
 const GROUP: usize = 8;
 
 impl Tokens {
-    /// Forgets all tokens; there will be room for those of `raw_len_bytes`.
+    /// Forgets all tokens and makes room for those of `raw_len_bytes`.
     pub(super) fn reset(&mut self, raw_len_bytes: usize) {
-        // A token stands for one byte at least.
+        // A token represents at least one byte.
         let needed = raw_len_bytes + GROUP;
         if self.buffer.len() < needed {
             self.buffer.resize(needed, Token(0));
@@ -87,7 +87,7 @@ impl Tokens {
         while at < end {
             let group = match raw[at..].first_chunk::<GROUP>() {
                 Some(group) => *group,
-                // Near the end of the data: what is missing is not counted below.
+                // Near the end of the data; missing bytes are not counted below.
                 None => std::array::from_fn(|index| raw.get(at + index).copied().unwrap_or(0)),
             };
             let out: &mut [Token; GROUP / 2] = self.buffer[self.len..].first_chunk_mut().expect("room was made");
@@ -113,7 +113,7 @@ impl Tokens {
             self.len += 1;
         };
         while len > MAX_MATCH {
-            // What is left must be long enough for a match.
+            // The rest must be long enough for a match.
             let part = if len < MAX_MATCH + MIN_MATCH { len - MIN_MATCH } else { MAX_MATCH };
             push(part);
             len -= part;

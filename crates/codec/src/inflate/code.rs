@@ -1,41 +1,45 @@
-//! A Huffman code for decoding: its words by length, gathered as they are read, and a table of the short ones.
+//! A Huffman code for decoding: its words by length, collected while they are read, and a table of the short ones.
 //!
-//! Not for reading lengths from a stream. Invariant: after `build` returned true, every window of bits leads to an entry.
+//! Lengths are read from a stream by `header`. Invariant: after `build` has returned true, every window of bits leads
+//! to an entry.
 
 use std::array;
 
 use crate::deflate::symbols::{END_OF_BLOCK, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, distance_symbol, length_symbol};
 
-/// The longest words that can be looked up. A table of 2^12 entries is filled only if there are words of 12 bits, and
-/// those are to be looked up.
+/// Maximum length of words in the table. A table of 2^12 entries is filled only if there are words of 12 bits and they
+/// are to be looked up.
 const TABLE_LIMIT_BITS: u32 = 12;
 const TABLE_ENTRIES: usize = 1 << TABLE_LIMIT_BITS;
-/// Entries are written several at a time.
+/// Number of spare entries: entries are written several at a time.
 const TABLE_ROOM_ENTRIES: usize = 8;
 
-/// The longest word of any code for data.
+/// Maximum length of a word in any code for data.
 pub(super) const WORD_LIMIT_BITS: usize = 15;
 
-/// What a word says: in the lowest 6 bits its length and that of its extra bits together, in bits 8 to 11 its length
-/// alone, from bit 16 on the literal, or the match length or distance without extra bits.
+/// Decoded meaning of a word. The lowest 6 bits hold its length including extra bits, bits 8 to 11 its length alone,
+/// and bits 16 and up the literal, or the match length or distance without extra bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(pub(super) u32);
 
-/// The upper half is a literal.
+/// Flag: the upper half is a literal.
 pub(super) const LITERAL: Entry = Entry(1 << 31);
-/// Neither a literal nor a match length. (Distances have no flags; theirs may reach into these bits.)
+/// Flag: neither a literal nor a match length. (Entries of distances have no flags; distances may extend into these
+/// bits.)
 pub(super) const EXCEPTION: Entry = Entry(1 << 30);
-/// The end of the block.
+/// End of the block.
 pub(super) const END: Entry = Entry(EXCEPTION.0 | 1 << 16);
-/// A word longer than the table: see [`Code::long_entry`]. Equal to no distance's entry, the least of which in this
-/// range is 16385, 0x4001 in the upper half.
+/// A word longer than the table: see [`Code::long_entry`]. It differs from all entries of distances, the smallest of
+/// which in this range is 16385, 0x4001 in the upper half.
 pub(super) const LONG: Entry = Entry(EXCEPTION.0 | 2 << 16);
-/// A symbol that may not occur.
+/// A symbol that must not occur.
 const NONE: Entry = Entry(EXCEPTION.0 | 4 << 16);
-/// A distance for symbols that may not occur: farther back than a small output reaches, and no other symbol's.
+/// Distance for symbols that must not occur: farther than a small output extends, and different from that of all other
+/// symbols.
 const TOO_FAR: Entry = Entry(0x7fff << 16);
 
-/// Entries before the length of the word is added, by symbol; a power of two of them, so that no index is checked.
+/// Entries by symbol, before the length of the word is added. Their number is a power of two, so that indices need no
+/// check.
 pub(super) type Templates = [Entry; TEMPLATES];
 const TEMPLATES: usize = 512;
 
@@ -47,7 +51,7 @@ pub(super) static LITLEN_TEMPLATES: Templates = {
         literal += 1;
     }
     templates[END_OF_BLOCK] = END;
-    // Downwards: the shortest length of a symbol is the one without extra bits set, and stays.
+    // Downwards: the shortest length of a symbol, the one without extra bits set, is written last and stays.
     let mut length = MAX_MATCH;
     while length >= MIN_MATCH {
         let symbol = length_symbol(length);
@@ -80,19 +84,19 @@ impl Entry {
         self.0 & flags.0 == flags.0
     }
 
-    /// Whether it is of a distance's symbol that may not occur.
+    /// Returns whether this is the entry of a distance symbol that must not occur.
     #[inline(always)]
     pub(super) fn is_too_far(self) -> bool {
         self.0 >> 16 == TOO_FAR.0 >> 16
     }
 
-    /// Bits of the word and its extra bits.
+    /// Returns the number of bits of the word and its extra bits.
     #[inline(always)]
     pub(super) fn total_bits(self) -> u32 {
         self.0 & 63
     }
 
-    /// Match length or distance; `low` begins with the word.
+    /// Returns the match length or distance; `low` begins with the word.
     #[inline(always)]
     pub(super) fn value(self, low: u64) -> usize {
         let extra = (low & ((1 << self.total_bits()) - 1)) >> (self.0 >> 8 & 15);
@@ -105,14 +109,14 @@ impl Entry {
     }
 }
 
-/// Room for all symbols of a code in each list; a power of two.
+/// Logarithm of the length of each list, which has room for all symbols of a code.
 const LIST_ENTRIES_LOG2: usize = 9;
 const LIST_ENTRIES: usize = 1 << LIST_ENTRIES_LOG2;
 const LISTS_ENTRIES: usize = (WORD_LIMIT_BITS + 1) * LIST_ENTRIES;
-/// Symbols are appended so many at a time; a repeat is of at most 6.
+/// Number of symbols that are appended at a time; a repeat has at most 6.
 const RUN_ENTRIES: usize = 8;
 
-/// Symbols by the length of their word, ascending. Length 0 has a list, too, with anything in it.
+/// Symbols by the length of their word, ascending. Length 0 also has a list, with arbitrary contents.
 pub(super) struct Lengths {
     lists: [u16; LISTS_ENTRIES + RUN_ENTRIES],
     counts: [u16; WORD_LIMIT_BITS + 1],
@@ -123,7 +127,7 @@ impl Lengths {
         self.counts = [0; WORD_LIMIT_BITS + 1];
     }
 
-    /// Appends `repeat` symbols from `first` on.
+    /// Appends `repeat` symbols starting at `first`.
     #[inline(always)]
     pub(super) fn append(&mut self, first: usize, word_bits: usize, repeat: usize) {
         let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
@@ -133,7 +137,7 @@ impl Lengths {
         *count = count.wrapping_add(repeat as u16);
     }
 
-    /// Takes the last symbols of a length away again.
+    /// Removes the last symbols of a length.
     pub(super) fn shorten(&mut self, word_bits: usize, symbols: usize) {
         let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
         *count = count.wrapping_sub(symbols as u16);
@@ -142,7 +146,7 @@ impl Lengths {
 
 pub(super) struct Code {
     table: [Entry; TABLE_ENTRIES + TABLE_ROOM_ENTRIES],
-    /// 64 less the bits that the table is indexed with.
+    /// 64 minus the number of bits that index the table.
     shift: u32,
     pub(super) lengths: Lengths,
 }
@@ -156,11 +160,11 @@ impl Code {
         }
     }
 
-    /// Makes the table of words up to `limit_bits` from the lengths, longer ones being searched by length; false if they
-    /// are not those of a complete code.
+    /// Builds the table of words up to `limit_bits` from the lengths; longer words are searched by length. Returns
+    /// false if the lengths are not those of a complete code.
     ///
-    /// With `may_be_single`, one word of one bit, or none, will do: either bit then stands for that symbol or for
-    /// symbol 0, as with libdeflate.
+    /// With `may_be_single`, a code of one word of one bit, or of none, is accepted. Either bit then represents that
+    /// symbol, or symbol 0, as in libdeflate.
     #[inline(always)]
     pub(super) fn build(&mut self, templates: &Templates, may_be_single: bool, limit_bits: u32) -> bool {
         let Self { table, shift, lengths: Lengths { lists, counts } } = self;
@@ -187,7 +191,7 @@ impl Code {
             let start = (word_bits as usize) << LIST_ENTRIES_LOG2 & (LISTS_ENTRIES - 1);
             let count = usize::from(counts[word_bits as usize & WORD_LIMIT_BITS]) % LIST_ENTRIES;
             let span = 1usize << (table_bits.wrapping_sub(word_bits) & 15);
-            // Too many entries are written for each word; the words behind it overwrite them.
+            // Too many entries are written for each word; the following words overwrite them.
             for &symbol in &lists[start..start + count] {
                 let entry = templates[usize::from(symbol) % TEMPLATES].with_word(word_bits);
                 let end = at.wrapping_add(span);
@@ -211,8 +215,8 @@ impl Code {
         true
     }
 
-    /// The words of a complete code up to `limit_bits`, ascending in length: symbol, bits in the order of the stream with
-    /// the first the lowest, and how many. None of a code without words of two bits or more.
+    /// Returns the words of a complete code up to `limit_bits`, ascending in length: symbol, bits in stream order with
+    /// the first one lowest, and their number. Yields nothing for a code without words of two bits or more.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn words(&self, limit_bits: usize) -> impl Iterator<Item = (u16, u16, usize)> {
         let Lengths { lists, counts } = &self.lengths;
@@ -227,13 +231,13 @@ impl Code {
         })
     }
 
-    /// The entry of the word that `window` begins with, or [`LONG`].
+    /// Returns the entry of the word that `window` begins with, or [`LONG`].
     #[inline(always)]
     pub(super) fn entry(&self, window: u64) -> Entry {
         self.table[(window >> (self.shift & 63)) as usize % TABLE_ENTRIES]
     }
 
-    /// The entry of the word that `window` begins with, of any length.
+    /// Returns the entry of the word, of any length, that `window` begins with.
     #[inline(always)]
     pub(super) fn word(&self, templates: &Templates, window: u64) -> Entry {
         match self.entry(window) {
@@ -242,7 +246,8 @@ impl Code {
         }
     }
 
-    /// The entry of any word: the words of each length are consecutive numbers, above those of all shorter ones.
+    /// Returns the entry of any word: the words of each length are consecutive numbers, above those of all shorter
+    /// ones.
     #[cold]
     #[inline(never)]
     pub(super) fn long_entry(&self, templates: &Templates, window: u64) -> Entry {
@@ -299,7 +304,7 @@ mod tests {
         }
         assert!(code.build(&LITLEN_TEMPLATES, false, LIMIT_BITS));
         for symbol in 0..16u32 {
-            // Ones, as many as the symbol's number, and a zero (but for the last).
+            // As many ones as the symbol's number, then a zero (except for the last symbol).
             let window = !(u64::MAX >> symbol);
             let mut entry = code.entry(window);
             assert_eq!(entry == LONG, symbol >= LIMIT_BITS);

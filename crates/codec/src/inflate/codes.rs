@@ -1,29 +1,29 @@
-//! The codes of the block at hand.
+//! Codes of the current block.
 //!
-//! Not for decoding with them, which is what the inflaters do differently.
+//! Decoding with them is left to the inflaters, which differ in it.
 
 use super::code::Code;
 use super::{BitSource, header};
 use std::sync::LazyLock;
 
-/// Bits of the last-block flag and the block's type.
+/// Number of bits of the last-block flag and the block's type.
 pub(super) const BLOCK_HEAD_BITS: usize = 3;
 
-/// Those that are fixed by the format.
+/// Codes fixed by the format.
 static FIXED: LazyLock<Box<(Code, Code)>> = LazyLock::new(|| Box::new(header::fixed_codes()));
 
-/// Those that a block brings, or the fixed ones.
+/// Codes defined by a block, or the fixed ones.
 pub(super) struct Codes {
     litlen: Code,
     distance: Code,
     is_fixed: bool,
 }
 
-/// A block behind its header.
+/// A block after its header.
 pub(super) struct BlockStart<'c> {
     pub litlen: &'c Code,
     pub distance: &'c Code,
-    /// Where its data begins.
+    /// Bit at which its data begins.
     pub at_bit: usize,
     pub is_last: bool,
 }
@@ -33,8 +33,8 @@ impl Codes {
         Self { litlen: Code::new(), distance: Code::new(), is_fixed: false }
     }
 
-    /// Reads the header at `at_bit`, with words up to `limit_bits` in tables; `None` for stored blocks and what is no
-    /// header.
+    /// Reads the header at `at_bit`, with words up to `limit_bits` in tables; returns `None` for stored blocks and
+    /// invalid headers.
     #[inline(always)]
     pub(super) fn read(&mut self, bits: &impl BitSource, at_bit: usize, limit_bits: u32) -> Option<BlockStart<'_>> {
         let head = bits.low_first(at_bit);
@@ -54,7 +54,7 @@ impl Codes {
         Some(BlockStart { litlen, distance, at_bit, is_last })
     }
 
-    /// Those of the block whose header was read last.
+    /// Returns the codes of the block whose header was read last.
     #[inline(always)]
     pub(super) fn at_hand(&self) -> (&Code, &Code) {
         match self.is_fixed {

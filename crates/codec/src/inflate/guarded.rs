@@ -1,11 +1,11 @@
-//! Buffers between pages that may not be touched: a byte read or written outside of them ends the test at once.
+//! Buffers between inaccessible pages: reading or writing a byte outside of them aborts the test at once.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::{NonNull, null_mut};
 
 const PAGE_LEN_BYTES: usize = 4096;
 
-/// Which end of a buffer lies at a guarded page; at the other there are up to a page's bytes of room.
+/// End of a buffer that is adjacent to a guarded page; at the other end there is up to a page of room.
 #[derive(Clone, Copy)]
 pub enum Edge {
     Front,
@@ -23,13 +23,13 @@ impl Guarded {
     pub fn new(bytes: &[u8], edge: Edge) -> Self {
         let room_len_bytes = bytes.len().next_multiple_of(PAGE_LEN_BYTES);
         let mapping_len_bytes = room_len_bytes + 2 * PAGE_LEN_BYTES;
-        // SAFETY: a new mapping of no file, anywhere, touches nothing that is there.
+        // SAFETY: a new anonymous mapping at any address does not affect existing memory.
         let mapping = unsafe {
             libc::mmap(null_mut(), mapping_len_bytes, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
         };
         assert_ne!(mapping, libc::MAP_FAILED);
         let mapping = NonNull::new(mapping.cast::<u8>()).expect("a mapping is not at 0");
-        // SAFETY: what becomes accessible lies in the mapping, which nobody else knows.
+        // SAFETY: the range that becomes accessible lies in the mapping, which is not used elsewhere.
         let opened = unsafe {
             let room = mapping.as_ptr().add(PAGE_LEN_BYTES).cast();
             libc::mprotect(room, room_len_bytes, libc::PROT_READ | libc::PROT_WRITE)
@@ -49,21 +49,21 @@ impl Deref for Guarded {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` and `len_bytes` lie in the accessible part of the mapping, which is zeros or what was written.
+        // SAFETY: `start` and `len_bytes` lie in the accessible part of the mapping, which is initialised.
         unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(self.start), self.len_bytes) }
     }
 }
 
 impl DerefMut for Guarded {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and it is this owner's alone.
+        // SAFETY: as above, and the mapping is exclusively ours.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(self.start), self.len_bytes) }
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this owner's, and no slice of it outlives it.
+        // SAFETY: the mapping is exclusively ours, and no slice of it outlives it.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_len_bytes) };
     }
 }

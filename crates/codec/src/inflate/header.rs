@@ -1,12 +1,13 @@
-//! Reading the code lengths of a block (RFC 1951, 3.2.6 and 3.2.7) straight into lists by length.
+//! Reads the code lengths of a block (RFC 1951, 3.2.6 and 3.2.7) directly into lists by length.
 //!
-//! Not for the words that follow. Nothing here walks over all symbols: small blocks use a few dozen of 318.
+//! The words after the header are decoded elsewhere. Nothing here loops over all symbols: small blocks use a few dozen
+//! of 318.
 
 use super::BitSource;
 use super::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
 use crate::deflate::header::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
 
-/// The codes that are fixed by the format; no word has more than 9 bits.
+/// Creates the codes fixed by the format; no word has more than 9 bits.
 pub(super) fn fixed_codes() -> (Code, Code) {
     let (mut litlen, mut distance) = (Code::new(), Code::new());
     for symbol in 0..288 {
@@ -29,8 +30,8 @@ pub(super) fn fixed_codes() -> (Code, Code) {
 const PRECODE_ENTRIES: usize = 1 << PRECODE_LIMIT_BITS;
 const PRECODE_RUN_ENTRIES: usize = 8;
 
-/// What a precode word says: in bits 0 to 2 its length, 8 to 11 that with its extra bits, 16 to 19 the repeats without
-/// extra bits, 24 to 27 the length repeated; bit 28 if that is the previous one.
+/// Table of precode words. Bits 0 to 2 hold the length of the word, 8 to 11 that with its extra bits, 16 to 19 the
+/// number of repeats without extra bits, and 24 to 27 the length to repeat; bit 28 is set if that is the previous one.
 type PrecodeTable = [u32; PRECODE_ENTRIES + PRECODE_RUN_ENTRIES];
 
 const PREVIOUS: u32 = 1 << 28;
@@ -49,7 +50,7 @@ const PRECODE_TEMPLATES: [u32; PRECODE_SYMBOLS] = {
     templates
 };
 
-/// Where in the header the length of a symbol's word stands.
+/// Position in the header of the length of each symbol's word.
 const PRECODE_PLACES: [usize; PRECODE_SYMBOLS] = {
     let mut places = [0; PRECODE_SYMBOLS];
     let mut place = 0;
@@ -60,7 +61,7 @@ const PRECODE_PLACES: [usize; PRECODE_SYMBOLS] = {
     places
 };
 
-/// Makes both codes from the header at `at_bit`, with words up to `limit_bits` in tables; returns the bit behind it.
+/// Builds both codes from the header at `at_bit`, with words up to `limit_bits` in tables; returns the bit after it.
 #[inline(always)]
 pub(super) fn read_codes(
     bits: &impl BitSource,
@@ -74,7 +75,7 @@ pub(super) fn read_codes(
     let distance_count = 1 + (head >> 8 & 31) as usize;
     let precode_count = 4 + (head >> 13 & 15) as usize;
     let at_bit = at_bit.wrapping_add(17);
-    // 57 bits at most, which is what a window holds.
+    // At most 57 bits, which is the size of a window.
     let precode_lengths = bits.low_first(at_bit) & ((1 << (3 * precode_count)) - 1);
     let mut table = [0; PRECODE_ENTRIES + PRECODE_RUN_ENTRIES];
     let table_bits = build_precode(precode_lengths, &mut table)?;
@@ -87,7 +88,7 @@ pub(super) fn read_codes(
     litlen.lengths.clear();
     distance.lengths.clear();
     let symbol = reader.read(&mut litlen.lengths, 0, litlen_count);
-    // A repeat may go on from one code into the other.
+    // A repeat may continue from one code into the other.
     let overrun = symbol.wrapping_sub(litlen_count);
     let overrun_bits = reader.previous_bits;
     litlen.lengths.shorten(overrun_bits, overrun);
@@ -100,11 +101,11 @@ pub(super) fn read_codes(
     is_code.then_some(reader.at_bit)
 }
 
-/// Fills the table of the code for lengths, of which there are 19 of 3 bits; returns the bits it is indexed with, or
-/// `None` if the code is not complete.
+/// Fills the table of the code for lengths, from up to 19 lengths of 3 bits each. Returns the number of bits that index
+/// it, or `None` if the code is not complete.
 #[inline(always)]
 fn build_precode(lengths: u64, table: &mut PrecodeTable) -> Option<u32> {
-    // Counters and places by length, a byte each: 19 symbols fit.
+    // Counters and positions by length, one byte each, which is enough for 19 symbols.
     let mut counts = 0u64;
     for place in 0..PRECODE_SYMBOLS {
         let word_bits = lengths >> (3 * place) & 7;
@@ -119,10 +120,10 @@ fn build_precode(lengths: u64, table: &mut PrecodeTable) -> Option<u32> {
         return None;
     }
     let table_bits = (63 - counts.leading_zeros()) >> 3;
-    // The product sums, in each byte, the counts up to that length.
+    // The product sums the counts up to each length in the respective byte.
     let sums = counts.wrapping_mul(0x0101_0101_0101_0101);
     let used = (sums >> 56) as usize;
-    // A symbol's place is behind all of shorter words; unused symbols go behind the 19 that there can be.
+    // The position of a symbol is after those of all shorter words; unused symbols go after the maximum of 19.
     const UNUSED_PLACE: u64 = 32;
     let mut places = sums << 8 | UNUSED_PLACE;
     let mut sorted = [0u32; 64];
@@ -148,7 +149,7 @@ fn build_precode(lengths: u64, table: &mut PrecodeTable) -> Option<u32> {
 struct LengthReader<'a, B> {
     bits: &'a B,
     table: &'a PrecodeTable,
-    /// 64 less the bits that the table is indexed with.
+    /// 64 minus the number of bits that index the table.
     shift: u32,
     at_bit: usize,
     previous_bits: usize,
@@ -160,15 +161,16 @@ impl<B: BitSource> LengthReader<'_, B> {
         self.table[(window >> (self.shift & 63)) as usize % PRECODE_ENTRIES]
     }
 
-    /// Appends the lengths of the symbols from `symbol` to `count`; returns the symbol behind the last, which is beyond
-    /// `count` if a repeat is.
+    /// Appends the lengths of the symbols from `symbol` to `count`. Returns the symbol after the last, which exceeds
+    /// `count` if a repeat does.
     ///
-    /// A length and the three kinds of repeats go one way, without branches: which it will be cannot be guessed.
+    /// A length and the three kinds of repeats take the same path without branches, because the kind cannot be
+    /// predicted.
     #[inline(always)]
     fn read(&mut self, lengths: &mut Lengths, mut symbol: usize, count: usize) -> usize {
         while symbol < count {
             let mut window = self.bits.high_first(self.at_bit);
-            // Four words with their extra bits are 56 bits at most.
+            // Four words with their extra bits have at most 56 bits.
             for _ in 0..4 {
                 let entry = self.entry(window);
                 let total_bits = (entry >> 8 & 15) as usize;

@@ -1,6 +1,6 @@
-//! In place of `joint` on processors for which its steps are not written: libdeflate inflates what would come there.
+//! Replacement of `joint` on processors for which its steps are not implemented: libdeflate inflates these streams.
 
-/// There is none.
+/// Inflater that cannot be created.
 pub(crate) enum JointInflater {}
 
 impl JointInflater {

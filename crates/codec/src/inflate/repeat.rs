@@ -1,22 +1,22 @@
-//! Writing a match: the bytes from `back` bytes before on, again and again.
+//! Writes a match: repeats the bytes that begin `back` bytes before.
 
 use std::array;
 
 use crate::deflate::symbols::MAX_MATCH;
 
-/// What is written at once.
+/// Number of bytes written at once.
 const BLOCK_LEN_BYTES: usize = 32;
 
-/// For matches from nearer than a block.
+/// Number of bytes written at once for matches with a distance of less than a block.
 const HALF_LEN_BYTES: usize = BLOCK_LEN_BYTES / 2;
 
-/// Blocks that hold any match.
+/// Number of bytes in enough blocks for any match.
 pub(super) const ROOM_LEN_BYTES: usize = MAX_MATCH.next_multiple_of(BLOCK_LEN_BYTES);
 
 type Block = [u8; BLOCK_LEN_BYTES];
 
-/// Writes `len_bytes`, a match's, at `at`, and anything up to [`ROOM_LEN_BYTES`]; fails if there is not so much before, or
-/// no room.
+/// Writes a match of `len_bytes` at `at`, and arbitrary bytes up to [`ROOM_LEN_BYTES`]. Fails if there are fewer than
+/// `back` bytes before, or no room.
 #[inline(always)]
 pub(super) fn repeat_with_room(out: &mut [u8], at: usize, back: usize, len_bytes: usize) -> Option<()> {
     let from = at.checked_sub(back)?;
@@ -30,7 +30,7 @@ pub(super) fn repeat_with_room(out: &mut [u8], at: usize, back: usize, len_bytes
         _ => return repeat(out, at, back, len_bytes),
     };
     let room: &mut [u8; ROOM_LEN_BYTES] = out.get_mut(at..)?.first_chunk_mut()?;
-    // How many blocks it will be cannot be guessed for the first few.
+    // The number of blocks cannot be predicted for the first few.
     let (blocks, _) = room.as_chunks_mut();
     blocks[0] = block;
     blocks[1] = block;
@@ -44,7 +44,7 @@ pub(super) fn repeat_with_room(out: &mut [u8], at: usize, back: usize, len_bytes
     Some(())
 }
 
-/// Copies blocks of `N` bytes, which is at most `back`, until there are `len_bytes`.
+/// Copies blocks of `N` bytes, which is at most `back`, until `len_bytes` are copied.
 #[inline(always)]
 fn copy_blocks<const N: usize>(out: &mut [u8], at: usize, back: usize, len_bytes: usize) -> Option<()> {
     let from = at - back;
@@ -56,18 +56,18 @@ fn copy_blocks<const N: usize>(out: &mut [u8], at: usize, back: usize, len_bytes
     Some(())
 }
 
-/// A block of the `N` bytes at `from`; `N` divides its length.
+/// Returns a block filled with the `N` bytes at `from`; `N` divides its length.
 #[inline(always)]
 fn repeated<const N: usize>(out: &[u8], from: usize) -> Option<Block> {
     let bytes: [u8; N] = *out.get(from..)?.first_chunk()?;
     Some(array::from_fn(|at| bytes[at % N]))
 }
 
-/// Writes `len_bytes` at `at` and nothing else; fails if there is not so much before, or no room.
+/// Writes exactly `len_bytes` at `at`. Fails if there are fewer than `back` bytes before, or no room.
 pub(super) fn repeat(out: &mut [u8], at: usize, back: usize, len_bytes: usize) -> Option<()> {
     let from = at.checked_sub(back)?;
     let end = at.checked_add(len_bytes).filter(|&end| back > 0 && end <= out.len())?;
-    // What is there doubles with every turn.
+    // The copied part doubles in each iteration.
     let mut done = at;
     while done < end {
         let count = (done - from).min(end - done);

@@ -1,13 +1,13 @@
-//! Streams of all encoders, their damage, and what inflaters must agree on; for tests.
+//! Streams of all encoders, their damage, and comparisons of inflaters, for tests.
 //!
-//! Damage nearly always shows in the sum, which would hide what a decoder itself lets pass. So damaged streams get the sum of what
-//! was made of them, and libdeflate must then make the same of them.
+//! The checksum detects nearly all damage, which would hide what a decoder itself fails to detect. Therefore damaged
+//! streams get the checksum of their decoded bytes, and libdeflate must then decode them to the same bytes.
 
 use crate::deflate::ADLER_LEN_BYTES;
 use crate::error::Result;
 use crate::libdeflate::{Deflater, Inflater, adler32};
 
-/// Numbers without a visible law.
+/// Pseudo-random number generator.
 pub struct Noise(pub u64);
 
 impl Noise {
@@ -17,7 +17,7 @@ impl Noise {
     }
 }
 
-/// Columns of 4-byte numbers such as detectors give, and bytes of other kinds.
+/// Returns columns of 4-byte numbers like those of detectors, and bytes of other kinds.
 pub fn columns(rows: usize) -> Vec<Vec<u8>> {
     let mut noise = Noise(rows as u64);
     let mut column = |value: &mut dyn FnMut(usize, &mut Noise) -> u32| -> Vec<u8> {
@@ -37,13 +37,13 @@ pub fn columns(rows: usize) -> Vec<Vec<u8>> {
         column(&mut |_, noise| float(noise.below(200))),
         column(&mut |row, noise| if row % 3 == 0 { float(noise.below(1 << 20)) } else { 0 }),
         column(&mut |_, noise| noise.below(1 << 32) as u32),
-        // Words of all lengths: each byte half as frequent as the one before.
+        // Words of all lengths: each byte is half as frequent as the previous one.
         column(&mut |_, noise| u32::from_le_bytes([(); 4].map(|()| noise.below(1 << 30).leading_zeros() as u8))),
         b"the same words, the same words again, and then again the same words. ".repeat(rows.div_ceil(17)),
     ]
 }
 
-/// All columns by all encoders, with what they hold.
+/// Returns all columns encoded by all encoders, with their contents.
 pub fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut streams = Vec::new();
     for raw in columns(rows) {
@@ -59,7 +59,7 @@ pub fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     streams
 }
 
-/// libdeflate, and the inflater that is shipped, which asks our own first.
+/// Reference decoders: libdeflate, and the shipped inflater, which tries our own decoders first.
 pub struct Judges {
     reference: Inflater,
     shipped: Inflater,
@@ -71,7 +71,7 @@ impl Judges {
         Self { reference: inflater(), shipped: inflater() }
     }
 
-    /// Compares an inflater of our own with both on one stream; true if it took it.
+    /// Compares one of our inflaters with both references on one stream; returns whether it decoded the stream.
     pub fn compare(
         &mut self,
         stored: &[u8],
@@ -86,7 +86,8 @@ impl Judges {
             assert_eq!(verdict, Ok(produced), "{stored:02x?}");
             assert_eq!(actual[..produced], expected[..produced], "{stored:02x?}");
         }
-        // What is wrong with a cut stream depends on what libdeflate finds in the room behind it; that it is wrong, not.
+        // The error of a truncated stream depends on the bytes that libdeflate finds after it, but the failure does
+        // not.
         assert_eq!(self.shipped.inflate(stored, &mut shipped).ok(), verdict.clone().ok(), "{stored:02x?}");
         if let Ok(produced) = verdict {
             assert_eq!(shipped[..produced], expected[..produced], "{stored:02x?}");
@@ -95,15 +96,16 @@ impl Judges {
     }
 }
 
-/// An inflater of our own, with its judges.
+/// One of our inflaters, with its reference decoders.
 pub trait Judged {
-    /// Compares on one stream; true if the inflater took it.
+    /// Compares on one stream; returns whether the inflater decoded it.
     fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool;
 
-    /// What the inflater makes of a stream before it looks at the sum, and the place of that.
+    /// Returns the inflater's output before it checks the checksum, and the checksum's position.
     fn unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(Vec<u8>, usize)>;
 
-    /// Compares on a damaged stream, and once more with a sum that hides the damage; true if that was inflated.
+    /// Compares on a damaged stream, then again with a checksum that hides the damage; returns whether that was
+    /// inflated.
     fn compare_damaged(&mut self, damaged: &mut [u8], limit_len_bytes: usize) -> bool {
         self.compare(damaged, limit_len_bytes);
         let Some((inflated, sum_at)) = self.unsummed(damaged, limit_len_bytes) else { return false };
@@ -114,8 +116,8 @@ pub trait Judged {
         self.compare(damaged, limit_len_bytes)
     }
 
-    /// Compares on a stream with each of some values in place of a byte, and cut there; returns how often it was inflated
-    /// nevertheless. `room_len_bytes` is for a damaged length.
+    /// Compares on a stream with a byte replaced by each of several values, and truncated there. Returns how often it
+    /// was inflated nevertheless. `room_len_bytes` leaves room for a damaged length.
     fn compare_damage_at(
         &mut self,
         stored: &[u8],
@@ -140,7 +142,7 @@ pub trait Judged {
     }
 }
 
-/// Values to put in place of one.
+/// Returns replacements for a value.
 pub fn damaged_values(value: u8) -> [u8; 4] {
     [value ^ 1, value ^ 0x10, !value, value.wrapping_add(1)]
 }

@@ -1,19 +1,19 @@
-//! A deflate block of literals only.
+//! Writes a deflate block of literals only.
 
 use crate::deflate::bits::{MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::Code;
 use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
 
-/// Literals written between two flushes.
+/// Number of literals written between two flushes.
 const GROUP: usize = 4;
 
-/// Longest word, so that a group of them fits between two flushes.
+/// Maximum length of a word, so that a group of them fits between two flushes.
 const LIMIT_BITS: usize = 14;
 
 const _: () = assert!(GROUP * LIMIT_BITS <= MAX_BITS_PER_FLUSH as usize);
 
-/// The code of a block for given bytes.
+/// Code of a block for a sequence of bytes.
 pub(super) struct Literals {
     code: Code<LITLEN_SYMBOLS>,
     header: DynamicHeader,
@@ -21,13 +21,13 @@ pub(super) struct Literals {
 }
 
 impl Literals {
-    /// Counts `raw` and makes the code for it.
+    /// Counts `raw` and creates its code.
     pub(super) fn new(raw: &[u8]) -> Self {
         let mut frequencies = [0; LITLEN_SYMBOLS];
         frequencies[..256].copy_from_slice(&counts(raw));
         frequencies[END_OF_BLOCK] = 1;
         let code = Code::new(&frequencies, LIMIT_BITS);
-        // No distance is used, but old inflaters refuse codes of fewer than two words.
+        // No distance is used, but old decoders refuse codes of fewer than two words.
         let mut distances = [0; DISTANCE_SYMBOLS];
         distances[..2].fill(1);
         let header = DynamicHeader::new(&code.lengths_bits, &distances);
@@ -35,17 +35,17 @@ impl Literals {
         Self { code, header, len_bits }
     }
 
-    /// Length of what `write` writes.
+    /// Returns the number of bits that `write` writes.
     pub(super) fn len_bits(&self) -> u64 {
         self.len_bits
     }
 
-    /// Length without the header.
+    /// Returns the number of bits without the header.
     pub(super) fn body_len_bits(&self) -> u64 {
         self.len_bits - self.header.cost_bits()
     }
 
-    /// Appends what was left over of the block before and this one; returns what is left over of this one.
+    /// Appends the remainder of the previous block, then this block; returns the remainder of this block.
     pub(super) fn write(&self, raw: &[u8], is_last: bool, before: Remainder, out: &mut Vec<u8>) -> Remainder {
         let words: [(u32, u32); 256] =
             std::array::from_fn(|byte| (self.code.words[byte].into(), self.code.lengths_bits[byte].into()));
@@ -53,7 +53,7 @@ impl Literals {
         append(before, self.len_bits, out, |writer| {
             self.header.write(writer, is_last);
             for &[a, b, c, d] in groups {
-                // Joined by twos, so that no literal waits for all before it.
+                // Joined in pairs, so that no literal waits for all before it.
                 let pair = |first: u8, second: u8| {
                     let ((first, len_bits), (second, more_bits)) =
                         (words[usize::from(first)], words[usize::from(second)]);
@@ -74,7 +74,7 @@ impl Literals {
     }
 }
 
-/// Counts each byte, in four tables in turn, so that equal neighbours do not wait for each other.
+/// Counts each byte in four alternating tables, so that equal neighbours do not wait for each other.
 fn counts(raw: &[u8]) -> [u32; 256] {
     let mut tables = [[0_u32; 256]; 4];
     let (groups, rest) = raw.as_chunks::<4>();

@@ -1,11 +1,12 @@
 //! A deflate encoder for shuffled numbers.
 //!
-//! Shuffled numbers are planes: all first bytes, all second bytes, and so on. The low bytes of measured values are noise, in which a
-//! general encoder searches in vain for most of its time. Planes without repeats are written as blocks of literals, or
-//! stored, at several times the rate; they come first in the little-endian order of nearly all data. From the first
-//! plane on in which repeats pay, the rest is libdeflate's. Repeats of one plane in another are not looked for.
+//! Shuffled numbers are planes: all first bytes, all second bytes, and so on. The low bytes of measured values are
+//! noise, in which a general encoder spends most of its time searching in vain. Planes without repeats are written as
+//! blocks of literals, or stored, at several times the rate; they come first in the little-endian order of nearly all
+//! data. From the first plane on in which repeats pay off, the rest is left to libdeflate. Repeats of one plane in
+//! another are not searched for.
 //!
-//! Invariant: what it writes is a zlib stream that any inflater reads; it depends on the data and the parameters alone.
+//! Invariant: the output is a zlib stream that any decoder can read; it depends only on the data and the parameters.
 
 mod literals;
 mod repeats;
@@ -18,25 +19,25 @@ use literals::Literals;
 use repeats::Sampler;
 use std::ops::Range;
 
-/// Planes that are shorter are left to libdeflate: headers of blocks would cost too much.
+/// Minimum length of planes; shorter ones are left to libdeflate, because the headers of blocks would cost too much.
 pub(crate) const MIN_PLANE_LEN_BYTES: usize = 4096;
 
-/// Longest block.
+/// Maximum length of a block.
 const PIECE_LEN_BYTES: usize = 1 << 17;
 
-/// Longest stored block of deflate.
+/// Maximum length of a stored block of deflate.
 const STORED_LEN_BYTES: usize = u16::MAX as usize;
 
-/// The part of the whole length that may be lost, as estimated, by not searching for matches.
+/// Reciprocal of the part of the total length that may be lost, as estimated, by not searching for matches.
 const LOSS: u64 = 64;
 
-/// A piece that a simple search for matches shortens to this part of its length is runs.
+/// Minimum ratio by which a simple search for matches must shorten a piece for it to count as runs.
 const RUNS: u64 = 32;
 
-/// The part of the length of runs that a better search may save.
+/// Reciprocal of the part of the length of runs that a better search may save.
 const SIMPLICITY: u64 = 4;
 
-/// Where matches save more than this part of the literals, libdeflate is needed.
+/// Reciprocal of the part of the literals above which savings by matches require libdeflate.
 const MATCHES: u64 = 4;
 
 /// Reused tables.
@@ -50,12 +51,12 @@ pub(crate) struct PlanesEncoder {
 struct Piece {
     place: Range<usize>,
     form: Form,
-    /// What libdeflate would save, as estimated.
+    /// Estimated savings if libdeflate were used.
     saved_len_bits: u64,
     len_bits: u64,
 }
 
-/// How a piece is written.
+/// Form in which a piece is written.
 enum Form {
     Stored,
     Literals(Box<Literals>),
@@ -63,7 +64,7 @@ enum Form {
     Runs,
 }
 
-/// Where in a zlib stream the next block begins.
+/// Position of the next block in a zlib stream.
 struct Output<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -73,7 +74,7 @@ struct Output<'a> {
 
 impl PlanesEncoder {
     /// Appends `data`, planes of `plane_len_bytes` each and the bytes after the last, as one zlib stream of at most
-    /// `limit_len_bytes`; false (and nothing appended) if it does not fit.
+    /// `limit_len_bytes`; returns false (and appends nothing) if it does not fit.
     pub(crate) fn encode(
         &mut self,
         data: &[u8],
@@ -100,7 +101,7 @@ impl PlanesEncoder {
         fits
     }
 
-    /// The first pieces of `data`, up to the one from which on libdeflate is needed.
+    /// Returns the first pieces of `data`, up to the one from which on libdeflate is needed.
     fn pieces(&mut self, data: &[u8], plane_len_bytes: usize, deflater: &mut Deflater) -> Vec<Piece> {
         let places = places(data.len(), plane_len_bytes);
         let mut pieces: Vec<Piece> = places.map_while(|place| self.piece(data, place, deflater)).collect();
@@ -115,13 +116,13 @@ impl PlanesEncoder {
         pieces
     }
 
-    /// How a piece is written; none where it needs a general search for matches.
+    /// Determines the form of a piece; returns `None` if it needs a general search for matches.
     fn piece(&mut self, data: &[u8], place: Range<usize>, deflater: &mut Deflater) -> Option<Piece> {
         let raw = &data[place.clone()];
         let literals = Literals::new(raw);
         let len_bits = literals.len_bits();
         let saved_len_bits = self.sampler.saved_len_bits(raw, len_bits, deflater);
-        // A literal takes a bit at least.
+        // A literal takes at least one bit.
         if RUNS * (len_bits - saved_len_bits) <= 8 * len_bits {
             let len_bits = self.matches.block(raw).len_bits();
             let is_runs = RUNS * len_bits <= 8 * raw.len() as u64;
@@ -135,7 +136,7 @@ impl PlanesEncoder {
         if MATCHES * saved_len_bits > len_bits {
             return None;
         }
-        // Stored bytes are copied by reader and writer; that is worth a little.
+        // Stored bytes are just copied by reader and writer, which is worth a little space.
         let stored_len_bits = stored_len_bits(raw.len());
         let is_stored = stored_len_bits <= len_bits + stored_len_bits / 256;
         let form = if is_stored { Form::Stored } else { Form::Literals(Box::new(literals)) };
@@ -144,14 +145,14 @@ impl PlanesEncoder {
 }
 
 impl Output<'_> {
-    /// Whether there is room for so many bits and the sum behind them.
+    /// Returns whether there is room for `len_bits` and the checksum after them.
     fn has_room(&self, len_bits: u64) -> bool {
         let len_bytes = (u64::from(self.remainder.count()) + len_bits).div_ceil(8);
         let used_len_bytes = (self.out.len() - self.start + ADLER_LEN_BYTES) as u64;
         len_bytes.saturating_add(used_len_bytes) <= self.limit_len_bytes as u64
     }
 
-    /// Appends a piece; false if it does not fit.
+    /// Appends a piece; returns false if it does not fit.
     fn append(&mut self, raw: &[u8], form: &Form, matches: &mut ElementLzEncoder, is_last: bool) -> bool {
         match form {
             Form::Stored => {
@@ -180,7 +181,7 @@ impl Output<'_> {
         true
     }
 
-    /// Appends a stored block, whose length begins at a byte.
+    /// Appends a stored block, whose length begins at a byte boundary.
     fn append_stored(&mut self, part: &[u8], is_last: bool) {
         append(self.remainder, 3, self.out, |writer| writer.put(u32::from(is_last), 3)).append(self.out);
         self.remainder = Remainder::default();
@@ -190,7 +191,7 @@ impl Output<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Appends the blocks that libdeflate makes of what is left, behind an empty stored block, since they begin at a byte.
+    /// Appends libdeflate's blocks for the rest, after an empty stored block, because they begin at a byte boundary.
     fn append_deflated(&mut self, rest: &[u8], deflater: &mut Deflater) -> bool {
         if !self.has_room(stored_len_bits(0)) {
             return false;
@@ -200,7 +201,7 @@ impl Output<'_> {
         deflater.deflate_bare(rest, self.out, self.limit_len_bytes - used_len_bytes)
     }
 
-    /// Ends the stream; false if it does not fit.
+    /// Ends the stream; returns false if it does not fit.
     fn end(&mut self, data: &[u8]) -> bool {
         if !self.has_room(0) {
             return false;
@@ -211,13 +212,14 @@ impl Output<'_> {
     }
 }
 
-/// Most bits that a stored block takes: three, up to seven until the next byte, two lengths and the bytes.
+/// Returns the maximum number of bits of a stored block: three, up to seven until the next byte, two lengths and the
+/// bytes.
 fn stored_len_bits(len_bytes: usize) -> u64 {
     let blocks = len_bytes.div_ceil(STORED_LEN_BYTES).max(1) as u64;
     8 * len_bytes as u64 + blocks * (3 + 7 + 32)
 }
 
-/// Cuts each plane into pieces of equal length; the last one takes the bytes after the planes.
+/// Splits each plane into pieces of equal length; the last one includes the bytes after the planes.
 fn places(len_bytes: usize, plane_len_bytes: usize) -> impl Iterator<Item = Range<usize>> {
     let planes = len_bytes / plane_len_bytes;
     let per_plane = plane_len_bytes.div_ceil(PIECE_LEN_BYTES);
@@ -233,19 +235,19 @@ mod tests {
 
     use super::*;
 
-    /// Bytes without repeats, of so many values.
+    /// Returns bytes without repeats that take `values` different values.
     fn noise(len: usize, values: u8, seed: u64) -> Vec<u8> {
         let mut state = seed;
         let next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // The smaller of two is more often small, as noise of measurements is.
+            // The smaller of two is more often small, like measurement noise.
             let [first, second] = [state >> 56, state >> 40 & 0xff].map(|byte| byte as u8);
             if values == 0 { first } else { first.min(second) % values }
         };
         std::iter::repeat_with(next).take(len).collect()
     }
 
-    /// A byte that changes slowly.
+    /// Returns bytes that change slowly.
     fn walk(len: usize) -> Vec<u8> {
         noise(len, 3, 5)
             .into_iter()
@@ -256,7 +258,7 @@ mod tests {
             .collect()
     }
 
-    /// Pieces of the plane, and the encoded stream, which a judge inflates.
+    /// Returns the pieces of the plane and the encoded stream, after checking it with a reference inflater.
     fn encoded(data: &[u8], plane_len_bytes: usize) -> (Vec<Piece>, Vec<u8>) {
         let mut deflater = Deflater::new(3).unwrap();
         let mut encoder = PlanesEncoder::default();
@@ -304,7 +306,7 @@ mod tests {
     fn long_planes_are_cut_and_the_bytes_after_the_planes_belong_to_the_last() {
         for (elements, rest) in [(PIECE_LEN_BYTES, 0), (PIECE_LEN_BYTES + 1, 0), (300_001, 3), (4096, 1)] {
             let data = [noise(elements, 0, 1), noise(elements, 100, 2), vec![7; elements], noise(rest, 0, 3)].concat();
-            // The length of a plane is that of all bytes over the element's, which leaves out the rest.
+            // The length of a plane is the total length divided by the element length, without the remainder.
             let (pieces, _) = encoded(&data, elements);
             let per_plane = elements.div_ceil(PIECE_LEN_BYTES);
             let expected = ["s".repeat(per_plane), "l".repeat(per_plane), "r".repeat(per_plane)].concat();
@@ -322,7 +324,7 @@ mod tests {
             let data = order.map(|form| forms[form].as_slice()).concat();
             let (_, stream) = encoded(&data, LEN);
             let mut deflater = Deflater::new(3).unwrap();
-            // Every place in which a block may find no room, and the last bytes one by one.
+            // Every limit at which a block may not fit, and each of the last bytes.
             let limits = (0..stream.len()).step_by(997).chain(stream.len() - 8..stream.len());
             for limit_len_bytes in limits {
                 let mut out = vec![9];
@@ -330,7 +332,7 @@ mod tests {
                 assert_eq!(out, [9]);
             }
             let mut out = vec![];
-            // A stored block is given the room that it needs at most.
+            // A stored block must be given its maximum space.
             assert!(PlanesEncoder::default().encode(&data, LEN, &mut deflater, &mut out, stream.len() + 1));
             assert_eq!(out, stream);
         }

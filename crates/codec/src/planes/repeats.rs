@@ -1,4 +1,4 @@
-//! An estimate, from samples, of what matches would save.
+//! Estimates the savings by matches from samples.
 
 use super::literals::Literals;
 use crate::deflate::symbols::MAX_DISTANCE;
@@ -6,27 +6,27 @@ use crate::element_lz::ElementLzEncoder;
 use crate::libdeflate::Deflater;
 use std::ops::RangeInclusive;
 
-/// Length of a sampled slice. It reaches over two rows of most grids.
+/// Length of a sampled slice, which spans two rows of most grids.
 const SLICE_LEN_BYTES: usize = 1024;
 
-/// One byte of so many is sampled.
+/// Sampling interval: one byte in this many is sampled.
 const SPARSITY: usize = 32;
 
-/// Bytes between two places whose bytes are remembered, to find repeats that are longer and farther away than a slice.
+/// Interval of the positions whose bytes are remembered, to find repeats that are longer and farther away than a slice.
 const PLACE_STRIDE: usize = 16;
 
-/// A repeat that is shorter is left to the slices, or is chance.
+/// Minimum length of a repeat; shorter ones are found in the slices, or are chance.
 const REPEAT_LEN_BYTES: usize = 32;
 
-/// Entries of the table of places, as a power of two: more than the places in reach of a match.
+/// Number of entries in the table of positions, as a power of two: more than the positions within reach of a match.
 const HASH_BITS: u32 = 12;
 
-/// Distances of repeats that the slices do not show.
+/// Distances of repeats that the slices do not reveal.
 const REACH: RangeInclusive<usize> = SLICE_LEN_BYTES..=MAX_DISTANCE;
 
 const _: () = assert!(MAX_DISTANCE / PLACE_STRIDE < 1 << HASH_BITS);
 
-/// Length of what libdeflate tries. Less shows less than half of what its short matches save.
+/// Length of the trial with libdeflate. A shorter one reveals less than half of the savings of its short matches.
 const TRIAL_LEN_BYTES: usize = 1 << 14;
 
 /// Reused tables.
@@ -39,7 +39,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Estimates how many bits matches save of `raw`, which takes `literal_len_bits` without.
+    /// Estimates how many bits matches save in `raw`, which takes `literal_len_bits` without them.
     pub(super) fn saved_len_bits(&mut self, raw: &[u8], literal_len_bits: u64, deflater: &mut Deflater) -> u64 {
         let saved_len_bits = self.of_samples(raw, literal_len_bits);
         let is_visible = 8 * saved_len_bits > literal_len_bits;
@@ -55,7 +55,7 @@ impl Sampler {
         share(literal_len_bits, literal.saturating_sub(8 * self.trial.len() as u64), literal).max(saved_len_bits)
     }
 
-    /// The estimate from slices, and from places far apart.
+    /// Estimates the savings from slices, and from positions far apart.
     fn of_samples(&mut self, raw: &[u8], literal_len_bits: u64) -> u64 {
         let far = self.far_repeats(raw);
         self.slices.clear();
@@ -67,7 +67,7 @@ impl Sampler {
         share(literal_len_bits, near, literal).max(share(literal_len_bits, far.0.min(far.1), far.1))
     }
 
-    /// How many bytes of how many lie in repeats of places within reach.
+    /// Returns the estimated number of bytes in repeats of positions within reach, and the number of bytes probed.
     fn far_repeats(&mut self, raw: &[u8]) -> (u64, u64) {
         self.places.clear();
         self.places.resize(1 << HASH_BITS, u32::MAX);
@@ -87,19 +87,21 @@ impl Sampler {
             }
             self.places[hash(key(at))] = at as u32;
         }
-        // Of a repeat, one byte of every stride begins as a place does.
+        // In a repeat, one byte of every stride coincides with a remembered position.
         (found * PLACE_STRIDE as u64, probed.max(1))
     }
 }
 
-/// The part of `whole` that `part` is of `of`.
+/// Returns `whole` times `part` divided by `of`.
 fn share(whole: u64, part: u64, of: u64) -> u64 {
     (u128::from(whole) * u128::from(part) / u128::from(of)) as u64
 }
 
-/// Whether neighbours resemble each other: differences of sampled neighbours coincide more often than the bytes themselves.
+/// Returns whether neighbours resemble each other: differences of sampled neighbours coincide more often than the bytes
+/// themselves.
 ///
-/// Such bytes, of fields that vary slowly, repeat by three and four within the reach of a match more often than slices show.
+/// Such bytes, from fields that vary slowly, have repeats of three and four bytes within the reach of a match more
+/// often than slices reveal.
 fn is_coherent(raw: &[u8]) -> bool {
     let (mut bytes, mut differences) = ([0_u32; 256], [0_u32; 256]);
     for [first, second] in raw.as_chunks::<2>().0.iter().step_by(SPARSITY / 4) {

@@ -1,4 +1,4 @@
-//! Tokens as one dynamic deflate block.
+//! Writes tokens as one dynamic deflate block.
 
 use super::scan::RUN;
 use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, append};
@@ -6,21 +6,21 @@ use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::{Code, MAX_LEN_BITS};
 use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_MATCH, MIN_MATCH};
 
-/// The longest match, as a symbol.
+/// Symbol of the longest match.
 const FULL: usize = LENGTH_SYMBOLS[MAX_MATCH].symbol as usize;
 
-/// Distance 1 is symbol 0, which as the only distance gets a word of one bit, 0.
+/// Length of the word for distance 1, symbol 0, which as the only distance gets a word of one bit, 0.
 const DISTANCE_BITS: u32 = 1;
 
-// A match's word, extra bits and distance go out between two flushes; so do three literals.
+// A match's word, extra bits and distance fit between two flushes, as do three literals.
 const _: () = assert!(MAX_LEN_BITS as u32 + 5 + DISTANCE_BITS <= MAX_BITS_PER_FLUSH);
 const _: () = assert!(3 * MAX_LEN_BITS as u32 <= MAX_BITS_PER_FLUSH);
 
-/// A run of zeros as deflate can say it: literals (at least one, for a match to begin from), then matches.
+/// A run of zeros in terms of deflate: literals (at least one, from which a match can begin), then matches.
 struct Run {
     literals: u32,
     full_matches: u32,
-    /// Length of a match after the full ones.
+    /// Length of the match after those of maximum length.
     last_match: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Run {
     fn new(length: u32) -> Self {
         let matched = length as usize - 1;
         let (full_matches, rest) = ((matched / MAX_MATCH) as u32, matched % MAX_MATCH);
-        // A rest too short for a match is made of literals.
+        // A rest too short for a match is written as literals.
         if rest < MIN_MATCH {
             Self { literals: 1 + rest as u32, full_matches, last_match: None }
         } else {
@@ -38,7 +38,7 @@ impl Run {
     }
 }
 
-/// The codes and the length of the block for given tokens.
+/// Codes and length of the block for a sequence of tokens.
 pub(super) struct Block {
     litlen: Code<LITLEN_SYMBOLS>,
     header: DynamicHeader,
@@ -75,7 +75,7 @@ impl Block {
         Self { litlen, header, len_bits }
     }
 
-    /// Length of what `write` appends.
+    /// Returns the number of bytes that `write` appends.
     pub(super) fn len_bytes(&self) -> u64 {
         self.len_bits.div_ceil(8)
     }

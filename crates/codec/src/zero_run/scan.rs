@@ -1,18 +1,18 @@
-//! Cutting bytes into literals and runs of zeros.
+//! Splits bytes into literals and runs of zeros.
 
-/// Marks a token as a run; the other bits are its length. Tokens without it are literals.
+/// Mark of a token that is a run; its other bits are the length. Tokens without it are literals.
 pub(super) const RUN: u32 = 1 << 31;
 
-/// Bytes looked at in one step inside a run: a cache line.
+/// Number of bytes examined per step inside a run: a cache line.
 const STRIDE: usize = 64;
 
-/// Tokens that data may have before its density is judged.
+/// Number of tokens that data may have before its density is judged.
 const HEAD_TOKENS: usize = 1024;
 
-/// Fills `tokens` with literals (1 to 255) and runs of zeros of `raw`, in order; false if there is more than one to each
-/// `sparsity_len_bytes` bytes, or so many in the first part that there will likely be.
+/// Fills `tokens` with the literals (1 to 255) and runs of zeros of `raw`, in order. Returns false if there is more
+/// than one per `sparsity_len_bytes` bytes, or so many in the first part that this is likely.
 ///
-/// Dense data is so told apart after its first few KiB.
+/// Dense data is thus detected after its first few KiB.
 pub(super) fn tokens(raw: &[u8], sparsity_len_bytes: usize, tokens: &mut Vec<u32>) -> bool {
     let limit = raw.len() / sparsity_len_bytes;
     tokens.clear();
@@ -26,7 +26,7 @@ pub(super) fn tokens(raw: &[u8], sparsity_len_bytes: usize, tokens: &mut Vec<u32
             zeros -= part;
         }
         let literals = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
-        // Looked at before the literals are copied, so that dense data costs no more than the limit.
+        // Checked before the literals are copied, so that dense data costs no more than the limit.
         let scanned_len_bytes = raw.len() - rest.len() + literals;
         let limit_so_far = HEAD_TOKENS + 2 * (scanned_len_bytes / sparsity_len_bytes);
         if tokens.len() + literals > limit.min(limit_so_far) {
@@ -38,9 +38,9 @@ pub(super) fn tokens(raw: &[u8], sparsity_len_bytes: usize, tokens: &mut Vec<u32
     true
 }
 
-/// How many zeros `bytes` begins with.
+/// Returns the number of zeros at the start of `bytes`.
 fn leading_zeros(bytes: &[u8]) -> usize {
-    // Most runs of a map are long, most of dense data end at once; both are told apart by the first word.
+    // Most runs of a map are long, and most of dense data end at once; the first word distinguishes them.
     let is_zero = |stride: &[u8; STRIDE]| stride.iter().fold(0, |or, &byte| or | byte) == 0;
     let (strides, _) = bytes.as_chunks::<STRIDE>();
     let mut at = strides.iter().take_while(|stride| is_zero(stride)).count() * STRIDE;
@@ -78,7 +78,7 @@ mod tests {
         assert!(tokens(&raw, 1, &mut found));
         assert_eq!(found, expected);
         assert!(!tokens(&raw, 2, &mut found));
-        // Sparse as a whole, and not at the beginning.
+        // Sparse as a whole, but not at the beginning.
         let late = [vec![1; 2000], vec![0; 100_000]].concat();
         assert!(tokens(&late, 2, &mut found));
         assert!(!tokens(&late, 32, &mut found));

@@ -1,4 +1,4 @@
-"""Writes vectors.txt: chunks that HDF5 and its plugins filtered, with the bytes that HDF5 decodes them to.
+"""Writes vectors.txt: chunks filtered by HDF5 and its plugins, with the bytes that HDF5 decodes them to.
 
 Run with h5py >= 3.16 and hdf5plugin >= 7 installed:  python make_vectors.py > vectors.txt
 One line per chunk: name, element length, filters (id:optional:parameters joined by commas, joined by semicolons),
@@ -18,7 +18,7 @@ rng = np.random.default_rng(7)
 
 
 def emit(name, dtype_id, values, build, fill=None, chunk=None):
-    """Writes `values` (an array whose bytes are of the file type) through the pipeline that `build` sets up."""
+    """Writes `values` (an array whose bytes have the file type) through the pipeline that `build` sets up."""
     shape = values.shape if chunk is None else chunk
     with h5py.File(io.BytesIO(), "w", libver=("earliest", "v110")) as file:
         plist = h5p.create(h5p.DATASET_CREATE)
@@ -46,7 +46,7 @@ def plain(name, values, build, **options):
 
 
 def plugin(filter_, **_):
-    """`build` for a filter of hdf5plugin."""
+    """Returns a `build` function for a filter of hdf5plugin."""
 
     def build(plist):
         plist.set_filter(filter_.filter_id, h5z.FLAG_OPTIONAL, filter_.filter_options)
@@ -55,7 +55,7 @@ def plugin(filter_, **_):
 
 
 def walk(dtype, count, step=3):
-    """Numbers that change little from one to the next."""
+    """Returns numbers that change little from one to the next."""
     return np.cumsum(rng.integers(-step, step + 1, count)).astype(dtype)
 
 
@@ -132,7 +132,7 @@ outer.insert(b"d", 28, text)
 outer.insert(b"e", 33, h5t.array_create(text, (2,)))
 outer.insert(b"f", 44, odd_float)
 outer.insert(b"g", 3, h5t.STD_U8LE)
-# HDF5 cannot read what it writes if another member comes after an array of compounds.
+# HDF5 cannot read its own output if another member follows an array of compounds.
 outer.insert(b"c", 16, h5t.array_create(inner, (2,)))
 emit("nbit-compound", outer, np.frombuffer(rng.bytes(48 * 5), "V48"), nbit)
 emit("nbit-array", h5t.array_create(h5t.array_create(member, (3,)), (2,)), np.frombuffer(rng.bytes(84), "V12"), nbit)
@@ -200,6 +200,6 @@ plain("blosc-blocks", np.tile(walk("<i4", 500), 40), plugin(hdf5plugin.Blosc(cna
 for codec in ("none", "lz4", "zstd"):
     for count in (300, 64, 7):
         plain(f"bitshuffle-{codec}-{count}", walk("<i4", count), plugin(hdf5plugin.Bitshuffle(nelems=64, cname=codec)))
-    # The default block is 1024 of these.
+    # The default block has 1024 of these elements.
     plain(f"bitshuffle-{codec}-default", walk("<f8", 1100) // 16, plugin(hdf5plugin.Bitshuffle(cname=codec)))
 sys.stdout.flush()

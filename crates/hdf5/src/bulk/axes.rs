@@ -1,30 +1,30 @@
-//! Which elements of an axis are selected.
+//! Selections of elements along an axis.
 
 use std::ops::Range;
 
-/// Elements of one axis, in the order in which they are wanted.
+/// Selected elements of one axis, in the requested order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AxisSelection {
-    /// `count` elements from `start`, each `step` behind the one before.
+    /// `count` elements from `start`, each `step` after the previous one.
     Range {
         /// First element.
         start: u64,
         /// Number of elements.
         count: u64,
-        /// Distance, at least 1.
+        /// Distance between elements, at least 1.
         step: u64,
     },
-    /// These elements, in any order, possibly several times.
+    /// Listed elements, in any order, possibly repeated.
     Listed(Vec<u64>),
 }
 
 impl AxisSelection {
-    /// All of an axis.
+    /// Selects all of an axis.
     pub fn all(dim: u64) -> Self {
         Self::Range { start: 0, count: dim, step: 1 }
     }
 
-    /// Number of elements selected.
+    /// Returns the number of selected elements.
     pub fn count(&self) -> u64 {
         match self {
             Self::Range { count, .. } => *count,
@@ -32,7 +32,7 @@ impl AxisSelection {
         }
     }
 
-    /// Start and length of a selection without gaps.
+    /// Returns the start and length of a selection without gaps.
     pub(super) fn as_run(&self) -> Option<(u64, u64)> {
         match self {
             Self::Range { start, count, step } if *step == 1 || *count <= 1 => Some((*start, *count)),
@@ -40,7 +40,7 @@ impl AxisSelection {
         }
     }
 
-    /// Whether all elements are among the first `dim`.
+    /// Returns whether all elements are less than `dim`.
     pub(super) fn lies_in(&self, dim: u64) -> bool {
         match self {
             Self::Range { count: 0, .. } => true,
@@ -52,7 +52,7 @@ impl AxisSelection {
         }
     }
 
-    /// Start and length of the shortest run that holds the elements at `positions` of the selection.
+    /// Returns the start and length of the shortest run that contains the elements at `positions` of the selection.
     pub(super) fn bounds(&self, positions: Range<u64>) -> (u64, u64) {
         if positions.is_empty() {
             return (0, 0);
@@ -71,11 +71,11 @@ impl AxisSelection {
     }
 }
 
-/// A selection in rising order, and where each element goes.
+/// A selection in rising order, with the output position of each element.
 #[derive(Debug)]
 pub(super) struct SortedAxis {
     pub selection: AxisSelection,
-    /// Position in the output of each element; `None` where it is the same as in the selection.
+    /// Position of each element in the output; `None` if it is the same as in the selection.
     places: Option<Vec<u64>>,
 }
 
@@ -92,7 +92,7 @@ impl SortedAxis {
         }
     }
 
-    /// The element at `position` and its place in the output.
+    /// Returns the element at `position` and its place in the output.
     pub fn at(&self, position: u64) -> (u64, u64) {
         let place = self.places.as_ref().map_or(position, |places| places[position as usize]);
         match &self.selection {
@@ -101,13 +101,13 @@ impl SortedAxis {
         }
     }
 
-    /// Whether elements and places at `positions` follow one another without gaps.
+    /// Returns whether the elements and places at `positions` are consecutive.
     pub fn is_run(&self) -> bool {
         self.selection.as_run().is_some()
     }
 
-    /// Cuts the positions into groups that lie in one block of `block` elements each; neighbours are joined while the
-    /// elements from the first to the last are at most `most`.
+    /// Splits the positions into groups that lie in one block of `block` elements each. Neighbouring groups are joined
+    /// as long as they span at most `most` elements.
     pub fn groups(&self, block: u64, most: u64) -> Vec<Range<u64>> {
         let mut groups: Vec<Range<u64>> = Vec::new();
         let count = self.selection.count();
@@ -127,7 +127,7 @@ impl SortedAxis {
         groups
     }
 
-    /// The first position after `position` whose element is not below `limit`.
+    /// Returns the first position after `position` whose element is not below `limit`.
     fn first_beyond(&self, position: u64, limit: u64) -> u64 {
         match &self.selection {
             AxisSelection::Range { start, count, step } => {

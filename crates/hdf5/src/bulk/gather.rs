@@ -1,6 +1,8 @@
-//! Selections with gaps or lists: the chunks that they meet are read box by box, and the elements picked out.
+//! Reads selections with gaps or lists: the chunks that they intersect are read box by box, and the selected elements
+//! are copied.
 //!
-//! A unit reads the smallest box around its elements into memory of its own; only picking takes the lock on the buffer.
+//! A unit reads the smallest box around its elements into a separate buffer; only the copying takes the lock of the
+//! output.
 
 use super::axes::SortedAxis;
 use super::units::{UNIT_LEN_BYTES, block_len};
@@ -11,7 +13,7 @@ use raddle_core::extent::Coordinates;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// A selection cut into units: a group of positions per axis each.
+/// A selection split into units, each of which has one group of positions per axis.
 pub(super) struct GatherPlan<'a> {
     source: DatasetSource<'a>,
     axes: Vec<SortedAxis>,
@@ -26,7 +28,7 @@ impl<'a> GatherPlan<'a> {
         let axes: Vec<SortedAxis> = axes.iter().map(SortedAxis::new).collect();
         let element_len_bytes = source.dataset.datatype.class.len_bytes();
         let mut groups = vec![Vec::new(); axes.len()];
-        // From the last axis on, as much as a unit may hold.
+        // From the last axis on, as much as fits into a unit.
         let mut inner_len_bytes = element_len_bytes.max(1);
         for (number, axis) in axes.iter().enumerate().rev() {
             let most = (UNIT_LEN_BYTES / inner_len_bytes).max(1);
@@ -37,7 +39,7 @@ impl<'a> GatherPlan<'a> {
         Self { source, axes, groups, element_len: element_len_bytes as usize, out: Mutex::new(out) }
     }
 
-    /// Number of units.
+    /// Returns the number of units.
     pub fn unit_count(&self) -> u64 {
         self.groups.iter().fold(1, |product, groups| product * groups.len() as u64)
     }
@@ -66,7 +68,7 @@ impl<'a> GatherPlan<'a> {
     }
 }
 
-/// Copies the selected elements of a box to their places.
+/// Copying of the selected elements of a box to their places.
 struct Pick<'p, 'a> {
     plan: &'p GatherPlan<'a>,
     start: &'p [u64],
@@ -76,8 +78,8 @@ struct Pick<'p, 'a> {
 }
 
 impl Pick<'_, '_> {
-    /// `part` is what is left of the box at fixed elements of the axes before `axis`; `place` is the element of the
-    /// output that these lead to, counted in units of `axis`'s extent.
+    /// Copies along `axis`. `part` is the rest of the box at fixed elements of the preceding axes; `place` is the
+    /// corresponding output position, counted in units of the extent of `axis`.
     fn axis(&mut self, axis: usize, part: &[u8], place: u64) {
         let element_len = self.plan.element_len;
         let Some(selected) = self.plan.axes.get(axis) else {

@@ -1,11 +1,11 @@
-//! Selections of many datasets read at once by several threads, into buffers of the caller.
+//! Reads selections of many datasets at once with several threads, into buffers of the caller.
 //!
-//! For interactive readers: h5py-like selections (ranges with steps, lists of elements) of any number of datasets of one
-//! file become one list of units, which a few threads work off. A merge does not come here: its engine plans tiles. What
-//! a unit reads comes from [`DatasetReader`]; readers and their buffers are kept for the next call.
+//! For interactive readers: h5py-like selections (ranges with steps, lists of elements) of any number of datasets of
+//! one file become one list of units, which a few threads process. Merges do not use it: their engine plans tiles.
+//! Units are read by [`DatasetReader`]; readers and their buffers are kept for the next call.
 //!
-//! Invariants: the bytes of a request's buffer are all written, or the read fails; no two units write the same byte
-//! without a lock; a chunk is decoded once per read, but for chunks that meet several units of a selection with lists.
+//! Invariants: all bytes of a request's buffer are written, or the read fails; no two units write the same byte without
+//! a lock; each chunk is decoded once per read, except for chunks shared by several units of a selection with lists.
 
 mod axes;
 mod gather;
@@ -22,36 +22,37 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::DirectUnit;
 
-/// Decoded bytes for which another thread is worth its start (some 20 µs: 128 KiB take longer to decode and to copy).
+/// Decoded bytes that justify starting another thread (about 20 µs; 128 KiB take longer to decode and copy).
 const THREAD_LEN_BYTES: u64 = 128 * 1024;
 
-/// So many units for each thread, of the last, are cut in two: the longest keep a thread for a few milliseconds.
+/// Number of units per thread that are cut in two at the end of a read, because the longest units occupy a thread for a
+/// few milliseconds.
 const LAST_UNITS_PER_THREAD: usize = 1;
 
-/// How often the calling thread asks whether to go on.
+/// Interval at which the calling thread checks whether to continue.
 const ASKING_PERIOD: Duration = Duration::from_millis(20);
 
-/// A selection of one dataset and where it goes.
+/// A selection of one dataset and the buffer for it.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The dataset.
+    /// Dataset to read from.
     pub source: DatasetSource<'a>,
-    /// One selection per axis; none for a scalar.
+    /// Selection per axis; empty for a scalar.
     pub axes: &'a [AxisSelection],
-    /// Elements as stored, in row-major order of the selection: exactly as long as they are.
+    /// Buffer for the elements as stored, in row-major order of the selection, with exactly their length.
     pub out: &'a mut [u8],
 }
 
-/// Whether a read came to its end.
+/// Result of a read that the caller may stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// All was read.
+    /// All requests were read.
     Complete(ReadCounts),
-    /// The caller said stop; buffers hold a part.
+    /// The caller stopped the read; the buffers are partly filled.
     Stopped,
 }
 
-/// Reads with a fixed number of threads; keeps their buffers.
+/// Reader with a fixed number of threads, whose buffers it keeps.
 #[derive(Debug)]
 pub struct BulkReader {
     threads: usize,
@@ -60,15 +61,15 @@ pub struct BulkReader {
 }
 
 impl BulkReader {
-    /// A reader with up to `threads` threads, the calling one included.
+    /// Creates a reader with up to `threads` threads, including the calling one.
     pub fn new(threads: usize, limits: ReaderLimits) -> Self {
         Self { threads: threads.max(1), limits, idle: Mutex::default() }
     }
 
-    /// Serves all requests. `go_on` is asked now and then by the calling thread.
+    /// Serves all requests. The calling thread calls `go_on` from time to time and stops when it returns false.
     ///
     /// # Errors
-    /// If a selection does not lie in its dataset or its buffer, and as [`DatasetReader::read_box`].
+    /// If a selection does not lie in its dataset or does not fit its buffer, and as for [`DatasetReader::read_box`].
     pub fn read(&self, requests: Vec<Request<'_>>, go_on: &mut dyn FnMut() -> bool) -> Result<Outcome> {
         let (mut direct, mut gathered, mut len_bytes) = (Vec::new(), Vec::new(), 0_u64);
         for request in requests {
@@ -80,7 +81,7 @@ impl BulkReader {
                 false => gathered.push(GatherPlan::new(request)),
             }
         }
-        // The longest first, so that short ones are left for the thread that is done first.
+        // The longest units go first, so that short ones are left for threads that finish early.
         direct.sort_by_key(|unit| Reverse(unit.len_bytes()));
         units::halve_last(&mut direct, LAST_UNITS_PER_THREAD * self.threads);
         let unit_count = gathered.iter().fold(direct.len() as u64, |sum, plan| sum.saturating_add(plan.unit_count()));
@@ -96,7 +97,7 @@ impl BulkReader {
         };
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // Where no more threads can be had, those that are there do it all.
+                // If no more threads can be started, the existing ones do all the work.
                 if std::thread::Builder::new().spawn_scoped(scope, || self.work(&work, &mut || true)).is_err() {
                     break;
                 }
@@ -110,7 +111,7 @@ impl BulkReader {
         }
     }
 
-    /// Works off units until there are none, one fails, or the reader is to stop.
+    /// Processes units until none are left, one fails, or the read is stopped.
     fn work(&self, work: &Work<'_, '_>, go_on: &mut dyn FnMut() -> bool) {
         let mut reader = lock(&self.idle).pop().unwrap_or_else(|| DatasetReader::new(self.limits));
         let (mut scratch, mut counts) = (Vec::new(), ReadCounts::default());
@@ -134,11 +135,11 @@ impl BulkReader {
     }
 }
 
-/// What the threads of one read share.
+/// State shared by the threads of one read.
 struct Work<'w, 'a> {
     direct: Mutex<std::vec::IntoIter<DirectUnit<'a>>>,
     gathered: &'w [GatherPlan<'a>],
-    /// Units of `gathered` that were taken, over all plans.
+    /// Number of `gathered` units taken so far, over all plans.
     taken: AtomicU64,
     stop: AtomicBool,
     failure: Mutex<Option<Hdf5Error>>,
@@ -146,9 +147,9 @@ struct Work<'w, 'a> {
 }
 
 impl Work<'_, '_> {
-    /// Does the next unit; `None` where there is none.
+    /// Processes the next unit; returns `None` if there is none.
     fn unit(&self, reader: &mut DatasetReader, scratch: &mut Vec<u8>) -> Result<Option<ReadCounts>> {
-        // Bound first: the lock must not last as long as the reading.
+        // Bound first, so that the lock is not held while reading.
         let unit = lock(&self.direct).next();
         if let Some(unit) = unit {
             return unit.read(reader).map(Some);
@@ -164,7 +165,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// `go_on`, asked no more often than is useful.
+/// Limits how often `go_on` is called.
 fn paced(go_on: &mut dyn FnMut() -> bool) -> impl FnMut() -> bool {
     let mut asked = Instant::now();
     move || {
@@ -180,7 +181,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Fails unless the selection lies in the dataset and fills its buffer.
+/// Checks that the selection lies in the dataset and fills its buffer.
 fn check(request: &Request<'_>) -> Result<()> {
     let dims = request.source.dataset.dataspace.dims();
     let lies_in = request.axes.len() == dims.len()

@@ -1,4 +1,4 @@
-//! Selections that are one box: cut along axis 0 into units whose bytes are one run of the buffer each.
+//! Splits selections that form one box into units along axis 0, each of which is one run of the buffer.
 
 use super::{AxisSelection, Request};
 use crate::error::Result;
@@ -6,10 +6,11 @@ use crate::model::Layout;
 use crate::read::{BoxRead, DatasetReader, DatasetSource, MAX_RANK, ReadCounts};
 use raddle_core::extent::Coordinates;
 
-/// Decoded bytes of a unit: long enough that taking it (a lock) costs nothing, short enough to spread the last ones.
+/// Target size of a unit in decoded bytes: large enough that taking one (a lock) costs nothing, small enough to balance
+/// the end of a read.
 pub(super) const UNIT_LEN_BYTES: u64 = 512 * 1024;
 
-/// Up to this length, two chunks that are decoded faster in turn make a unit.
+/// Maximum total length of two chunks that form one unit because interleaved decoding is faster.
 const CHUNK_LIMIT_LEN_BYTES: u64 = 4 << 20;
 
 /// A box and its bytes.
@@ -21,7 +22,7 @@ pub(super) struct DirectUnit<'a> {
 }
 
 impl DirectUnit<'_> {
-    /// Length of its values.
+    /// Returns the length of its values.
     pub fn len_bytes(&self) -> usize {
         self.out.len()
     }
@@ -38,7 +39,7 @@ impl DirectUnit<'_> {
     }
 }
 
-/// Blocks of axis `axis` that should not be cut: chunks, or single elements.
+/// Returns the length of blocks along `axis` that should not be split: chunks, or single elements.
 pub(super) fn block_len(source: &DatasetSource<'_>, axis: usize) -> u64 {
     match &source.dataset.layout {
         Layout::Chunked { chunk_shape, .. } => chunk_shape.get(axis).copied().unwrap_or(1).max(1),
@@ -46,7 +47,7 @@ pub(super) fn block_len(source: &DatasetSource<'_>, axis: usize) -> u64 {
     }
 }
 
-/// Whether the selection is one box that axis 0 cuts well.
+/// Returns whether the selection is one box that can be split well along axis 0.
 pub(super) fn is_direct(request: &Request<'_>) -> bool {
     let runs: Option<Vec<(u64, u64)>> = request.axes.iter().map(AxisSelection::as_run).collect();
     let Some(runs) = runs else { return false };
@@ -59,7 +60,7 @@ pub(super) fn is_direct(request: &Request<'_>) -> bool {
     !(one_row_of_chunks && request.out.len() as u64 > 2 * UNIT_LEN_BYTES)
 }
 
-/// Cuts a request for which [`is_direct`] holds.
+/// Splits a request for which [`is_direct`] holds.
 pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
     let Request { source, axes, mut out } = request;
     let (mut start, mut count) = (Coordinates::new(), Coordinates::new());
@@ -81,7 +82,7 @@ pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
     let rows_per_unit = blocks_per_unit.saturating_mul(block);
     let end = start[0] + count[0];
     while start[0] < end {
-        // Up to a boundary between chunks.
+        // End at a boundary between chunks.
         let next = (start[0] / block).saturating_mul(block).saturating_add(rows_per_unit).min(end);
         count[0] = next - start[0];
         let (mine, rest) = std::mem::take(&mut out).split_at_mut((count[0] * row_len_bytes) as usize);
@@ -91,8 +92,8 @@ pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
     }
 }
 
-/// Cuts the last `count` units in two where that is between chunks, so that the last ones are short and there is one for each
-/// thread.
+/// Cuts each of the last `count` units in two at a chunk boundary if possible, so that the last units are short and
+/// there is one for each thread.
 pub(super) fn halve_last(units: &mut Vec<DirectUnit<'_>>, count: usize) {
     let last = units.split_off(units.len().saturating_sub(count));
     for mut unit in last {

@@ -1,4 +1,4 @@
-//! Reading any bytes as frames of the conversation with a reader process: the entry for fuzzers.
+//! Fuzzing entry point that reads arbitrary bytes as frames of the protocol with a reader process.
 
 use super::is_closed;
 use super::protocol::{self, Answer, Fragment, Greeting, HEADER_LEN_BYTES, Header, ListedChunk, Request, Task};
@@ -9,11 +9,11 @@ use crate::model::{FileTree, Object, ObjectKind};
 use crate::sent_error::SentError;
 use std::path::Path;
 
-/// Longest answer that is taken here.
+/// Maximum length of an answer accepted here.
 const ANSWER_LIMIT_LEN_BYTES: u64 = 1 << 20;
 
-/// Reads `bytes` as each frame that either side may get, and uses an answer as the parent would. Never panics; that is
-/// the property to test.
+/// Reads `bytes` as each kind of frame that either side may receive, and processes an answer as the parent would. Must
+/// never panic, which is the property under test.
 pub fn read(bytes: &[u8]) {
     let _ = protocol::receive::<Greeting>(&mut &*bytes);
     let _ = protocol::receive::<Request>(&mut &*bytes);
@@ -32,7 +32,7 @@ pub fn read(bytes: &[u8]) {
     }
 }
 
-/// A tree of a native reader that knows none of these objects.
+/// Returns a tree in which the native reader supports none of these objects.
 fn unknown_everywhere(objects: &[Object]) -> FileTree {
     let unknown = |object: &Object| Object {
         kind: ObjectKind::Unreadable { reason: String::new(), unsupported: true, foreign: None },
@@ -52,7 +52,7 @@ fn use_tree(tree: FileTree) {
     }
 }
 
-/// Frames as both sides send them; answers about this tree among them.
+/// Returns frames as both sides send them, including answers about this tree.
 pub fn seeds(tree: FileTree) -> Vec<Vec<u8>> {
     let chunk = ListedChunk { origin: vec![0, 64], address: 4096, len_bytes: 77, filter_mask: 1 };
     let refused = Hdf5Error::NotHdf5 { path: "input.h5".into(), format: None }.in_object("/a");

@@ -1,7 +1,7 @@
-//! What is run to read a file with libhdf5: this program once more, with an argument that makes it call
+//! Command that reads a file with libhdf5: this program itself, with an argument that makes it call
 //! [`serve`](super::serve).
 //!
-//! Invariant: what a program declares about itself holds for its whole life.
+//! Invariant: the command that a program declares for itself is fixed for the life of the process.
 
 use super::READER_ARGUMENT;
 use std::ffi::OsString;
@@ -11,23 +11,23 @@ use std::sync::OnceLock;
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderCommand {
-    /// The program.
+    /// Path of the executable.
     pub executable: PathBuf,
-    /// Its arguments.
+    /// Arguments of the executable.
     pub arguments: Vec<OsString>,
 }
 
 static OWN: OnceLock<ReaderCommand> = OnceLock::new();
 
 impl ReaderCommand {
-    /// What starts this program as a reader: what was declared, else its executable with [`READER_ARGUMENT`]. `None`
-    /// where the system does not tell the executable.
+    /// Returns the command that starts this program as a reader: the declared one, otherwise its executable with
+    /// [`READER_ARGUMENT`]. Returns `None` if the system does not reveal the executable.
     pub fn own() -> Option<Self> {
         OWN.get().cloned().or_else(|| std::env::current_exe().ok().map(Self::from))
     }
 
-    /// Says what starts this program as a reader, where it lives inside of another one, such as an interpreter. The first
-    /// word stands.
+    /// Declares the command that starts this program as a reader, for use inside another program such as an
+    /// interpreter. Only the first declaration counts.
     pub fn declare_own(self) {
         // A second declaration would be of the same program.
         let _ = OWN.set(self);
@@ -35,7 +35,7 @@ impl ReaderCommand {
 }
 
 impl From<PathBuf> for ReaderCommand {
-    /// `executable` with [`READER_ARGUMENT`].
+    /// Runs `executable` with [`READER_ARGUMENT`].
     fn from(executable: PathBuf) -> Self {
         Self { executable, arguments: vec![READER_ARGUMENT.into()] }
     }

@@ -1,23 +1,23 @@
-//! Closing what a child inherits from its parent beyond the standard streams.
+//! Closing of descriptors that a child inherits from its parent, except the standard streams.
 //!
-//! libhdf5 opens files without `O_CLOEXEC`: a child started while the parent writes an output has that file open,
-//! with the lock on it. Invariant: none of the parent's files stays in a child's reach.
+//! libhdf5 opens files without `O_CLOEXEC`: a child started while the parent writes an output would keep that file open
+//! and locked. Invariant: the child has no access to open files of the parent.
 
 use std::ffi::c_int;
 use std::io;
 
-/// Standard input, output and error.
+/// Number of standard streams: input, output and error.
 const STANDARD_STREAMS: c_int = 3;
 
-/// Closes every descriptor but the standard streams. For the beginning of a process, before it opens anything.
+/// Closes every descriptor except the standard streams. Call at the start of a process, before it opens anything.
 pub(super) fn close() -> io::Result<()> {
     let mut descriptors: Vec<c_int> = Vec::new();
     for entry in std::fs::read_dir("/dev/fd")? {
         descriptors.extend(entry?.file_name().to_str().and_then(|name| name.parse::<c_int>().ok()));
     }
     for descriptor in descriptors.into_iter().filter(|&descriptor| descriptor >= STANDARD_STREAMS) {
-        // SAFETY: at the beginning of the process nothing owns a descriptor; the one that the listing itself used is
-        // closed already, which the call answers with an error that does not matter.
+        // SAFETY: at the start of the process nothing owns a descriptor. The descriptor used for the listing itself is
+        // already closed, for which the call returns an error that can be ignored.
         unsafe { libc::close(descriptor) };
     }
     Ok(())

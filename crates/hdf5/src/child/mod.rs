@@ -1,13 +1,13 @@
-//! Reading a file with libhdf5, in a child process that may die.
+//! Reads files with libhdf5 in a child process, which may crash without harm.
 //!
-//! libhdf5 can crash, hang or eat all memory on hostile metadata, so this crate never opens an input with it in its
-//! own process. A [`ChildReader`] starts the program's own executable once more, with an argument that makes it
-//! call [`serve`], and speaks to it over a socket. This reader is for what the native one does not know (see
-//! [`crate::metadata`]) and for values that only libhdf5 can find: virtual datasets and external files.
+//! libhdf5 can crash, hang or exhaust memory on malicious metadata, so this crate never opens an input with it in its
+//! own process. A [`ChildReader`] starts another instance of the program's own executable, with an argument that makes
+//! it call [`serve`], and communicates with it over a socket. It is used for what the native reader does not support
+//! (see [`crate::metadata`]) and for values that only libhdf5 can locate: those of virtual datasets and external files.
 //!
-//! Invariants: the parent neither dies nor waits for ever, whatever the file makes of the child; a child serves one
-//! file in its life, so what one file does to the child's memory cannot touch another file's values; no file but
-//! the one named is opened, unless it lies in the same folder or [`ChildOptions::foreign_files`] allows it.
+//! Invariants: the parent neither crashes nor waits forever, whatever the file does to the child; a child serves a
+//! single file, so that corruption of its memory by one file cannot affect another file's values; only the named file
+//! is opened, and others only if they lie in the same folder or [`ChildOptions::foreign_files`] allows them.
 
 #[doc(hidden)]
 pub mod arbitrary;
@@ -39,33 +39,33 @@ use std::time::{Duration, Instant};
 /// The command-line argument that makes the `raddle` executable call [`serve`].
 pub const READER_ARGUMENT: &str = "__hdf5-reader";
 
-/// Whether files other than the one being read may be opened (sources of virtual datasets, external raw data).
+/// Access to files other than the one being read (sources of virtual datasets, external raw data).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForeignFiles {
-    /// Only files of the same folder (links resolved), named without `..`.
+    /// Only files in the same folder (links resolved), named without `..`.
     #[default]
     SameFolder,
     /// Any file that the user can read: for trusted inputs only.
     Anywhere,
 }
 
-/// Bounds on a child and what it may do.
+/// Limits and permissions of a child.
 #[derive(Debug, Clone)]
 pub struct ChildOptions {
-    /// Longest wait for one answer.
+    /// Maximum time to wait for one answer.
     pub timeout: Duration,
-    /// CPU time of one answer about an empty file; a long file or many values may take longer, at a rate that libhdf5 always
-    /// reaches.
+    /// CPU time for an answer about an empty file. Long files or many values may take longer, at a rate that libhdf5
+    /// always reaches.
     pub cpu_time: Duration,
-    /// Time that answers which never came may cost per file. After that, its questions are refused at once.
+    /// Total time per file that may be lost to missing answers. After that, requests about it fail at once.
     pub patience: Duration,
-    /// Limit of the child's address space.
+    /// Maximum size of the child's address space.
     pub address_space_len_bytes: u64,
-    /// Longest answer taken.
+    /// Maximum length of an answer.
     pub answer_limit_len_bytes: u64,
     /// Which other files may be opened.
     pub foreign_files: ForeignFiles,
-    /// Children kept waiting for a further question on their file.
+    /// Maximum number of idle children kept for further requests on their file.
     pub idle_limit: usize,
 }
 
@@ -76,7 +76,7 @@ impl Default for ChildOptions {
             // Metadata of small files takes milliseconds.
             cpu_time: Duration::from_secs(5),
             patience: Duration::from_secs(10),
-            // Metadata of 100,000 objects takes some 300 MB in libhdf5 and the tree built from it.
+            // Metadata of 100,000 objects takes about 300 MB in libhdf5 and the tree built from it.
             address_space_len_bytes: 4 << 30,
             answer_limit_len_bytes: 1 << 30,
             foreign_files: ForeignFiles::default(),
@@ -85,7 +85,7 @@ impl Default for ChildOptions {
     }
 }
 
-/// Reads files with libhdf5 in child processes. Questions may be asked from any thread.
+/// Reader of files with libhdf5 in child processes. May be used from any thread.
 #[derive(Debug)]
 pub struct ChildReader {
     command: ReaderCommand,
@@ -95,7 +95,7 @@ pub struct ChildReader {
     lost: Mutex<HashMap<FileIdentity, Duration>>,
 }
 
-/// A child that has answered and may be asked again about its file.
+/// A child that has answered and is ready for further requests about its file.
 #[derive(Debug)]
 struct Idle {
     path: PathBuf,
@@ -104,17 +104,17 @@ struct Idle {
 }
 
 impl ChildReader {
-    /// A reader whose children run `command` and must answer within `timeout`.
+    /// Creates a reader whose children run `command` and must answer within `timeout`.
     pub fn new(command: impl Into<ReaderCommand>, timeout: Duration) -> Self {
         Self::with_options(command, ChildOptions { timeout, ..ChildOptions::default() })
     }
 
-    /// A reader whose children run `command`.
+    /// Creates a reader whose children run `command`.
     pub fn with_options(command: impl Into<ReaderCommand>, options: ChildOptions) -> Self {
         Self { command: command.into(), options, idle: Mutex::default(), lost: Mutex::default() }
     }
 
-    /// The metadata of the whole file.
+    /// Reads the metadata of the whole file.
     pub fn read_tree(&self, path: &Path) -> Result<FileTree> {
         match self.ask(path, Task::Tree)? {
             Reply::Message(Answer::Tree(tree)) if is_closed(&tree.objects) => Ok(tree),
@@ -122,8 +122,9 @@ impl ChildReader {
         }
     }
 
-    /// The objects at `addresses` (absolute file offsets of their headers), in that order, followed by all that their
-    /// links lead to: a breadth-first walk from several roots. Indexes of hard links count in the returned list.
+    /// Reads the objects at `addresses` (absolute file offsets of their headers), in that order, followed by all
+    /// objects that their links lead to, as in a breadth-first walk from several roots. Hard links use indices of the
+    /// returned list.
     pub fn read_objects(&self, path: &Path, addresses: &[u64]) -> Result<Vec<Object>> {
         match self.ask(path, Task::Fragment { addresses: addresses.to_vec() })? {
             Reply::Message(Answer::Fragment(Fragment { objects }))
@@ -135,12 +136,12 @@ impl ChildReader {
         }
     }
 
-    /// The values of a dataset, all or the given rows of axis 0: stored bytes for fixed types (file byte order,
-    /// C order), canonical bytes for file-local ones (module `logical`).
+    /// Reads the values of a dataset, all or some rows of axis 0: stored bytes for fixed types (file byte order, C
+    /// order), canonical bytes for file-local ones (module `logical`).
     ///
     /// # Errors
-    /// A virtual dataset with a missing source is an error (libhdf5 would give fill values), and so is a source or
-    /// external file that [`ChildOptions::foreign_files`] does not allow.
+    /// A missing source of a virtual dataset is an error (libhdf5 would return fill values), as is a source or external
+    /// file that [`ChildOptions::foreign_files`] does not allow.
     pub fn read_values(&self, path: &Path, object: ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         match self.ask(path, Task::Values { object, rows })? {
             Reply::Values(bytes) => Ok(bytes),
@@ -148,7 +149,7 @@ impl ChildReader {
         }
     }
 
-    /// The stored chunks of a chunked dataset, in the order of libhdf5's index.
+    /// Reads the list of stored chunks of a chunked dataset, in the order of libhdf5's index.
     pub fn read_chunks(&self, path: &Path, object: ObjectName) -> Result<Vec<ListedChunk>> {
         match self.ask(path, Task::Chunks { object })? {
             Reply::Message(Answer::Chunks(chunks)) => Ok(chunks),
@@ -158,7 +159,7 @@ impl ChildReader {
 
     fn ask(&self, path: &Path, task: Task) -> Result<Reply> {
         let died = |death: Death| Hdf5Error::ReaderDied { path: path.to_path_buf(), status: death.to_string() };
-        // Opening also refuses folders and special files, on which the child would wait.
+        // Opening also refuses folders and special files, which would block the child.
         let identity = InputFile::open(path)?.identity();
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).copied();
         if let Some(lost) = lost.filter(|lost| *lost >= self.options.patience) {
@@ -192,7 +193,7 @@ impl ChildReader {
         }
     }
 
-    /// Starts a child and greets it.
+    /// Starts a child and sends the greeting.
     fn start(&self, path: &Path) -> Result<Process> {
         let start = |source| Hdf5Error::Io {
             path: self.command.executable.clone(),
@@ -213,7 +214,7 @@ impl ChildReader {
             .exchange(&greeting, self.options.timeout, self.options.answer_limit_len_bytes)
             .and_then(|frame| match frame {
                 Frame::Message(bytes) => protocol::decode(&bytes).map_err(Death::Garbage),
-                Frame::Values(_) => Err(Death::Garbage("values for a greeting".to_owned())),
+                Frame::Values(_) => Err(Death::Garbage("values in reply to the greeting".to_owned())),
             })
             .map_err(|death| Hdf5Error::ReaderNotStarted {
                 executable: self.command.executable.clone(),
@@ -223,7 +224,7 @@ impl ChildReader {
             Answer::Ready => Ok(process),
             _ => Err(Hdf5Error::ReaderNotStarted {
                 executable: self.command.executable.clone(),
-                status: "it is of another version".to_owned(),
+                status: "it has a different version".to_owned(),
             }),
         }
     }
@@ -232,7 +233,7 @@ impl ChildReader {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let position = idle.iter().rposition(|idle| idle.path == path)?;
         let found = idle.remove(position);
-        // A file that changed is opened anew.
+        // A file that changed is opened again.
         (found.identity == identity).then_some(found.process)
     }
 
@@ -245,14 +246,14 @@ impl ChildReader {
     }
 }
 
-/// What a child answered.
+/// Reply of a child.
 enum Reply {
     Message(Answer),
     Values(Vec<u8>),
 }
 
-/// Whether there is an object, and every hard link leads to one that is there: readers of trees follow links without a
-/// look.
+/// Returns whether there is at least one object and every hard link leads to an object of the list: users of trees
+/// follow links without checking.
 fn is_closed(objects: &[Object]) -> bool {
     let leads_out = |link: &Link| matches!(link.target, LinkTarget::Hard(target) if target as usize >= objects.len());
     let leads_nowhere = |object: &Object| match &object.kind {
@@ -262,9 +263,12 @@ fn is_closed(objects: &[Object]) -> bool {
     !objects.is_empty() && !objects.iter().any(leads_nowhere)
 }
 
-/// The child answered something else than it was asked.
+/// Creates the error for an answer of the wrong kind.
 fn unexpected(path: &Path) -> Hdf5Error {
-    Hdf5Error::ReaderDied { path: path.to_path_buf(), status: Death::Garbage("another answer".to_owned()).to_string() }
+    Hdf5Error::ReaderDied {
+        path: path.to_path_buf(),
+        status: Death::Garbage("unexpected kind of answer".to_owned()).to_string(),
+    }
 }
 
 #[cfg(test)]

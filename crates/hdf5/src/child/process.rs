@@ -1,8 +1,8 @@
-//! A child process that may hang, die or write anything: every wait has a deadline, every child is reaped.
+//! A child process that may hang, crash or write anything: every wait has a deadline, and every child is reaped.
 //!
-//! Knows frames, but not what they mean. Parent and child talk over one socket, which is the child's standard
-//! input: what a library prints on standard output cannot disturb the conversation. Standard error is kept for the
-//! message of a death.
+//! Handles frames, but not their meaning. Parent and child communicate over one socket, which is the child's standard
+//! input, so that output of a library on standard output cannot disturb the conversation. Standard error is kept for
+//! the message if the child dies.
 //!
 //! Invariant: a [`Process`] that failed once has been killed and reaped.
 
@@ -18,29 +18,29 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is kept of standard error: enough for a panic's message.
+/// Length of standard error that is kept: enough for a panic message.
 const ERRORS_KEPT_LEN_BYTES: usize = 2048;
 
-/// One read from a pipe or socket.
+/// Maximum length of one read from a pipe or socket.
 const READ_LEN_BYTES: usize = 128 * 1024;
 
-/// How long a child that closed its socket may take to end before it is killed.
+/// Time that a child that closed its socket may take to exit before it is killed.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Why a child is no more.
+/// Reason why a child ended or was not used.
 #[derive(Debug)]
 pub(super) enum Death {
-    /// It ended without answering; the last line of its standard error.
+    /// It ended without answering; with the last line of its standard error.
     Ended(ExitStatus, String),
-    /// It was killed: no answer in time.
+    /// It was killed because it did not answer in time.
     TimedOut(Duration),
-    /// Its limit of CPU time ended it.
+    /// It exceeded its CPU time limit.
     OutOfCpuTime,
-    /// It was not asked: its file has kept others busy for this long.
+    /// It was not asked, because its file has blocked other children for this long.
     GivenUp(Duration),
-    /// It was killed: what it said is no answer.
+    /// It was killed because its answer was invalid.
     Garbage(String),
-    /// It was killed: the conversation failed.
+    /// It was killed because communication failed.
     Io(io::Error),
 }
 
@@ -58,20 +58,20 @@ impl fmt::Display for Death {
             Self::TimedOut(timeout) => write!(f, "no answer within {timeout:?}"),
             Self::OutOfCpuTime => f.write_str("no answer within its CPU time"),
             Self::GivenUp(lost) => write!(f, "no answer in {} s; it is not asked again", lost.as_secs()),
-            Self::Garbage(what) => write!(f, "its answer makes no sense: {what}"),
-            Self::Io(error) => write!(f, "talking to it failed: {error}"),
+            Self::Garbage(what) => write!(f, "invalid answer: {what}"),
+            Self::Io(error) => write!(f, "communication failed: {error}"),
         }
     }
 }
 
 impl Death {
-    /// Whether it would not have come to an end.
+    /// Returns whether the child would have run indefinitely.
     pub(super) fn is_hang(&self) -> bool {
         matches!(self, Self::TimedOut(_) | Self::OutOfCpuTime)
     }
 }
 
-/// The name of a signal that ends processes on bad memory or limits.
+/// Returns the name of a signal that ends processes on bad memory or limits.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         libc::SIGSEGV => " (SIGSEGV)",
@@ -104,15 +104,16 @@ impl Process {
             .stdin(OwnedFd::from(other_end))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            // Relative names inside a file must not find anything by where the program happens to run.
+            // Relative names inside a file must not be resolved against the program's working directory.
             .current_dir("/");
-        // HDF5_PLUGIN_PATH, HDF5_VDS_PREFIX, HDF5_EXTFILE_PREFIX, HDF5_DRIVER, ...: a file means the same everywhere.
+        // HDF5_PLUGIN_PATH, HDF5_VDS_PREFIX, HDF5_EXTFILE_PREFIX, HDF5_DRIVER, ...: a file must mean the same
+        // everywhere.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"HDF5_") {
                 command.env_remove(&name);
             }
         }
-        // Relative names of external files count from the folder of the file that names them.
+        // Relative names of external files are relative to the folder of the file that names them.
         command.env("HDF5_EXTFILE_PREFIX", "${ORIGIN}").env("RUST_BACKTRACE", "0");
         let mut child = command.spawn()?;
         let errors = child.stderr.take();
@@ -122,7 +123,7 @@ impl Process {
         Ok(Self { child, socket, errors, last_errors: Vec::new() })
     }
 
-    /// Sends a frame and takes the answer's. After an error the process is gone.
+    /// Sends a frame and receives the frame of the answer. After an error the process has ended.
     pub(super) fn exchange(&mut self, request: &[u8], timeout: Duration, limit_len_bytes: u64) -> Result<Frame, Death> {
         self.converse(request, timeout, limit_len_bytes).inspect_err(|_| self.end())
     }
@@ -144,7 +145,7 @@ impl Process {
                 match self.socket.write(unsent) {
                     Ok(len) => unsent = &unsent[len..],
                     Err(error) if is_transient(&error) => {}
-                    // It listens no more; what it said before its end is still to be read.
+                    // It no longer reads; what it wrote before it ended must still be read.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => unsent = &[],
                     Err(error) => return Err(Death::Io(error)),
                 }
@@ -174,7 +175,7 @@ impl Process {
         }
     }
 
-    /// Waits until the socket or standard error has something to say, or `left` has passed.
+    /// Waits until the socket or standard error is ready, or `left` has passed.
     fn wait(&self, to_send: bool, left: Duration) -> io::Result<(bool, bool)> {
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         let wanted = if to_send { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -192,7 +193,7 @@ impl Process {
         Ok((ready(entries.first()), ready(entries.get(1))))
     }
 
-    /// Appends at most `wanted` bytes of the socket; 0 at its end.
+    /// Appends at most `wanted` bytes of the socket; returns 0 at its end.
     fn take_bytes(&mut self, wanted: u64, answer: &mut Vec<u8>) -> io::Result<usize> {
         let start = answer.len();
         let len = usize::try_from(wanted).unwrap_or(usize::MAX).min(READ_LEN_BYTES);
@@ -202,7 +203,7 @@ impl Process {
         outcome
     }
 
-    /// Takes what standard error holds, so that the child never waits for us, and keeps its end.
+    /// Reads available standard error, so that the child never blocks on it, and keeps its end.
     fn take_errors(&mut self) {
         let mut block = [0; 4096];
         while let Some(errors) = &mut self.errors {
@@ -220,7 +221,8 @@ impl Process {
         }
     }
 
-    /// The end of a child that hung up: its status, or a kill if it does not come.
+    /// Returns the reason for the end of a child that closed its socket: its exit status, or garbage if it keeps
+    /// running.
     fn ended(&mut self) -> Death {
         let deadline = Instant::now() + ENDING;
         loop {
@@ -231,15 +233,15 @@ impl Process {
                     return Death::Ended(status, last_line(&self.last_errors));
                 }
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
-                Ok(None) => return Death::Garbage("it hung up and went on running".to_owned()),
+                Ok(None) => return Death::Garbage("it closed the connection but kept running".to_owned()),
                 Err(error) => return Death::Io(error),
             }
         }
     }
 
-    /// Kills the child, if it still runs, and reaps it.
+    /// Kills the child if it still runs, and reaps it.
     fn end(&mut self) {
-        // Both fail only for a child that has been reaped already, which is what is wanted.
+        // Both fail only for a child that has already been reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -255,9 +257,9 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// The last line that says something, fit for a terminal.
+/// Returns the last informative line, escaped for terminals.
 fn last_line(errors: &[u8]) -> String {
-    // Rust ends the message of a panic with an advice.
+    // Rust ends a panic message with advice.
     let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"note: ");
     let line = errors.rsplit(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(says_something);
     line.unwrap_or_default().escape_ascii().to_string()
@@ -269,7 +271,7 @@ mod tests {
 
     const LIMIT: u64 = 1 << 20;
 
-    /// A shell in the place of the reader; it talks on its standard input.
+    /// Starts a shell in place of the reader, which communicates on its standard input.
     fn shell(script: &str) -> Process {
         Process::start(Path::new("/bin/sh"), &["-c".into(), script.into()]).unwrap()
     }
@@ -332,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_child_that_hangs_up_and_runs_on_is_killed() {
-        assert!(death("exec sleep 100 <&-", LONG).contains("went on running"));
+        assert!(death("exec sleep 100 <&-", LONG).contains("kept running"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What parent and child say to each other: frames on a socket, postcard inside.
+//! Protocol between parent and child: frames on a socket that contain postcard.
 //!
-//! A frame is the signature, a kind, and the length of the bytes that follow. Values travel as they are, everything
+//! A frame is the signature, a kind, and the length of the bytes that follow. Values are sent unchanged, everything
 //! else as postcard. Nothing here starts a process or calls libhdf5.
 //!
-//! Invariant: the parent believes nothing: a frame's length is checked before its bytes are taken, and memory grows
-//! with what has arrived, not with what was announced.
+//! Invariant: the parent trusts nothing: a frame's length is checked before its bytes are read, and memory grows with
+//! the bytes that have arrived, not with the declared length.
 
 use crate::model::{FileTree, Object};
 use crate::sent_error::SentError;
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// First bytes of every frame: what is not ours (a crash message, a shell's prompt) is seen at once.
+/// First bytes of every frame, so that foreign output (a crash message, a shell's prompt) is recognised at once.
 pub(super) const SIGNATURE: [u8; 4] = *b"RdH5";
 
-/// Signature, kind (4 bytes with padding), length.
+/// Length of signature, kind (4 bytes with padding) and length.
 pub(super) const HEADER_LEN_BYTES: usize = 16;
 
 const KIND_MESSAGE: u8 = 1;
 const KIND_VALUES: u8 = 2;
 
-/// Longest request a child takes: ten million addresses.
+/// Maximum length of a request: ten million addresses.
 pub(super) const REQUEST_LIMIT_LEN_BYTES: u64 = 100 << 20;
 
-/// How to find an object.
+/// Address or path that identifies an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectName {
     /// Absolute file offset of the object header.
@@ -34,16 +34,16 @@ pub enum ObjectName {
     Path(Vec<u8>),
 }
 
-/// A stored chunk, as libhdf5's index lists it.
+/// A stored chunk as listed in libhdf5's index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ListedChunk {
     /// First element of the chunk, in elements per dimension.
     pub origin: Vec<u64>,
     /// Absolute file offset.
     pub address: u64,
-    /// Stored length.
+    /// Length of the stored chunk.
     pub len_bytes: u64,
-    /// Filters that were skipped.
+    /// Mask of the filters that were skipped.
     pub filter_mask: u32,
 }
 
@@ -52,31 +52,31 @@ pub struct ListedChunk {
 pub(super) struct Greeting {
     /// Version of the parent: an executable may be replaced while it runs.
     pub version: String,
-    /// The one file of this child, absolute.
+    /// Absolute path of the file that this child serves.
     pub path: Vec<u8>,
     /// Whether files outside of its folder may be opened.
     pub any_foreign_file: bool,
-    /// Limit of the address space.
+    /// Maximum size of the address space.
     pub address_space_len_bytes: u64,
-    /// Longest answer that the parent takes.
+    /// Maximum length of an answer that the parent accepts.
     pub answer_limit_len_bytes: u64,
     /// CPU time of an answer about an empty file.
     pub cpu_time_s: u64,
 }
 
-/// A question about the file.
+/// A request about the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
-    /// What is asked.
+    /// Requested task.
     pub task: Task,
 }
 
-/// What is asked.
+/// Task of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     /// The whole metadata.
     Tree,
-    /// The objects at these addresses and what their links lead to.
+    /// The objects at these addresses and those that their links lead to.
     Fragment { addresses: Vec<u64> },
     /// Values of a dataset.
     Values { object: ObjectName, rows: Option<Range<u64>> },
@@ -84,48 +84,48 @@ pub(super) enum Task {
     Chunks { object: ObjectName },
 }
 
-/// An answer that is not values.
+/// An answer other than values.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The greeting was understood.
+    /// The greeting was accepted.
     Ready,
-    /// The greeting was not: another version.
+    /// The versions differ.
     OtherVersion,
-    /// To [`Task::Tree`].
+    /// Answer to [`Task::Tree`].
     Tree(FileTree),
-    /// To [`Task::Fragment`].
+    /// Answer to [`Task::Fragment`].
     Fragment(Fragment),
-    /// To [`Task::Chunks`].
+    /// Answer to [`Task::Chunks`].
     Chunks(Vec<ListedChunk>),
-    /// It did not work, and the child is well.
+    /// The task failed, but the child can continue.
     Failed(SentError),
 }
 
-/// Objects whose links count in the same list.
+/// Objects whose links use indices of the same list.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Fragment {
     pub objects: Vec<Object>,
 }
 
-/// A whole frame.
+/// A complete frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Postcard.
+    /// A message in postcard.
     Message(Vec<u8>),
     /// Values of a dataset.
     Values(Vec<u8>),
 }
 
-/// What a frame's header says.
+/// Header of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     kind: u8,
-    /// Length of what follows.
+    /// Length of the bytes that follow.
     pub len_bytes: u64,
 }
 
 impl Header {
-    /// Reads a header; `Err` says why it is none.
+    /// Parses a header; `Err` contains the reason why it is invalid.
     pub(super) fn parse(bytes: &[u8; HEADER_LEN_BYTES], limit_len_bytes: u64) -> Result<Self, String> {
         let (start, len) = bytes.split_at(8);
         if start[..4] != SIGNATURE || !matches!(start[4], KIND_MESSAGE | KIND_VALUES) || start[5..] != [0; 3] {
@@ -140,7 +140,7 @@ impl Header {
         Ok(Self { kind: start[4], len_bytes })
     }
 
-    /// The frame, once its bytes are there.
+    /// Creates the frame from its bytes.
     pub(super) fn frame(self, bytes: Vec<u8>) -> Frame {
         if self.kind == KIND_VALUES { Frame::Values(bytes) } else { Frame::Message(bytes) }
     }
@@ -154,10 +154,10 @@ impl Header {
     }
 }
 
-/// A message as a frame.
+/// Encodes a message as a frame.
 ///
 /// # Panics
-/// If a value of this crate has no postcard form, which no value of these types has.
+/// If a value cannot be represented in postcard, which does not happen for these types.
 pub(super) fn encode<M: Serialize>(message: &M) -> Vec<u8> {
     let mut frame = postcard::to_extend(message, vec![0; HEADER_LEN_BYTES]).expect("plain values serialise");
     let header = Header { kind: KIND_MESSAGE, len_bytes: (frame.len() - HEADER_LEN_BYTES) as u64 };
@@ -165,12 +165,12 @@ pub(super) fn encode<M: Serialize>(message: &M) -> Vec<u8> {
     frame
 }
 
-/// The header of a frame of values.
+/// Creates the header of a frame of values.
 pub(super) fn values_header(len_bytes: usize) -> [u8; HEADER_LEN_BYTES] {
     Header { kind: KIND_VALUES, len_bytes: len_bytes as u64 }.to_bytes()
 }
 
-/// A message from the bytes of its frame; `Err` says why it is none.
+/// Decodes a message from the bytes of its frame; `Err` contains the reason why it is invalid.
 pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
     match postcard::take_from_bytes(bytes) {
         Ok((message, [])) => Ok(message),
@@ -179,7 +179,8 @@ pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
     }
 }
 
-/// Reads a message in the child, which waits as long as its parent lives; `None` at the end of the conversation.
+/// Reads a message in the child, which waits as long as its parent lives. Returns `None` at the end of the
+/// conversation.
 pub(super) fn receive<M: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<M>> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut header = [0; HEADER_LEN_BYTES];

@@ -1,4 +1,4 @@
-//! The child's side of the conversation: limits first, then one question after the other.
+//! The child's side of the conversation: sets limits first, then answers one request after the other.
 //!
 //! Invariant: a child outlives neither its parent nor its limits, leaves no core file and writes no file.
 
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
-/// Answers questions about one file on the socket that is this process's standard input, until the parent hangs up.
+/// Answers requests about one file on the socket that is this process's standard input, until the parent closes it.
 ///
-/// For the main function of an executable that [`super::ChildReader`] starts; it must come before anything else.
+/// Call it in the main function of an executable that [`super::ChildReader`] starts, before anything else.
 ///
 /// # Errors
-/// If standard input is not such a socket, or the parent stops listening.
+/// If standard input is not such a socket, or the parent stops reading.
 pub fn serve() -> io::Result<()> {
     inherited::close()?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -57,13 +57,13 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// Length of the file; 0 where that cannot be known, which opening it will report.
+/// Returns the length of the file, or 0 if it cannot be determined; opening the file will report why.
 fn file_len_bytes(greeting: &Greeting) -> u64 {
     std::fs::metadata(OsStr::from_bytes(&greeting.path)).map_or(0, |file| file.len())
 }
 
-/// Receives requests on a thread of its own, which ends this process when the parent hangs up while a question is
-/// being answered: libhdf5 may never come back from it.
+/// Receives requests on a separate thread, which ends this process if the parent closes the socket while a request is
+/// being answered: libhdf5 may never return from it.
 fn listen(mut socket: UnixStream, pending: Arc<AtomicUsize>) -> Receiver<Request> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -74,14 +74,14 @@ fn listen(mut socket: UnixStream, pending: Arc<AtomicUsize>) -> Receiver<Request
             }
         }
         if pending.load(Ordering::Acquire) > 0 {
-            // No destructors, no exit handlers: the other thread is inside libhdf5.
+            // Without destructors or exit handlers, because the other thread is inside libhdf5.
             let _ = kill_process(getpid(), Signal::KILL);
         }
     });
     receiver
 }
 
-/// Lowers a limit to `value`, or to the hard limit where that is lower.
+/// Lowers a limit to `value`, or to the hard limit if that is lower.
 fn limit(resource: Resource, value: u64) -> io::Result<()> {
     let hard = rustix::process::getrlimit(resource).maximum;
     let value = hard.map_or(value, |hard| hard.min(value));

@@ -1,6 +1,6 @@
-//! Files and datasets of a chosen libhdf5: what kernels do with them.
+//! Files and datasets of a chosen libhdf5, as used by benchmark kernels.
 //!
-//! Invariant: a box and the values for it are of one size before the library sees their address.
+//! Invariant: a box and its values have the same size before the library receives their address.
 
 use super::functions::{Functions, Id};
 use super::mpi::ChosenMpi;
@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_ACC_RDWR`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`, `H5FD_MPIO_COLLECTIVE` and
-/// `HADDR_UNDEF`.
+/// `H5F_ACC_EXCL`, `H5F_ACC_RDONLY`, `H5F_ACC_RDWR`, `H5F_SCOPE_LOCAL`, `H5S_SCALAR`, `H5S_SELECT_SET`,
+/// `H5FD_MPIO_COLLECTIVE` and `HADDR_UNDEF`.
 const EXCLUSIVE: c_uint = 4;
 const READ_ONLY: c_uint = 0;
 const READ_WRITE: c_uint = 1;
@@ -23,7 +23,7 @@ const SELECT_SET: c_int = 0;
 const COLLECTIVE: c_int = 1;
 const NOWHERE: u64 = u64::MAX;
 
-/// By how much the memory of a file in memory grows; a file that is only read does not.
+/// Growth increment of the memory image of a file; a file that is only read does not grow.
 const INCREMENT_LEN_BYTES: usize = 1 << 20;
 
 /// Element type of a dataset, little-endian.
@@ -67,14 +67,14 @@ impl Values<'_> {
     }
 }
 
-/// A file that is open. Dropping it closes it without a word; [`File::close`] tells of errors.
+/// An open file. Dropping it closes it and ignores errors; [`File::close`] returns them.
 #[derive(Debug)]
 pub struct File<'a> {
     id: Held<'a>,
     path: PathBuf,
 }
 
-/// A dataset that is open.
+/// An open dataset.
 #[derive(Debug)]
 pub struct Dataset<'a> {
     id: Held<'a>,
@@ -84,10 +84,10 @@ pub struct Dataset<'a> {
 }
 
 impl Chosen {
-    /// Creates the file at `path`, where none may be.
+    /// Creates the file at `path`, which must not exist.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn create(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
         let name = self.name("H5Fcreate", path.as_os_str().as_bytes())?;
         let [creation, access] = settings.lists(self)?;
@@ -96,11 +96,11 @@ impl Chosen {
         Ok(File { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
     }
 
-    /// Collective. Creates the file at `path`, where none may be, for all ranks of `mpi`; with `collective_metadata` they
-    /// read and write metadata together.
+    /// Collective. Creates the file at `path`, which must not exist, for all ranks of `mpi`. With `collective_metadata`
+    /// they read and write metadata collectively.
     ///
     /// # Errors
-    /// If the library refuses, or is not the one that `mpi` came with.
+    /// If the library call fails, or `mpi` belongs to another library.
     pub fn create_together(
         &self,
         path: &Path,
@@ -116,10 +116,10 @@ impl Chosen {
         Ok(File { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
     }
 
-    /// Collective. Opens the file at `path` for all ranks of `mpi` to read.
+    /// Collective. Opens the file at `path` for reading by all ranks of `mpi`.
     ///
     /// # Errors
-    /// As [`Chosen::create_together`].
+    /// As for [`Chosen::create_together`].
     pub fn open_together(
         &self,
         path: &Path,
@@ -130,10 +130,10 @@ impl Chosen {
         self.open_with(READ_ONLY, path, settings, |access| self.share(access, mpi, collective_metadata))
     }
 
-    /// Collective. Opens the file at `path`, which one process has created, for all ranks of `mpi` to write.
+    /// Collective. Opens the file at `path`, created by one process, for writing by all ranks of `mpi`.
     ///
     /// # Errors
-    /// As [`Chosen::create_together`].
+    /// As for [`Chosen::create_together`].
     pub fn reopen_together(
         &self,
         path: &Path,
@@ -144,7 +144,7 @@ impl Chosen {
         self.open_with(READ_WRITE, path, settings, |access| self.share(access, mpi, collective_metadata))
     }
 
-    /// Has files that are opened with `access` be those of all ranks.
+    /// Sets the access list `access` to open files for all ranks.
     fn share(&self, access: Id, mpi: &ChosenMpi, collective_metadata: bool) -> Result<()> {
         let parallel = self.parallel.as_ref().filter(|_| self.path.as_deref() == Some(mpi.library()));
         let parallel = parallel.ok_or_else(|| Hdf5Error::Unusable {
@@ -152,7 +152,8 @@ impl Chosen {
             why: "it was built without MPI".to_owned(),
         })?;
         let [communicator, info] = mpi.handles();
-        // SAFETY: a live list of file access, and handles of the MPI that this library is linked with, which is initialised.
+        // SAFETY: `access` is a live file access list, and the handles are those of the MPI that this library is linked
+        // with, which is initialised.
         unsafe {
             self.status("H5Pset_fapl_mpio", (parallel.H5Pset_fapl_mpio)(access, communicator, info))?;
             if collective_metadata {
@@ -166,15 +167,15 @@ impl Chosen {
     /// Opens the file at `path` for reading.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn open(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
         self.open_with(READ_ONLY, path, settings, |_| Ok(()))
     }
 
-    /// Reads all of the file at `path` into memory (`H5Pset_fapl_core`), where it is then read from.
+    /// Loads the whole file at `path` into memory (`H5Pset_fapl_core`), from which it is then read.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn open_in_memory(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
         self.open_with(READ_ONLY, path, settings, |access| {
             // SAFETY: a live file access property list; backing store is off, so nothing is written to the file.
@@ -215,7 +216,7 @@ impl Chosen {
 
     fn space(&self, dims: &[u64]) -> Result<Held<'_>> {
         let rank = c_int::try_from(dims.len()).unwrap_or(c_int::MAX);
-        // SAFETY: `dims` has `rank` numbers; without others they are the largest as well.
+        // SAFETY: `dims` has `rank` numbers; a null pointer means that the maximum dimensions are the same.
         self.held("H5Screate_simple", unsafe { (self.functions.H5Screate_simple)(rank, dims.as_ptr(), null()) })
     }
 }
@@ -225,10 +226,10 @@ impl<'a> File<'a> {
         &self.id.chosen.functions
     }
 
-    /// What it was opened with.
+    /// Returns the settings with which the file was opened.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn settings(&self) -> Result<FileSettings> {
         FileSettings::of_file(self.id.chosen, self.id.id)
     }
@@ -236,7 +237,7 @@ impl<'a> File<'a> {
     /// Creates a group.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn create_group(&self, name: &str) -> Result<()> {
         let chosen = self.id.chosen;
         let name = chosen.name("H5Gcreate2", name.as_bytes())?;
@@ -248,7 +249,7 @@ impl<'a> File<'a> {
     /// Creates a dataset. With `buffer_len_bytes`, values are converted through a buffer of this length.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn create_dataset(
         &self,
         name: &str,
@@ -271,7 +272,7 @@ impl<'a> File<'a> {
     /// Opens a dataset.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn open_dataset(&self, name: &str) -> Result<Dataset<'a>> {
         let chosen = self.id.chosen;
         let name = chosen.name("H5Dopen2", name.as_bytes())?;
@@ -283,20 +284,20 @@ impl<'a> File<'a> {
         Ok(Dataset { id, space, transfer: settings::transfer(chosen, None)?, path: self.path.clone() })
     }
 
-    /// Hands everything to the system.
+    /// Writes all buffered data to the operating system.
     ///
     /// # Errors
-    /// If the library refuses, or the disk.
+    /// If the library call or the write fails.
     pub fn flush(&self) -> Result<()> {
         // SAFETY: the file is open.
         let status = unsafe { (self.functions().H5Fflush)(self.id.id, SCOPE_LOCAL) };
         self.id.chosen.status("H5Fflush", status).map(drop)
     }
 
-    /// Closes it.
+    /// Closes the file.
     ///
     /// # Errors
-    /// If the library refuses, or the disk.
+    /// If the library call or the write fails.
     pub fn close(self) -> Result<()> {
         let chosen = self.id.chosen;
         // SAFETY: the file is open, and its identifier is not used again.
@@ -306,49 +307,49 @@ impl<'a> File<'a> {
 }
 
 impl Dataset<'_> {
-    /// Has all ranks write and read it together from here on.
+    /// Sets the transfers of this dataset to be collective over all ranks from now on.
     ///
     /// # Errors
-    /// If the library has no ranks.
+    /// If the library was built without MPI.
     pub fn together(&self) -> Result<()> {
         let chosen = self.id.chosen;
         let Some(parallel) = &chosen.parallel else { return Err(chosen.error("H5Pset_dxpl_mpio")) };
-        // SAFETY: a live list of transfer.
+        // SAFETY: a live transfer list.
         let status = unsafe { (parallel.H5Pset_dxpl_mpio)(self.transfer.id, COLLECTIVE) };
         chosen.status("H5Pset_dxpl_mpio", status).map(drop)
     }
 
-    /// What it was created with.
+    /// Returns the settings with which the dataset was created.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn settings(&self) -> Result<DatasetSettings> {
         DatasetSettings::of_dataset(self.id.chosen, self.id.id)
     }
 
-    /// Where its values begin in the file; `None` where they are not in one piece, or nowhere yet.
+    /// Returns the offset of its values in the file, or `None` if they are not contiguous or not allocated yet.
     pub fn offset(&self) -> Option<u64> {
         // SAFETY: the dataset is open.
         let offset = unsafe { (self.id.chosen.functions.H5Dget_offset)(self.id.id) };
         (offset != NOWHERE).then_some(offset)
     }
 
-    /// Its extent.
+    /// Returns its extent.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn dims(&self) -> Result<Vec<u64>> {
         let (chosen, space) = (self.id.chosen, self.space.id);
         // SAFETY: the space is live.
         let rank = unsafe { (chosen.functions.H5Sget_simple_extent_ndims)(space) };
         let mut dims = vec![0; usize::try_from(chosen.status("H5Sget_simple_extent_ndims", rank)?).unwrap_or(0)];
-        // SAFETY: `dims` has as many numbers as the space dimensions.
+        // SAFETY: `dims` has one number per dimension of the space.
         let rank = unsafe { (chosen.functions.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), null_mut()) };
         chosen.status("H5Sget_simple_extent_dims", rank)?;
         Ok(dims)
     }
 
-    /// Selects the box of `count` elements from `start` on, for `len` values; the space of the values in memory.
+    /// Selects the box of `count` elements from `start` for `len` values; returns the space of the values in memory.
     fn select(&self, len: usize, start: &[u64], count: &[u64]) -> Result<Held<'_>> {
         let chosen = self.id.chosen;
         let dims = self.dims()?;
@@ -360,7 +361,7 @@ impl Dataset<'_> {
             let (path, start, count) = (self.path.clone(), start.to_vec(), count.to_vec());
             return Err(Hdf5Error::BoxOutside { path, start, count, dims });
         }
-        // SAFETY: a live space, and as many numbers as it has dimensions; strides and blocks of 1 without others.
+        // SAFETY: a live space, and slices with one number per dimension; null pointers mean strides and blocks of 1.
         let status = unsafe {
             let (first, blocks) = (start.as_ptr(), count.as_ptr());
             (chosen.functions.H5Sselect_hyperslab)(self.space.id, SELECT_SET, first, null(), blocks, null())
@@ -369,10 +370,10 @@ impl Dataset<'_> {
         chosen.space(count)
     }
 
-    /// Writes the box of `count` elements from `start` on.
+    /// Writes the box of `count` elements from `start`.
     ///
     /// # Errors
-    /// If the box does not lie in the dataset or is not as large as the values, or the library refuses.
+    /// If the box does not lie in the dataset or does not have the size of the values, or if the library call fails.
     pub fn write(&self, values: Values<'_>, start: &[u64], count: &[u64]) -> Result<()> {
         let chosen = self.id.chosen;
         let in_memory = self.select(values.len(), start, count)?;
@@ -384,19 +385,19 @@ impl Dataset<'_> {
         chosen.status("H5Dwrite", status).map(drop)
     }
 
-    /// Reads the box of `count` elements from `start` on.
+    /// Reads the box of `count` elements from `start`.
     ///
     /// # Errors
-    /// As [`Dataset::write`].
+    /// As for [`Dataset::write`].
     pub fn read_f32(&self, values: &mut [f32], start: &[u64], count: &[u64]) -> Result<()> {
         // SAFETY: the values are of this type.
         unsafe { self.read(Element::F32, values, start, count) }
     }
 
-    /// Reads the box of `count` elements from `start` on.
+    /// Reads the box of `count` elements from `start`.
     ///
     /// # Errors
-    /// As [`Dataset::write`].
+    /// As for [`Dataset::write`].
     pub fn read_f64(&self, values: &mut [f64], start: &[u64], count: &[u64]) -> Result<()> {
         // SAFETY: the values are of this type.
         unsafe { self.read(Element::F64, values, start, count) }
@@ -405,12 +406,12 @@ impl Dataset<'_> {
     /// Reads the box into `values`.
     ///
     /// # Safety
-    /// `T` is the type that `element` names.
+    /// `T` must be the type named by `element`.
     unsafe fn read<T>(&self, element: Element, values: &mut [T], start: &[u64], count: &[u64]) -> Result<()> {
         let chosen = self.id.chosen;
         let in_memory = self.select(values.len(), start, count)?;
         let (kind, transfer) = (chosen.type_id(element), self.transfer.id);
-        // SAFETY: as in `write`; the values are ours alone, and of the type that is asked for.
+        // SAFETY: as in `write`; the values are exclusively borrowed and of the requested type.
         let status = unsafe {
             let to = values.as_mut_ptr().cast();
             (chosen.functions.H5Dread)(self.id.id, kind, in_memory.id, self.space.id, transfer, to)
@@ -418,15 +419,15 @@ impl Dataset<'_> {
         chosen.status("H5Dread", status).map(drop)
     }
 
-    /// Gives it an attribute with one number.
+    /// Adds an attribute with one number.
     ///
     /// # Errors
-    /// If the library refuses.
+    /// If the library call fails.
     pub fn write_attribute(&self, name: &str, value: i32) -> Result<()> {
         let (chosen, kind) = (self.id.chosen, self.id.chosen.variables.i32);
         let f = &chosen.functions;
         let name = chosen.name("H5Acreate2", name.as_bytes())?;
-        // SAFETY: a class of spaces.
+        // SAFETY: the argument is a class of dataspaces.
         let space = chosen.held("H5Screate", unsafe { (f.H5Screate)(SCALAR) })?;
         // SAFETY: live identifiers, and a name that ends with a zero byte.
         let id = unsafe { (f.H5Acreate2)(self.id.id, name.as_ptr(), kind, space.id, DEFAULT, DEFAULT) };
@@ -437,10 +438,10 @@ impl Dataset<'_> {
         chosen.status("H5Awrite", status).map(drop)
     }
 
-    /// Closes it.
+    /// Closes the dataset.
     ///
     /// # Errors
-    /// If the library refuses, or the disk.
+    /// If the library call or the write fails.
     pub fn close(self) -> Result<()> {
         let chosen = self.id.chosen;
         let Self { id, space, transfer, .. } = self;

@@ -1,6 +1,7 @@
-//! The functions of a libhdf5 by address: of the bundled one, or of one that was loaded.
+//! Addresses of libhdf5's functions, in the bundled library or one loaded at run time.
 //!
-//! Types are those of HDF5 since 1.10, where identifiers became 64 bits wide. Not for calling them (`file`).
+//! The types are those of HDF5 1.10 and later, where identifiers have 64 bits. Calls are made in `file` and its
+//! siblings.
 
 use super::Mdc;
 use libloading::os::unix::Library;
@@ -27,12 +28,12 @@ pub(super) type Walk = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_vo
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// Each field is the function of that name.
+        /// Pointers to the functions of libhdf5; each field has the name of its function.
         #[expect(non_snake_case, reason = "the names of the library")]
         pub(super) struct Functions { $(pub $name: unsafe extern "C" fn($($argument),*) -> $result,)* }
 
         impl Functions {
-            /// Those of the library that raddle is linked with.
+            /// Returns the functions of the library that raddle is linked with.
             pub(super) fn bundled() -> Self {
                 mod linked {
                     use super::*;
@@ -41,9 +42,9 @@ macro_rules! functions {
                 Self { $($name: linked::$name,)* }
             }
 
-            /// Those of `library`.
+            /// Looks up the functions of `library`.
             pub(super) fn of(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the types are those that HDF5 declares for these names since 1.10.
+                // SAFETY: the types are those that HDF5 has declared for these names since 1.10.
                 Ok(unsafe { Self { $($name: *library.get(concat!(stringify!($name), "\0").as_bytes())?,)* } })
             }
         }
@@ -120,22 +121,23 @@ functions! {
 
 macro_rules! variables {
     ($($field:ident: $name:ident;)*) => {
-        /// Classes of property lists, and types, which the library sets as it opens.
+        /// Classes of property lists, and datatypes, which the library sets when it is opened.
         #[derive(Debug, Clone, Copy)]
         pub(super) struct Variables { $(pub $field: Id,)* }
 
         impl Variables {
-            /// Those of the library that raddle is linked with, which is open.
+            /// Returns the variables of the library that raddle is linked with, which must be open.
             pub(super) fn bundled() -> Self {
                 mod linked {
                     use super::Id;
                     unsafe extern "C" { $(pub(super) static $name: Id;)* }
                 }
-                // SAFETY: variables of this type in every HDF5 since 1.10; nobody sets them once the library is open.
+                // SAFETY: these variables have had this type in every HDF5 since 1.10; nothing modifies them once the
+                // library is open.
                 unsafe { Self { $($field: linked::$name,)* } }
             }
 
-            /// Those of `library`, which is open.
+            /// Looks up the variables of `library`, which must be open.
             pub(super) fn of(library: &Library) -> Result<Self, libloading::Error> {
                 // SAFETY: as in `bundled`.
                 Ok(unsafe { Self { $($field: **library.get::<*const Id>(concat!(stringify!($name), "\0").as_bytes())?,)* } })
@@ -154,7 +156,7 @@ variables! {
     i32: H5T_STD_I32LE_g;
 }
 
-/// What a library has only if it was built with MPI; handles are machine words (see [`super::ChosenMpi`]).
+/// Functions that exist only in a library built with MPI; handles are machine words (see [`super::ChosenMpi`]).
 #[expect(non_snake_case, reason = "the names of the library")]
 pub(super) struct Parallel {
     pub H5Pset_fapl_mpio: unsafe extern "C" fn(Id, usize, usize) -> Status,
@@ -164,9 +166,9 @@ pub(super) struct Parallel {
 }
 
 impl Parallel {
-    /// Those of `library`.
+    /// Looks up the functions of `library`.
     pub(super) fn of(library: &Library) -> Result<Self, libloading::Error> {
-        // SAFETY: the types are those that HDF5 declares for these names since 1.10.
+        // SAFETY: the types are those that HDF5 has declared for these names since 1.10.
         unsafe {
             Ok(Self {
                 H5Pset_fapl_mpio: *library.get(b"H5Pset_fapl_mpio\0")?,
@@ -178,9 +180,9 @@ impl Parallel {
     }
 }
 
-/// The version that the zlib among the dependencies of `library` gives itself.
+/// Returns the version that the zlib among the dependencies of `library` reports.
 pub(super) fn zlib_version(library: &Library) -> Option<String> {
-    // SAFETY: the type that zlib declares for it; it returns a constant text.
+    // SAFETY: the type is that declared by zlib; the function returns a constant text.
     let version = unsafe { library.get::<unsafe extern "C" fn() -> *const c_char>(b"zlibVersion\0").ok()?() };
     // SAFETY: as above.
     (!version.is_null()).then(|| unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned())

@@ -1,11 +1,12 @@
-//! `H5AC_cache_config_t`, version 1: the same bytes in every HDF5 since 1.10 (before, flags were four bytes wide).
+//! `H5AC_cache_config_t`, version 1, whose layout is the same in every HDF5 since 1.10 (before, flags were four bytes
+//! wide).
 
 use std::ffi::{c_char, c_int, c_long};
 
-/// `H5AC__MAX_TRACE_FILE_NAME_LEN` and its zero byte.
+/// `H5AC__MAX_TRACE_FILE_NAME_LEN` plus its terminating zero byte.
 const TRACE_NAME_LEN_BYTES: usize = 1025;
 
-/// The configuration of a metadata cache.
+/// Configuration of a metadata cache.
 #[repr(C)]
 pub(super) struct Mdc {
     version: c_int,
@@ -41,7 +42,7 @@ pub(super) struct Mdc {
 }
 
 impl Mdc {
-    /// One to be filled by `H5Pget_mdc_config`, which looks at the version alone.
+    /// Returns a configuration for `H5Pget_mdc_config` to fill, which reads only the version.
     pub(super) fn of_this_version() -> Self {
         Self {
             version: 1,
@@ -77,8 +78,8 @@ impl Mdc {
         }
     }
 
-    /// Begins with `len_bytes`, and `defers` flushing until the file is closed, as the modified IOR of Yang and others
-    /// does: no evictions, and no changes of size, which the library demands with it.
+    /// Sets the initial size to `len_bytes`. If `defers`, delays flushing until the file is closed, as the modified IOR
+    /// of Yang and others does: no evictions and, as the library then requires, no changes of size.
     pub(super) fn start_with(&mut self, len_bytes: Option<usize>, defers: bool) {
         if let Some(len_bytes) = len_bytes {
             self.sets_initial_size = true;

@@ -1,11 +1,11 @@
-//! A libhdf5 of the user's choice, to be measured: the bundled one, or any that is loaded from a file while raddle runs.
+//! A libhdf5 to be measured: the bundled one, or one loaded from a file at run time.
 //!
-//! For the worker processes of `bench` and `tune`: plain files through the library's own drivers, with the settings that
-//! are to be compared. Never for raddle's inputs and outputs. A library is loaded with symbols of its own (`RTLD_LOCAL`)
-//! that go before those of the process (`RTLD_DEEPBIND`), so that it and the bundled one do not meet. Invariants: all
-//! calls are made under the lock of the bundled library, which [`Chosen`] holds as long as it lives; every identifier is
-//! given back to the library that it came from; a library is never unloaded. Ranks that write a file together do so
-//! through the MPI that their library is linked with: [`ChosenMpi`].
+//! For the worker processes of `bench` and `tune`: plain files through the library's own drivers, with the settings to
+//! be compared. Never used for raddle's inputs and outputs. A library is loaded with private symbols (`RTLD_LOCAL`)
+//! that take precedence over those of the process (`RTLD_DEEPBIND`), so that it does not interfere with the bundled
+//! one. Invariants: all calls are made under the lock of the bundled library, which [`Chosen`] holds as long as it
+//! lives; every identifier is returned to the library that it came from; a library is never unloaded. Ranks that write
+//! a file collectively use the MPI that their library is linked with: [`ChosenMpi`].
 
 mod file;
 mod functions;
@@ -27,7 +27,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// `RTLD_DEEPBIND` of glibc, which libloading has no name for.
+/// `RTLD_DEEPBIND` of glibc, which libloading does not define.
 const RTLD_DEEPBIND: c_int = 0x8;
 
 /// `H5P_DEFAULT`, `H5E_DEFAULT` and `H5E_WALK_UPWARD`, the same in all versions.
@@ -37,18 +37,18 @@ const WALK_UPWARD: c_int = 0;
 /// `H5Z_FILTER_CONFIG_ENCODE_ENABLED`.
 const ENCODES: c_uint = 1;
 
-/// The first version with identifiers of 64 bits and flags of one byte.
+/// The first version with 64-bit identifiers and one-byte flags.
 const OLDEST: [c_uint; 2] = [1, 10];
 
-/// A libhdf5.
+/// A libhdf5, bundled or loaded.
 pub struct Chosen {
     functions: Functions,
     variables: Variables,
-    /// Of a library that was built with MPI.
+    /// Parallel functions, if the library was built with MPI.
     parallel: Option<Parallel>,
     zlib: Option<String>,
     version: [c_uint; 3],
-    /// The file it was loaded from; none for the bundled one.
+    /// Path of the file that it was loaded from; `None` for the bundled library.
     path: Option<PathBuf>,
     _lock: ffi::Library,
 }
@@ -60,7 +60,7 @@ impl fmt::Debug for Chosen {
 }
 
 impl Chosen {
-    /// The library that raddle is linked with.
+    /// Returns the library that raddle is linked with.
     pub fn bundled() -> Self {
         let lock = ffi::Library::lock();
         let (functions, variables) = (Functions::bundled(), Variables::bundled());
@@ -68,21 +68,21 @@ impl Chosen {
         Self { functions, variables, parallel: None, zlib: None, version, path: None, _lock: lock }
     }
 
-    /// Loads the library at `path`: a path, or a name that the system's loader finds. Its initialisation code runs: load
-    /// only what you would run.
+    /// Loads the library at `path`: a path, or a name that the system's loader finds. Its initialisation code runs, so
+    /// load only trusted libraries.
     ///
     /// # Errors
-    /// If it cannot be loaded, is no libhdf5, or one that is too old.
+    /// If it cannot be loaded, is not a libhdf5, or is too old.
     pub fn load(path: &Path) -> Result<Self> {
         let unusable = |why: String| Hdf5Error::Unusable { library: path.to_path_buf(), why };
         let lock = ffi::Library::lock();
-        // SAFETY: the library's own initialisation runs; the user names it, to have it measured.
+        // SAFETY: the library's own initialisation runs; the user chose the library in order to measure it.
         let library = unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) };
         let library = library.map_err(|error| unusable(error.to_string()))?;
         let functions =
             Functions::of(&library).map_err(|error| unusable(format!("not a libhdf5 since 1.10: {error}")))?;
-        // SAFETY: the library has just been loaded, or was opened by an earlier call, which these then do not harm:
-        // errors are not printed, no plugin is loaded, and its end does nothing.
+        // SAFETY: the library was just loaded, or opened by an earlier call, in which case the calls do no harm: errors
+        // are not printed, no plug-in is loaded, and no exit handler runs.
         let is_open = unsafe {
             (functions.H5dont_atexit)();
             (functions.H5open)() >= 0
@@ -92,36 +92,38 @@ impl Chosen {
         let version = version_of(&functions);
         if !is_open || version[..2] < OLDEST[..] {
             let [major, minor, release] = version;
-            return Err(unusable(format!("HDF5 {major}.{minor}.{release} does not open, or is older than 1.10")));
+            return Err(unusable(format!(
+                "HDF5 {major}.{minor}.{release} cannot be initialised, or is older than 1.10"
+            )));
         }
         let variables = Variables::of(&library).map_err(|error| unusable(format!("not a libhdf5: {error}")))?;
         let (parallel, zlib) = (Parallel::of(&library).ok(), functions::zlib_version(&library));
-        // Its functions are called as long as the process lives.
+        // Its functions may be called for the lifetime of the process.
         std::mem::forget(library);
         Ok(Self { functions, variables, parallel, zlib, version, path: Some(path.to_path_buf()), _lock: lock })
     }
 
-    /// `1.10.8`.
+    /// Returns the version, for example `1.10.8`.
     pub fn version(&self) -> String {
         let [major, minor, release] = self.version;
         format!("{major}.{minor}.{release}")
     }
 
-    /// The version of the zlib that it was loaded with, in that one's words; of the bundled one it is not told.
+    /// Returns the version of the zlib that it was loaded with, as reported by zlib; `None` for the bundled library.
     pub fn zlib(&self) -> Option<&str> {
         self.zlib.as_deref()
     }
 
-    /// Whether ranks of MPI can write files together with it.
+    /// Returns whether it supports collective writes by MPI ranks.
     pub fn is_parallel(&self) -> bool {
         self.parallel.is_some()
     }
 
-    /// Filters that it can apply, of those that settings can name: szip may be there for reading only.
+    /// Returns the filters named in settings that it can apply; szip may be available for reading only.
     pub fn filters(&self) -> Vec<&'static str> {
         let has = |filter| {
             let mut abilities = 0;
-            // SAFETY: asking for any number is allowed; `abilities` takes those of one that is there.
+            // SAFETY: any number may be queried; `abilities` receives those of an available filter.
             unsafe {
                 (self.functions.H5Zfilter_avail)(filter) > 0
                     && (self.functions.H5Zget_filter_info)(filter, &raw mut abilities) >= 0
@@ -132,7 +134,7 @@ impl Chosen {
     }
 
     fn list(&self, class: Id) -> Result<Held<'_>> {
-        // SAFETY: a class of the library.
+        // SAFETY: `class` is a property list class of the library.
         self.held("H5Pcreate", unsafe { (self.functions.H5Pcreate)(class) })
     }
 
@@ -144,10 +146,10 @@ impl Chosen {
         if status < 0 { Err(self.error(function)) } else { Ok(status) }
     }
 
-    /// The error of a call that has just failed.
+    /// Creates the error for a call that has just failed.
     fn error(&self, function: &str) -> Hdf5Error {
         unsafe extern "C" fn innermost(depth: c_uint, entry: *const StackEntry, out: *mut c_void) -> Status {
-            // SAFETY: HDF5 gives an entry whose description ends with a zero byte, and what `H5Ewalk2` was given.
+            // SAFETY: HDF5 passes an entry whose description is zero-terminated, and the pointer given to `H5Ewalk2`.
             unsafe {
                 let (description, out) = ((*entry).description, &mut *out.cast::<String>());
                 if depth == 0 && !description.is_null() {
@@ -170,12 +172,12 @@ impl Chosen {
 fn version_of(functions: &Functions) -> [c_uint; 3] {
     let mut version = [0; 3];
     let [major, minor, release] = &mut version;
-    // SAFETY: the numbers take the version.
+    // SAFETY: the pointers are to variables that receive the version.
     unsafe { (functions.H5get_libversion)(major, minor, release) };
     version
 }
 
-/// An identifier that is given back when it is dropped.
+/// An identifier that is released when dropped.
 #[derive(Debug)]
 struct Held<'a> {
     chosen: &'a Chosen,
@@ -183,7 +185,7 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Gives it up to a call that gives it back.
+    /// Releases ownership to a call that closes the identifier.
     fn into_raw(self) -> Id {
         let id = self.id;
         std::mem::forget(self);
@@ -202,7 +204,7 @@ impl Drop for Held<'_> {
 mod tests {
     use super::*;
 
-    /// Debian's package libhdf5-103-1; its name finds it where it is installed.
+    /// Library of Debian's package libhdf5-103-1, which the loader finds by name if it is installed.
     const DEBIAN: &str = "libhdf5_serial.so.103";
 
     fn libraries() -> Vec<Box<dyn Fn() -> Chosen>> {
@@ -260,7 +262,8 @@ mod tests {
             drop(dataset);
             file.close().unwrap();
 
-            // A copy: a process that another test starts at this moment holds the lock of the first until it runs its program.
+            // A copy: a child process started by another test at this moment inherits the lock on the first file until
+            // it runs its program.
             let copy = folder.path().join("copy.h5");
             std::fs::copy(&path, &copy).unwrap();
             let file = chosen.open(&copy, &FileSettings::default()).unwrap();
@@ -292,7 +295,7 @@ mod tests {
             let copy = folder.path().join("copy.h5");
             std::fs::copy(&path, &copy).unwrap();
             let file = chosen.open_in_memory(&copy, &FileSettings::default()).unwrap();
-            // What the file holds from now on is not looked at.
+            // The later contents of the file are not checked.
             let len_bytes = std::fs::metadata(&copy).unwrap().len();
             std::fs::write(&copy, vec![0; usize::try_from(len_bytes).unwrap()]).unwrap();
             let mut read = [0.0_f32; 3];

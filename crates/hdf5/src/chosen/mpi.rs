@@ -1,12 +1,12 @@
-//! The MPI that a parallel libhdf5 is linked with, used without being linked: `bench` measures any library, also one of
-//! another MPI than raddle was built with, or of a raddle that was built with none.
+//! The MPI that a parallel libhdf5 is linked with, loaded at run time: `bench` can measure any library, even with an
+//! MPI other than raddle's, or if raddle was built without one.
 //!
-//! This is not the MPI of raddle's own ranks, which is linked. The library is loaded with symbols of its own, as
-//! [`super::Chosen`] is, and its MPI is found among what it depends on. Handles are what that MPI has: addresses (Open
-//! MPI) or numbers of 32 bits (MPICH and its kin), which travel in a machine word either way; both calling conventions
-//! that raddle runs with pass them in a register whose upper half is not looked at.
-//! Invariants: one process initialises one MPI, once; a process that fails ends without MPI's end, upon which the launcher
-//! ends the others; MPI never gets a pointer to no memory.
+//! This is not the MPI of raddle's own ranks, which is linked. The library is loaded with private symbols, as
+//! [`super::Chosen`] is, and its MPI is found among its dependencies. Handles are those of that MPI: addresses (Open
+//! MPI) or 32-bit numbers (MPICH and its derivatives). Both fit a machine word, and both calling conventions that
+//! raddle supports pass them in a register whose upper half is ignored for 32-bit numbers. Invariants: a process
+//! initialises one MPI, once; a process that fails exits without finalising MPI, upon which the launcher ends the other
+//! ranks; MPI never receives a pointer to an empty buffer.
 
 use super::RTLD_DEEPBIND;
 use crate::error::{Hdf5Error, Result};
@@ -16,25 +16,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// `RTLD_NOLOAD` of glibc, which libloading has no name for.
+/// `RTLD_NOLOAD` of glibc, which libloading does not define.
 const RTLD_NOLOAD: c_int = 0x4;
 
-/// `MPI_COMM_WORLD`, `MPI_INFO_NULL` and `MPI_BYTE` of MPICH's binary interface, which Intel MPI, MVAPICH and Cray MPICH share.
+/// `MPI_COMM_WORLD`, `MPI_INFO_NULL` and `MPI_BYTE` of MPICH's binary interface, which Intel MPI, MVAPICH and Cray
+/// MPICH share.
 const MPICH_HANDLES: Handles = Handles { world: 0x4400_0000, no_info: 0x1c00_0000, byte: 0x4c00_010d };
 
-/// `MPI_MODE_CREATE`, `MPI_MODE_WRONLY` and `MPI_MODE_EXCL`, the same in both.
+/// `MPI_MODE_CREATE`, `MPI_MODE_WRONLY` and `MPI_MODE_EXCL`, the same in both interfaces.
 const CREATE_NEW: c_int = 1 | 4 | 64;
-/// `MPI_MODE_RDONLY`, the same in both.
+/// `MPI_MODE_RDONLY`, the same in both interfaces.
 const READ_ONLY: c_int = 2;
 
-/// Room for a status of any MPI: 24 bytes in Open MPI, 20 in MPICH.
+/// Number of words with room for a status of any MPI: 24 bytes in Open MPI, 20 in MPICH.
 const STATUS_WORDS: usize = 16;
 
 /// `MPI_Comm`, `MPI_Info`, `MPI_Datatype`.
 type Handle = usize;
 type Code = c_int;
 
-/// Constants that both interfaces have otherwise.
+/// Constants that differ between the two interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Handles {
     world: Handle,
@@ -48,7 +49,8 @@ macro_rules! functions {
 
         impl Functions {
             fn find(library: &Library) -> std::result::Result<Self, libloading::Error> {
-                // SAFETY: the types are those that the MPI standard gives these names, with handles as machine words.
+                // SAFETY: the types are those that the MPI standard declares for these names, with handles as machine
+                // words.
                 Ok(unsafe { Self { $($field: *library.get(concat!($name, "\0").as_bytes())?,)* } })
             }
         }
@@ -74,7 +76,7 @@ functions! {
     error_string: "MPI_Error_string" = fn(c_int, *mut c_char, *mut c_int);
 }
 
-/// All ranks that were started together, through the MPI of a parallel libhdf5.
+/// All ranks of the run, through the MPI of a parallel libhdf5.
 pub struct ChosenMpi {
     functions: Functions,
     handles: Handles,
@@ -92,29 +94,29 @@ impl std::fmt::Debug for ChosenMpi {
 }
 
 impl ChosenMpi {
-    /// Collective. Initialises the MPI that the libhdf5 at `library` is linked with; `hints` are for files.
+    /// Collective. Initialises the MPI that the libhdf5 at `library` is linked with; `hints` apply to files.
     ///
     /// # Errors
-    /// If it is linked with none, or one of an unknown kind, or that does not initialise.
+    /// If the library is not linked with MPI, or with one that is unknown or cannot be initialised.
     pub fn of(library: &Path, hints: &[(String, String)]) -> Result<Self> {
         let unusable = |why: String| Hdf5Error::Unusable { library: library.to_path_buf(), why };
-        // SAFETY: the library's own initialisation runs; the user names it, to have it measured.
+        // SAFETY: the library's own initialisation runs; the user chose the library in order to measure it.
         let loaded = unsafe { Library::open(Some(library.as_os_str()), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) };
         let loaded = loaded.map_err(|error| unusable(error.to_string()))?;
         let functions = Functions::find(&loaded)
             .map_err(|_| unusable("it was built without MPI: name a parallel one".to_owned()))?;
-        // Open MPI opens parts of itself that take its functions from the process.
+        // Open MPI loads components that resolve its functions in the process.
         make_global(functions.barrier as *const c_void);
         let version = functions.version();
         let handles = Handles::of(&loaded, &version).ok_or_else(|| {
             unusable(format!("its MPI is neither Open MPI nor one with MPICH's interface: {version}"))
         })?;
-        // Its functions are called as long as the process lives.
+        // Its functions may be called for the lifetime of the process.
         std::mem::forget(loaded);
-        // SAFETY: nobody has initialised it: it is loaded for this, and this is called once. Without arguments, as MPI-2 allows.
+        // SAFETY: MPI is not initialised yet: it was loaded here, and this is called once. MPI-2 allows null arguments.
         functions.check(unsafe { (functions.initialise)(null_mut(), null_mut()) }).map_err(unusable)?;
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: MPI is initialised; the numbers take the results.
+        // SAFETY: MPI is initialised; the pointers are to variables that receive the results.
         unsafe {
             functions.check((functions.rank)(handles.world, &raw mut rank)).map_err(unusable)?;
             functions.check((functions.size)(handles.world, &raw mut size)).map_err(unusable)?;
@@ -124,22 +126,23 @@ impl ChosenMpi {
         Ok(Self { functions, handles, library: library.to_path_buf(), rank, size, info })
     }
 
-    /// The number of this rank, from 0.
+    /// Returns the number of this rank, from 0.
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The libhdf5 that brought it.
+    /// Returns the path of the libhdf5 to which this MPI belongs.
     pub fn library(&self) -> &Path {
         &self.library
     }
 
-    /// The communicator of all ranks and the hints for files, as `H5Pset_fapl_mpio` of that library takes them.
+    /// Returns the communicator of all ranks and the hints for files, in the form that the library's `H5Pset_fapl_mpio`
+    /// takes.
     pub fn handles(&self) -> [usize; 2] {
         [self.handles.world, self.info]
     }
@@ -149,22 +152,22 @@ impl ChosenMpi {
     /// # Errors
     /// If MPI fails.
     pub fn barrier(&self) -> Result<()> {
-        // SAFETY: MPI is initialised, and its end comes with the end of `self`.
+        // SAFETY: MPI is initialised, and is finalised only with `self`.
         self.done("waiting for the other ranks", unsafe { (self.functions.barrier)(self.handles.world) })
     }
 
-    /// Collective. Creates the file at `path`, which is not there, for all ranks to write.
+    /// Collective. Creates the file at `path`, which must not exist, for writing by all ranks.
     ///
     /// # Errors
-    /// If MPI-IO refuses.
+    /// If MPI-IO fails.
     pub fn create(&self, path: &Path) -> Result<ChosenFile<'_>> {
         self.open_with(path, CREATE_NEW, "creating a file")
     }
 
-    /// Collective. Opens the file at `path` for all ranks to read.
+    /// Collective. Opens the file at `path` for reading by all ranks.
     ///
     /// # Errors
-    /// If MPI-IO refuses.
+    /// If MPI-IO fails.
     pub fn open(&self, path: &Path) -> Result<ChosenFile<'_>> {
         self.open_with(path, READ_ONLY, "opening a file")
     }
@@ -173,19 +176,19 @@ impl ChosenMpi {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|error| Hdf5Error::Mpi { operation, detail: error.to_string() })?;
         let mut handle = null_mut();
-        // SAFETY: the path ends with a zero byte; `handle` takes the file.
+        // SAFETY: the path ends with a zero byte; `handle` receives the file.
         let code =
             unsafe { (self.functions.open)(self.handles.world, name.as_ptr(), mode, self.info, &raw mut handle) };
         self.done(operation, code)?;
         Ok(ChosenFile { mpi: self, handle })
     }
 
-    /// Collective. Ends MPI.
+    /// Collective. Finalises MPI.
     ///
     /// # Errors
     /// If MPI fails.
     pub fn finish(self) -> Result<()> {
-        // SAFETY: MPI is initialised, and nothing of it is used afterwards.
+        // SAFETY: MPI is initialised, and not used afterwards.
         self.done("ending MPI", unsafe { (self.functions.finalise)() })
     }
 
@@ -202,10 +205,10 @@ pub struct ChosenFile<'a> {
 }
 
 impl ChosenFile<'_> {
-    /// Writes `bytes` from `offset_bytes` on; with `collective` all ranks do, together.
+    /// Writes `bytes` at `offset_bytes`; with `collective`, all ranks must take part.
     ///
     /// # Errors
-    /// If MPI-IO fails, or the bytes are 2 GiB or more.
+    /// If MPI-IO fails, or `bytes` has 2 GiB or more.
     pub fn write_at(&self, offset_bytes: u64, bytes: &[u8], collective: bool) -> Result<()> {
         let failed = |detail: &str| Hdf5Error::Mpi { operation: "writing", detail: detail.to_owned() };
         let count = c_int::try_from(bytes.len()).map_err(|_| failed("2 GiB or more at once"))?;
@@ -214,17 +217,17 @@ impl ChosenFile<'_> {
         let write = if collective { functions.write_all } else { functions.write };
         let (nothing, mut status) = ([0_u8; 1], [0_u64; STATUS_WORDS]);
         let from = if bytes.is_empty() { nothing.as_ptr() } else { bytes.as_ptr() };
-        // SAFETY: the file is open, `count` bytes are read from memory that is there, and the status has room for any.
+        // SAFETY: the file is open, `bytes` has `count` bytes, and the status has room for that of any MPI.
         let code = unsafe {
             write(self.handle, offset, from.cast(), count, self.mpi.handles.byte, status.as_mut_ptr().cast())
         };
         self.mpi.done("writing", code)
     }
 
-    /// Reads `bytes` from `offset_bytes` on; with `collective` all ranks do, together.
+    /// Reads `bytes` from `offset_bytes`; with `collective`, all ranks must take part.
     ///
     /// # Errors
-    /// If MPI-IO fails, the bytes are 2 GiB or more, or the file ends before them.
+    /// If MPI-IO fails, `bytes` has 2 GiB or more, or the file ends too early.
     pub fn read_at(&self, offset_bytes: u64, bytes: &mut [u8], collective: bool) -> Result<()> {
         let failed = |detail: &str| Hdf5Error::Mpi { operation: "reading", detail: detail.to_owned() };
         let count = c_int::try_from(bytes.len()).map_err(|_| failed("2 GiB or more at once"))?;
@@ -234,30 +237,31 @@ impl ChosenFile<'_> {
         let (mut nothing, mut status) = ([0_u8; 1], [0_u64; STATUS_WORDS]);
         let to = if bytes.is_empty() { nothing.as_mut_ptr() } else { bytes.as_mut_ptr() };
         let byte = self.mpi.handles.byte;
-        // SAFETY: the file is open, `count` bytes are written to memory that is ours, and the status has room for any.
+        // SAFETY: the file is open, `count` bytes are written to exclusively borrowed memory, and the status has room
+        // for that of any MPI.
         let code = unsafe { read(self.handle, offset, to.cast(), count, byte, status.as_mut_ptr().cast()) };
         self.mpi.done("reading", code)?;
         let mut found = 0;
-        // SAFETY: the status is that of the call above; `found` takes the number.
+        // SAFETY: the status is that of the call above; `found` receives the count.
         let code = unsafe { (functions.get_count)(status.as_ptr().cast(), byte, &raw mut found) };
         self.mpi.done("reading", code)?;
-        // The end of the file is not an error of MPI-IO.
+        // MPI-IO does not report the end of the file as an error.
         if found == count { Ok(()) } else { Err(failed("the file ends too early")) }
     }
 
-    /// Collective. Closes it.
+    /// Collective. Closes the file.
     ///
     /// # Errors
     /// If MPI-IO fails.
     pub fn close(mut self) -> Result<()> {
-        // SAFETY: the file is open, and not used again.
+        // SAFETY: the file is open and not used again.
         self.mpi.done("closing a file", unsafe { (self.mpi.functions.close)(&raw mut self.handle) })
     }
 }
 
 impl Handles {
     fn of(library: &Library, version: &str) -> Option<Self> {
-        // SAFETY: variables of Open MPI; their addresses are its handles, and are not looked behind.
+        // SAFETY: variables of Open MPI, whose addresses are its handles; they are not dereferenced.
         let address =
             |name: &[u8]| unsafe { library.get::<*const c_void>(name).ok().map(|found| found.as_raw_ptr() as usize) };
         if let Some(world) = address(b"ompi_mpi_comm_world\0") {
@@ -273,11 +277,11 @@ impl Handles {
 }
 
 impl Functions {
-    /// What the library says of itself; it may be asked before all else.
+    /// Returns the version text of the library, which may be queried before initialisation.
     fn version(&self) -> String {
         // 256 in Open MPI, 8192 in MPICH.
         let (mut text, mut len) = ([0 as c_char; 16384], 0);
-        // SAFETY: the text has room for the longest version with its zero byte; `len` takes its length.
+        // SAFETY: the text has room for the longest version with its zero byte; `len` receives its length.
         unsafe { (self.version)(text.as_mut_ptr(), &raw mut len) };
         text_of(&text).lines().next().unwrap_or_default().to_owned()
     }
@@ -287,12 +291,12 @@ impl Functions {
             return Ok(none);
         }
         let mut info: Handle = 0;
-        // SAFETY: MPI is initialised; `info` takes the handle, of which MPICH sets the lower half.
+        // SAFETY: MPI is initialised; `info` receives the handle, of which MPICH sets the lower half only.
         self.check(unsafe { (self.info_create)(&raw mut info) })?;
         for (key, value) in hints {
             let [key, value] = [key, value].map(|text| CString::new(text.as_str()).map_err(|error| error.to_string()));
             let (key, value) = (key?, value?);
-            // SAFETY: the object is live; both texts end with a zero byte and are copied.
+            // SAFETY: the object is live; both texts are zero-terminated and copied.
             self.check(unsafe { (self.info_set)(info, key.as_ptr(), value.as_ptr()) })?;
         }
         Ok(info)
@@ -304,29 +308,29 @@ impl Functions {
         }
         // MPI_MAX_ERROR_STRING is 256 in Open MPI, 512 in MPICH.
         let (mut words, mut len) = ([0 as c_char; 1024], 0);
-        // SAFETY: the text has room for the longest message; a code that MPI has returned is one that it knows.
+        // SAFETY: the text has room for the longest message, and MPI knows every code that it returned.
         unsafe { (self.error_string)(code, words.as_mut_ptr(), &raw mut len) };
         Err(text_of(&words))
     }
 }
 
 fn text_of(text: &[c_char]) -> String {
-    // SAFETY: what was filled ends with a zero byte, and what was not is zeros.
+    // SAFETY: the text is zero-terminated, because its unfilled part is zeros.
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().trim().to_owned()
 }
 
-/// Has the object in which `address` lies give its functions to all that is loaded later.
+/// Makes the symbols of the shared object that contains `address` available to all objects loaded later.
 fn make_global(address: *const c_void) {
     let mut info =
         libc::Dl_info { dli_fname: null_mut(), dli_fbase: null_mut(), dli_sname: null_mut(), dli_saddr: null_mut() };
-    // SAFETY: `info` takes what is known of an address, which need not be one.
+    // SAFETY: `info` receives the properties of an address, which may be any.
     if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
         return;
     }
-    // SAFETY: the loader's own name of the object, which ends with a zero byte.
+    // SAFETY: the loader's own zero-terminated name of the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes();
     let name = std::ffi::OsStr::from_bytes(name);
-    // SAFETY: the object is loaded already: nothing runs.
+    // SAFETY: the object is already loaded, so no code runs.
     if let Ok(object) = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) } {
         std::mem::forget(object);
     }

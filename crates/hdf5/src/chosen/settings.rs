@@ -1,7 +1,7 @@
-//! Settings of files and datasets as plain values, and how they get into and out of property lists.
+//! Settings of files and datasets as plain values, with conversion to and from property lists.
 //!
-//! `None` leaves a setting as the library has it. Invariant: what [`FileSettings::of_list`] and
-//! [`DatasetSettings::of_list`] give is what the library holds, not what it was asked for.
+//! `None` keeps the library's default. Invariant: [`FileSettings::of_list`] and [`DatasetSettings::of_list`] return the
+//! values that the library uses, not the requested ones.
 
 use super::functions::Id;
 use super::{Chosen, Held, Mdc};
@@ -9,12 +9,12 @@ use crate::error::Result;
 use std::ffi::{c_int, c_uint};
 use std::ptr::null_mut;
 
-/// The chunk cache of each open dataset.
+/// Settings of the chunk cache of each open dataset.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ChunkCache {
-    /// Bytes.
+    /// Size in bytes.
     pub len_bytes: Option<u64>,
-    /// Slots of its hash table.
+    /// Number of hash table slots.
     pub slots: Option<u64>,
     /// Preemption policy, from 0 to 1.
     pub preemption: Option<f64>,
@@ -23,32 +23,32 @@ pub struct ChunkCache {
 /// Settings of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FileSettings {
-    /// Objects of the first number of bytes or more begin at a multiple of the second.
+    /// Objects of at least the first number of bytes begin at a multiple of the second.
     pub alignment: Option<(u64, u64)>,
-    /// Bytes of a block of metadata.
+    /// Size of a metadata block in bytes.
     pub meta_block_len_bytes: Option<u64>,
-    /// Bytes of a block of small raw data.
+    /// Size of a block for small raw data in bytes.
     pub small_data_block_len_bytes: Option<u64>,
-    /// Bytes of the sieve buffer.
+    /// Size of the sieve buffer in bytes.
     pub sieve_len_bytes: Option<u64>,
-    /// Chunk cache.
+    /// Settings of the chunk cache.
     pub chunk_cache: ChunkCache,
-    /// Initial bytes of the metadata cache.
+    /// Initial size of the metadata cache in bytes.
     pub metadata_cache_len_bytes: Option<u64>,
     /// Whether metadata stays in its cache until the file is closed.
     pub defers_flush: Option<bool>,
-    /// Bounds of the format, numbers of `H5F_libver_t`.
+    /// Bounds of the format version, as numbers of `H5F_libver_t`.
     pub versions: Option<(i32, i32)>,
-    /// Bytes of the page buffer.
+    /// Size of the page buffer in bytes.
     pub page_buffer_len_bytes: Option<u64>,
-    /// Bytes of a page of a paged file.
+    /// Size of a page of a paged file in bytes.
     pub page_len_bytes: Option<u64>,
 }
 
-/// How szip codes pixels.
+/// Coding method of szip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SzipCoding {
-    /// `H5_SZIP_NN_OPTION_MASK`: differences of neighbours, for images and fields.
+    /// `H5_SZIP_NN_OPTION_MASK`: differences between neighbours, for images and fields.
     NearestNeighbour,
     /// `H5_SZIP_EC_OPTION_MASK`: the values themselves.
     Entropy,
@@ -62,7 +62,7 @@ impl SzipCoding {
         }
     }
 
-    /// The coding among the options that a dataset has.
+    /// Returns the coding in the options of a dataset.
     fn of_options(options: c_uint) -> Self {
         if options & SZIP_NEAREST_NEIGHBOUR == 0 { Self::Entropy } else { Self::NearestNeighbour }
     }
@@ -71,23 +71,24 @@ impl SzipCoding {
 /// Settings of a dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatasetSettings {
-    /// Elements of a chunk along each dimension; contiguous without.
+    /// Chunk shape in elements; `None` for contiguous storage.
     pub chunk: Option<Vec<u64>>,
-    /// Level of deflate.
+    /// Deflate level.
     pub gzip: Option<u32>,
     /// Coding and pixels per block of szip.
     pub szip: Option<(SzipCoding, u32)>,
-    /// Bytes of elements are regrouped before compression.
+    /// Whether the bytes of elements are shuffled before compression.
     pub shuffle: bool,
-    /// Checksums of chunks.
+    /// Whether chunks have checksums.
     pub fletcher32: bool,
-    /// Space is never filled.
+    /// Whether filling of allocated space is disabled.
     pub no_fill: bool,
-    /// Values lie in the object header.
+    /// Whether the values lie in the object header.
     pub compact: bool,
 }
 
-/// `H5F_FSPACE_STRATEGY_PAGE`, `H5D_COMPACT`, `H5D_CHUNKED`, `H5D_FILL_TIME_NEVER`, `H5_SZIP_NN_OPTION_MASK` and `H5_SZIP_EC_OPTION_MASK`.
+/// `H5F_FSPACE_STRATEGY_PAGE`, `H5D_COMPACT`, `H5D_CHUNKED`, `H5D_FILL_TIME_NEVER`, `H5_SZIP_NN_OPTION_MASK` and
+/// `H5_SZIP_EC_OPTION_MASK`.
 const STRATEGY_PAGE: c_int = 1;
 const LAYOUT_COMPACT: c_int = 0;
 const LAYOUT_CHUNKED: c_int = 2;
@@ -101,7 +102,7 @@ const SHUFFLE: c_int = 2;
 const FLETCHER32: c_int = 3;
 const SZIP: c_int = 4;
 
-/// Most dimensions of a dataspace: `H5S_MAX_RANK`.
+/// Maximum number of dimensions of a dataspace: `H5S_MAX_RANK`.
 const MOST_DIMENSIONS: usize = 32;
 
 fn host(len_bytes: u64) -> usize {
@@ -109,14 +110,14 @@ fn host(len_bytes: u64) -> usize {
 }
 
 impl FileSettings {
-    /// Lists for creating and for opening a file.
+    /// Creates the lists for creating and for opening a file.
     pub(super) fn lists<'a>(&self, chosen: &'a Chosen) -> Result<[Held<'a>; 2]> {
         let f = &chosen.functions;
         let (creation, access) =
             (chosen.list(chosen.variables.file_creation)?, chosen.list(chosen.variables.file_access)?);
         let (create, list) = (creation.id, access.id);
-        // SAFETY: all calls here have live property lists of the class that the function is for, and pointers to values
-        // that outlive the call.
+        // SAFETY: all calls use live property lists of the class that the function expects, and pointers to values that
+        // outlive the call.
         unsafe {
             if let Some((threshold, alignment)) = self.alignment {
                 chosen.status("H5Pset_alignment", (f.H5Pset_alignment)(list, threshold, alignment))?;
@@ -161,7 +162,7 @@ impl FileSettings {
         Ok([creation, access])
     }
 
-    /// What a file that is open was opened with.
+    /// Returns the settings with which an open file was opened.
     pub(super) fn of_file(chosen: &Chosen, file: Id) -> Result<Self> {
         let f = &chosen.functions;
         // SAFETY: the file is open.
@@ -174,7 +175,7 @@ impl FileSettings {
         let (mut least_meta, mut least_raw) = (0, 0);
         let mut config = Mdc::of_this_version();
         let list = access.id;
-        // SAFETY: live property lists of the classes that these functions are for, and pointers to variables.
+        // SAFETY: live property lists of the classes that these functions expect, and pointers to variables.
         unsafe {
             let got = (f.H5Pget_alignment)(list, &raw mut threshold, &raw mut alignment);
             chosen.status("H5Pget_alignment", got)?;
@@ -208,12 +209,12 @@ impl FileSettings {
 }
 
 impl DatasetSettings {
-    /// A list for creating a dataset.
+    /// Creates the list for creating a dataset.
     pub(super) fn list<'a>(&self, chosen: &'a Chosen) -> Result<Held<'a>> {
         let f = &chosen.functions;
         let creation = chosen.list(chosen.variables.dataset_creation)?;
         let list = creation.id;
-        // SAFETY: a live list for creating datasets; the shape has as many numbers as it is said to have.
+        // SAFETY: a live dataset creation list; the shape has `rank` numbers.
         unsafe {
             if let Some(shape) = &self.chunk {
                 let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
@@ -241,7 +242,7 @@ impl DatasetSettings {
         Ok(creation)
     }
 
-    /// What a dataset that is open was created with.
+    /// Returns the settings with which an open dataset was created.
     pub(super) fn of_dataset(chosen: &Chosen, dataset: Id) -> Result<Self> {
         let f = &chosen.functions;
         // SAFETY: the dataset is open.
@@ -249,8 +250,8 @@ impl DatasetSettings {
         let list = creation.id;
         let mut found = Self::default();
         let mut fill_time = 0;
-        // SAFETY: a live list of the class that these functions are for, and pointers to variables; of the shape and of a
-        // filter's values the library sets at most as many as it is told.
+        // SAFETY: a live list of the class that these functions expect, and pointers to variables. For the shape and
+        // for a filter's values, the library sets no more than the number passed to it.
         unsafe {
             let layout = (f.H5Pget_layout)(list);
             found.compact = layout == LAYOUT_COMPACT;
@@ -289,18 +290,18 @@ impl DatasetSettings {
     }
 }
 
-/// A list for transfers with a conversion buffer of this length, which the library allocates.
+/// Creates a transfer list with a conversion buffer of this length, which the library allocates.
 pub(super) fn transfer(chosen: &Chosen, buffer_len_bytes: Option<u64>) -> Result<Held<'_>> {
     let list = chosen.list(chosen.variables.transfer)?;
     if let Some(len_bytes) = buffer_len_bytes {
         let own = null_mut();
-        // SAFETY: a live list for transfers; without buffers of the caller the library makes its own.
+        // SAFETY: a live transfer list; with null pointers the library allocates the buffers.
         let set = unsafe { (chosen.functions.H5Pset_buffer)(list.id, host(len_bytes), own, own) };
         chosen.status("H5Pset_buffer", set)?;
     }
     Ok(list)
 }
 
-/// Filters by which the library may be asked: number and name.
+/// Filters whose availability can be queried: number and name.
 pub(super) const FILTERS: [(c_int, &str); 4] =
     [(DEFLATE, "gzip"), (SHUFFLE, "shuffle"), (FLETCHER32, "fletcher32"), (SZIP, "szip")];

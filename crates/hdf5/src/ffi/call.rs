@@ -1,4 +1,4 @@
-//! From libhdf5's return values and error stack to [`Hdf5Error::Library`].
+//! Conversion of libhdf5's return values and error stack to [`Hdf5Error::Library`].
 
 use super::Handle;
 use crate::error::{Hdf5Error, Result};
@@ -8,46 +8,47 @@ use hdf5_metno_sys::h5i::hid_t;
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::path::Path;
 
-/// What a call is about: the file and the object that its error will name.
+/// File and object of a call, which its error will name.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// File.
+    /// Path of the file.
     pub path: &'a Path,
-    /// Path of the object in the file (bytes as in HDF5); empty where the call is about the file.
+    /// Path of the object in the file (bytes as in HDF5); empty for calls on the file itself.
     pub object: &'a [u8],
 }
 
 impl<'a> Call<'a> {
-    /// Calls about the file itself.
+    /// Creates the context of calls on a file.
     pub fn of_file(path: &'a Path) -> Self {
         Self { path, object: b"" }
     }
 
-    /// Calls about an object of the file.
+    /// Creates the context of calls on an object of a file.
     pub fn of_object(path: &'a Path, object: &'a [u8]) -> Self {
         Self { path, object }
     }
 
-    /// A status: negative is failure. Also fit for `htri_t`.
+    /// Checks a status, in which negative values mean failure. Also suitable for `htri_t`.
     pub fn status(self, function: &str, status: herr_t) -> Result<herr_t> {
         if status < 0 { Err(self.error(function)) } else { Ok(status) }
     }
 
-    /// A count or length: negative is failure.
+    /// Checks a count or length, in which negative values mean failure.
     pub fn count(self, function: &str, count: isize) -> Result<usize> {
         usize::try_from(count).map_err(|_| self.error(function))
     }
 
-    /// A new identifier: negative is failure.
+    /// Takes ownership of a new identifier; a negative one means failure.
     ///
     /// # Safety
-    /// As [`Handle::from_raw`]: `id` must come straight from a libhdf5 call that hands its reference to the caller.
+    /// As for [`Handle::from_raw`]: `id` must come directly from a libhdf5 call that passes its reference to the
+    /// caller.
     pub unsafe fn handle(self, function: &str, id: hid_t) -> Result<Handle> {
-        // SAFETY: passed on to our caller.
+        // SAFETY: guaranteed by our caller.
         unsafe { Handle::from_raw(id) }.ok_or_else(|| self.error(function))
     }
 
-    /// A zero-terminated copy of `bytes`, which libhdf5 takes for names; an inner zero is an error.
+    /// Copies `bytes` to a zero-terminated string, the form in which libhdf5 takes names. An inner zero is an error.
     pub fn c_string(self, function: &str, bytes: &[u8]) -> Result<CString> {
         CString::new(bytes).map_err(|_| Hdf5Error::Library {
             path: self.path.to_path_buf(),
@@ -56,7 +57,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The error of a call that has just failed. Must be called under the lock, before the next call.
+    /// Creates the error for a call that has just failed. Must be called under the lock, before the next call.
     pub fn error(self, function: &str) -> Hdf5Error {
         Hdf5Error::Library {
             path: self.path.to_path_buf(),
@@ -69,16 +70,16 @@ impl<'a> Call<'a> {
         if self.object.is_empty() {
             function.to_owned()
         } else {
-            // Names are bytes from a file: escape what could drive a terminal.
+            // Names are bytes from a file: escape control sequences that could affect a terminal.
             format!("{function} of {}", self.object.escape_ascii())
         }
     }
 }
 
-/// The message of the function where things went wrong first, and clears the stack.
+/// Returns the message of the innermost function that failed, and clears the stack.
 fn take_innermost_message() -> String {
     unsafe extern "C" fn innermost(depth: c_uint, entry: *const H5E_error2_t, out: *mut c_void) -> herr_t {
-        // SAFETY: libhdf5 hands a valid entry whose strings live for the call; `out` is the String of our caller.
+        // SAFETY: libhdf5 passes a valid entry whose strings live for the call; `out` is the String of our caller.
         let (entry, out) = unsafe { (&*entry, &mut *out.cast::<String>()) };
         if depth == 0 && !entry.desc.is_null() {
             // SAFETY: not null, zero-terminated by libhdf5.

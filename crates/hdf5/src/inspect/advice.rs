@@ -1,33 +1,33 @@
-//! What could be better about a file, in words, with the command that makes it so.
+//! Suggestions for improving a file, as text with the command to run.
 //!
-//! Rules with their reasons; each looks at an [`Inspection`] and says one thing or nothing. Invariant: advice names
-//! what was counted, and is silent where less than [`LEAST_GAIN_BYTES`] or [`LEAST_CHUNKS`] are at stake.
+//! Each rule looks at an [`Inspection`] and yields at most one suggestion. Invariant: suggestions state counted
+//! figures, and rules stay silent if less than [`LEAST_GAIN_BYTES`] or [`LEAST_CHUNKS`] are at stake.
 
 use super::{DatasetStatistics, Inspection, StorageKind};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Something that could be better.
+/// A suggested improvement.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// Chunks so small that finding and starting on them costs more than their bytes.
+    /// Chunks so small that locating and setting up each one costs more than reading its bytes.
     SmallChunks {
-        /// Number of such chunks.
+        /// Number of small chunks.
         chunks: u64,
         /// Number of datasets that have them.
         datasets: u64,
-        /// Size of most of them, before compression.
+        /// Most frequent size before compression.
         typical_len_bytes: u64,
     },
-    /// Chunks so large that a reader of a few rows decodes much for nothing.
+    /// Chunks so large that readers of a few rows decode far more than they need.
     LargeChunks {
         /// Number of datasets.
         datasets: u64,
         /// Largest chunk, before compression.
         largest_len_bytes: u64,
     },
-    /// Chunks longer than their dataset: the rest is stored as padding.
+    /// Chunks longer than their dataset, so that the rest is stored as padding.
     PaddedChunks {
         /// Number of datasets.
         datasets: u64,
@@ -41,51 +41,53 @@ pub enum Advice {
         /// Length of the file.
         file_len_bytes: u64,
     },
-    /// Bytes that nothing leads to.
+    /// Bytes not used by any object.
     UnusedSpace {
-        /// Such bytes.
+        /// Number of unused bytes.
         unused_len_bytes: u64,
         /// Length of the file.
         file_len_bytes: u64,
     },
-    /// Empty datasets that have a chunk index all the same.
+    /// Empty datasets that nevertheless have a chunk index.
     IndexedEmptyDatasets {
         /// Number of datasets.
         datasets: u64,
     },
-    /// Data without compression.
+    /// Uncompressed data.
     Uncompressed {
         /// Number of datasets.
         datasets: u64,
-        /// Their stored bytes.
+        /// Stored bytes of these datasets.
         stored_len_bytes: u64,
     },
-    /// A filter that stock HDF5 does not have.
+    /// A filter that stock HDF5 does not include.
     PluginFilter {
-        /// Name of the filter, as the file gives it.
+        /// Name of the filter, as stored in the file.
         name: String,
-        /// Number of the filter.
+        /// HDF5 identifier of the filter.
         id: u16,
         /// Number of datasets.
         datasets: u64,
     },
 }
 
-/// Chunks below this are small. A chunk costs a reader about 2 µs beside its bytes (index, filter set-up: measured), and
-/// inflating goes at about 0.5 GB/s: at 16 KiB the two meet 6 to 100, below it the fixed cost shows.
+/// Size below which chunks count as small. A chunk costs a reader about 2 µs in addition to its bytes (index, filter
+/// set-up: measured), and inflating runs at about 0.5 GB/s: at 16 KiB the ratio of the two is 6 to 100, and below that
+/// the fixed cost shows.
 const SMALL_CHUNK_LEN_BYTES: u64 = 16 << 10;
-/// Chunks above this are large: a reader of one row waits for the inflating of all of it, 16 MiB take some 30 ms.
+/// Size above which chunks count as large: to read one row, all of the chunk must be inflated, which takes about 30 ms
+/// for 16 MiB.
 const LARGE_CHUNK_LEN_BYTES: u64 = 16 << 20;
-/// Fewer chunks than this cost nobody a noticeable time.
+/// Number of chunks below which their cost is not noticeable.
 const LEAST_CHUNKS: u64 = 1000;
-/// Less than this is not worth rewriting a file.
+/// Gain below which rewriting a file is not worthwhile.
 const LEAST_GAIN_BYTES: u64 = 1 << 20;
-/// Share of a file, in per cent, from which metadata or unused space is worth mentioning.
+/// Share of a file, in percent, from which metadata or unused space is reported.
 const LEAST_SHARE_PERCENT: u64 = 10;
-/// Filters with numbers below this are HDF5's own; above, plug-ins.
+/// First identifier of plug-in filters; filters with smaller numbers belong to HDF5.
 const FIRST_PLUGIN_FILTER: u16 = 256;
 
-/// What could be better about the file, the most telling first.
+/// Returns the suggestions for a file, the most important first.
 pub(super) fn advise(inspection: &Inspection) -> Vec<Advice> {
     let rules = [small_chunks, much_metadata, uncompressed, unused_space, padded_chunks, large_chunks, indexed_empty];
     let mut advice: Vec<Advice> = rules.iter().filter_map(|rule| rule(inspection)).collect();
@@ -103,7 +105,7 @@ fn is_large_share(part: u64, whole: u64) -> bool {
 }
 
 fn small_chunks(inspection: &Inspection) -> Option<Advice> {
-    // A dataset of one chunk cannot do better with a larger one.
+    // A dataset with a single chunk gains nothing from a larger one.
     let small = |dataset: &&DatasetStatistics| dataset.chunks > 1 && dataset.chunk_len_bytes() < SMALL_CHUNK_LEN_BYTES;
     let (mut chunks, mut datasets) = (0_u64, 0);
     let mut by_len = std::collections::BTreeMap::<u64, u64>::new();
@@ -127,7 +129,7 @@ fn padded_chunks(inspection: &Inspection) -> Option<Advice> {
     let (mut datasets, mut padding_len_bytes) = (0, 0_u64);
     for dataset in &inspection.datasets {
         let in_chunks = dataset.chunk_len_bytes().saturating_mul(dataset.chunks);
-        // More than half padding; ragged edges of large datasets are not meant.
+        // More than half is padding; ragged edges of large datasets do not count.
         if in_chunks / 2 > dataset.logical_len_bytes {
             datasets += 1;
             padding_len_bytes = padding_len_bytes.saturating_add(in_chunks - dataset.logical_len_bytes);
@@ -166,7 +168,7 @@ fn uncompressed(inspection: &Inspection) -> Option<Advice> {
 }
 
 impl Advice {
-    /// The rule in a word, for programs.
+    /// Returns the rule's name, for programs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SmallChunks { .. } => "small_chunks",
@@ -187,11 +189,11 @@ impl fmt::Display for Advice {
             Self::SmallChunks { chunks, datasets, typical_len_bytes } => write!(
                 f,
                 "{chunks} chunks in {datasets} datasets are small (most hold {typical_len_bytes} bytes): \
-                 readers spend their time on finding them; rewrite with `raddle rechunk`"
+                 readers spend their time locating them; rewrite with `raddle rechunk`"
             ),
             Self::LargeChunks { datasets, largest_len_bytes } => write!(
                 f,
-                "{datasets} datasets have chunks above {} MiB (up to {} MiB): readers of a few rows decode all of one; \
+                "{datasets} datasets have chunks above {} MiB (up to {} MiB): reading a few rows decodes a whole chunk; \
                  rewrite with `raddle rechunk --for events` or `--for random`",
                 LARGE_CHUNK_LEN_BYTES >> 20,
                 largest_len_bytes >> 20
@@ -211,13 +213,13 @@ impl fmt::Display for Advice {
             ),
             Self::UnusedSpace { unused_len_bytes, file_len_bytes } => write!(
                 f,
-                "{} % of the file holds nothing ({} MiB of free space or leftovers): rewrite with `raddle rechunk`",
+                "{} % of the file is unused ({} MiB of free space or leftovers): rewrite with `raddle rechunk`",
                 percent(*unused_len_bytes, *file_len_bytes),
                 unused_len_bytes >> 20
             ),
             Self::IndexedEmptyDatasets { datasets } => write!(
                 f,
-                "{datasets} empty datasets have a chunk index that leads to nothing: rewrite with `raddle rechunk`"
+                "{datasets} empty datasets have a chunk index without any chunks: rewrite with `raddle rechunk`"
             ),
             Self::Uncompressed { datasets, stored_len_bytes } => write!(
                 f,
@@ -236,7 +238,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     (u128::from(part) * 100 / u128::from(whole.max(1))) as u64
 }
 
-/// As an object with the rule's name and the words.
+/// Serializes as an object with the rule's name and its text.
 impl Serialize for Advice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

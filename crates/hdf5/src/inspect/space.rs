@@ -1,8 +1,8 @@
-//! What the bytes of a file are used for.
+//! Accounting of a file's bytes by use.
 //!
-//! Raw data is where layouts and chunk indexes say; metadata is what the native reader had to read to find it (a
-//! recording [`MetadataView`](crate::source::MetadataView) notes every range); heap collections are recognised in what
-//! is left. The rest is free space, structures that no object refers to any more, or unused room in nodes.
+//! Raw data is located by layouts and chunk indexes. Metadata is everything that the native reader had to read to find
+//! it (a recording [`MetadataView`](crate::source::MetadataView) notes every range). Heap collections are searched for
+//! in the remainder. The rest is free space, structures that no object refers to any more, or unused room in nodes.
 
 use crate::error::Result;
 use crate::ranges::Ranges;
@@ -20,26 +20,26 @@ pub struct SpaceUse {
     pub heap_len_bytes: u64,
     /// User block before the superblock.
     pub userblock_len_bytes: u64,
-    /// Nothing that an object leads to: free space, leftovers, unused room.
+    /// Bytes that belong to no object: free space, leftovers, unused room in nodes.
     pub unused_len_bytes: u64,
 }
 
 /// First bytes of a global heap collection: signature, version and reserved bytes.
 const COLLECTION_SIGNATURE: &[u8; 8] = b"GCOL\x01\0\0\0";
-/// Where a collection's size stands: behind the signature.
+/// Offset of a collection's size, which follows the signature.
 const COLLECTION_SIZE_AT: usize = COLLECTION_SIGNATURE.len();
-/// Bytes searched at once.
+/// Bytes searched at a time.
 const BLOCK_LEN_BYTES: u64 = 64 << 10;
-/// Bytes searched that are not of a collection, about 1 s of work. A file with more leftovers may have some of its heap
-/// counted as unused.
+/// Maximum number of bytes searched outside of collections, about 1 s of work. If a file has more leftovers, some of
+/// its heap may be counted as unused.
 const SEARCH_LIMIT_BYTES: u64 = 1 << 30;
 
-/// What an inspection found, before it is counted.
+/// Ranges found by an inspection, before they are counted.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Raw data.
     pub raw: Ranges,
-    /// What was read as metadata.
+    /// Bytes read as metadata.
     pub metadata: Ranges,
     /// Length of the user block.
     pub userblock_len_bytes: u64,
@@ -70,15 +70,15 @@ impl Found {
         })
     }
 
-    /// Bytes of global heap collections in the gaps between `known` ranges. They begin anywhere: since version 2 of the
-    /// superblock nothing in a file is aligned.
+    /// Returns the bytes of global heap collections in the gaps between `known` ranges. Collections may begin anywhere:
+    /// since version 2 of the superblock nothing in a file is aligned.
     fn heap_len_bytes(&self, file: &InputFile, known: &mut Ranges) -> Result<u64> {
         let (mut found, mut left_len_bytes) = (0, SEARCH_LIMIT_BYTES);
         let mut block = Vec::new();
         for (start, end) in known.gaps(file.len_bytes()) {
             let mut at = start;
             while end - at >= COLLECTION_SIGNATURE.len() as u64 && left_len_bytes > 0 {
-                // Most begin where another ends.
+                // Most collections begin where another ends.
                 if let Some(len_bytes) = self.collection_len_bytes(file, at, end)? {
                     found += len_bytes;
                     at += len_bytes;
@@ -89,14 +89,14 @@ impl Found {
                 left_len_bytes = left_len_bytes.saturating_sub(block.len() as u64);
                 let behind = block[1..].windows(COLLECTION_SIGNATURE.len());
                 let place = behind.clone().position(|bytes| bytes == COLLECTION_SIGNATURE);
-                // A signature that the block cuts is found in the next one.
+                // A signature cut by the end of the block is found in the next one.
                 at += 1 + place.unwrap_or(behind.len()) as u64;
             }
         }
         Ok(found)
     }
 
-    /// Length of the collection at `at`, if there is one that ends by `end`.
+    /// Returns the length of the collection at `at`, if there is one that ends by `end`.
     fn collection_len_bytes(&self, file: &InputFile, at: u64, end: u64) -> Result<Option<u64>> {
         let mut header = [0; COLLECTION_SIZE_AT + 8];
         let size_len_bytes = usize::from(self.length_len_bytes).min(8);

@@ -1,45 +1,45 @@
 //! Statistics summed over files.
 //!
-//! Invariant: the result does not depend on the order or grouping of files.
+//! Invariant: the result does not depend on the order or grouping of the files.
 
 use super::{Inspection, SpaceUse};
 use serde::{Deserialize, Serialize};
 
-/// The sum over files.
+/// Totals over files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
-    /// Files that could be read.
+    /// Number of files that could be read.
     pub files: u64,
-    /// Total bytes of the files.
+    /// Total length of the files.
     pub file_len_bytes: u64,
-    /// Bytes of the shortest file; 0 without files.
+    /// Length of the shortest file; 0 without files.
     pub shortest_file_len_bytes: u64,
-    /// Bytes of the longest file.
+    /// Length of the longest file.
     pub longest_file_len_bytes: u64,
-    /// Groups, including the root groups.
+    /// Number of groups, including the root groups.
     pub groups: u64,
-    /// Attributes.
+    /// Number of attributes.
     pub attributes: u64,
-    /// Datasets without an element.
+    /// Number of datasets without elements.
     pub empty_datasets: u64,
     /// Datasets with at most one value in a row: scalars and shapes such as `(n)` and `(n, 1)`.
     pub narrow: SumOfKind,
     /// Datasets with several values in a row, such as images.
     pub wide: SumOfKind,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
     /// Use of the bytes.
     pub space: SpaceUse,
-    /// Objects that cannot be read.
+    /// Number of objects that could not be read.
     pub faults: u64,
 }
 
-/// The sum over datasets of one kind.
+/// Totals over datasets of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SumOfKind {
-    /// Datasets.
+    /// Number of datasets.
     pub datasets: u64,
-    /// Bytes of their values.
+    /// Uncompressed bytes of their values.
     pub logical_len_bytes: u64,
     /// Stored bytes of their values.
     pub stored_len_bytes: u64,
@@ -104,7 +104,7 @@ impl Sum {
         }
     }
 
-    /// Datasets of both kinds.
+    /// Returns the totals over both kinds of datasets.
     pub fn all(&self) -> SumOfKind {
         SumOfKind {
             datasets: self.narrow.datasets + self.wide.datasets,

@@ -1,4 +1,4 @@
-//! From stored elements to canonical bytes.
+//! Conversion of stored elements to canonical bytes.
 
 use super::{NULL_STRING, ObjectPaths, selection};
 use crate::error::{Hdf5Error, Result};
@@ -9,32 +9,32 @@ use crate::native::{Cursor, Encoding};
 use crate::source::InputFile;
 use std::borrow::Cow;
 
-/// Heap collections kept: enough for a worker that walks two neighbouring regions of the heap.
+/// Cache size for heap collections: enough for a worker that walks two neighbouring regions of the heap.
 const HEAP_LEN_BYTES: u64 = 4 << 20;
 
-/// What stored elements of one file point to: its heap and its objects.
+/// Resolver of the pointers in stored elements of one file, to heap objects and to objects of the file.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     heap: GlobalHeap<'a>,
     tree: &'a FileTree,
-    /// Found when the first reference asks for them: most files have none.
+    /// Built for the first reference: most files have none.
     paths: Option<ObjectPaths>,
     /// Heap bytes that the current call may still follow.
     left_len_bytes: u64,
     dangling: Dangling,
 }
 
-/// What becomes of a reference to no object of the file.
+/// Treatment of references that lead to no object of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dangling {
-    /// An error.
+    /// Such references are errors.
     Refused,
-    /// A null reference; so many were found.
+    /// Such references become null references, and are counted.
     Null(u64),
 }
 
 impl<'a> Resolver<'a> {
-    /// A resolver for elements of `file`, whose metadata is `tree`.
+    /// Creates a resolver for elements of `file`, whose metadata is `tree`.
     pub fn new(file: &'a InputFile, tree: &'a FileTree) -> Self {
         let heap = GlobalHeap::new(file, Encoding::of(tree), HEAP_LEN_BYTES);
         Self { heap, tree, paths: None, left_len_bytes: 0, dangling: Dangling::Refused }
@@ -43,20 +43,22 @@ impl<'a> Resolver<'a> {
     /// Appends the canonical bytes of `elements`, which are stored elements of `class`.
     ///
     /// # Errors
-    /// If an element points at nothing (a dangling reference, a heap object that is not there or of another length),
-    /// the elements together point at more bytes than the file could hold, or the type is a reference of HDF5 1.12 or
-    /// later.
+    /// If an element has an invalid target (a dangling reference, a heap object that does not exist or has a different
+    /// length), the elements together point to more bytes than the file could hold, or the type is a reference of HDF5
+    /// 1.12 or later.
     pub fn canonical(&mut self, class: &TypeClass, elements: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        // libhdf5 stores a heap object for each element. Objects shared by nested sequences would let a small file
-        // stand for any number of bytes; twice the file's length leaves room and ends that.
+        // libhdf5 stores a heap object for each element. With objects shared by nested sequences, a small file could
+        // represent any number of bytes; the limit of twice the file's length leaves room for valid files and prevents
+        // that.
         self.left_len_bytes = self.heap.file().len_bytes().saturating_mul(2);
         append_items(class, elements, self, out)
     }
 
-    /// Canonical bytes of values in metadata: an attribute's, a compact dataset's, a fill value.
+    /// Returns the canonical bytes of values stored in metadata: those of an attribute or compact dataset, or a fill
+    /// value.
     ///
     /// # Errors
-    /// As [`Resolver::canonical`].
+    /// As for [`Resolver::canonical`].
     pub fn canonical_inline<'d>(&mut self, class: &TypeClass, data: &'d InlineData) -> Result<Cow<'d, [u8]>> {
         match data {
             InlineData::Stored(elements) if class.is_file_local() => {
@@ -68,11 +70,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// As [`Resolver::canonical_inline`], but references to no object of the file become null references; returns how
-    /// many there were. HDF5 leaves such references behind where an object is deleted.
+    /// Like [`Resolver::canonical_inline`], but replaces references to objects that do not exist by null references,
+    /// and returns their number. HDF5 leaves such references when an object is deleted.
     ///
     /// # Errors
-    /// As [`Resolver::canonical`], but for dangling references.
+    /// As for [`Resolver::canonical`], except for dangling references.
     pub fn canonical_inline_or_null(&mut self, class: &TypeClass, data: &InlineData) -> Result<(Vec<u8>, u64)> {
         self.dangling = Dangling::Null(0);
         let canonical = self.canonical_inline(class, data).map(Cow::into_owned);
@@ -96,12 +98,14 @@ fn append_items(class: &TypeClass, items: &[u8], resolver: &mut Resolver<'_>, ou
     }
     let item_len = usize::try_from(class.len_bytes()).unwrap_or(usize::MAX);
     if item_len == 0 || !items.len().is_multiple_of(item_len) {
-        return Err(resolver.malformed(0, format!("{} bytes are no whole elements of {item_len}", items.len())));
+        return Err(
+            resolver.malformed(0, format!("{} bytes are not a multiple of the element size {item_len}", items.len()))
+        );
     }
     items.chunks_exact(item_len).try_for_each(|item| append_item(class, item, resolver, out))
 }
 
-/// Appends one element of a file-local type; recursion is as deep as the type, whose depth its reader has capped.
+/// Appends one element of a file-local type. Recursion is as deep as the type, whose depth its reader has limited.
 fn append_item(class: &TypeClass, item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<()> {
     match class {
         TypeClass::VariableString { .. } => match heap_content(item, 1, resolver)? {
@@ -150,17 +154,17 @@ fn append_item(class: &TypeClass, item: &[u8], resolver: &mut Resolver<'_>, out:
     Ok(())
 }
 
-/// What the descriptor of an element of variable length names.
+/// Target of the descriptor of a variable-length element.
 enum HeapContent {
-    /// No address: a null string, a sequence without items.
+    /// No address: a null string or a sequence without items.
     Null,
     /// No items.
     Empty,
-    /// So many items in this object.
+    /// Number of items, and the heap object that holds them.
     Items(u32, HeapObject),
 }
 
-/// The heap object that the descriptor `item` of items of `base_len` bytes names.
+/// Returns the heap object named by the descriptor `item`, whose items have `base_len` bytes.
 fn heap_content(item: &[u8], base_len: u64, resolver: &mut Resolver<'_>) -> Result<HeapContent> {
     let encoding = resolver.heap.encoding();
     let path = resolver.heap.file().path();
@@ -185,14 +189,14 @@ fn heap_content(item: &[u8], base_len: u64, resolver: &mut Resolver<'_>) -> Resu
     Ok(HeapContent::Items(count, object))
 }
 
-/// Counts heap bytes that are followed.
+/// Deducts followed heap bytes from the limit.
 fn follow(resolver: &mut Resolver<'_>, len: u64) -> Result<()> {
     match resolver.left_len_bytes.checked_sub(len) {
         Some(left) => resolver.left_len_bytes = left,
         None => {
             return Err(Hdf5Error::Limit {
                 path: resolver.heap.file().path().to_path_buf(),
-                what: "the length of variable-length values, which share their content,".to_owned(),
+                what: "the total length of variable-length values that share their content".to_owned(),
                 limit: resolver.heap.file().len_bytes().saturating_mul(2),
             });
         }
@@ -205,8 +209,8 @@ fn append_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends the path of the object whose stored address `bytes` begin with; returns the object's absolute address,
-/// `None` for a null reference.
+/// Appends the path of the object whose stored address is at the start of `bytes`. Returns the object's absolute
+/// address, or `None` for a null reference.
 fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> Result<Option<u64>> {
     let encoding = resolver.heap.encoding();
     let mut cursor = Cursor::new(bytes, 0, "object reference");
@@ -223,7 +227,7 @@ fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> 
         if resolver.tree.objects.iter().any(|object| object.address == address) {
             return Err(Hdf5Error::LeftOut { path: resolver.heap.file().path().to_path_buf(), address });
         }
-        return Err(resolver.malformed(address, "an object reference to no object of the file".to_owned()));
+        return Err(resolver.malformed(address, "an object reference that leads to no object of the file".to_owned()));
     }
     let len = (out.len() - start - 8) as u64;
     out[start..start + 8].copy_from_slice(&len.to_le_bytes());
@@ -248,10 +252,10 @@ fn append_region(item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) ->
         if resolver.dangling != Dangling::Refused {
             return Ok(());
         }
-        return Err(resolver.malformed(address, "a region reference to no dataset".to_owned()));
+        return Err(resolver.malformed(address, "a region reference that leads to no dataset".to_owned()));
     };
     let Some(rank) = resolver.paths().rank(dataset) else {
-        return Err(resolver.malformed(address, "a region reference to what is no dataset".to_owned()));
+        return Err(resolver.malformed(address, "a region reference to an object that is not a dataset".to_owned()));
     };
     let mut cursor = Cursor::new(bytes, address, "region reference");
     cursor.skip(encoding.address_len()).in_file(file.path())?;

@@ -1,8 +1,8 @@
-//! Values of file-local types in a form that means the same in any file: **canonical bytes**.
+//! Canonical bytes: values of file-local types in a form that means the same in any file.
 //!
-//! Elements of variable length and references are, as stored, pointers into their file. Canonical bytes hold what they
-//! point to, and delimit themselves: a stream of them is cut into elements by the type alone. Used for digests, by the
-//! writer and by the protocol of the child reader.
+//! Variable-length elements and references are stored as pointers into their file. **Canonical bytes** contain their
+//! targets and are self-delimiting: the type alone suffices to split a stream into elements. They are used for digests,
+//! by the writer and in the protocol of the child reader.
 //!
 //! | type | canonical bytes (numbers little-endian) |
 //! |---|---|
@@ -17,8 +17,8 @@
 //!
 //! References of HDF5 1.12 and later have no canonical form yet.
 
-/// Stands for the length of a variable-length string that is null, as where none was ever written: readers in C see
-/// another value than an empty string.
+/// Length value of a null variable-length string, as where none was ever written; C programs can distinguish it from an
+/// empty string.
 pub const NULL_STRING: u64 = u64::MAX;
 
 mod canonical;

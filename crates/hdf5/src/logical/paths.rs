@@ -1,15 +1,15 @@
-//! From the address of an object header to the object's path, which is what references mean.
+//! Maps addresses of object headers to the objects' paths, which are the meaning of references.
 
 use crate::model::{FileTree, ObjectIndex, ObjectKind};
 use std::collections::{HashMap, VecDeque};
 
-/// Paths of all objects of a file. Of several paths the shortest counts, then the first in the order of links: the one
-/// that a breadth-first walk finds first.
+/// Paths of all objects of a file. If an object has several, the shortest is used, and among those the first in the
+/// order of links: the one found first by a breadth-first walk.
 #[derive(Debug, Clone, Default)]
 pub struct ObjectPaths {
     by_address: HashMap<u64, ObjectIndex>,
     objects: Vec<Found>,
-    /// Names of all links taken, one after the other.
+    /// Concatenated names of all links that were followed.
     names: Vec<u8>,
 }
 
@@ -18,12 +18,12 @@ struct Found {
     parent: ObjectIndex,
     name_start: usize,
     name_len: usize,
-    /// Of a dataset.
+    /// Rank, if the object is a dataset.
     rank: Option<u8>,
 }
 
 impl ObjectPaths {
-    /// The paths of `tree`'s objects.
+    /// Collects the paths of `tree`'s objects.
     pub fn new(tree: &FileTree) -> Self {
         let mut paths = Self { objects: vec![Found::default(); tree.objects.len()], ..Self::default() };
         let mut seen = vec![false; tree.objects.len()];
@@ -59,7 +59,7 @@ impl ObjectPaths {
         paths
     }
 
-    /// Appends the absolute path of the object with a header at `address`; `None` where there is no such object.
+    /// Appends the absolute path of the object whose header is at `address`; returns `None` if there is no such object.
     pub(super) fn append(&self, address: u64, out: &mut Vec<u8>) -> Option<()> {
         let mut index = *self.by_address.get(&address)?;
         if index == 0 {
@@ -67,7 +67,7 @@ impl ObjectPaths {
             return Some(());
         }
         let start = out.len();
-        // Names backwards from the object up to the root: written reversed, then turned as a whole.
+        // Names are appended in reverse from the object to the root, then the whole path is reversed.
         while index != 0 {
             let found = &self.objects[index as usize];
             out.extend(self.names[found.name_start..found.name_start + found.name_len].iter().rev());
@@ -78,12 +78,12 @@ impl ObjectPaths {
         Some(())
     }
 
-    /// Rank of the dataset with a header at `address`.
+    /// Returns the rank of the dataset whose header is at `address`.
     pub(super) fn rank(&self, address: u64) -> Option<u8> {
         self.objects[*self.by_address.get(&address)? as usize].rank
     }
 
-    /// Absolute path of the object with a header at `address`.
+    /// Returns the absolute path of the object whose header is at `address`.
     pub fn path(&self, address: u64) -> Option<Vec<u8>> {
         let mut path = Vec::new();
         self.append(address, &mut path).map(|()| path)

@@ -1,11 +1,11 @@
-//! Selections as region references store them, versions 1 to 3 of every kind (`H5S_encode`'s format).
+//! Selections in the encoding of region references, versions 1 to 3 of every kind (`H5S_encode`'s format).
 
 use crate::native::{Cursor, Defect};
 
-/// Most blocks that a regular hyperslab is expanded to: a few bytes in a file may stand for any number.
+/// Maximum number of blocks that a regular hyperslab is expanded to: a few bytes in a file may represent any number.
 const MAX_BLOCKS: u64 = 1 << 20;
 
-/// Kinds of selection, numbered alike in files and in canonical bytes.
+/// Kinds of selections, with the same numbers in files and in canonical bytes.
 pub(super) const NONE: u8 = 0;
 pub(super) const POINTS: u8 = 1;
 pub(super) const BLOCKS: u8 = 2;
@@ -52,7 +52,7 @@ fn head(kind: u8, rank: usize, count: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&count.to_le_bytes());
 }
 
-/// Width of the numbers that follow.
+/// Reads the width of the numbers that follow.
 fn width(cursor: &mut Cursor<'_>) -> Result<usize, Defect> {
     match cursor.u8()? {
         width @ (2 | 4 | 8) => Ok(usize::from(width)),
@@ -67,12 +67,12 @@ fn check_rank(cursor: &mut Cursor<'_>, rank: usize) -> Result<(), Defect> {
     }
 }
 
-/// Rank, count and coordinates: points, or blocks by their first and last elements.
+/// Reads rank, count and coordinates of points, or of blocks by their first and last elements.
 fn listed(cursor: &mut Cursor<'_>, kind: u8, rank: usize, width: usize, out: &mut Vec<u8>) -> Result<(), Defect> {
     check_rank(cursor, rank)?;
     let count = cursor.uint(width)?;
     let numbers = if kind == BLOCKS { 2 * rank } else { rank };
-    // Each number takes its width: what is not there cannot be announced.
+    // The remaining bytes limit how many numbers there can be.
     if count > (cursor.remaining() / (numbers * width)) as u64 {
         return Err(cursor.malformed(format!("{count} points or blocks are cut off")));
     }
@@ -96,7 +96,7 @@ fn listed(cursor: &mut Cursor<'_>, kind: u8, rank: usize, width: usize, out: &mu
     Ok(())
 }
 
-/// A hyperslab of version 2 or 3: listed blocks, or start, stride, count and block per dimension.
+/// Reads a hyperslab of version 2 or 3: listed blocks, or start, stride, count and block per dimension.
 fn hyperslab(cursor: &mut Cursor<'_>, flags: u8, rank: usize, width: usize, out: &mut Vec<u8>) -> Result<(), Defect> {
     const REGULAR: u8 = 1;
     if flags & REGULAR == 0 {

@@ -1,30 +1,32 @@
-//! Canonical bytes as a stream: cutting it into elements, and moving region references to where their rows went.
+//! Streams of canonical bytes: splits them into elements, and shifts region references to the new rows.
 //!
-//! Invariant: a stream is never believed beyond its end; one that is cut off or contradicts the type gives `None`.
+//! Invariant: reads never pass the end of a stream; functions return `None` for a stream that is truncated or
+//! contradicts the type.
 
 use super::NULL_STRING;
 use super::selection::{ALL, BLOCKS, NONE, POINTS};
 use crate::model::{ReferenceKind, TypeClass};
 
-/// Where the rows of an input's dataset went in the output.
+/// Mapping of the rows of an input's dataset to those of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowShift {
     /// First row in the output.
     pub row_offset: u64,
     /// Extent in the input.
     pub input_dims: Vec<u64>,
-    /// Rows of the output.
+    /// Number of rows in the output.
     pub output_rows: u64,
 }
 
-/// Length of the first element of `class` in `canonical`; `None` where it is cut off.
+/// Returns the length of the first element of `class` in `canonical`, or `None` if it is truncated.
 pub fn element_len_bytes(class: &TypeClass, canonical: &[u8]) -> Option<usize> {
     let mut stream = Stream { bytes: canonical, at: 0 };
     stream.element(class, &mut |_| Some(()))?;
     Some(stream.at)
 }
 
-/// Appends the canonical bytes of an element that was never written: zeros, null strings and references, empty sequences.
+/// Appends the canonical bytes of an element that was never written: zeros, null strings and references, empty
+/// sequences.
 pub fn append_null(class: &TypeClass, out: &mut Vec<u8>) {
     match class {
         class if !class.is_file_local() => out.resize(out.len() + class.len_bytes() as usize, 0),
@@ -37,8 +39,7 @@ pub fn append_null(class: &TypeClass, out: &mut Vec<u8>) {
     }
 }
 
-/// The elements of a canonical stream, one slice each. Yields `None` in place of an element that is cut off, and then
-/// ends.
+/// Elements of a canonical stream, one slice each. Yields `None` in place of a truncated element, and then ends.
 #[derive(Debug, Clone)]
 pub struct CanonicalElements<'a> {
     class: &'a TypeClass,
@@ -46,7 +47,7 @@ pub struct CanonicalElements<'a> {
 }
 
 impl<'a> CanonicalElements<'a> {
-    /// The elements of `class` in `canonical`.
+    /// Creates an iterator over the elements of `class` in `canonical`.
     pub fn new(class: &'a TypeClass, canonical: &'a [u8]) -> Self {
         Self { class, rest: canonical }
     }
@@ -59,7 +60,7 @@ impl<'a> Iterator for CanonicalElements<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        // An element without bytes would be found again and again.
+        // An element of zero bytes would be yielded forever.
         let Some(len) = element_len_bytes(self.class, self.rest).filter(|&len| len > 0) else {
             self.rest = &[];
             return Some(None);
@@ -71,11 +72,11 @@ impl<'a> Iterator for CanonicalElements<'a> {
 }
 
 /// Rewrites the region references in `canonical` (elements of `class`) for an output in which datasets were
-/// concatenated: coordinates of the first dimension move by the offset that `row_shift` tells for the dataset's path; a
-/// selection of all elements becomes a block of the input's rows, unless these are all there are. Paths without a shift
-/// stay as they are.
+/// concatenated. Coordinates of the first dimension are shifted by the offset that `row_shift` returns for the
+/// dataset's path. A selection of all elements becomes a block of the input's rows, unless the output has no other
+/// rows. References to paths without a shift are unchanged.
 ///
-/// `None` where the stream is cut off, or a coordinate would overflow.
+/// Returns `None` if the stream is truncated or a coordinate would overflow.
 pub fn shift_regions(
     class: &TypeClass,
     canonical: &[u8],
@@ -100,21 +101,21 @@ pub fn shift_regions(
     Some(out)
 }
 
-/// The selection of a region reference in a stream.
+/// Selection of a region reference in a stream.
 struct Region<'a> {
     path: &'a [u8],
-    /// Where the selection starts and ends in the stream.
+    /// Start and end of the selection in the stream.
     start: usize,
     end: usize,
     kind: u8,
     rank: usize,
     count: u64,
-    /// Of all points or blocks.
+    /// Coordinates of all points or blocks.
     coordinates: &'a [u8],
 }
 
 impl Region<'_> {
-    /// Appends the selection, moved.
+    /// Appends the shifted selection.
     fn shifted(&self, shift: &RowShift, out: &mut Vec<u8>) -> Option<()> {
         let head = |kind: u8, count: u64, out: &mut Vec<u8>| {
             out.push(kind);
@@ -137,7 +138,7 @@ impl Region<'_> {
             return Some(());
         }
         head(self.kind, self.count, out);
-        // Points and corners of blocks alike: `rank` numbers, the row first.
+        // Points and corners of blocks have the same form: `rank` numbers, the row first.
         for corner in self.coordinates.chunks_exact(8 * self.rank.max(1)) {
             let (row, others) = corner.split_first_chunk::<8>()?;
             let row = u64::from_le_bytes(*row).checked_add(shift.row_offset)?;
@@ -148,14 +149,14 @@ impl Region<'_> {
     }
 }
 
-/// A position in a canonical stream.
+/// Position in a canonical stream.
 struct Stream<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Stream<'a> {
-    /// Passes one element of `class`, calling `region` for each region reference that is not null.
+    /// Skips one element of `class`, calling `region` for each region reference that is not null.
     fn element(&mut self, class: &TypeClass, region: &mut dyn FnMut(Region<'a>) -> Option<()>) -> Option<()> {
         if !class.is_file_local() {
             return self.take(class.len_bytes()).map(drop);
@@ -189,7 +190,7 @@ impl<'a> Stream<'a> {
         if !class.is_file_local() {
             return self.take(count.checked_mul(class.len_bytes())?).map(drop);
         }
-        // Every file-local item takes bytes: more items than bytes are not there.
+        // Every file-local item takes at least one byte, so there cannot be more items than bytes.
         if count > (self.bytes.len() - self.at) as u64 {
             return None;
         }

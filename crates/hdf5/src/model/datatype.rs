@@ -1,6 +1,6 @@
-//! What an element is: the types of HDF5.
+//! Element types of HDF5.
 //!
-//! Independent of how a file encodes them; not for converting values.
+//! They are independent of their encoding in a file; conversion of values is not part of this module.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use std::sync::Arc;
 pub struct Datatype {
     /// The type.
     pub class: Arc<TypeClass>,
-    /// Header address of the committed datatype that an object refers to; `None` for a type of its own.
+    /// Header address of the committed datatype that the object refers to; `None` if it has a private type.
     pub committed: Option<u64>,
 }
 
-/// Equality is of the type itself; through which committed datatype an object got it does not count
-/// (addresses are local to a file).
+/// Compares the types only. The committed datatype does not count, because addresses are local to a file.
 impl PartialEq for Datatype {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.class, &other.class) || self.class == other.class
@@ -23,7 +22,7 @@ impl PartialEq for Datatype {
 }
 impl Eq for Datatype {}
 
-/// A datatype, independent of the message version that encoded it. Sizes in bytes, positions in bits.
+/// A datatype, independent of the message version that encoded it. Sizes are in bytes, positions in bits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self")] // see `nesting`
 #[non_exhaustive]
@@ -34,7 +33,7 @@ pub enum TypeClass {
         len_bytes: u32,
         /// Byte order.
         order: ByteOrder,
-        /// Two's complement.
+        /// Whether the number is signed (two's complement).
         signed: bool,
         /// First significant bit and number of significant bits.
         bits: BitRange,
@@ -53,7 +52,7 @@ pub enum TypeClass {
         padding: (u8, u8, u8),
         /// Mantissa normalisation: 0 none, 1 most significant bit set, 2 implied.
         normalization: u8,
-        /// Bit of the sign.
+        /// Position of the sign bit.
         sign_bit: u32,
         /// Exponent bits.
         exponent: BitRange,
@@ -62,7 +61,7 @@ pub enum TypeClass {
         /// Exponent bias.
         exponent_bias: u32,
     },
-    /// Time (deprecated by HDF5, kept as bits).
+    /// Time (deprecated by HDF5, kept as raw bits).
     Time {
         /// Size of the element.
         len_bytes: u32,
@@ -98,20 +97,20 @@ pub enum TypeClass {
         /// Tag, without trailing zeros.
         tag: Vec<u8>,
     },
-    /// Compound.
+    /// Compound type.
     Compound {
         /// Size of the element.
         len_bytes: u32,
-        /// Members, in the order stored.
+        /// Members, in stored order.
         members: Vec<Member>,
     },
-    /// Reference as HDF5 before 1.12 stores it.
+    /// Reference as stored by HDF5 before 1.12.
     Reference(ReferenceKind),
     /// Enumeration over an integer type.
     Enum {
         /// Type of the values.
         base: Arc<TypeClass>,
-        /// Name and value bytes of each symbol, in the order stored.
+        /// Name and value bytes of each symbol, in stored order.
         symbols: Vec<(Vec<u8>, Vec<u8>)>,
     },
     /// Variable-length sequence.
@@ -139,7 +138,7 @@ pub enum TypeClass {
     },
     /// Complex number (HDF5 2.0).
     Complex {
-        /// Type of the real and of the imaginary part.
+        /// Type of the real and the imaginary part.
         base: Arc<TypeClass>,
         /// Size of the element.
         len_bytes: u32,
@@ -183,19 +182,19 @@ pub enum ReferenceKind {
     },
 }
 
-/// Member of a compound.
+/// Member of a compound type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// Name.
     pub name: Vec<u8>,
-    /// Position in the element.
+    /// Offset in the element.
     pub offset_bytes: u32,
     /// Type.
     pub class: Arc<TypeClass>,
 }
 
 impl TypeClass {
-    /// Size of one element as stored, in bytes.
+    /// Returns the size of one element as stored, in bytes.
     pub fn len_bytes(&self) -> u64 {
         match self {
             Self::Integer { len_bytes, .. }
@@ -220,8 +219,8 @@ impl TypeClass {
         }
     }
 
-    /// Whether an element's stored bytes point elsewhere in the file (variable-length data, references), so that
-    /// copying them to another file would be wrong.
+    /// Returns whether the stored bytes of an element point elsewhere in the file (variable-length data, references),
+    /// so that copying them to another file would be wrong.
     pub fn is_file_local(&self) -> bool {
         match self {
             Self::Sequence { .. } | Self::VariableString { .. } | Self::Reference(_) => true,
@@ -231,7 +230,7 @@ impl TypeClass {
         }
     }
 
-    /// Whether an element holds a reference at any depth.
+    /// Returns whether an element contains a reference at any depth.
     pub fn has_reference(&self) -> bool {
         match self {
             Self::Reference(_) => true,

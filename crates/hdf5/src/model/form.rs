@@ -1,51 +1,52 @@
-//! What datasets of many objects and files have in common, apart from how many rows they have and where their data lie.
+//! Forms: the metadata shared by many datasets, apart from their number of rows and the location of their data.
 //!
-//! A program that writes thousands of datasets in thousands of files gives them a few dozen object headers that differ in
-//! the size of axis 0 and in one address. Not for reading headers ([`crate::native`] recognises forms in their bytes).
-//! Invariant: [`open`] followed by [`close`] gives back the dataset, for layouts whose data lie at one address.
+//! A program that writes thousands of datasets to thousands of files gives them only a few dozen different object
+//! headers, apart from the size of axis 0 and one address. This module does not read headers ([`crate::native`]
+//! recognises forms in their bytes). Invariant: [`open`] followed by [`close`] restores the dataset, for layouts whose
+//! data lie at one address.
 
 use super::{Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Layout};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A dataset with its rows and address left open, and what its object header says beside the dataset.
+/// A dataset without its rows and address, and the rest of its object header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DatasetForm {
-    /// The dataset after [`open`].
+    /// Dataset as left by [`open`].
     pub dataset: Arc<Dataset>,
     /// Attributes; none of them points elsewhere in its file.
     pub attributes: Vec<Attribute>,
     /// Whether the object tracks and indexes the creation order of its attributes.
     pub attribute_order: CreationOrder,
-    /// Comment message, where one is present.
+    /// Comment message, if present.
     pub comment: Option<Vec<u8>>,
 }
 
-/// What a form leaves open.
+/// Values that a form leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Size of axis 0.
     pub rows: u64,
-    /// Absolute file offset of contiguous data or of the chunk index; `None` where nothing is allocated, and for layouts
+    /// Absolute file offset of contiguous data or of the chunk index; `None` if nothing is allocated, and for layouts
     /// that do not keep their data at one address.
     pub address: Option<u64>,
 }
 
-/// A dataset that has the form of others.
+/// A dataset that shares its form with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormedDataset {
-    /// What it shares.
+    /// Shared form.
     pub form: Arc<DatasetForm>,
-    /// What is its own.
+    /// Rows and address of this dataset.
     pub place: Place,
 }
 
-/// Takes rows and address out of a dataset. A size of axis 0 that cannot grow is left open with it.
+/// Takes the rows and the address out of a dataset. If axis 0 cannot grow, its maximum size is also left open.
 pub fn open(dataset: &mut Dataset) -> Place {
     open_along(dataset, 0)
 }
 
-/// As [`open`], with the size of `axis` in place of that of axis 0.
+/// Like [`open`], but for the size of `axis` instead of axis 0.
 pub fn open_along(dataset: &mut Dataset, axis: usize) -> Place {
     let mut place = Place { rows: 0, address: None };
     if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
@@ -65,12 +66,12 @@ pub fn open_along(dataset: &mut Dataset, axis: usize) -> Place {
     place
 }
 
-/// Puts rows and address into an opened dataset.
+/// Puts rows and address back into an opened dataset.
 pub fn close(dataset: &mut Dataset, place: Place) {
     close_along(dataset, place, 0);
 }
 
-/// As [`close`], for a dataset opened by [`open_along`].
+/// Like [`close`], for a dataset opened by [`open_along`].
 pub fn close_along(dataset: &mut Dataset, place: Place, axis: usize) {
     if let Dataspace::Simple { dims, max_dims } = &mut dataset.dataspace {
         dims[axis] = place.rows;
@@ -95,7 +96,7 @@ pub fn close_along(dataset: &mut Dataset, place: Place, axis: usize) {
 }
 
 impl FormedDataset {
-    /// The dataset on its own.
+    /// Returns the complete dataset.
     pub fn dataset(&self) -> Dataset {
         let mut dataset = self.form.dataset.as_ref().clone();
         close(&mut dataset, self.place);
@@ -104,7 +105,7 @@ impl FormedDataset {
 }
 
 impl Dataset {
-    /// Bytes of one row (all dimensions but the first), saturating.
+    /// Returns the bytes of one row (all dimensions except the first), saturating.
     pub fn row_len_bytes(&self) -> u64 {
         let trailing = self.dataspace.dims().iter().skip(1);
         trailing.fold(self.datatype.class.len_bytes(), |product, &dim| product.saturating_mul(dim))
@@ -112,7 +113,8 @@ impl Dataset {
 }
 
 impl ChunkIndex {
-    /// Address of the index, for kinds that have one: not for single chunks, whose address is the data's.
+    /// Returns the address of the index, or `None` for kinds without one, including single chunks, whose address is
+    /// that of the data.
     fn address_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::BtreeV1 { address }

@@ -1,7 +1,7 @@
-//! Serialised datatypes come back no deeper than the readers make them.
+//! Depth limit for deserialized datatypes, the same as in the readers.
 //!
-//! Types nest in types, and deserialising recurses: bytes from elsewhere (a child process, a plan on disk) must not
-//! be able to exhaust the stack. Invariant: a deserialised [`TypeClass`] nests at most [`MAX_DEPTH`] deep.
+//! Types nest, and deserialization is recursive: bytes from elsewhere (a child process, a plan on disk) must not be
+//! able to exhaust the stack. Invariant: a deserialized [`TypeClass`] nests at most [`MAX_DEPTH`] deep.
 
 use super::TypeClass;
 use crate::native::datatype::MAX_DEPTH;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::Cell;
 
 thread_local! {
-    /// How many types this thread is inside of.
+    /// Number of types that this thread is currently inside.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One level of nesting, left on drop.
+/// One level of nesting, left when dropped.
 struct Level;
 
 impl Level {
@@ -72,7 +72,7 @@ mod tests {
     fn deeper_types_are_an_error() {
         let bytes = postcard::to_stdvec(&nested(MAX_DEPTH + 1)).unwrap();
         assert!(postcard::from_bytes::<TypeClass>(&bytes).is_err());
-        // A variant that begins with its base, over and over: a stack overflow without the limit.
+        // A repeated variant that begins with its base overflows the stack without the limit.
         let array = postcard::to_stdvec(&nested(1)).unwrap()[0];
         assert!(postcard::from_bytes::<TypeClass>(&vec![array; 10_000_000]).is_err());
         assert!(postcard::from_bytes::<TypeClass>(&postcard::to_stdvec(&nested(3)).unwrap()).is_ok());

@@ -1,13 +1,13 @@
-//! Which numbers are those that machines, numpy and Zarr have.
+//! Recognition of the number types that processors, NumPy and Zarr support.
 //!
-//! HDF5 describes numbers bit by bit; nearly all are integers of 1, 2, 4 or 8 bytes, or IEEE 754's of 2, 4 or 8. Not for
-//! converting the others.
+//! HDF5 describes numbers bit by bit, but nearly all are integers of 1, 2, 4 or 8 bytes, or IEEE 754 numbers of 2, 4 or
+//! 8 bytes. Other numbers are not converted here.
 
 use super::{BitRange, ByteOrder, TypeClass};
 
 impl TypeClass {
-    /// Whether it is an integer, a bit field or an IEEE 754 number of a usual size, all of whose bits count, in either
-    /// byte order.
+    /// Returns whether the type is an integer, bit field or IEEE 754 number of a usual size, in either byte order,
+    /// without unused bits.
     pub fn is_machine_number(&self) -> bool {
         match self {
             Self::Integer { len_bytes, order, bits, .. } | Self::Bitfield { len_bytes, order, bits, .. } => {
@@ -27,7 +27,7 @@ fn is_plain(order: ByteOrder) -> bool {
     order != ByteOrder::Vax
 }
 
-/// Whether it is a number of IEEE 754 of 2, 4 or 8 bytes.
+/// Returns whether the type is an IEEE 754 number of 2, 4 or 8 bytes.
 fn is_ieee(class: &TypeClass) -> bool {
     let TypeClass::Float { len_bytes, bits, normalization, sign_bit, exponent, mantissa, exponent_bias, .. } = class
     else {

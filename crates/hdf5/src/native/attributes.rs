@@ -1,6 +1,6 @@
 //! Attribute messages, versions 1 to 3, attribute info messages, and the order of an object's attributes.
 //!
-//! Invariant: an attribute's data has exactly the length that its type and extent say.
+//! Invariant: an attribute's data has exactly the length that its type and extent imply.
 
 use super::ReadLimits;
 use super::btree_v2::{Records, record};
@@ -19,7 +19,7 @@ use crate::source::{InputFile, MetadataView};
 const FLAG_TYPE_SHARED: u8 = 1;
 const FLAG_SPACE_SHARED: u8 = 2;
 
-/// An attribute message cut into its parts.
+/// Parts of an attribute message.
 struct Parts<'b> {
     name: &'b [u8],
     utf8: bool,
@@ -36,7 +36,7 @@ fn parse<'b>(mut cursor: Cursor<'b>) -> Result<Parts<'b>, Defect> {
         return Err(cursor.unsupported(format!("version {version}")));
     }
     let flags = match (version, cursor.u8()?) {
-        // Reserved, whatever is there.
+        // Reserved: any value is accepted.
         (1, _) => 0,
         (_, flags) => flags,
     };
@@ -73,7 +73,7 @@ fn parse<'b>(mut cursor: Cursor<'b>) -> Result<Parts<'b>, Defect> {
     })
 }
 
-/// Reads the attributes of the object at `address`, whichever way it keeps them.
+/// Reads the attributes of the object at `address`, however they are stored.
 pub(crate) fn read(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: u64) -> Result<Vec<Attribute>> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let info = header.find(kind::ATTRIBUTE_INFO).map(|message| header.cursor(message, "attribute info"));
@@ -93,12 +93,12 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: 
     Ok(attributes)
 }
 
-/// Names of the attributes in the header of the object at `address`, in the order in which they are stored there: that in
-/// which they were made, unless some were removed. [`Object::attributes`](crate::model::Object::attributes) has another order
-/// where the object does not track it. Empty for objects that keep their attributes elsewhere.
+/// Returns the names of the attributes in the header of the object at `address`, in stored order, which is the order of
+/// creation unless some were removed. [`Object::attributes`](crate::model::Object::attributes) has a different order if
+/// the object does not track it. The result is empty for objects that keep their attributes elsewhere.
 ///
 /// # Errors
-/// As [`read_object`](super::read_object).
+/// As for [`read_object`](super::read_object).
 pub fn stored_attribute_names(file: &InputFile, address: u64, limits: &ReadLimits) -> Result<Vec<Vec<u8>>> {
     let superblock = Superblock::read(file)?;
     let mut view = MetadataView::new(file, limits.cache_len_bytes);
@@ -114,7 +114,7 @@ pub fn stored_attribute_names(file: &InputFile, address: u64, limits: &ReadLimit
     })
 }
 
-/// Length of an attribute's heap id, and the message flag in its record that says the heap is the shared one.
+/// Length of an attribute's heap id, and the flag in its record that marks the shared heap.
 const HEAP_ID_LEN_BYTES: usize = 8;
 const RECORD_SHARED: u8 = 0x02;
 
@@ -143,7 +143,7 @@ fn read_dense(
     Ok(())
 }
 
-/// Decodes the body of an attribute message; follows its datatype and extent where they are shared.
+/// Decodes the body of an attribute message; follows its datatype and extent if they are shared.
 fn read_one(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_order: Option<u32>) -> Result<Attribute> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let mut parts = parse(cursor).in_file(path)?;
@@ -161,7 +161,8 @@ fn read_one(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_order: Opt
     Ok(Attribute { name: parts.name.to_vec(), utf8: parts.utf8, creation_order, datatype, dataspace, data })
 }
 
-/// Fractal heap of an object's attributes and B-tree of their names, where an attribute info message names them.
+/// Returns the fractal heap of an object's attributes and the B-tree of their names, if an attribute info message names
+/// them.
 fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Option<(u64, u64)>, Defect> {
     cursor.version(0)?;
     let flags = cursor.u8()?;
@@ -178,7 +179,7 @@ fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Option<(u64
     }
 }
 
-/// Sorts attributes as objects hold them; fails, naming the object at `address`, on a name that is there twice.
+/// Sorts attributes as objects hold them. Fails if a name occurs twice; the error names the object at `address`.
 fn arrange(attributes: &mut [Attribute], order: CreationOrder, address: u64) -> Result<(), Defect> {
     attributes.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(pair) = attributes.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -196,7 +197,7 @@ mod tests {
     use super::super::damage::{ADDRESS, WIDE, check, le};
     use super::*;
 
-    /// The parts as owned bytes: name, datatype, dataspace, data.
+    /// Returns the parts as owned bytes: name, datatype, dataspace, data.
     fn cut(cursor: Cursor<'_>) -> Result<[Vec<u8>; 4], Defect> {
         let Parts { name, mut datatype, mut dataspace, mut data, .. } = parse(cursor)?;
         Ok([name.to_vec(), datatype.rest().to_vec(), dataspace.rest().to_vec(), data.take(2)?.to_vec()])

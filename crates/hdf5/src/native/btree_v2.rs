@@ -1,23 +1,23 @@
-//! Version 2 B-trees as indexes of dense links, dense attributes and huge heap objects: all records at once.
+//! Version 2 B-trees as indexes of dense links, dense attributes and huge heap objects: reads all records at once.
 //!
-//! Not for chunk indexes, which [`crate::read`] walks lazily. Invariants: nodes have right checksums and the type and
-//! depth that their parent expects; the records found are as many as the header says.
+//! Chunk indexes are walked lazily by [`crate::read`]. Invariants: nodes have correct checksums and the type and depth
+//! that their parent expects; the number of records found is the one in the header.
 
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile, encoded_len};
 use super::reader::Reader;
 use crate::error::Result;
 
-/// Bytes of a node around its records: signature, version, type, checksum.
+/// Length of a node apart from its records: signature, version, type, checksum.
 const NODE_FRAME_LEN_BYTES: u64 = 4 + 1 + 1 + 4;
 
-/// Deepest tree that is followed. With two records per node, the fewest of any real tree, 32 levels hold more than
-/// 2^32 records.
+/// Maximum depth of a tree. With two records per node, the fewest of any real tree, 32 levels hold more than 2^32
+/// records.
 const MAX_DEPTH: u16 = 32;
 
 /// Record types (HDF5 File Format Specification, III.A.2).
 pub(crate) mod record {
-    /// Huge heap objects that are found by a number.
+    /// Huge heap objects by their number.
     pub const HUGE_BY_NUMBER: u8 = 1;
     /// Links by the hash of their name.
     pub const LINK_BY_NAME: u8 = 5;
@@ -25,16 +25,16 @@ pub(crate) mod record {
     pub const ATTRIBUTE_BY_NAME: u8 = 8;
 }
 
-/// How nodes of one depth are laid out; depth 0 is the leaves.
+/// Layout of the nodes of one depth; depth 0 is the leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Level {
     max_records: u64,
-    /// Most records in a subtree, and the size of the field that counts them.
+    /// Maximum number of records in a subtree, and the size of the field that counts them.
     max_subtree: u64,
     subtree_count_len: usize,
 }
 
-/// The header of a tree.
+/// Header of a tree.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     kind: u8,
@@ -71,7 +71,7 @@ impl Header {
     }
 }
 
-/// Layout of each depth, leaves first; `None` if a node holds no record.
+/// Returns the layout of each depth, leaves first, or `None` if a node has no room for a record.
 fn levels(node_len: u64, record_len: u64, depth: u16, encoding: &Encoding) -> Option<Vec<Level>> {
     let leaf_records =
         node_len.checked_sub(NODE_FRAME_LEN_BYTES)?.checked_div(record_len).filter(|&count| count > 0)?;
@@ -96,7 +96,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Reads the tree whose header is at `address`; it must hold records of type `kind`.
+    /// Reads the tree whose header is at `address`, which must hold records of type `kind`.
     pub fn read(reader: &mut Reader<'_, '_>, address: u64, kind: u8) -> Result<Self> {
         const WHAT: &str = "B-tree 2 header";
         let (path, encoding) = (reader.path(), reader.encoding());
@@ -117,7 +117,7 @@ impl Records {
         Ok(records)
     }
 
-    /// Adds the `count` records of the node at `address` and of those below it.
+    /// Adds the `count` records of the node at `address` and of the nodes below it.
     fn add_node(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -140,7 +140,7 @@ impl Records {
                 encoding.address_len() + encoded_len(header.levels[0].max_records) + below
             }
         };
-        // A node occupies `node_len` bytes; what follows the checksum is not defined. The counts fit: both were
+        // A node occupies `node_len` bytes; the bytes after the checksum are undefined. The counts fit: both were
         // checked against the node's length.
         let records_len = count * header.record_len as u64;
         let pointers_len = if depth == 0 { 0 } else { (count + 1) * pointer_len as u64 };
@@ -177,7 +177,7 @@ impl Records {
         Ok(())
     }
 
-    /// The records, one cursor each; their addresses are the tree's.
+    /// Returns an iterator over the records, with one cursor each; their addresses are those of the tree.
     pub fn iter(&self) -> impl Iterator<Item = Cursor<'_>> {
         self.bytes.chunks_exact(self.record_len).map(|record| Cursor::new(record, self.address, "B-tree 2 record"))
     }
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(levels(20, 11, 0, &WIDE), None);
         assert_eq!(levels(512, 0, 0, &WIDE), None);
         assert_eq!(levels(9, 11, 3, &WIDE), None);
-        // As deep as allowed and as wide as can be: counts saturate.
+        // The maximum depth and width: counts saturate.
         assert!(levels(u64::from(u32::MAX), 1, MAX_DEPTH, &WIDE).is_some());
     }
 }

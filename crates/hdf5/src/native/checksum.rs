@@ -1,18 +1,19 @@
 //! Checksum of HDF5 metadata: Bob Jenkins' lookup3 (`hashlittle`, public domain), also the hash of names in indexes.
 //!
-//! Not for raw data (fletcher32, in `raddle-codec`). Invariant: the same value as libhdf5 on every byte string.
+//! The checksum of raw data is fletcher32, in `raddle-codec`. Invariant: the value equals that of libhdf5 for every
+//! byte string.
 
 use super::cursor::Defect;
 
 /// Start value of the three words of state (golden ratio, arbitrary by the algorithm's design).
 const SEED: u32 = 0xdead_beef;
 
-/// lookup3 of `bytes` with initial value 0, as HDF5 uses it.
+/// Computes lookup3 of `bytes` with initial value 0, as HDF5 uses it.
 pub fn lookup3(bytes: &[u8]) -> u32 {
     // The algorithm takes the length modulo 2^32.
     let start = SEED.wrapping_add(bytes.len() as u32);
     let (mut a, mut b, mut c) = (start, start, start);
-    // The last block, whole or not, is mixed by the finish, so a multiple of 12 leaves a whole one over.
+    // The final step mixes the last block, complete or not, so a multiple of 12 leaves a complete block for it.
     let body_len = bytes.len().saturating_sub(1) / 12 * 12;
     let (body, tail) = bytes.split_at(body_len);
     for block in body.chunks_exact(12) {
@@ -53,7 +54,7 @@ fn word(block: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])
 }
 
-/// Checks a structure that ends in its checksum, and returns it without.
+/// Checks a structure that ends in its checksum, and returns it without the checksum.
 pub(crate) fn verified<'b>(bytes: &'b [u8], address: u64, what: &str) -> Result<&'b [u8], Defect> {
     let Some((body, stored)) = bytes.split_last_chunk::<4>() else {
         return Err(Defect::Malformed { address, what: format!("{what}: too short for its checksum") });

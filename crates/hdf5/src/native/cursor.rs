@@ -1,17 +1,17 @@
-//! Bounded little-endian reading of one structure whose bytes are at hand and whose file offset is known.
+//! Bounded little-endian reader of one structure in memory whose file offset is known.
 //!
-//! Not for getting bytes out of a file: [`super::reader`] does that. Invariant: no method reads beyond the slice, and
-//! every defect names the absolute file offset at which it was found.
+//! Bytes are read from a file by [`super::reader`]. Invariant: no method reads beyond the slice, and every defect names
+//! the absolute file offset at which it was found.
 
 use crate::error::Hdf5Error;
 use crate::model::FileTree;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// How a file writes addresses and lengths, and where its address 0 lies.
+/// Encoding of addresses and lengths in a file, and the location of its address 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoding {
-    /// Absolute file offset of the superblock, which all stored addresses count from.
+    /// Absolute file offset of the superblock, to which all stored addresses are relative.
     pub base: u64,
     /// Size of a stored address: 4 or 8 bytes.
     pub address_len_bytes: u8,
@@ -20,7 +20,7 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// The encoding of the file that `tree` describes.
+    /// Returns the encoding of the file that `tree` describes.
     pub fn of(tree: &FileTree) -> Self {
         Self {
             base: tree.userblock_len_bytes,
@@ -29,41 +29,41 @@ impl Encoding {
         }
     }
 
-    /// Size of a stored address, as an index type.
+    /// Returns the size of a stored address.
     pub fn address_len(&self) -> usize {
         usize::from(self.address_len_bytes)
     }
 
-    /// Size of a stored length, as an index type.
+    /// Returns the size of a stored length.
     pub fn length_len(&self) -> usize {
         usize::from(self.length_len_bytes)
     }
 }
 
-/// What is wrong with the bytes of a structure, before the file's name is known.
+/// Problem in the bytes of a structure, before the file's name is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Defect {
-    /// The bytes contradict the format.
+    /// The bytes violate the format.
     #[error("damaged at byte {address}: {what}")]
     Malformed {
-        /// Absolute file offset (for a message on its own: offset in the message).
+        /// Absolute file offset (for a separate message: offset in the message).
         address: u64,
-        /// What is wrong.
+        /// Description of the violation.
         what: String,
     },
-    /// Valid as far as it can be told, but not known to this reader.
+    /// The bytes appear valid, but this reader does not support them.
     #[error("not supported (at byte {address}): {what}")]
     Unsupported {
-        /// Absolute file offset (for a message on its own: offset in the message).
+        /// Absolute file offset (for a separate message: offset in the message).
         address: u64,
-        /// What is not known.
+        /// The unsupported feature.
         what: String,
     },
 }
 
 impl Defect {
-    /// The error of this crate that says the same about the file at `path`.
+    /// Converts to the corresponding error of this crate about the file at `path`.
     pub fn in_file(self, path: &Path) -> Hdf5Error {
         let path = path.to_path_buf();
         match self {
@@ -73,7 +73,7 @@ impl Defect {
     }
 }
 
-/// Ties defects to the file they were found in.
+/// Associates defects with the file in which they were found.
 pub(crate) trait InFile<T> {
     /// Maps a [`Defect`] to the error that names `path`.
     fn in_file(self, path: &Path) -> Result<T, Hdf5Error>;
@@ -86,7 +86,7 @@ impl<T> InFile<T> for Result<T, Defect> {
     }
 }
 
-/// A reading position in the bytes of one structure.
+/// Reading position in the bytes of one structure.
 #[derive(Debug, Clone)]
 pub struct Cursor<'b> {
     bytes: &'b [u8],
@@ -96,45 +96,46 @@ pub struct Cursor<'b> {
 }
 
 impl<'b> Cursor<'b> {
-    /// A cursor at the start of `bytes`, which lie at absolute file offset `address`; `what` names the structure.
+    /// Creates a cursor at the start of `bytes`, which lie at absolute file offset `address`; `what` names the
+    /// structure.
     #[inline]
     pub fn new(bytes: &'b [u8], address: u64, what: &'static str) -> Self {
         Self { bytes, position: 0, address, what }
     }
 
-    /// Absolute file offset of the next byte.
+    /// Returns the absolute file offset of the next byte.
     #[inline]
     pub fn address(&self) -> u64 {
         self.address.saturating_add(self.position as u64)
     }
 
-    /// Number of bytes read so far.
+    /// Returns the number of bytes read so far.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Number of bytes left.
+    /// Returns the number of bytes left.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// A defect at the next byte.
+    /// Creates a defect for a format violation at the next byte.
     #[cold]
     pub fn malformed(&self, what: impl AsRef<str>) -> Defect {
         Defect::Malformed { address: self.address(), what: format!("{}: {}", self.what, what.as_ref()) }
     }
 
-    /// Something unknown at the next byte.
+    /// Creates a defect for an unsupported feature at the next byte.
     #[cold]
     pub fn unsupported(&self, what: impl AsRef<str>) -> Defect {
         Defect::Unsupported { address: self.address(), what: format!("{}: {}", self.what, what.as_ref()) }
     }
 
-    /// The next `len_bytes` bytes.
-    // Inlined with its callers below, and its failure kept out of line: half of the time of reading a small header is
-    // spent here otherwise.
+    /// Returns the next `len_bytes` bytes.
+    // Inlined with its callers below, and its failure kept out of line: otherwise half of the time of reading a small
+    // header is spent here.
     #[inline]
     pub fn take(&mut self, len_bytes: usize) -> Result<&'b [u8], Defect> {
         match self.bytes[self.position..].split_at_checked(len_bytes) {
@@ -151,21 +152,21 @@ impl<'b> Cursor<'b> {
         self.malformed(format!("ends too early: {len_bytes} bytes expected, {} left", self.remaining()))
     }
 
-    /// The next `len_bytes` bytes as a cursor of their own, named `what`.
+    /// Returns a separate cursor over the next `len_bytes` bytes, named `what`.
     #[inline]
     pub fn part(&mut self, len_bytes: usize, what: &'static str) -> Result<Cursor<'b>, Defect> {
         let address = self.address();
         Ok(Cursor::new(self.take(len_bytes)?, address, what))
     }
 
-    /// Everything that is left.
+    /// Returns all remaining bytes.
     pub fn rest(&mut self) -> &'b [u8] {
         let rest = &self.bytes[self.position..];
         self.position = self.bytes.len();
         rest
     }
 
-    /// Passes over `len_bytes` bytes.
+    /// Skips `len_bytes` bytes.
     #[inline]
     pub fn skip(&mut self, len_bytes: usize) -> Result<(), Defect> {
         self.take(len_bytes).map(|_| ())
@@ -182,31 +183,31 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// An unsigned number of one byte.
+    /// Reads an unsigned number of one byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, Defect> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    /// An unsigned number of two bytes.
+    /// Reads an unsigned number of two bytes.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, Defect> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    /// An unsigned number of four bytes.
+    /// Reads an unsigned number of four bytes.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, Defect> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// An unsigned number of eight bytes.
+    /// Reads an unsigned number of eight bytes.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, Defect> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// An unsigned number of `len_bytes` bytes; numbers wider than 64 bits are a defect.
+    /// Reads an unsigned number of `len_bytes` bytes; numbers wider than 64 bits are a defect.
     #[inline]
     pub fn uint(&mut self, len_bytes: usize) -> Result<u64, Defect> {
         match len_bytes {
@@ -221,20 +222,21 @@ impl<'b> Cursor<'b> {
         Ok(bytes.iter().take(8).rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    /// A stored length.
+    /// Reads a stored length.
     #[inline]
     pub fn length(&mut self, encoding: &Encoding) -> Result<u64, Defect> {
         self.uint(encoding.length_len())
     }
 
-    /// A stored length where all bits set mean "none" (unlimited, undefined): `u64::MAX` for any size of lengths.
+    /// Reads a stored length in which all bits set mean "none" (unlimited, undefined): `u64::MAX` for any size of
+    /// lengths.
     #[inline]
     pub fn length_or_max(&mut self, encoding: &Encoding) -> Result<u64, Defect> {
         let value = self.length(encoding)?;
         Ok(if value == all_ones(encoding.length_len()) { u64::MAX } else { value })
     }
 
-    /// A stored address as an absolute file offset; `None` for the undefined address.
+    /// Reads a stored address as an absolute file offset; returns `None` for the undefined address.
     #[inline]
     pub fn file_address(&mut self, encoding: &Encoding) -> Result<Option<u64>, Defect> {
         let stored = self.uint(encoding.address_len())?;
@@ -247,7 +249,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// A stored address that must be defined.
+    /// Reads a stored address that must be defined.
     pub fn required_address(&mut self, encoding: &Encoding, of: &str) -> Result<u64, Defect> {
         match self.file_address(encoding)? {
             Some(address) => Ok(address),
@@ -255,7 +257,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Bytes up to a terminating zero, which is passed over.
+    /// Reads bytes up to a terminating zero, which is skipped.
     pub fn zero_terminated(&mut self) -> Result<&'b [u8], Defect> {
         let rest = &self.bytes[self.position..];
         match rest.iter().position(|&byte| byte == 0) {
@@ -267,7 +269,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Fails unless the next bytes are `signature`.
+    /// Checks that the next bytes are `signature`.
     #[inline]
     pub fn signature(&mut self, signature: &[u8; 4]) -> Result<(), Defect> {
         match self.array::<4>()? {
@@ -280,7 +282,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Fails unless the next byte is the version `known`.
+    /// Checks that the next byte is the version `known`.
     #[inline]
     pub fn version(&mut self, known: u8) -> Result<(), Defect> {
         let at = self.clone();
@@ -291,12 +293,13 @@ impl<'b> Cursor<'b> {
     }
 }
 
-/// The value of `len_bytes` bytes of ones (at most 8), which stands for undefined addresses and unlimited lengths.
+/// Returns the value of `len_bytes` bytes of ones (at most 8), which stands for undefined addresses and unlimited
+/// lengths.
 fn all_ones(len_bytes: usize) -> u64 {
     if len_bytes >= 8 { u64::MAX } else { (1 << (8 * len_bytes)) - 1 }
 }
 
-/// Number of bytes that hold `value`, at least one, as the format sizes its variable-width fields.
+/// Returns the number of bytes needed for `value`, at least one, as the format sizes its variable-width fields.
 pub(crate) fn encoded_len(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as usize
 }

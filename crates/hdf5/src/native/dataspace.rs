@@ -1,7 +1,7 @@
 //! Dataspace messages, versions 1 and 2: the extent of a dataset or attribute.
 //!
-//! Not for selections. Invariant: an accepted extent has at most [`MAX_RANK`] dimensions, none above its maximum, and
-//! fewer than 2^64 elements.
+//! Selections are not covered. Invariant: an accepted extent has at most [`MAX_RANK`] dimensions, none above its
+//! maximum, and fewer than 2^64 elements.
 
 use super::cursor::{Cursor, Defect, Encoding};
 use crate::model::Dataspace;
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         let parse = |fields: &[(u64, usize)]| parse(Cursor::new(&le(fields), ADDRESS, "dataspace"), &WIDE);
-        // More than its maximum; a scalar with a rank; rank 33; more than 2^64 elements.
+        // A dimension above its maximum; a scalar with a rank; rank 33; more than 2^64 elements.
         assert!(parse(&[(2, 1), (1, 1), (1, 1), (1, 1), (8, 8), (7, 8)]).is_err());
         assert!(parse(&[(2, 1), (1, 1), (0, 1), (0, 1), (8, 8)]).is_err());
         assert!(parse(&[(1, 1), (33, 1), (0, 6)]).is_err());

@@ -1,7 +1,7 @@
-//! Datatype messages, versions 1 to 5, every class.
+//! Datatype messages, versions 1 to 5, all classes.
 //!
-//! Not for shared (committed) datatypes: [`super::object`] follows those. Invariants: an accepted type has a size
-//! above zero, its significant bits lie in its size, its parts lie in it without overlap, and it nests at most
+//! Shared (committed) datatypes are followed by [`super::object`]. Invariants: an accepted type has a size above zero,
+//! its significant bits lie within its size, its parts lie within it without overlap, and it nests at most
 //! [`MAX_DEPTH`] deep.
 
 use super::cursor::{Cursor, Defect, encoded_len};
@@ -9,22 +9,22 @@ use super::dataspace::MAX_RANK;
 use crate::model::{BitRange, ByteOrder, Member, ReferenceKind, TypeClass};
 use std::sync::Arc;
 
-/// Deepest nesting of datatypes that is decoded. Real types nest three or four deep; the cap bounds the stack.
+/// Maximum nesting of datatypes that is decoded. Real types nest three or four deep; the limit bounds the stack.
 pub const MAX_DEPTH: usize = 32;
 
-/// Decodes the body of a datatype message (what `H5Tencode` writes, without its two leading bytes).
+/// Decodes the body of a datatype message (the output of `H5Tencode` without its two leading bytes).
 ///
-/// Addresses in defects count from the start of `message`.
+/// Addresses in defects are relative to the start of `message`.
 pub fn decode(message: &[u8]) -> Result<TypeClass, Defect> {
     parse(&mut Cursor::new(message, 0, "datatype"))
 }
 
-/// Decodes one datatype and leaves the cursor behind it.
+/// Decodes one datatype and advances the cursor past it.
 pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<TypeClass, Defect> {
     parse_nested(cursor, 0)
 }
 
-/// The fields that every datatype begins with.
+/// Fields common to all datatypes.
 struct Head {
     version: u8,
     bits: u32,
@@ -40,7 +40,7 @@ impl Head {
         if self.bit(0) == 0 { ByteOrder::Little } else { ByteOrder::Big }
     }
 
-    /// Low half of the class bits: a count or a length.
+    /// Returns the low half of the class bits: a count or a length.
     fn count(&self) -> usize {
         (self.bits & 0xffff) as usize
     }
@@ -96,13 +96,15 @@ fn parse_nested(cursor: &mut Cursor<'_>, depth: usize) -> Result<TypeClass, Defe
         }
         10 => parse_array(cursor, &head, &start, depth),
         11 => {
-            // Bit 0: both parts of one type; bits 1 and 2: 0 for real and imaginary part.
+            // Bit 0: both parts have one type; bits 1 and 2: 0 for real and imaginary part.
             if head.bits != 1 {
                 return Err(start.unsupported(format!("complex number of form {:#x}", head.bits)));
             }
             let base = parse_nested(cursor, depth + 1)?;
             if base.len_bytes().checked_mul(2) != Some(u64::from(len_bytes)) {
-                return Err(start.malformed(format!("complex number of {len_bytes} bytes with parts of another size")));
+                return Err(
+                    start.malformed(format!("complex number of {len_bytes} bytes with parts of a different size"))
+                );
             }
             Ok(TypeClass::Complex { base: Arc::new(base), len_bytes })
         }
@@ -114,7 +116,7 @@ fn nibble(bits: u32, at: u32) -> u8 {
     (bits >> at & 0x0f) as u8
 }
 
-/// Whether `count` > 0 bits from `offset` lie in `len_bytes` bytes.
+/// Returns whether a range of at least one bit lies in `len_bytes` bytes.
 fn lies_in(range: BitRange, len_bytes: u32) -> bool {
     range.count > 0 && u64::from(range.offset) + u64::from(range.count) <= 8 * u64::from(len_bytes)
 }
@@ -128,7 +130,7 @@ fn bit_range(cursor: &mut Cursor<'_>, len_bytes: u32) -> Result<BitRange, Defect
 }
 
 fn parse_float(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>) -> Result<TypeClass, Defect> {
-    // Bit 6 was reserved before version 3, and libhdf5 does not look at it there.
+    // Bit 6 was reserved before version 3, and libhdf5 ignores it there.
     let mixed = if head.version < 3 { 0 } else { head.bit(6) };
     let order = match (mixed, head.bit(0)) {
         (0, 0) => ByteOrder::Little,
@@ -166,7 +168,7 @@ fn parse_float(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>) -> Resu
     })
 }
 
-/// A name, padded to a multiple of 8 bytes with its zero in versions 1 and 2.
+/// Reads a name, which in versions 1 and 2 is padded with its zero to a multiple of 8 bytes.
 fn name<'b>(cursor: &mut Cursor<'b>, version: u8) -> Result<&'b [u8], Defect> {
     let name = cursor.zero_terminated()?;
     if version < 3 {
@@ -175,12 +177,12 @@ fn name<'b>(cursor: &mut Cursor<'b>, version: u8) -> Result<&'b [u8], Defect> {
     Ok(name)
 }
 
-/// Fails if two of `names` are equal.
+/// Checks that no two of `names` are equal.
 fn check_distinct<'n>(names: impl Iterator<Item = &'n [u8]>, start: &Cursor<'_>) -> Result<(), Defect> {
     let mut sorted: Vec<_> = names.collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(start.malformed(format!("name `{}` twice", pair[0].escape_ascii()))),
+        Some(pair) => Err(start.malformed(format!("duplicate name `{}`", pair[0].escape_ascii()))),
         None => Ok(()),
     }
 }
@@ -220,7 +222,7 @@ fn parse_member(cursor: &mut Cursor<'_>, head: &Head, depth: usize) -> Result<Me
         let class = Arc::new(parse_nested(cursor, depth + 1)?);
         return Ok(Member { name, offset_bytes, class });
     }
-    // Version 1 has arrays as members only: rank, then 3 reserved bytes, a permutation that was never used, 4 reserved
+    // Version 1 has arrays only as members: rank, 3 reserved bytes, a permutation that was never used, 4 reserved
     // bytes, and four sizes.
     let rank = usize::from(cursor.u8()?);
     if rank > 4 {
@@ -247,7 +249,7 @@ fn parse_reference(head: &Head, start: &Cursor<'_>) -> Result<TypeClass, Defect>
     match (nibble(head.bits, 0), head.len_bytes) {
         (0, 8) => Ok(TypeClass::Reference(ReferenceKind::Object)),
         (1, 12) => Ok(TypeClass::Reference(ReferenceKind::Region)),
-        // References are as wide as the file's addresses; only those of 8 bytes are known.
+        // References have the size of the file's addresses; only those of 8 bytes are supported.
         (0 | 1, len_bytes) => Err(start.unsupported(format!("reference of {len_bytes} bytes"))),
         (kind @ 2..=4, len_bytes) => Ok(TypeClass::Reference(ReferenceKind::Revised { kind, len_bytes })),
         (kind, _) => Err(start.malformed(format!("reference kind {kind}"))),
@@ -258,7 +260,7 @@ fn parse_enum(cursor: &mut Cursor<'_>, head: &Head, depth: usize) -> Result<Type
     let start = cursor.clone();
     let base = parse_nested(cursor, depth + 1)?;
     if !matches!(base, TypeClass::Integer { .. }) || base.len_bytes() != u64::from(head.len_bytes) {
-        return Err(start.malformed(format!("enumeration of {} bytes over another type", head.len_bytes)));
+        return Err(start.malformed(format!("enumeration of {} bytes whose base type does not match", head.len_bytes)));
     }
     let mut names = Vec::new();
     for _ in 0..head.count() {
@@ -293,7 +295,7 @@ fn parse_array(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>, depth: 
     Ok(TypeClass::Array { base, dims })
 }
 
-/// Fails unless an array of `dims` items fits the 32-bit size of a type, and has the size stored.
+/// Checks that an array of `dims` items fits the 32-bit size of a type, and has the stored size.
 fn check_array(item_len: u64, dims: &[u32], stored_len: Option<u32>, start: &Cursor<'_>) -> Result<(), Defect> {
     let len = dims.iter().try_fold(item_len, |len, &dim| len.checked_mul(dim.into()).filter(|&len| len > 0));
     match len {
@@ -323,7 +325,7 @@ mod tests {
         check(bytes, |mut cursor| parse(&mut cursor))
     }
 
-    /// A head of the given version and class, then more bytes.
+    /// Creates a head of the given version and class, followed by more bytes.
     fn message(version_and_class: u64, bits: u64, len_bytes: u64, more: &[&[u8]]) -> Vec<u8> {
         [le(&[(version_and_class, 1), (bits, 3), (len_bytes, 4)]), more.concat()].concat()
     }
@@ -406,7 +408,7 @@ mod tests {
         let array = le(&[(2, 1), (0, 3), (0, 4), (0, 4), (2, 4), (3, 4), (0, 4), (0, 4)]);
         let scalar = le(&[(0, 1), (0, 3), (0, 4), (0, 4), (0, 16)]);
         let parts: [&[u8]; 8] =
-            // The second name has 8 bytes and its zero: padded to 16.
+            // The second name has 8 bytes plus its zero: padded to 16.
             [b"a\0------", &[0; 4], &scalar, &le(&I32), b"eightbyt\0-------", &[4, 0, 0, 0], &array, &le(&I32)];
         let expected = TypeClass::Compound {
             len_bytes: 28,
@@ -432,7 +434,7 @@ mod tests {
         let valid = decoded(&compound(&[(4, b"x"), (0, b"yy")]));
         let TypeClass::Compound { members, .. } = valid else { panic!("{valid:?}") };
         assert_eq!(members.iter().map(|member| member.offset_bytes).collect::<Vec<_>>(), [4, 0]);
-        // Overlap, outside, a name twice.
+        // Overlap, outside, duplicate name.
         assert!(decode(&compound(&[(2, b"x"), (0, b"y")])).is_err());
         assert!(decode(&compound(&[(5, b"x"), (0, b"y")])).is_err());
         assert!(decode(&compound(&[(4, b"x"), (0, b"x")])).is_err());

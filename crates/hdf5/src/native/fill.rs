@@ -1,6 +1,6 @@
 //! Fill value messages: the old one (0x0004) and the new one (0x0005) in versions 1 to 3.
 //!
-//! Not for filling buffers. Invariant: a value, where present, has as many bytes as the message says; the caller
+//! Buffers are filled elsewhere. Invariant: a value, if present, has the length stated in the message; the caller
 //! compares that with the datatype.
 
 use super::cursor::{Cursor, Defect};
@@ -33,7 +33,7 @@ pub(crate) fn parse(mut cursor: Cursor<'_>) -> Result<FillValue, Defect> {
         _ => return Err(cursor.unsupported(format!("version {version}"))),
     };
     let len_bytes = if stored { cursor.u32()? } else { 0 };
-    // The size is signed in versions 1 and 2: a negative one means no value, as 0 does.
+    // The size is signed in versions 1 and 2: negative sizes mean no value, like 0.
     let len_bytes = if version < 3 && len_bytes > i32::MAX as u32 { 0 } else { len_bytes };
     let value = cursor.take(len_bytes as usize)?;
     let value = (!value.is_empty()).then(|| InlineData::Stored(value.to_vec()));
@@ -52,7 +52,7 @@ pub(crate) fn parse_old(mut cursor: Cursor<'_>, layout: &Layout) -> Result<FillV
     Ok(FillValue { value, user_defined: true, undefined: false, allocation_time: LATE, write_time: IF_SET })
 }
 
-/// What holds for a dataset without a fill value message, which only files older than HDF5 1.6 have.
+/// Returns the fill value of a dataset without a fill value message, which exists only in files older than HDF5 1.6.
 pub(crate) fn absent(layout: &Layout) -> FillValue {
     let allocation_time = match layout {
         Layout::Compact(_) => EARLY,

@@ -1,18 +1,19 @@
 //! Filter pipeline messages, versions 1 and 2.
 //!
-//! Not for running filters (`raddle-codec`). Invariant: filters come in the order of writing, at most [`MAX_FILTERS`].
+//! Filters are run by `raddle-codec`. Invariant: filters are in the order applied on writing, and at most
+//! [`MAX_FILTERS`].
 
 use super::cursor::{Cursor, Defect};
 use raddle_codec::Filter;
 
-/// Longest pipeline HDF5 allows (`H5Z_MAX_NFILTERS`): a filter mask has 32 bits.
+/// Maximum length of a pipeline in HDF5 (`H5Z_MAX_NFILTERS`): a filter mask has 32 bits.
 pub const MAX_FILTERS: usize = 32;
 
-/// Filter numbers below this are HDF5's own and stored without a name in version 2.
+/// First filter number that is stored with a name in version 2; smaller ones belong to HDF5.
 const FIRST_NAMED_FILTER: u16 = 256;
 
-/// Name under which libhdf5 registers its own filters; version 1 stores it, version 2 does not. Filters are named
-/// alike whatever version stored them, so that pipelines of files of different age compare equal.
+/// Returns the name under which libhdf5 registers one of its own filters. Version 1 stores it, version 2 does not.
+/// Filters get the same names in both, so that pipelines of files of different age compare equal.
 fn library_name(id: u16) -> Option<&'static [u8]> {
     match id {
         1 => Some(b"deflate"),
@@ -46,7 +47,7 @@ fn parse_filter(cursor: &mut Cursor<'_>, version: u8) -> Result<Filter, Defect> 
     let optional = cursor.u16()? & 1 == 1;
     let parameter_count = usize::from(cursor.u16()?);
     let stored_name = match version {
-        // Padded to a multiple of 8, which the stored length already is.
+        // Padded to a multiple of 8; the stored length already is one.
         1 => cursor.take(name_len.next_multiple_of(8))?,
         _ => cursor.take(name_len)?,
     };

@@ -1,9 +1,9 @@
-//! Recognising the form of a dataset in the bytes of its object header, without parsing it again.
+//! Recognition of a dataset's form from the bytes of its object header, without parsing it again.
 //!
-//! The messages of a header, with the size of axis 0 and the address of the data blanked, are a key: equal keys mean
-//! equal datasets but for what was blanked. The first header of a form is parsed in full; the next ones cost a copy and a
-//! lookup. Headers whose messages point elsewhere in their file have no form. Invariant: a key holds every byte that the
-//! parsers look at, apart from the blanked ones and the times.
+//! The messages of a header, with the size of axis 0 and the address of the data blanked, are a key: headers with equal
+//! keys describe datasets that are equal except for the blanked parts. The first header of a form is parsed in full;
+//! further ones cost a copy and a lookup. Headers whose messages point elsewhere in their file have no form. Invariant:
+//! a key contains every byte that the parsers examine, except for the blanked parts and the times.
 
 use super::cursor::Encoding;
 use super::object_header::{Message, ObjectHeader};
@@ -15,31 +15,32 @@ use foldhash::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Forms remembered at most, and their longest key. Files have dozens of forms; a file in which every dataset has a text
-/// of its own must not fill the memory.
+/// Maximum number of remembered forms, and their longest key. Files have dozens of forms; a file in which every dataset
+/// has a different text must not fill the memory.
 const REMEMBERED_FORMS: usize = 1 << 15;
 const REMEMBERED_KEY_LEN_BYTES: usize = 2048;
 
-/// Whole headers remembered per file: each is tried in turn, and with more it would be cheaper to list the messages.
+/// Maximum number of complete headers remembered per file: they are tried one after another, and beyond this number
+/// listing the messages would be cheaper.
 const REMEMBERED_STENCILS: usize = 16;
 
-/// Times of an object; they are not read.
+/// Message kinds of an object's times, which are not read.
 const TIMES: [u16; 2] = [0x0e, 0x12];
 
 type Known = HashMap<Box<[u8]>, Arc<DatasetForm>>;
 
-/// The forms met so far, shared by the readers of many files.
+/// Forms found so far, shared by the readers of many files.
 #[derive(Debug, Default)]
 pub struct Forms {
     known: Mutex<Known>,
     object_count: AtomicUsize,
 }
 
-/// Objects that room is made for beforehand at most: 100 bytes each.
+/// Maximum number of objects for which space is reserved in advance, at 100 bytes each.
 const MOST_EXPECTED_OBJECTS: usize = 1 << 16;
 
 impl Forms {
-    /// Number of objects in the file read last; the next is likely to have as many.
+    /// Returns the number of objects in the file read last; the next file is likely to have as many.
     pub(crate) fn object_count_hint(&self) -> usize {
         self.object_count.load(Ordering::Relaxed)
     }
@@ -52,7 +53,7 @@ impl Forms {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    /// Adds a form, unless another thread was first: then its form stands.
+    /// Adds a form, unless another thread has added it first; returns the one that is kept.
     fn add(&self, key: &[u8], form: DatasetForm) -> Option<Arc<DatasetForm>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED_FORMS {
@@ -62,14 +63,14 @@ impl Forms {
     }
 }
 
-/// One reader's way to the forms.
+/// Access of one reader to the forms.
 #[derive(Debug)]
 pub(crate) struct FormReader<'s> {
     shared: &'s Forms,
-    /// Those met in this file, found without the lock.
+    /// Forms found in this file, looked up without the lock.
     met: Known,
     key: Vec<u8>,
-    /// The one that fitted last comes first.
+    /// Stencils, the one that matched last first.
     stencils: Vec<Stencil>,
     longest_stencil_len_bytes: usize,
 }
@@ -79,7 +80,7 @@ impl<'s> FormReader<'s> {
         Self { shared, met: Known::default(), key: Vec::new(), stencils: Vec::new(), longest_stencil_len_bytes: 0 }
     }
 
-    /// The dataset with this header, if its form is known.
+    /// Returns the dataset with this header if its form is known.
     pub fn find(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<FormedDataset> {
         let stored = self.read_key(header, encoding)?;
         let form = match self.met.get(self.key.as_slice()) {
@@ -94,14 +95,15 @@ impl<'s> FormReader<'s> {
         stored.of_form(form)
     }
 
-    /// The dataset whose header is at the beginning of `header`, and the header's length, if the whole of it is known.
+    /// Returns the dataset whose header is at the beginning of `header`, and the header's length, if a remembered
+    /// header matches all of it.
     pub fn recognise(&mut self, header: &[u8], encoding: &Encoding) -> Option<(FormedDataset, usize)> {
         let messages = messages_of_version_1(header)?;
         let first = self.stencils.iter().position(|stencil| stencil.fits(messages))?;
         let Stencil { dataspace, layout, .. } = &self.stencils[first];
         self.key.clear();
         let stored = push_blanked(&mut self.key, &messages[dataspace.clone()], &messages[layout.clone()], encoding)?;
-        // Datasets with and without storage have the same stencil, but not the same form.
+        // Datasets with and without storage have the same stencil, but different forms.
         let same_blanks = |stencil: &Stencil| (&stencil.dataspace, &stencil.layout) == (dataspace, layout);
         let at = first
             + self.stencils[first..].iter().position(|stencil| {
@@ -113,12 +115,12 @@ impl<'s> FormReader<'s> {
         Some(known)
     }
 
-    /// Length of the longest header that [`FormReader::recognise`] may know.
+    /// Returns the length of the longest header that [`FormReader::recognise`] may match.
     pub fn longest_stencil_len_bytes(&self) -> usize {
         self.longest_stencil_len_bytes
     }
 
-    /// Remembers a whole header of `form`.
+    /// Remembers a complete header of `form`.
     fn learn(&mut self, header: &ObjectHeader, encoding: &Encoding, form: &Arc<DatasetForm>) {
         let (Some(dataspace), Some(layout)) = (header.find(kind::DATASPACE), header.find(kind::LAYOUT)) else { return };
         if self.stencils.len() >= REMEMBERED_STENCILS {
@@ -154,7 +156,7 @@ impl<'s> FormReader<'s> {
         }
     }
 
-    /// Makes the key of a header; `None` if it can have no form.
+    /// Builds the key of a header; returns `None` if it cannot have a form.
     fn read_key(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<Stored> {
         let key = &mut self.key;
         key.clear();
@@ -176,7 +178,7 @@ impl<'s> FormReader<'s> {
                     data = Some(push_layout(key, body, encoding)?);
                 }
                 kind::ATTRIBUTE_INFO if !keeps_attributes_in_header(body, encoding) => return None,
-                // Parts of the attribute lie elsewhere in the file.
+                // Parts of the attribute are stored elsewhere in the file.
                 kind::ATTRIBUTE if matches!(body, [2..=u8::MAX, flags, ..] if *flags != 0) => return None,
                 kind::LINK_INFO | kind::LINK | kind::SYMBOL_TABLE | kind::EXTERNAL => return None,
                 other if TIMES.contains(&other) => {}
@@ -191,15 +193,15 @@ impl<'s> FormReader<'s> {
     }
 }
 
-/// The blanked bytes of a header.
+/// Blanked values of a header.
 struct Stored {
     place: Place,
-    /// Length of contiguous data, where it is stored.
+    /// Length of contiguous data, if it is stored.
     len_bytes: Option<u64>,
 }
 
 impl Stored {
-    /// A dataset of `form` with these, unless a parser would refuse them.
+    /// Returns a dataset of `form` with these values, or `None` if a parser would refuse them.
     fn of_form(self, form: Arc<DatasetForm>) -> Option<FormedDataset> {
         let dataset = &form.dataset;
         let trailing =
@@ -212,14 +214,14 @@ impl Stored {
     }
 }
 
-/// Adds dataspace and layout without their blanks, which it returns.
+/// Appends dataspace and layout to the key without their blanked values, which it returns.
 fn push_blanked(key: &mut Vec<u8>, dataspace: &[u8], layout: &[u8], encoding: &Encoding) -> Option<Stored> {
     let rows = push_dataspace(key, dataspace, encoding)?;
     let (address, len_bytes) = push_layout(key, layout, encoding)?;
     Some(Stored { place: Place { rows, address }, len_bytes })
 }
 
-/// Whether a dataset means the same in every file whose header has the same key.
+/// Returns whether a dataset has the same meaning in every file with an equal key.
 fn has_form(object: &Object) -> bool {
     let ObjectKind::Dataset(dataset) = &object.kind else { return false };
     let of_its_own = |datatype: &Datatype| datatype.committed.is_none() && !datatype.class.is_file_local();
@@ -242,8 +244,8 @@ fn push_head(key: &mut Vec<u8>, message: &Message, body: &[u8]) {
     key.extend_from_slice(&head.to_le_bytes());
 }
 
-/// Adds a dataspace message without the size of axis 0, which it returns. Whether the maximum is that size, another one
-/// or not stored stays in the key.
+/// Appends a dataspace message to the key without the size of axis 0, which it returns. The key records whether the
+/// maximum size equals that size, differs or is not stored.
 fn push_dataspace(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option<u64> {
     let (&[version, rank, flags], len) = (body.first_chunk()?, encoding.length_len());
     let dims = match version {
@@ -266,7 +268,7 @@ fn push_dataspace(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option
         if max_rows == rows {
             key.push(1);
         } else {
-            // Larger than any maximum: the parser says what is wrong.
+            // Larger than its maximum: left to the parser, which reports the error.
             if uint(max_rows) < uint(rows) {
                 return None;
             }
@@ -278,8 +280,8 @@ fn push_dataspace(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option
     Some(uint(rows))
 }
 
-/// Adds a layout message without the address of data or chunk index, which it returns as an absolute file offset, with
-/// the stored length of contiguous data. Whether there is an address stays in the key.
+/// Appends a layout message to the key without the address of the data or chunk index. Returns the address as an
+/// absolute file offset, and the stored length of contiguous data. The key records whether there is an address.
 fn push_layout(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option<(Option<u64>, Option<u64>)> {
     let (&[version, class], len) = (body.first_chunk()?, encoding.address_len());
     let (at, stored_len) = match (version, class) {
@@ -295,11 +297,11 @@ fn push_layout(key: &mut Vec<u8>, body: &[u8], encoding: &Encoding) -> Option<(O
     key.push(u8::from(is_defined));
     key.extend_from_slice(&body[at + len + stored_len..]);
     let address = if is_defined { Some(address.checked_add(encoding.base)?) } else { None };
-    // Without an address the parser does not look at the length.
+    // Without an address the parser ignores the length.
     Some((address, (stored_len > 0 && is_defined).then(|| uint(len_bytes))))
 }
 
-/// Where the address of the chunk index is in a layout message of version 4 or 5; `None` for single chunks.
+/// Returns the offset of the chunk index's address in a layout message of version 4 or 5, or `None` for single chunks.
 fn chunk_index_at(body: &[u8]) -> Option<usize> {
     let (&rank_and_element, &dim_len_bytes) = (body.get(3)?, body.get(4)?);
     let kind_at = 5 + usize::from(rank_and_element) * usize::from(dim_len_bytes);
@@ -313,13 +315,13 @@ fn chunk_index_at(body: &[u8]) -> Option<usize> {
     Some(kind_at + 1 + parameters_len)
 }
 
-/// Whether an attribute info message names no heap.
+/// Returns whether an attribute info message names no heap.
 fn keeps_attributes_in_header(body: &[u8], encoding: &Encoding) -> bool {
     let at = if body.get(1).is_some_and(|flags| flags & 1 != 0) { 4 } else { 2 };
     body.get(at..at + encoding.address_len()).is_some_and(|heap| heap.iter().all(|&byte| byte == 0xff))
 }
 
-/// A little-endian number of at most 8 bytes.
+/// Decodes a little-endian number of at most 8 bytes.
 fn uint(bytes: &[u8]) -> u64 {
     if let Ok(eight) = bytes.try_into() {
         return u64::from_le_bytes(eight);

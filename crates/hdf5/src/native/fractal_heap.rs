@@ -1,7 +1,8 @@
-//! Fractal heaps: where dense links, dense attributes and shared messages lie.
+//! Fractal heaps, which store dense links, dense attributes and shared messages.
 //!
-//! Objects are managed (in blocks of a doubling table), huge (on their own) or tiny (in their id). Not for heaps with
-//! filters. Invariants: blocks have right checksums and name their heap; an object lies inside one block.
+//! Objects are managed (in blocks of a doubling table), huge (stored separately) or tiny (in their id). Heaps with
+//! filters are not supported. Invariants: blocks have correct checksums and name their heap; an object lies inside one
+//! block.
 
 use super::btree_v2::{Records, record};
 use super::checksum::{lookup3, verified};
@@ -14,24 +15,24 @@ use std::path::Path;
 /// Header flag: direct blocks carry checksums.
 const FLAG_DIRECT_CHECKSUMS: u8 = 0x02;
 
-/// Longest tiny object that keeps its length in four bits of the id.
+/// Maximum length of a tiny object whose length is stored in four bits of the id.
 const SHORT_TINY_LEN_BYTES: usize = 16;
 
-/// The sizes that place managed objects; see "Doubling Table" in the specification.
+/// Sizes that determine the location of managed objects; see "Doubling Table" in the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Table {
     width: u64,
     start_len: u64,
     max_direct_len: u64,
-    /// Rows of an indirect block that hold direct blocks.
+    /// Number of rows of an indirect block that hold direct blocks.
     direct_rows: u64,
     root: Option<u64>,
-    /// Rows of the root if it is an indirect block; 0 if it is a direct block.
+    /// Number of rows of the root if it is an indirect block; 0 if it is a direct block.
     root_rows: u64,
 }
 
 impl Table {
-    /// Where a block offset lies: row, column, and the offset inside that block.
+    /// Locates a heap offset: row, column, and the offset inside that block.
     fn locate(&self, offset: u64) -> (u64, u64, u64) {
         let first_row_len = self.width * self.start_len;
         let row = match offset / first_row_len {
@@ -43,19 +44,20 @@ impl Table {
         (row, (offset - row_start) / block_len, (offset - row_start) % block_len)
     }
 
-    /// Length of the blocks in a row. Rows 0 and 1 are alike; the row came from an offset, so the shift fits.
+    /// Returns the length of the blocks in a row. Rows 0 and 1 are alike; the row was computed from an offset, so the
+    /// shift fits.
     fn block_len(&self, row: u64) -> u64 {
         self.start_len << row.saturating_sub(1)
     }
 
-    /// Rows of the indirect block that is `block_len` bytes of heap.
+    /// Returns the number of rows of the indirect block that covers `block_len` bytes of heap.
     fn rows_of(&self, block_len: u64) -> Option<u64> {
         let first_row_len = self.width * self.start_len;
         Some(u64::from((block_len / first_row_len).checked_ilog2()?) + 1)
     }
 }
 
-/// A heap whose header was read; keeps what it learns about blocks.
+/// A heap whose header was read, with a cache of its blocks.
 #[derive(Debug)]
 pub(crate) struct FractalHeap {
     address: u64,
@@ -66,9 +68,9 @@ pub(crate) struct FractalHeap {
     direct_checksums: bool,
     huge_index: Option<u64>,
     table: Table,
-    /// Children of the indirect blocks met so far.
+    /// Children of the indirect blocks read so far.
     indirect: HashMap<u64, Vec<Option<u64>>>,
-    /// Direct blocks met so far, which are intact.
+    /// Direct blocks checked so far, which are intact.
     direct: HashSet<u64>,
     /// Huge objects by number: address and length.
     huge: Option<HashMap<u64, (u64, u64)>>,
@@ -81,7 +83,7 @@ impl FractalHeap {
         let (path, encoding) = (reader.path(), reader.encoding());
         let len = 4 + 1 + 2 + 2 + 1 + 4 + 12 * encoding.length_len() + 3 * encoding.address_len() + 2 + 2 + 2 + 2 + 4;
         let bytes = reader.bytes(address, len as u64, WHAT)?;
-        // A header with filters is longer and fails its checksum here: look at its flag first.
+        // A header with filters is longer and would fail its checksum here, so its flag is checked first.
         let mut probe = Cursor::new(bytes, address, WHAT);
         let filtered = probe.skip(7).and_then(|()| probe.u16()).in_file(path)?;
         if filtered != 0 {
@@ -106,15 +108,15 @@ impl FractalHeap {
         // Next number of a huge object.
         cursor.length(encoding)?;
         let huge_index = cursor.file_address(encoding)?;
-        // Free space, where it is managed, and statistics: managed space, allocated space, iterator, managed objects,
-        // size and number of huge objects, size and number of tiny objects.
+        // Free space, if managed, and statistics: managed space, allocated space, iterator, managed objects, size and
+        // number of huge objects, size and number of tiny objects.
         cursor.length(encoding)?;
         cursor.file_address(encoding)?;
         cursor.skip(8 * encoding.length_len())?;
         let width = u64::from(cursor.u16()?);
         let (start_len, max_direct_len) = (cursor.length(encoding)?, cursor.length(encoding)?);
         let max_heap_bits = cursor.u16()?;
-        // Rows the first root indirect block had.
+        // Number of rows that the first root indirect block had.
         cursor.skip(2)?;
         let root = cursor.file_address(encoding)?;
         let root_rows = u64::from(cursor.u16()?);
@@ -147,7 +149,7 @@ impl FractalHeap {
         })
     }
 
-    /// Reads the object with this id into `out`; returns its absolute file offset (the heap's for a tiny object).
+    /// Reads the object with this id into `out`; returns its absolute file offset (that of the heap for a tiny object).
     pub fn get(&mut self, reader: &mut Reader<'_, '_>, id: &[u8], out: &mut Vec<u8>) -> Result<u64> {
         let path = reader.path();
         let mut cursor = Cursor::new(id, self.address, "fractal heap id");
@@ -185,7 +187,7 @@ impl FractalHeap {
         }
     }
 
-    /// Address and length of a huge object.
+    /// Returns the address and length of a huge object.
     fn huge(&mut self, reader: &mut Reader<'_, '_>, mut id: Cursor<'_>) -> Result<(u64, u64)> {
         let (path, encoding) = (reader.path(), reader.encoding());
         if id.remaining() >= encoding.address_len() + encoding.length_len() {
@@ -200,7 +202,7 @@ impl FractalHeap {
         found.copied().ok_or_else(|| id.malformed(format!("no huge object {number}")).in_file(path))
     }
 
-    /// Address of `len` bytes at `offset` of the managed space.
+    /// Returns the address of `len` bytes at `offset` of the managed space.
     fn managed(&mut self, reader: &mut Reader<'_, '_>, offset: u64, len: u64) -> Result<u64> {
         let path = reader.path();
         let outside = |what: &str, address: u64| {
@@ -211,7 +213,7 @@ impl FractalHeap {
         let mut block = self.table.root.ok_or_else(no_block)?;
         let mut rows = self.table.root_rows;
         let (mut inner, mut block_start, mut block_len) = (offset, 0, self.table.start_len);
-        // Each step goes to a block of a lower row, so there are at most as many as rows.
+        // Each step leads to a block of a lower row, so there are at most as many steps as rows.
         while rows > 0 {
             let (row, column, rest) = self.table.locate(inner);
             if row >= rows {
@@ -263,7 +265,7 @@ impl FractalHeap {
         children.in_file(path)
     }
 
-    /// Checks a direct block's head and checksum.
+    /// Checks the head and checksum of a direct block.
     fn check_direct(&self, reader: &mut Reader<'_, '_>, address: u64, start: u64, len: u64) -> Result<()> {
         const WHAT: &str = "fractal heap direct block";
         let (path, encoding) = (reader.path(), reader.encoding());
@@ -298,7 +300,7 @@ impl FractalHeap {
     }
 }
 
-/// The checksum of a direct block stands behind its head and is computed with its own field zero.
+/// Checks the checksum of a direct block, which follows its head and is computed with its own field set to zero.
 fn check_direct_checksum(block: &[u8], head_len: usize, address: u64, path: &Path) -> Result<()> {
     let mut zeroed = block.to_vec();
     let field = head_len - 4..head_len;
@@ -334,7 +336,7 @@ mod tests {
     use super::super::damage::{ADDRESS, WIDE, check, le};
     use super::*;
 
-    /// A header as libhdf5 makes it for links.
+    /// Creates a header as libhdf5 does for links.
     fn header() -> Vec<u8> {
         let mut bytes = b"FRHP".to_vec();
         bytes.extend(le(&[(0, 1), (7, 2), (0, 2), (2, 1), (4096, 4), (0, 8), (u64::MAX, 8), (100, 8), (800, 8)]));
@@ -363,7 +365,7 @@ mod tests {
                 start += len;
             }
         }
-        // An indirect block in row 9 is 128 KiB: as many as its rows 0 to 6 hold.
+        // An indirect block in row 9 covers 128 KiB, as much as its rows 0 to 6 hold.
         assert_eq!(table.rows_of(table.block_len(9)), Some(7));
         assert_eq!(table.rows_of(table.start_len), None);
         assert_eq!(table.locate(u64::MAX).0, 53);

@@ -1,7 +1,6 @@
 //! Data layout messages, versions 1 to 5, and external file lists.
 //!
-//! Not for chunk indexes ([`crate::read`] reads those). Invariant: a chunk shape has no zero, and all addresses are
-//! absolute.
+//! Chunk indexes are read by [`crate::read`]. Invariant: a chunk shape has no zero, and all addresses are absolute.
 
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::dataspace::MAX_RANK;
@@ -10,19 +9,20 @@ use super::symbol_table::LocalHeap;
 use crate::error::Result;
 use crate::model::{ChunkIndex, InlineData, Layout};
 
-/// Edge chunks that reach beyond the extent are not filtered.
+/// Flag: edge chunks that extend beyond the dataset are not filtered.
 const FLAG_PARTIAL_CHUNKS_UNFILTERED: u8 = 1;
-/// The single chunk is filtered: its stored size and filter mask follow.
+/// Flag: the single chunk is filtered; its stored size and filter mask follow.
 const FLAG_SINGLE_CHUNK_FILTERED: u8 = 2;
 
-/// A layout message, with what only the dataset's other messages can check.
+/// A layout message, with values that must be checked against the dataset's other messages.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoredLayout {
-    /// The layout; the length of contiguous storage is 0 if [`Self::len_from_extent`].
+    /// The layout; the length of contiguous storage is 0 if [`Self::len_from_extent`] is set.
     pub layout: Layout,
-    /// Size of an element as the chunk shape tells it.
+    /// Size of an element according to the chunk shape.
     pub element_len_bytes: Option<u64>,
-    /// The length of contiguous storage follows from extent and type (versions 1 and 2 store it cut to 32 bits).
+    /// Whether the length of contiguous storage must be computed from extent and type (versions 1 and 2 store it
+    /// truncated to 32 bits).
     pub len_from_extent: bool,
 }
 
@@ -97,7 +97,7 @@ fn chunked_btree_v1(
     Ok(StoredLayout { layout, element_len_bytes: Some(element_len), len_from_extent: false })
 }
 
-/// Chunk shape, and the element size that is stored as its last dimension.
+/// Reads the chunk shape, and the element size that is stored as its last dimension.
 fn chunk_shape(
     cursor: &mut Cursor<'_>,
     rank_and_element: usize,
@@ -127,7 +127,7 @@ fn parse_chunked(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<StoredLa
     let (chunk_shape, element_len) = chunk_shape(&mut cursor, rank_and_element, dim_len_bytes)?;
     let kind = cursor.u8()?;
     let mut single = (None, 0);
-    // Creation parameters of the index follow; the index's own header repeats them.
+    // Creation parameters of the index follow, which are repeated in the index's own header.
     match kind {
         1 if flags & FLAG_SINGLE_CHUNK_FILTERED != 0 => single = (Some(cursor.length(encoding)?), cursor.u32()?),
         1 | 2 => {}
@@ -149,7 +149,7 @@ fn parse_chunked(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<StoredLa
     Ok(StoredLayout { layout, element_len_bytes: Some(element_len), len_from_extent: false })
 }
 
-/// Slots of an external file list: where the list's heap is, then name offset, file offset and length of each.
+/// Slots of an external file list: address of the list's heap, then name offset, file offset and length of each file.
 struct ExternalSlots {
     heap: u64,
     slots: Vec<(u64, u64, u64)>,
@@ -170,7 +170,7 @@ fn parse_external(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Externa
     Ok(ExternalSlots { heap, slots })
 }
 
-/// Reads the external file list of a message: the names lie in a local heap.
+/// Reads the external file list of a message, whose names are in a local heap.
 pub(crate) fn read_external(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>) -> Result<Layout> {
     let list = parse_external(cursor, reader.encoding()).in_file(reader.path())?;
     let heap = LocalHeap::read(reader, list.heap)?;

@@ -1,7 +1,7 @@
 //! Link messages, link info messages, and the order of a group's links.
 //!
-//! Invariant: the links of a group have distinct, non-empty names and come in creation order where the group tracks
-//! it, else by name.
+//! Invariant: the links of a group have distinct, non-empty names and are in creation order if the group tracks it,
+//! otherwise by name.
 
 use super::btree_v2::{Records, record};
 use super::cursor::{Cursor, Defect, Encoding, InFile};
@@ -16,29 +16,29 @@ use crate::model::{CreationOrder, LinkTarget};
 /// A link whose hard target is still an address.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredLink {
-    /// Name without its zero.
+    /// Name without its terminating zero.
     pub name: Vec<u8>,
-    /// The name is marked UTF-8.
+    /// Whether the name is marked UTF-8.
     pub utf8: bool,
-    /// Creation order value, where stored.
+    /// Creation order value, if stored.
     pub creation_order: Option<i64>,
-    /// Where it leads.
+    /// Target of the link.
     pub target: StoredTarget,
 }
 
-/// Where a link leads.
+/// Target of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StoredTarget {
     /// An object header; `None` if the address is undefined.
     Hard(Option<u64>),
-    /// Anything but a hard link.
+    /// Any link other than a hard link.
     Other(LinkTarget),
 }
 
 /// Length of a link's heap id.
 const HEAP_ID_LEN_BYTES: usize = 7;
 
-/// Reads the links of the group at `address`, whichever way it keeps them; `None` if the object is no group.
+/// Reads the links of the group at `address`, however they are stored; returns `None` if the object is not a group.
 pub(crate) fn read(
     reader: &mut Reader<'_, '_>,
     header: &ObjectHeader,
@@ -81,12 +81,12 @@ fn read_dense(reader: &mut Reader<'_, '_>, heap: u64, names: u64) -> Result<Vec<
     Ok(links)
 }
 
-/// Flags of a link message; the lowest two bits size the name's length.
+/// Flags of a link message; the lowest two bits give the size of the name's length.
 const FLAG_CREATION_ORDER: u8 = 0x04;
 const FLAG_CLASS: u8 = 0x08;
 const FLAG_CHARSET: u8 = 0x10;
 
-/// Link classes: hard, soft, external; 65 to 255 are the user's.
+/// Link classes: hard, soft, external; 65 to 255 are user-defined.
 const CLASS_HARD: u8 = 0;
 const CLASS_SOFT: u8 = 1;
 const CLASS_EXTERNAL: u8 = 64;
@@ -124,14 +124,14 @@ fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<StoredLink, Defe
     Ok(StoredLink { name, utf8: charset == 1, creation_order, target })
 }
 
-/// Bytes after their 2-byte length.
+/// Reads bytes preceded by their 2-byte length.
 fn counted<'b>(cursor: &mut Cursor<'b>) -> Result<&'b [u8], Defect> {
     let len = usize::from(cursor.u16()?);
     cursor.take(len)
 }
 
 fn parse_external(mut cursor: Cursor<'_>) -> Result<LinkTarget, Defect> {
-    // Version in the high half, flags in the low one: all zero so far.
+    // Version in the high half, flags in the low half, all of which are zero so far.
     cursor.version(0)?;
     let file = cursor.zero_terminated()?.to_vec();
     let path = cursor.zero_terminated()?.to_vec();
@@ -141,9 +141,9 @@ fn parse_external(mut cursor: Cursor<'_>) -> Result<LinkTarget, Defect> {
 /// A link info message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LinkInfo {
-    /// Whether the order of links is kept.
+    /// Whether the creation order of links is kept.
     order: CreationOrder,
-    /// Fractal heap of the links and B-tree of their names, where the group is dense.
+    /// Fractal heap of the links and B-tree of their names, if the group is dense.
     dense: Option<(u64, u64)>,
 }
 
@@ -166,7 +166,7 @@ fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<LinkInfo, D
     Ok(LinkInfo { order, dense })
 }
 
-/// Sorts links as groups hold them; fails, naming the group at `address`, on a name that is empty or there twice.
+/// Sorts links as groups hold them. Fails if a name is empty or occurs twice; the error names the group at `address`.
 fn arrange(links: &mut [StoredLink], order: CreationOrder, address: u64) -> Result<(), Defect> {
     if !links.is_sorted_by(|a, b| a.name < b.name) {
         links.sort_by(|a, b| a.name.cmp(&b.name));

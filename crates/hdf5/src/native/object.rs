@@ -1,6 +1,6 @@
-//! From the messages of an object header to a group, dataset or committed datatype.
+//! Conversion of an object header's messages to a group, dataset or committed datatype.
 //!
-//! Not for following links ([`super::walk`]). Invariant: a dataset's messages agree with each other: chunk rank with
+//! Links are followed by [`super::walk`]. Invariant: a dataset's messages agree with each other: chunk rank with
 //! extent, sizes with the datatype, stored lengths with the extent.
 
 use super::cursor::{Defect, InFile};
@@ -19,10 +19,10 @@ use crate::model::{
 };
 use crate::source::MetadataView;
 
-/// Reads the object whose header is at `address`, without the objects it leads to.
+/// Reads the object whose header is at `address`, without the objects that it links to.
 ///
-/// In a group, `LinkTarget::Hard(n)` then only counts the group's hard links: the first is 0, and so on. For whole
-/// trees use [`read_tree`](super::read_tree).
+/// In a group, `LinkTarget::Hard(n)` then only numbers the group's hard links, from 0. For whole trees use
+/// [`read_tree`](super::read_tree).
 ///
 /// # Errors
 /// `Malformed`, `Truncated` and `Unsupported` for this object, `Limit`, and errors of reading.
@@ -53,7 +53,7 @@ pub fn read_object(
     Ok(object)
 }
 
-/// Reads one object; a group comes without links in it, and with its links beside it, in their order.
+/// Reads one object. The links of a group are returned separately, in their order, and not stored in it.
 pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
     if let Some(formed) = reader.recognise(address)? {
         return Ok((formed_object(address, CreationOrder::default(), formed), Vec::new()));
@@ -90,7 +90,8 @@ fn read_kind(
     header: &ObjectHeader,
     address: u64,
 ) -> Result<(ObjectKind, Vec<StoredLink>)> {
-    // In libhdf5's order: a group by how it keeps links, a dataset by type and extent, else a committed datatype.
+    // In libhdf5's order: a group by its storage of links, a dataset by type and extent, otherwise a committed
+    // datatype.
     if let Some((order, links)) = links::read(reader, header, address)? {
         let group = Group { links: Vec::new(), link_order: order };
         return Ok((ObjectKind::Group(group), links));
@@ -104,7 +105,7 @@ fn read_kind(
             ObjectKind::CommittedDatatype(Datatype { class, committed: None })
         }
         _ => {
-            let what = "object is no group, dataset or committed datatype".to_owned();
+            let what = "object is not a group, dataset or committed datatype".to_owned();
             return Err(Defect::Malformed { address, what }.in_file(reader.path()));
         }
     };
@@ -133,8 +134,8 @@ fn read_dataset(
     if let (Layout::Virtual, Dataspace::Simple { max_dims, .. }) = (&stored.layout, &dataspace)
         && max_dims.contains(&u64::MAX)
     {
-        // The stored extent is not the real one: that follows from the extents of the sources.
-        return Err(cursor.unsupported("virtual dataset without limits").in_file(path));
+        // The stored extent is not the actual one, which follows from the extents of the sources.
+        return Err(cursor.unsupported("unlimited virtual dataset").in_file(path));
     }
     let mut layout = check_layout(stored, &dataspace, &datatype).map_err(malformed)?;
     if let Some(message) = header.find(kind::EXTERNAL) {
@@ -151,7 +152,7 @@ fn read_dataset(
     let fill = read_fill(reader, header, &layout)?;
     let element_len = datatype.class.len_bytes();
     if fill.value.as_ref().is_some_and(|value| value.bytes().len() as u64 != element_len) {
-        return Err(malformed(format!("fill value of another size than the type's {element_len} bytes")));
+        return Err(malformed(format!("size of the fill value differs from the type's {element_len} bytes")));
     }
     Ok(Dataset { dataspace, datatype, layout, fill, filters })
 }
@@ -170,7 +171,7 @@ fn read_fill(reader: &mut Reader<'_, '_>, header: &ObjectHeader, layout: &Layout
     }
 }
 
-/// Checks a layout against extent and type, and completes the length of contiguous storage.
+/// Checks a layout against extent and type, and fills in the length of contiguous storage.
 fn check_layout(stored: StoredLayout, dataspace: &Dataspace, datatype: &Datatype) -> Result<Layout, String> {
     let element_len = datatype.class.len_bytes();
     let values_len = dataspace.element_count().and_then(|count| count.checked_mul(element_len));
@@ -195,7 +196,7 @@ fn check_layout(stored: StoredLayout, dataspace: &Dataspace, datatype: &Datatype
                 return Err(format!("chunk shape {chunk_shape:?} for extent {:?}", dataspace.dims()));
             }
             if stored.element_len_bytes.is_some_and(|len| len != element_len) {
-                return Err(format!("chunks of elements of another size than the type's {element_len} bytes"));
+                return Err(format!("size of chunk elements differs from the type's {element_len} bytes"));
             }
         }
         Layout::External { .. } | Layout::Virtual => {}
@@ -203,7 +204,7 @@ fn check_layout(stored: StoredLayout, dataspace: &Dataspace, datatype: &Datatype
     Ok(layout)
 }
 
-/// What a failed object says of itself, without the file's name.
+/// Formats the error of an unreadable object, without the file's name.
 pub(crate) fn reason(error: &Hdf5Error) -> String {
     match error {
         Hdf5Error::Malformed { address, what, .. } => format!("damaged at byte {address}: {what}"),

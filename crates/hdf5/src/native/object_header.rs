@@ -1,7 +1,7 @@
-//! Object headers, versions 1 and 2: from their blocks to a list of messages.
+//! Object headers, versions 1 and 2, as lists of messages.
 //!
-//! Not for what messages mean ([`super::object`]). Invariants: version 2 blocks have right checksums; no block is read
-//! twice; every message lies in its block.
+//! The messages are interpreted by [`super::object`]. Invariants: version 2 blocks have correct checksums; no block is
+//! read twice; every message lies in its block.
 
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
@@ -14,19 +14,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Longest version 2 prefix: signature, version, flags, four times, two attribute limits, an 8-byte size. Version 1
-/// has 16 bytes.
+/// Maximum length of a version 2 prefix: signature, version, flags, four times, two attribute limits, an 8-byte size.
+/// Version 1 has 16 bytes.
 const PREFIX_LEN_BYTES: usize = 4 + 1 + 1 + 16 + 4 + 8;
 const PREFIX_V1_LEN_BYTES: u64 = 16;
 
-/// Bytes read with the prefix: the first block of most headers lies in them, so that one access serves both.
+/// Number of bytes read with the prefix: they include the first block of most headers, so that one access is enough.
 const FIRST_READ_LEN_BYTES: u64 = 512;
 
 /// Signature of a version 2 header's first block and of its continuations.
 const SIGNATURE: &[u8; 4] = b"OHDR";
 const CONTINUATION_SIGNATURE: &[u8; 4] = b"OCHK";
 
-/// Header flags of version 2; the lowest two bits size the block length.
+/// Header flags of version 2; the lowest two bits give the size of the block length.
 const FLAG_ATTRIBUTE_ORDER_TRACKED: u8 = 0x04;
 const FLAG_ATTRIBUTE_ORDER_INDEXED: u8 = 0x08;
 const FLAG_ATTRIBUTE_LIMITS: u8 = 0x10;
@@ -36,14 +36,14 @@ const FLAG_TIMES: u8 = 0x20;
 const MESSAGE_SHARED: u8 = 0x02;
 const MESSAGE_FAIL_IF_UNKNOWN: u8 = 0x80;
 
-/// What kind a message is and where its body lies.
+/// Kind of a message and location of its body.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
-    /// One of [`kind`].
+    /// One of the constants in [`kind`].
     pub kind: u16,
-    /// The body is a pointer to a shared message.
+    /// Whether the body is a pointer to a shared message.
     pub shared: bool,
-    /// Creation order of an attribute, where the object tracks it.
+    /// Creation order of an attribute, if the object tracks it.
     pub creation_index: Option<u16>,
     start: usize,
     len: usize,
@@ -51,18 +51,18 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Where the body lies among the messages of its header.
+    /// Returns the range of the body among the messages of its header.
     pub fn range(&self) -> Range<usize> {
         self.start..self.start + self.len
     }
 }
 
-/// The messages of one object; a buffer that is used again for the next.
+/// Messages of one object; the buffer is reused for the next object.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectHeader {
-    /// All messages but continuations and empty ones, in the order of the blocks.
+    /// All messages except continuations and empty ones, in the order of the blocks.
     pub messages: Vec<Message>,
-    /// Whether the order of attributes is kept.
+    /// Whether the creation order of attributes is kept.
     pub attribute_order: CreationOrder,
     version: u8,
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ pub(crate) struct ObjectHeader {
     pending_blocks: Vec<(u64, u64)>,
 }
 
-/// How messages are framed.
+/// Framing of messages.
 #[derive(Debug, Clone, Copy)]
 struct Framing {
     version: u8,
@@ -88,7 +88,7 @@ impl Framing {
 }
 
 impl ObjectHeader {
-    /// Reads the header at `address` in place of what was here.
+    /// Reads the header at `address`, replacing the previous contents.
     pub fn read(&mut self, reader: &mut Reader<'_, '_>, address: u64) -> Result<()> {
         self.messages.clear();
         self.bytes.clear();
@@ -133,7 +133,7 @@ impl ObjectHeader {
         Ok(())
     }
 
-    /// Takes in one block; in version 2 its messages start at `start` and end before the checksum.
+    /// Adds one block; in version 2 its messages start at `start` and end before the checksum.
     fn add_block(
         &mut self,
         block: &[u8],
@@ -172,40 +172,40 @@ impl ObjectHeader {
                 _ => self.messages.push(message),
             }
         }
-        // Version 2 may leave a gap too small for a message; version 1 pads everything to 8 bytes.
+        // Version 2 may leave a gap that is too small for a message; version 1 pads everything to 8 bytes.
         if framing.version == 1 && cursor.remaining() > 0 {
             return Err(cursor.malformed("cut off by the end of the block").in_file(path));
         }
         Ok(())
     }
 
-    /// All messages as they are stored, of a version 1 header that is one block.
+    /// Returns all messages as stored, if this is a version 1 header with a single block.
     pub fn only_block_of_version_1(&self) -> Option<&[u8]> {
         (self.version == 1 && self.pending_blocks.is_empty()).then_some(&self.bytes)
     }
 
-    /// Bytes of a message of this header.
+    /// Returns the bytes of a message of this header.
     pub fn body(&self, message: &Message) -> &[u8] {
         &self.bytes[message.range()]
     }
 
-    /// Body of a message of this header.
+    /// Returns a cursor over the body of a message of this header.
     pub fn cursor(&self, message: &Message, what: &'static str) -> Cursor<'_> {
         Cursor::new(self.body(message), message.address, what)
     }
 
-    /// First message of a kind.
+    /// Returns the first message of a kind.
     pub fn find(&self, kind: u16) -> Option<&Message> {
         self.messages.iter().find(|message| message.kind == kind)
     }
 
-    /// The datatype of a committed datatype's header, which may not be shared itself.
+    /// Returns the datatype in the header of a committed datatype, which must not itself be shared.
     pub fn own_datatype(&self, reader: &mut Reader<'_, '_>) -> Result<Arc<TypeClass>> {
         match self.find(kind::DATATYPE) {
             Some(message) if !message.shared => reader.type_class(self.cursor(message, "committed datatype")),
             found => {
                 let address = found.map_or(0, |message| message.address);
-                let what = "shared datatype: its target is no committed datatype".to_owned();
+                let what = "shared datatype: its target is not a committed datatype".to_owned();
                 Err(Hdf5Error::Malformed { path: reader.path().to_path_buf(), address, what })
             }
         }
@@ -227,7 +227,8 @@ fn parse_prefix(mut cursor: Cursor<'_>) -> Result<Prefix, Defect> {
         if version != 1 {
             return Err(cursor.malformed("neither signature OHDR nor version 1"));
         }
-        // A reserved byte, the number of messages (blocks say where messages end), the reference count.
+        // A reserved byte, the number of messages (unused, because blocks define where messages end), the reference
+        // count.
         cursor.skip(1 + 2 + 4)?;
         let block_len = u64::from(cursor.u32()?);
         let framing = Framing { version: 1, has_creation_index: false };

@@ -1,7 +1,7 @@
-//! Access to the bytes of one file's metadata, with a budget of work and the datatypes that objects share.
+//! Access to the bytes of one file's metadata, with a work budget and the datatypes that objects share.
 //!
-//! Invariant: every loop over file content spends from the budget, so no chain of pointers keeps a reader busy for
-//! longer than the file's length justifies.
+//! Invariant: every loop over file content spends from the budget, so no chain of pointers occupies a reader for longer
+//! than the file's length justifies.
 
 use super::ReadLimits;
 use super::cursor::{Cursor, Encoding, InFile};
@@ -18,17 +18,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Price of one access whatever its length: finding the block costs about as much as parsing 32 bytes.
+/// Cost of one access regardless of its length: finding the block costs about as much as parsing 32 bytes.
 const ACCESS_COST_BYTES: u64 = 32;
 
-/// Datatype messages up to this length are remembered by their bytes. Longer ones are compounds, which few datasets
-/// share outside committed datatypes.
+/// Maximum length of datatype messages that are remembered by their bytes. Longer ones are compounds, which few
+/// datasets share except through committed datatypes.
 const REMEMBERED_TYPE_LEN_BYTES: usize = 256;
 
-/// Number of datatypes remembered; a file has tens, and more would only cost memory.
+/// Maximum number of remembered datatypes; a file has tens, and more would only cost memory.
 const REMEMBERED_TYPES: usize = 1024;
 
-/// One file's metadata bytes.
+/// Metadata bytes of one file.
 pub(crate) struct Reader<'v, 'f> {
     view: &'v mut MetadataView<'f>,
     superblock: &'v Superblock,
@@ -38,12 +38,12 @@ pub(crate) struct Reader<'v, 'f> {
     committed: HashMap<u64, Datatype>,
     shared_heaps: Option<SharedHeaps>,
     spare_headers: Vec<ObjectHeader>,
-    /// Recognises datasets by their form, where that was asked for.
+    /// Recognition of datasets by their form, if requested.
     pub forms: Option<FormReader<'v>>,
 }
 
 impl<'v, 'f> Reader<'v, 'f> {
-    /// A reader with a fresh budget.
+    /// Creates a reader with a fresh budget.
     pub fn new(view: &'v mut MetadataView<'f>, superblock: &'v Superblock, limits: &ReadLimits) -> Self {
         let work_limit = view.file().len_bytes().saturating_mul(4).saturating_add(limits.work_len_bytes);
         Self {
@@ -59,41 +59,41 @@ impl<'v, 'f> Reader<'v, 'f> {
         }
     }
 
-    /// The same reader, which recognises datasets by their form.
+    /// Makes the reader recognise datasets by their form.
     pub fn with_forms(self, forms: &'v Forms) -> Self {
         Self { forms: Some(FormReader::new(forms)), ..self }
     }
 
-    /// How the file writes addresses and lengths.
+    /// Returns the encoding of addresses and lengths in the file.
     pub fn encoding(&self) -> &'v Encoding {
         &self.superblock.encoding
     }
 
-    /// The file's superblock.
+    /// Returns the file's superblock.
     pub fn superblock(&self) -> &'v Superblock {
         self.superblock
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &'f Path {
         self.view.file().path()
     }
 
-    /// Length of the file.
+    /// Returns the length of the file.
     pub fn file_len_bytes(&self) -> u64 {
         self.view.file().len_bytes()
     }
 
-    /// `len_bytes` bytes at absolute offset `address`; `what` names them in errors.
+    /// Returns `len_bytes` bytes at absolute offset `address`; `what` names them in errors.
     pub fn bytes(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
         self.view.file().check_range(address, len_bytes, what)?;
         self.spend(len_bytes + ACCESS_COST_BYTES)?;
-        // In the file, hence far from the limits of an index type.
+        // In the file, and therefore within the limits of an index type.
         self.view.bytes(address, len_bytes as usize, what)
     }
 
-    /// Like [`Reader::bytes`], for bytes of which it is not known yet how many belong to the structure: those that do are
-    /// told with [`Reader::note`].
+    /// Like [`Reader::bytes`], for when it is not known yet how many of the bytes belong to the structure. Pass those
+    /// that do to [`Reader::note`].
     pub fn peek(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
         self.view.file().check_range(address, len_bytes, what)?;
         self.spend(len_bytes.min(ACCESS_COST_BYTES) + ACCESS_COST_BYTES)?;
@@ -106,7 +106,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         self.spend(len_bytes)
     }
 
-    /// The dataset whose header is at `address`, if its form is known by a whole header.
+    /// Returns the dataset whose header is at `address`, if a remembered header matches all of it.
     pub fn recognise(&mut self, address: u64) -> Result<Option<FormedDataset>> {
         let left = self.file_len_bytes().saturating_sub(address);
         let Some(forms) = &mut self.forms else { return Ok(None) };
@@ -121,7 +121,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         Ok(Some(formed))
     }
 
-    /// Like [`Reader::bytes`], into a buffer that replaces its content; for structures that point at others.
+    /// Like [`Reader::bytes`], but replaces the content of a buffer; for structures that point to others.
     pub fn bytes_into(&mut self, address: u64, len_bytes: u64, what: &'static str, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         out.extend_from_slice(self.bytes(address, len_bytes, what)?);
@@ -136,13 +136,13 @@ impl<'v, 'f> Reader<'v, 'f> {
             }
             None => Err(Hdf5Error::Limit {
                 path: self.path().to_path_buf(),
-                what: "metadata to read (structures point at the same bytes again and again)".to_owned(),
+                what: "metadata to read (structures repeatedly point to the same bytes)".to_owned(),
                 limit: self.work_limit,
             }),
         }
     }
 
-    /// Reads the object header at `address`, lends it to `work`, and keeps its buffers for the next one.
+    /// Reads the object header at `address`, passes it to `work`, and keeps its buffers for the next one.
     pub fn with_header<T>(
         &mut self,
         address: u64,
@@ -154,7 +154,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         result
     }
 
-    /// Decodes a datatype, or remembers one with the same bytes.
+    /// Decodes a datatype, or returns a remembered one with the same bytes.
     pub fn type_class(&mut self, mut cursor: Cursor<'_>) -> Result<Arc<TypeClass>> {
         let mut rest = cursor.clone();
         let bytes = rest.rest();
@@ -168,8 +168,8 @@ impl<'v, 'f> Reader<'v, 'f> {
         Ok(class)
     }
 
-    /// The body of a message that can only be shared through the shared message heap: `cursor` itself, or, where
-    /// `shared`, what its pointer leads to, which `storage` then holds.
+    /// Returns the body of a message that can only be shared through the shared message heap: `cursor` itself, or if
+    /// `shared` the target of its pointer, which `storage` then holds.
     pub fn message_body<'b>(
         &mut self,
         cursor: Cursor<'b>,
@@ -188,7 +188,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         }
     }
 
-    /// The body of a shared message of this kind, which `storage` holds; `cursor` is where its id was found.
+    /// Returns the body of a shared message of this kind, which `storage` holds; `cursor` is the location of its id.
     pub fn shared_body<'b>(
         &mut self,
         cursor: &Cursor<'_>,
@@ -196,7 +196,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         id: &[u8],
         storage: &'b mut Vec<u8>,
     ) -> Result<Cursor<'b>> {
-        // Taken out while it reads through this reader; put back whatever comes.
+        // Taken out while it reads through this reader, and put back in all cases.
         let mut heaps = match self.shared_heaps.take() {
             Some(heaps) => heaps,
             None => SharedHeaps::read(self)?,
@@ -206,7 +206,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         Ok(Cursor::new(storage, found?, "shared message"))
     }
 
-    /// Decodes a datatype message, or follows it where `shared`.
+    /// Decodes a datatype message, following its pointer if `shared`.
     pub fn datatype(&mut self, cursor: Cursor<'_>, shared: bool) -> Result<Datatype> {
         if !shared {
             return Ok(Datatype { class: self.type_class(cursor)?, committed: None });
@@ -221,7 +221,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         }
     }
 
-    /// The committed datatype whose header is at `address`.
+    /// Returns the committed datatype whose header is at `address`.
     pub fn committed_datatype(&mut self, address: u64) -> Result<Datatype> {
         if let Some(datatype) = self.committed.get(&address) {
             return Ok(datatype.clone());

@@ -1,7 +1,7 @@
-//! Messages that stand for others: the message kinds of object headers, and pointers to shared messages.
+//! Shared messages: the message kinds of object headers, and pointers to shared messages.
 //!
 //! A shared message is in a committed datatype's header or in the file's shared message heap. Invariant: a pointer is
-//! followed once; what it leads to may not be a pointer again.
+//! followed once; its target must not be another pointer.
 
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
@@ -12,15 +12,15 @@ use crate::error::Result;
 /// Length of an id in a shared message heap.
 const HEAP_ID_LEN_BYTES: usize = 8;
 
-/// Kinds of header messages that this reader looks at (HDF5 File Format Specification, IV.A.2).
+/// Kinds of header messages that this reader handles (HDF5 File Format Specification, IV.A.2).
 pub(crate) mod kind {
     /// Dataspace.
     pub const DATASPACE: u16 = 0x01;
-    /// Link info: the group keeps links in messages or densely.
+    /// Link info: the group stores links in messages or densely.
     pub const LINK_INFO: u16 = 0x02;
     /// Datatype.
     pub const DATATYPE: u16 = 0x03;
-    /// Fill value as before HDF5 1.6.
+    /// Fill value in the form used before HDF5 1.6.
     pub const FILL_OLD: u16 = 0x04;
     /// Fill value.
     pub const FILL: u16 = 0x05;
@@ -40,19 +40,19 @@ pub(crate) mod kind {
     pub const SHARED_TABLE: u16 = 0x0f;
     /// Continuation of the object header.
     pub const CONTINUATION: u16 = 0x10;
-    /// Symbol table: the group is a B-tree and a local heap.
+    /// Symbol table: the group is stored as a B-tree and a local heap.
     pub const SYMBOL_TABLE: u16 = 0x11;
     /// Driver info, in the superblock extension.
     pub const DRIVER_INFO: u16 = 0x14;
-    /// Attribute info: the object keeps attributes densely, or counts them.
+    /// Attribute info: the object stores attributes densely, or counts them.
     pub const ATTRIBUTE_INFO: u16 = 0x15;
     /// Metadata cache image, in the superblock extension.
     pub const CACHE_IMAGE: u16 = 0x18;
-    /// Kinds from here on are unknown to HDF5 2.x.
+    /// First kind that is unknown to HDF5 2.x.
     pub const FIRST_UNKNOWN: u16 = 0x19;
 }
 
-/// Where a shared message is.
+/// Location of a shared message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SharedPointer {
     /// In the header at this address.
@@ -61,13 +61,13 @@ pub(crate) enum SharedPointer {
     Heap([u8; HEAP_ID_LEN_BYTES]),
 }
 
-/// Decodes the body that a shared message has in place of its own.
+/// Decodes the pointer that takes the place of a shared message's body.
 pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<SharedPointer, Defect> {
     let version = cursor.u8()?;
     let location = cursor.u8()?;
     match (version, location) {
         (1, _) => {
-            // 6 reserved bytes, then what was a symbol table entry: a heap offset before the header address.
+            // 6 reserved bytes, then the former symbol table entry: a heap offset before the header address.
             cursor.skip(6 + encoding.length_len())?;
             Ok(SharedPointer::Committed(cursor.required_address(encoding, "the shared message")?))
         }
@@ -81,12 +81,12 @@ pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Share
     }
 }
 
-/// The heaps of a file's shared messages, each with the kinds of messages it holds (bit n: kind n).
+/// Heaps of a file's shared messages, each with a mask of the message kinds that it holds (bit n for kind n).
 #[derive(Debug, Default)]
 pub(crate) struct SharedHeaps(Vec<(u16, FractalHeap)>);
 
 impl SharedHeaps {
-    /// Reads the shared message table that the superblock extension names.
+    /// Reads the shared message table named in the superblock extension.
     pub fn read(reader: &mut Reader<'_, '_>) -> Result<Self> {
         const WHAT: &str = "shared message table";
         let (path, encoding) = (reader.path(), reader.encoding());
@@ -122,13 +122,13 @@ impl SharedHeaps {
     }
 }
 
-/// Message kinds and heap address of each index that has a heap.
+/// Returns the mask of message kinds and the heap address of each index that has a heap.
 fn parse_table(mut cursor: Cursor<'_>, index_count: u8, encoding: &Encoding) -> Result<Vec<(u16, u64)>, Defect> {
     cursor.signature(b"SMTB")?;
     let mut heaps = Vec::new();
     for _ in 0..index_count {
         cursor.version(0)?;
-        // Type of the index; the index serves writers only.
+        // Type of the index, which only writers need.
         cursor.skip(1)?;
         let kinds = cursor.u16()?;
         // Smallest message, two cutoffs between list and B-tree, number of messages.

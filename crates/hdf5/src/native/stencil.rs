@@ -1,9 +1,9 @@
-//! Recognising a whole object header of version 1 by its bytes, but for the parts that differ within a form.
+//! Recognition of a complete version 1 object header by its bytes, except for the parts that differ within a form.
 //!
-//! A file's datasets of one form have headers of one length that are the same byte for byte outside of extent, data
-//! address and times. Comparing them costs less than listing their messages. Headers of version 2 end
-//! with a checksum that would have to be computed first, and headers in several blocks say where the others lie: neither
-//! has a stencil. Invariant: a header that fits has the messages of the first one, with the same bodies but for blanks.
+//! A file's datasets of one form have headers of the same length that are identical outside of extent, data address and
+//! times. Comparing them costs less than listing their messages. Version 2 headers end with a checksum that would have
+//! to be computed first, and headers with several blocks contain the addresses of the others, so neither has a stencil.
+//! Invariant: a matching header has the messages of the first one, with the same bodies except for blanks.
 
 use super::object_header::{Message, ObjectHeader};
 use super::shared::kind;
@@ -13,30 +13,30 @@ use std::sync::Arc;
 
 /// Length of a version 1 header before its first message.
 const PREFIX_LEN_BYTES: usize = 16;
-/// Class, flags and size of a datatype.
+/// Length of class, flags and size of a datatype.
 const TYPE_HEAD_LEN_BYTES: usize = 8;
 
-/// The messages of a header, some of them blanked.
+/// Messages of a header, some of them blanked.
 #[derive(Debug)]
 pub(super) struct Stencil {
     messages: Vec<u8>,
-    /// What is compared, in rising order.
+    /// Ranges that are compared, in rising order.
     fixed: Vec<Range<usize>>,
-    /// Where the datatype begins, and how: by that most stencils differ.
+    /// Offset of the datatype, and its first bytes, in which most stencils differ.
     type_at: usize,
     type_head: [u8; TYPE_HEAD_LEN_BYTES],
-    /// Body of the dataspace message, and of the layout message.
+    /// Range of the dataspace message's body.
     pub dataspace: Range<usize>,
     /// Body of the layout message.
     pub layout: Range<usize>,
-    /// What both bodies are without their blanks.
+    /// Bodies of both messages without their blanks.
     pub blanked_key: Vec<u8>,
-    /// The form of all headers that fit.
+    /// Form of all matching headers.
     pub form: Arc<DatasetForm>,
 }
 
 impl Stencil {
-    /// The stencil of `header` with its `dataspace`, its `layout` and the messages of `times` blanked.
+    /// Creates the stencil of `header` with its `dataspace`, its `layout` and the messages of `times` blanked.
     pub fn new(
         header: &ObjectHeader,
         [dataspace, layout]: [&Message; 2],
@@ -61,12 +61,12 @@ impl Stencil {
         Some(Self { messages, fixed, type_at, type_head, dataspace, layout, blanked_key, form })
     }
 
-    /// Length of a header that fits.
+    /// Returns the length of a matching header.
     pub fn header_len_bytes(&self) -> usize {
         PREFIX_LEN_BYTES + self.messages.len()
     }
 
-    /// Whether these are the messages of such a header.
+    /// Returns whether these are the messages of a matching header.
     pub fn fits(&self, messages: &[u8]) -> bool {
         messages.len() == self.messages.len()
             && messages[self.type_at..].first_chunk() == Some(&self.type_head)
@@ -74,7 +74,7 @@ impl Stencil {
     }
 }
 
-/// The messages of the version 1 header at the beginning of `bytes`, if all of its first block is there.
+/// Returns the messages of the version 1 header at the beginning of `bytes`, if its first block is complete.
 pub(super) fn messages_of_version_1(bytes: &[u8]) -> Option<&[u8]> {
     let (prefix, rest) = bytes.split_first_chunk::<PREFIX_LEN_BYTES>()?;
     let [1, _, _, _, _, _, _, _, a, b, c, d, ..] = *prefix else { return None };

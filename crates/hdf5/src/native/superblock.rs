@@ -1,7 +1,7 @@
-//! The superblock, versions 0 to 3: where the file starts and ends, how it writes addresses, where its root group is.
+//! Superblock, versions 0 to 3: start and end of the file, encoding of addresses, location of the root group.
 //!
-//! Invariants: what is returned is no longer than the file on disk, is not being written, and keeps its metadata in
-//! its own place (no cache image, no family or multi driver).
+//! Invariants: an accepted file is complete on disk, is not being written, and has its metadata in the regular place
+//! (no cache image, no family or multi driver).
 
 use super::ReadLimits;
 use super::checksum::verified;
@@ -14,30 +14,31 @@ use crate::source::{InputFile, MetadataView};
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// Longest superblock: version 1 with 8-byte addresses (28 bytes, four addresses, a symbol table entry of 40 bytes).
+/// Maximum length of a superblock: version 1 with 8-byte addresses (28 bytes, four addresses, a symbol table entry of
+/// 40 bytes).
 const MAX_LEN_BYTES: u64 = 28 + 4 * 8 + 40;
 
 /// File consistency flags of version 3.
 const FLAG_OPEN_FOR_WRITING: u8 = 0x01;
 const FLAG_OPEN_FOR_SWMR: u8 = 0x04;
 
-/// The superblock of one file, with absolute addresses.
+/// Superblock of one file, with absolute addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {
     /// Version, 0 to 3.
     pub version: u8,
-    /// How addresses and lengths are written, and where address 0 lies: the superblock's own offset, which is the
+    /// Encoding of addresses and lengths, and the location of address 0: the superblock's own offset, which is the
     /// length of the user block.
     pub encoding: Encoding,
     /// End of the file's data.
     pub end: u64,
-    /// Object header of the root group.
+    /// Address of the root group's object header.
     pub root: u64,
-    /// Table of shared messages, where the file has one.
+    /// Table of shared messages, if the file has one.
     pub(crate) shared_table: Option<(u64, u8)>,
 }
 
-/// What the superblock itself says.
+/// Contents of the superblock itself.
 struct Stored {
     superblock: Superblock,
     extension: Option<u64>,
@@ -49,8 +50,8 @@ impl Superblock {
     /// Finds and reads the superblock of `file`.
     ///
     /// # Errors
-    /// `NotHdf5`, `Truncated` (the file is shorter than it says), `InUse` (marked as being written), `Unsupported` and
-    /// `Malformed`.
+    /// `NotHdf5`, `Truncated` (the file is shorter than the superblock states), `InUse` (marked as being written),
+    /// `Unsupported` and `Malformed`.
     pub fn read(file: &InputFile) -> Result<Self> {
         let start = find(file)?;
         let len = MAX_LEN_BYTES.min(file.len_bytes() - start);
@@ -58,7 +59,7 @@ impl Superblock {
         file.read_exact_at(start, &mut bytes, "superblock")?;
         let Stored { mut superblock, extension, driver_info, open_for_writing } =
             parse(Cursor::new(&bytes, start, "superblock")).in_file(file.path())?;
-        file.check_range(0, superblock.end, "the file, by its superblock,")?;
+        file.check_range(0, superblock.end, "the file according to its superblock")?;
         if open_for_writing {
             return Err(Hdf5Error::InUse { path: file.path().to_path_buf() });
         }
@@ -73,7 +74,7 @@ impl Superblock {
     }
 }
 
-/// Offset of the signature: 0, 512, 1024, and so on, doubling.
+/// Returns the offset of the signature: 0, 512, 1024, and so on, doubling.
 fn find(file: &InputFile) -> Result<u64> {
     let mut start = 0_u64;
     let mut found = [0; SIGNATURE.len()];
@@ -101,7 +102,7 @@ fn parse(mut cursor: Cursor<'_>) -> Result<Stored, Defect> {
 
 fn parse_encoding(cursor: &mut Cursor<'_>, base: u64) -> Result<Encoding, Defect> {
     let (address_len_bytes, length_len_bytes) = (cursor.u8()?, cursor.u8()?);
-    // Two bytes are allowed too, but libhdf5 itself cannot store its own structures' sizes in them.
+    // Two bytes are valid too, but libhdf5 itself cannot store the sizes of its own structures in them.
     if ![address_len_bytes, length_len_bytes].iter().all(|len| matches!(len, 4 | 8)) {
         return Err(cursor
             .unsupported(format!("addresses of {address_len_bytes} bytes and lengths of {length_len_bytes} bytes")));
@@ -109,8 +110,8 @@ fn parse_encoding(cursor: &mut Cursor<'_>, base: u64) -> Result<Encoding, Defect
     Ok(Encoding { base, address_len_bytes, length_len_bytes })
 }
 
-/// End of the data as an absolute offset. The stored one is absolute too, but counts from where the superblock was
-/// when it was written: a user block put before the file later (`h5jam`) shifts it.
+/// Returns the end of the data as an absolute offset. The stored end is absolute too, but relative to the position of
+/// the superblock when it was written: a user block inserted later (`h5jam`) shifts it.
 fn parse_end(cursor: &mut Cursor<'_>, encoding: &Encoding, stored_base: u64) -> Result<u64, Defect> {
     let unshifted = Encoding { base: 0, ..*encoding };
     let end = cursor.required_address(&unshifted, "the end of the file")?;
@@ -121,7 +122,7 @@ fn parse_end(cursor: &mut Cursor<'_>, encoding: &Encoding, stored_base: u64) -> 
 
 fn parse_old(mut cursor: Cursor<'_>, version: u8) -> Result<Stored, Defect> {
     let start = cursor.address() - SIGNATURE.len() as u64 - 1;
-    // Versions of free space, root symbol table and shared header messages: all 0, with a reserved byte between.
+    // Versions of free space, root symbol table and shared header messages: all 0, with a reserved byte in between.
     let versions = [cursor.u8()?, cursor.u8()?, cursor.u8()?, cursor.u8()?];
     if versions != [0, 0, versions[2], 0] {
         return Err(cursor.unsupported(format!("versions {versions:?} of its parts")));
@@ -180,7 +181,7 @@ fn read_extension(file: &InputFile, superblock: &Superblock, address: u64) -> Re
     })
 }
 
-/// A cache image holds newer metadata than the places that this reader would look at.
+/// Refuses a cache image, which holds newer metadata than the regular places that this reader uses.
 fn parse_cache_image(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<(), Defect> {
     cursor.version(0)?;
     match cursor.file_address(encoding)? {
@@ -210,7 +211,7 @@ mod tests {
         bytes
     }
 
-    /// What counts of a superblock: base, end, root.
+    /// Returns the essential values of a superblock: base, end, root.
     fn places(cursor: Cursor<'_>) -> Result<(u64, u64, u64), Defect> {
         let superblock = parse(cursor)?.superblock;
         Ok((superblock.encoding.base, superblock.end, superblock.root))

@@ -1,6 +1,7 @@
 //! Old groups: a version 1 B-tree of symbol table nodes, with names in a local heap.
 //!
-//! Invariants: a node's level is one below its parent's, so trees end; links come out in the order of their names.
+//! Invariants: a node's level is one below its parent's, so trees are finite; links are returned in the order of their
+//! names.
 
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::links::{StoredLink, StoredTarget};
@@ -11,10 +12,10 @@ use crate::model::LinkTarget;
 /// B-tree node type of groups (1 is chunks).
 const NODE_TYPE_GROUP: u8 = 0;
 
-/// What a symbol table entry caches: nothing, the B-tree and heap of a group, or the heap offset of a soft link.
+/// Cached data of a symbol table entry: nothing, the B-tree and heap of a group, or the heap offset of a soft link.
 const CACHED_SOFT_LINK: u32 = 2;
 
-/// First guess at a name's length; four in five need one access.
+/// First guess for a name's length; four in five names need one access.
 const NAME_WINDOW_BYTES: u64 = 64;
 
 /// A heap of zero-terminated strings.
@@ -44,7 +45,7 @@ impl LocalHeap {
         Ok(Self { data, len_bytes })
     }
 
-    /// The string at `offset`, without its zero.
+    /// Returns the string at `offset`, without its terminating zero.
     pub fn string(&self, reader: &mut Reader<'_, '_>, offset: u64) -> Result<Vec<u8>> {
         let path = reader.path();
         let malformed = |what: &str| {
@@ -82,7 +83,7 @@ pub(crate) fn read_links(reader: &mut Reader<'_, '_>, mut message: Cursor<'_>) -
     Ok(links)
 }
 
-/// Collects the symbol table nodes under the B-tree node at `address`, which must have `level` where that is known.
+/// Collects the symbol table nodes under the B-tree node at `address`, which must have `level` if it is given.
 fn read_node(reader: &mut Reader<'_, '_>, address: u64, level: Option<u8>, leaves: &mut Vec<u64>) -> Result<()> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let head_len = 8 + 2 * encoding.address_len();
@@ -99,7 +100,7 @@ fn read_node(reader: &mut Reader<'_, '_>, address: u64, level: Option<u8>, leave
         leaves.push(body.required_address(encoding, "a child").in_file(path)?);
     }
     if found > 0 {
-        // Levels fall by one at each step: at most 255 calls deep.
+        // Levels decrease by one per step, so recursion is at most 255 calls deep.
         for child in leaves.split_off(first) {
             read_node(reader, child, Some(found - 1), leaves)?;
         }
@@ -107,7 +108,7 @@ fn read_node(reader: &mut Reader<'_, '_>, address: u64, level: Option<u8>, leave
     Ok(())
 }
 
-/// Level and number of children.
+/// Returns the level and the number of children.
 fn parse_node_head(mut cursor: Cursor<'_>, level: Option<u8>) -> Result<(u8, usize), Defect> {
     cursor.signature(b"TREE")?;
     let node_type = cursor.u8()?;
@@ -161,7 +162,7 @@ enum EntryTarget {
     Soft(u64),
 }
 
-/// Name offset in the heap, and target.
+/// Returns the name offset in the heap, and the target.
 fn parse_entry(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<(u64, EntryTarget), Defect> {
     let name_offset = cursor.length(encoding)?;
     let header = cursor.file_address(encoding)?;

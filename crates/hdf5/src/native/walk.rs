@@ -1,7 +1,7 @@
-//! From the root group to every reachable object.
+//! Walk from the root group to every reachable object.
 //!
-//! Invariants: an object is read once, by its address, whatever leads to it; numbers follow from the links alone, not from
-//! where objects lie; the walk does not recurse.
+//! Invariants: an object is read once, by its address, whatever leads to it; object numbers depend on the links alone,
+//! not on the location of objects; the walk does not recurse.
 
 use super::ReadLimits;
 use super::forms::Forms;
@@ -15,34 +15,33 @@ use crate::source::{InputFile, MetadataView};
 use foldhash::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Address given to the object behind links that lead nowhere.
+/// Address assigned to the target of links that lead nowhere.
 const NOWHERE: u64 = u64::MAX;
 
-/// Reads the metadata of a whole file: objects in the order in which a breadth-first walk finds
-/// them, each group's links in the group's order.
+/// Reads the metadata of a whole file: objects in breadth-first order, with each group's links in the group's order.
 ///
-/// Objects that cannot be read are in the tree as [`ObjectKind::Unreadable`].
+/// Unreadable objects are in the tree as [`ObjectKind::Unreadable`].
 ///
 /// # Errors
-/// Those of [`Superblock::read`], `Limit`, and errors of reading.
+/// Errors of [`Superblock::read`], `Limit`, and errors of reading.
 pub fn read_tree(file: &InputFile, limits: &ReadLimits) -> Result<FileTree> {
     read_tree_through(&mut MetadataView::new(file, limits.cache_len_bytes), limits)
 }
 
-/// As [`read_tree`], through a view of the caller's: one that records what is read, for example.
+/// Like [`read_tree`], through a view of the caller, for example one that records the bytes read.
 pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
     let reader = Reader::new(view, &superblock, limits);
     walk(reader, limits, 0)
 }
 
-/// As [`read_tree_through`], but datasets whose form is known come as [`ObjectKind::Formed`]: several times faster where
-/// thousands of datasets in many files are alike. New forms are added to `forms`.
+/// Like [`read_tree_through`], but returns datasets with a known form as [`ObjectKind::Formed`], which is several times
+/// faster if thousands of datasets in many files are alike. New forms are added to `forms`.
 pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &Forms) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
     let reader = Reader::new(view, &superblock, limits).with_forms(forms);
     // Files that are scanned together are mostly of one kind, and growing a list of thousands of objects step by step
-    // copies it several times.
+    // would copy it several times.
     let tree = walk(reader, limits, forms.object_count_hint())?;
     forms.note_object_count(tree.objects.len());
     Ok(tree)
@@ -69,7 +68,7 @@ fn walk(reader: Reader<'_, '_>, limits: &ReadLimits, expected_objects: usize) ->
     })
 }
 
-/// A group whose links are to be followed.
+/// A group whose links have to be followed.
 struct Frame {
     group: ObjectIndex,
     links: Vec<StoredLink>,
@@ -78,16 +77,16 @@ struct Frame {
 struct Walk<'w, 'v, 'f> {
     reader: Reader<'v, 'f>,
     limits: &'w ReadLimits,
-    /// Those that were read: the first ones of `addresses`.
+    /// Objects that were read: the first ones of `addresses`.
     objects: Vec<Object>,
-    /// Of all objects that have a number.
+    /// Addresses of all numbered objects.
     addresses: Vec<u64>,
     by_address: HashMap<u64, ObjectIndex>,
     link_count: u64,
 }
 
 impl Walk<'_, '_, '_> {
-    /// Reads level by level: the objects of a level lie in many groups, but often one behind the other in the file.
+    /// Reads level by level: the objects of a level belong to many groups, but are often consecutive in the file.
     fn run(&mut self) -> Result<()> {
         self.number(self.reader.superblock().root)?;
         for depth in 1.. {
@@ -113,21 +112,21 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Index of the object at `address`, which has a number from now on.
+    /// Returns the index of the object at `address`, numbering it if it is new.
     fn number(&mut self, address: u64) -> Result<ObjectIndex> {
         let count = self.addresses.len() as u64;
         let index = match self.by_address.entry(address) {
             Entry::Occupied(known) => return Ok(*known.get()),
             Entry::Vacant(new) => *new.insert(count as ObjectIndex),
         };
-        // One less than an index holds, whatever the caller allows.
+        // One less than the maximum of an index, whatever the caller allows.
         self.check_limit("number of objects", count + 1, self.limits.objects.min(ObjectIndex::MAX.into()))?;
         self.addresses.push(address);
         Ok(index)
     }
 
-    /// Reads the objects that have a number and were not read, in the order of the file. Returns the groups among them,
-    /// in the order of numbers, with their links.
+    /// Reads the numbered objects that were not read yet, in file order. Returns the groups among them, in numerical
+    /// order, with their links.
     fn read_numbered(&mut self) -> Result<Vec<Frame>> {
         let first = self.objects.len();
         let mut in_file_order: Vec<(u64, usize)> = self.addresses[first..].iter().copied().zip(0..).collect();
@@ -160,7 +159,7 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-/// The object in the place of one that could not be read; errors that are not the object's go on.
+/// Creates the placeholder of an object that could not be read; passes on errors that do not concern the object itself.
 fn unreadable(address: u64, error: Hdf5Error) -> Result<Object> {
     let of_the_object =
         matches!(error, Hdf5Error::Malformed { .. } | Hdf5Error::Unsupported { .. } | Hdf5Error::Truncated { .. });

@@ -1,23 +1,23 @@
-//! What fixed and extensible arrays have in common: a header that tells the form of the elements, and blocks that name
-//! the array they belong to.
+//! Common parts of fixed and extensible arrays: a header that states the form of the elements, and blocks that name
+//! their array.
 //!
-//! Invariant: a block that [`ArrayHeader::block`] has loaded is of this array.
+//! Invariant: a block loaded by [`ArrayHeader::block`] belongs to this array.
 
 use super::array_order::ElementForm;
 use super::grid::ChunkGrid;
 use super::index::{IndexReader, NodeKind};
 use crate::error::Result;
 
-/// Largest number of elements in one page or unpaged block, 2^20: libhdf5 makes pages of 2^10, and the length of a
-/// page decides what one look-up reads.
+/// Largest number of elements in one page or unpaged block, as a power of two. libhdf5 uses pages of 2^10, and each
+/// look-up reads a whole page.
 const MAX_PAGE_BITS: u8 = 20;
 
-/// The header of an array.
+/// Header of an array.
 pub(super) struct ArrayHeader {
     address: u64,
     kind: &'static NodeKind,
     client: u8,
-    /// How elements are stored.
+    /// Form of the elements.
     pub form: ElementForm,
 }
 
@@ -36,7 +36,7 @@ impl ArrayHeader {
         Ok(Self { address, kind, client, form })
     }
 
-    /// Elements per page.
+    /// Returns the number of elements per page.
     pub fn page_elements(&self, reader: &IndexReader<'_>, page_bits: u8) -> Result<u64> {
         if page_bits > MAX_PAGE_BITS {
             let what = format!("{}: pages of 2^{page_bits} elements", self.kind.what);
@@ -45,7 +45,7 @@ impl ArrayHeader {
         Ok(1 << page_bits)
     }
 
-    /// Loads a block (or, of a paged one, the part before the pages) and checks that it belongs to this array.
+    /// Loads a block (or the part before the pages, if it is paged) and checks that it belongs to this array.
     pub fn block(
         &self,
         reader: &mut IndexReader<'_>,

@@ -1,7 +1,7 @@
-//! Order of chunks in the array-like indexes (implicit, fixed array, extensible array), and what their elements say.
+//! Chunk order and element forms of the array-like indexes (implicit, fixed array, extensible array).
 //!
-//! Chunks are numbered row-major over the grid of the *maximum* extent; for an extensible array the unlimited
-//! dimension comes first, whatever its place in the dataset. Invariant: numbers and coordinates convert both ways.
+//! Chunks are numbered row-major over the grid of the *maximum* extent; for an extensible array the unlimited dimension
+//! comes first, whatever its position in the dataset. Invariant: numbers and coordinates convert both ways.
 
 use super::grid::{ChunkGrid, ChunkRange, index_address};
 use super::index::{IndexReader, Visit, uint};
@@ -9,23 +9,25 @@ use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::{ControlFlow, Range};
 
-/// More separate runs of chunk numbers than this are walked as one run with a filter: a step over an element costs
-/// about 2 ns, a search for the next run some 30 ns, and sparse arrays have few allocated blocks to step over.
+/// Above this number of separate runs of chunk numbers, they are walked as one run with a filter: a step over an
+/// element costs about 2 ns, a search for the next run about 30 ns, and sparse arrays have few allocated blocks to step
+/// over.
 const MAX_RUNS: u64 = 65_536;
 
-/// Numbering of the chunks of one dataset.
+/// Chunk numbering of one dataset.
 pub(super) struct ArrayOrder {
     rank: usize,
     /// Dataset dimension at each position of the order.
     axes: [usize; MAX_RANK],
-    /// Number of chunks at each position; the first is not needed and may be unlimited.
+    /// Number of chunks at each position; that of the first is not needed and may be unlimited.
     counts: [u64; MAX_RANK],
-    /// Chunk numbers per step at each position.
+    /// Difference in chunk number per step at each position.
     down: [u64; MAX_RANK],
 }
 
 impl ArrayOrder {
-    /// The order over `grid`'s maximum extent; with `unlimited_first`, its one unlimited dimension leads.
+    /// Creates the order over `grid`'s maximum extent. With `unlimited_first`, its only unlimited dimension comes
+    /// first.
     pub fn new(reader: &IndexReader<'_>, grid: &ChunkGrid<'_>, unlimited_first: bool) -> Result<Self> {
         let rank = grid.rank();
         let refuse = || {
@@ -56,7 +58,7 @@ impl ArrayOrder {
         Ok(order)
     }
 
-    /// Chunk numbers per dataset dimension of chunk `number`.
+    /// Returns the coordinates of chunk `number`, in chunks per dataset dimension.
     pub fn coordinates(&self, mut number: u64) -> [u64; MAX_RANK] {
         let mut scaled = [0; MAX_RANK];
         for position in 0..self.rank {
@@ -67,8 +69,8 @@ impl ArrayOrder {
         scaled
     }
 
-    /// Calls `visit` with runs of chunk numbers that together hold all chunks of `range`; numbers of other chunks may
-    /// be among them.
+    /// Calls `visit` with runs of chunk numbers that together cover all chunks of `range`; the runs may include other
+    /// chunks.
     pub fn for_each_run(
         &self,
         range: &ChunkRange,
@@ -76,7 +78,7 @@ impl ArrayOrder {
     ) -> Result<ControlFlow<()>> {
         let (first, end) =
             (|position: usize| range.first[self.axes[position]], |position: usize| range.end[self.axes[position]]);
-        // Positions behind `split` are covered whole, so one step at `split` is one run.
+        // Positions after `split` are covered completely, so the steps at `split` form one run.
         let mut split = self.rank - 1;
         while split > 0 && first(split) == 0 && end(split) == self.counts[split] {
             split -= 1;
@@ -112,7 +114,7 @@ impl ArrayOrder {
     }
 }
 
-/// How an element of a fixed or extensible array looks, by its client: 0 address; 1 address, stored size, filter mask.
+/// Form of the elements of a fixed or extensible array, by its client: 0 address; 1 address, stored size, filter mask.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementForm {
     pub len_bytes: usize,
@@ -120,7 +122,7 @@ pub(super) struct ElementForm {
 }
 
 impl ElementForm {
-    /// The form that a header states, checked against the dataset's pipeline.
+    /// Returns the form that a header states, checked against the dataset's pipeline.
     pub fn new(
         reader: &IndexReader<'_>,
         grid: &ChunkGrid<'_>,
@@ -146,7 +148,7 @@ impl ElementForm {
     }
 }
 
-/// Passes the elements of an array-like index on as chunks.
+/// Adapter that passes the elements of an array-like index to a visitor as chunks.
 pub(super) struct Elements<'a, 'v> {
     pub grid: &'a ChunkGrid<'a>,
     pub range: &'a ChunkRange,
@@ -179,7 +181,7 @@ impl Elements<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Visits chunk `number`, if it is one of the range.
+    /// Visits chunk `number` if it is in the range.
     pub fn chunk(
         &mut self,
         reader: &IndexReader<'_>,

@@ -1,6 +1,8 @@
-//! Chunks that meet a box: ordered by address, read in few large reads, decoded to where they belong.
+//! Reading of the chunks that intersect a box: they are ordered by address, read in few large reads, and decoded to
+//! their places.
 //!
-//! Invariant: a chunk is decoded to exactly its length or refused, and no two chunks of a batch overlap in the file.
+//! Invariant: every chunk decodes to exactly its length or is refused, and no two chunks of a batch overlap in the
+//! file.
 
 use super::grid::{ChunkGrid, index_address};
 use super::kept::{ChunkKey, KeptChunks};
@@ -13,20 +15,21 @@ use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Most bytes read at once for chunks that are decoded two in turn: two of the usual 1 MiB.
+/// Maximum bytes per read for chunks decoded in interleaved pairs: two of the usual 1 MiB.
 const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES;
 
-/// Longer chunks are decoded alone, which takes half the memory.
+/// Maximum length of a chunk decoded in an interleaved pair. Longer chunks are decoded alone, which takes half the
+/// memory.
 pub(super) const LONGEST_OF_TWO_LEN_BYTES: usize = 8 << 20;
 
-/// A large page, which costs one fault where small ones cost 512.
+/// Size of a huge page, which costs one page fault instead of 512.
 const PAGE_LEN_BYTES: usize = 2 << 20;
 
-/// Chunks looked up and not yet read.
+/// Chunks that were looked up but not yet read.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub chunks: Vec<Pending>,
-    /// Origins, rank numbers per chunk.
+    /// Origins of the chunks, one number per dimension each.
     origins: Vec<u64>,
 }
 
@@ -35,11 +38,11 @@ pub(super) struct Pending {
     address: u64,
     len_bytes: u64,
     filter_mask: u32,
-    /// Which of the batch's origins is this chunk's.
+    /// Index of the chunk's origin in the batch.
     origin: u32,
-    /// Where in the read buffer it lies.
+    /// Offset of the chunk in the read buffer.
     at: usize,
-    /// Already copied.
+    /// Whether the chunk was already copied.
     done: bool,
 }
 
@@ -48,7 +51,7 @@ pub(super) struct ChunkBuffers {
     decode: DecodeState,
     /// Stored bytes of a group of chunks.
     pub stored: Vec<u8>,
-    /// One decoded chunk.
+    /// Buffer for one decoded chunk.
     scratch: Vec<u8>,
     kept: KeptChunks,
 }
@@ -72,20 +75,20 @@ impl Batch {
     }
 }
 
-/// The chunks of one dataset against one box.
+/// Chunks of one dataset that are read for one box.
 pub(super) struct BoxChunks<'a> {
     source: &'a DatasetSource<'a>,
     target: &'a BoxRead<'a>,
     grid: &'a ChunkGrid<'a>,
     limits: &'a ReaderLimits,
     element_len_bytes: u64,
-    /// Whether a whole chunk is one run of the output.
+    /// Whether a whole chunk is one contiguous run of the output.
     one_run: bool,
 }
 
 /// The part of a chunk that lies in the box.
 struct Part {
-    /// Start, in the dataset.
+    /// Start of the part, in dataset coordinates.
     start: [u64; MAX_RANK],
     count: [u64; MAX_RANK],
 }
@@ -93,9 +96,9 @@ struct Part {
 /// How much of a chunk lies in the box.
 #[derive(Clone, Copy)]
 struct Share {
-    /// All of the chunk, nothing of it beyond the extent.
+    /// Whether the whole chunk lies in the box, and none of it beyond the extent.
     whole: bool,
-    /// All of the chunk that lies in the extent: no other tile needs it.
+    /// Whether the box contains everything of the chunk that lies in the extent, so that no other tile needs the chunk.
     last_use: bool,
 }
 
@@ -106,7 +109,7 @@ impl<'a> BoxChunks<'a> {
         grid: &'a ChunkGrid<'a>,
         limits: &'a ReaderLimits,
     ) -> Self {
-        // Row-major: behind the first axis along which a chunk has more than one element, it must be as wide as the
+        // Row-major: after the first axis along which a chunk has more than one element, it must be as wide as the
         // output.
         let wide = grid.chunk_shape.iter().position(|&count| count > 1).unwrap_or(grid.rank());
         let one_run = (wide + 1..grid.rank()).all(|axis| grid.chunk_shape[axis] == target.out_shape[axis]);
@@ -114,7 +117,8 @@ impl<'a> BoxChunks<'a> {
         Self { source, target, grid, limits, element_len_bytes, one_run }
     }
 
-    /// Asked for every chunk, so kept apart from [`BoxChunks::part`], which fills arrays.
+    /// Determines how much of a chunk lies in the box. Called for every chunk, and therefore separate from
+    /// [`BoxChunks::part`], which fills arrays.
     fn share(&self, origin: &[u64]) -> Share {
         let mut share = Share { whole: true, last_use: true };
         for (axis, &low) in origin.iter().enumerate() {
@@ -139,7 +143,7 @@ impl<'a> BoxChunks<'a> {
         part
     }
 
-    /// Copies a decoded chunk's part of the box.
+    /// Copies the part of a decoded chunk that lies in the box.
     fn copy(&self, origin: &[u64], chunk: &[u8], out: &mut [u8]) -> Result<()> {
         let rank = origin.len();
         let part = self.part(origin);
@@ -154,7 +158,7 @@ impl<'a> BoxChunks<'a> {
             .map_err(|_| self.source.outside(&part.start[..rank], &part.count[..rank]))
     }
 
-    /// Where a whole chunk that is one run lies in the output.
+    /// Returns the place in the output of a whole chunk that is one run.
     fn run(&self, origin: &[u64]) -> Range<usize> {
         let mut element = 0;
         for (axis, &low) in origin.iter().enumerate() {
@@ -165,13 +169,13 @@ impl<'a> BoxChunks<'a> {
         at..at + self.grid.chunk_len_bytes as usize
     }
 
-    /// Whether two chunks are decoded in turn where their places allow that.
+    /// Returns whether chunks are decoded in interleaved pairs if their places allow it.
     fn is_for_two(&self) -> bool {
         let chunk_len_bytes = self.grid.chunk_len_bytes as usize;
         chunk_len_bytes <= LONGEST_OF_TWO_LEN_BYTES && self.source.pipeline.is_for_two(chunk_len_bytes)
     }
 
-    /// Whether a chunk of this kind is decoded straight to its place.
+    /// Returns whether the chunk is decoded directly to its place.
     fn is_direct(&self, origin: &[u64]) -> bool {
         self.one_run && self.grid.is_filtered(origin) && self.share(origin).whole
     }
@@ -187,7 +191,7 @@ impl<'a> BoxChunks<'a> {
 }
 
 impl ChunkBuffers {
-    /// Empty buffers that keep up to `kept_len_bytes` of decoded chunks.
+    /// Creates empty buffers that keep up to `kept_len_bytes` of decoded chunks.
     pub fn new(kept_len_bytes: usize) -> Self {
         Self {
             decode: DecodeState::default(),
@@ -197,7 +201,7 @@ impl ChunkBuffers {
         }
     }
 
-    /// Reads, decodes and places the chunks of `batch`, and empties it.
+    /// Reads, decodes and places the chunks of `batch`, then empties it.
     pub fn read_batch(
         &mut self,
         box_chunks: &BoxChunks<'_>,
@@ -222,7 +226,7 @@ impl ChunkBuffers {
             end_before = chunk.address + chunk.len_bytes;
             box_chunks.limits.check_stored(box_chunks.source.file, box_chunks.grid, chunk.len_bytes)?;
             let origin = &origins[chunk.origin as usize * rank..][..rank];
-            // Only chunks that several boxes need are kept.
+            // Keep only chunks that several boxes need.
             if box_chunks.share(origin).last_use {
                 continue;
             }
@@ -257,8 +261,8 @@ impl ChunkBuffers {
         Ok(())
     }
 
-    /// Reads the first chunks of `chunks`, up to [`MAX_READ_LEN_BYTES`] (at least one) or [`MAX_TWO_LEN_BYTES`], close ones
-    /// with one read; returns how many.
+    /// Reads the first of `chunks`, up to [`MAX_READ_LEN_BYTES`] (at least one chunk) or [`MAX_TWO_LEN_BYTES`],
+    /// combining chunks that are close to each other into one read. Returns the number of chunks read.
     fn read_group(
         &mut self,
         box_chunks: &BoxChunks<'_>,
@@ -304,7 +308,8 @@ impl ChunkBuffers {
         Ok(next)
     }
 
-    /// Decodes two chunks from the read buffer to their places in turn; false, and nothing done, where that gains nothing.
+    /// Decodes two chunks, interleaved, from the read buffer to their places. Returns false without decoding if
+    /// interleaving does not apply.
     fn place_two(
         &mut self,
         box_chunks: &BoxChunks<'_>,
@@ -349,10 +354,10 @@ impl ChunkBuffers {
             let run = &mut out[box_chunks.run(origin)];
             return pipeline.decode(&mut self.decode, stored, chunk.filter_mask, run).map_err(decode_error);
         }
-        // The room for a chunk is what the file says a chunk is.
+        // The size of the decoding buffer comes from the file, so the stored length is checked against it first.
         pipeline.check_stored(stored.len(), chunk.filter_mask, chunk_len).map_err(decode_error)?;
         if self.kept.is_alone(chunk_len) {
-            // One buffer for all chunks of this length: two would take twice the memory of the reader.
+            // One buffer serves all chunks of this length: two would double the reader's memory.
             let mut decoded = self.kept.buffer(std::mem::take(&mut self.scratch), chunk_len);
             pipeline.decode(&mut self.decode, stored, chunk.filter_mask, &mut decoded).map_err(decode_error)?;
             box_chunks.copy(origin, &decoded, out)?;
@@ -376,7 +381,7 @@ impl ChunkBuffers {
     }
 }
 
-/// Makes a buffer at least so long, with room for what is likely to come.
+/// Grows a buffer to at least `len_bytes`, with extra capacity for later chunks.
 fn lengthen(buffer: &mut Vec<u8>, len_bytes: usize) {
     if buffer.len() < len_bytes {
         let room_len_bytes = if len_bytes < PAGE_LEN_BYTES / 8 {

@@ -1,6 +1,6 @@
-//! What is read and where it goes: a dataset in its file, a box of it, a place in an array.
+//! Arguments of a read: a dataset in its file, a box of it, and a place in an array.
 //!
-//! Invariant: a box that [`BoxRead::check`] has passed lies in its dataset and in the output.
+//! Invariant: a box accepted by [`BoxRead::check`] lies in its dataset and in the output.
 
 use super::stride::{Place, fill_box};
 use super::{Encoding, MAX_RANK};
@@ -12,17 +12,18 @@ use raddle_codec::Pipeline;
 /// A dataset in its file.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetSource<'a> {
-    /// The file.
+    /// File of the dataset.
     pub file: &'a InputFile,
-    /// How it stores addresses.
+    /// Encoding of addresses in the file.
     pub encoding: Encoding,
-    /// The dataset's facts.
+    /// Metadata of the dataset.
     pub dataset: &'a Dataset,
-    /// Its filter pipeline.
+    /// Filter pipeline of the dataset.
     pub pipeline: &'a Pipeline,
 }
 
-/// A box of a dataset and where its elements go. One number per dimension in each slice, in elements; a scalar has none.
+/// A box of a dataset and the place for its elements. Each slice has one number per dimension, in elements; for a
+/// scalar the slices are empty.
 #[derive(Debug, Clone, Copy)]
 pub struct BoxRead<'a> {
     /// First element of the box.
@@ -31,12 +32,12 @@ pub struct BoxRead<'a> {
     pub count: &'a [u64],
     /// Shape of the row-major output array.
     pub out_shape: &'a [u64],
-    /// Where the box starts in the output array.
+    /// Position of the box in the output array.
     pub out_origin: &'a [u64],
 }
 
 impl DatasetSource<'_> {
-    /// Length of all values.
+    /// Returns the length of all values.
     pub(super) fn value_len_bytes(&self) -> Result<u64> {
         let elements = self.dataset.dataspace.element_count();
         elements.and_then(|count| count.checked_mul(self.dataset.datatype.class.len_bytes())).ok_or_else(|| {
@@ -58,7 +59,7 @@ impl DatasetSource<'_> {
                 Some(value.stored().ok_or_else(canonical)?)
             }
         };
-        // All zeros fill at memset's speed.
+        // A pattern of zeros is filled at memset's speed.
         let pattern = pattern.filter(|pattern| pattern.iter().any(|&byte| byte != 0));
         if let Some(pattern) = pattern
             && pattern.len() as u64 != element_len

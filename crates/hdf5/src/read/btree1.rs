@@ -1,7 +1,8 @@
 //! Chunk index of layouts 1 to 3: B-tree version 1, node type 1 (file format specification, III.A.1).
 //!
-//! Invariant: leaf entries rise strictly in row-major order over the whole walk, levels fall by one per step down and
-//! only a root may be empty. So each entry is met once: a cycle or a node with two parents is an error, not a loop.
+//! Invariant: leaf entries rise strictly in row-major order over the whole walk, levels decrease by one per step down,
+//! and only a root may be empty. Each entry is therefore visited once: a cycle or a node with two parents is an error,
+//! not a loop.
 
 use super::grid::{ChunkGrid, ChunkRange};
 use super::index::{IndexReader, Protection, Visit, off_grid, uint};
@@ -9,10 +10,11 @@ use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;
 
-/// Deepest tree accepted. The smallest fan-out libhdf5 can be asked for is 2 entries per node: 2^40 chunks fit.
+/// Deepest accepted tree. The smallest fan-out that libhdf5 can be configured for is 2 entries per node: 2^40 chunks
+/// fit.
 const MAX_LEVEL: usize = 40;
 
-/// Entries of a node at libhdf5's default (`istore_k` = 32): one read of this many serves nearly every node.
+/// Number of entries of a node at libhdf5's default (`istore_k` = 32): one read of this size covers nearly every node.
 const USUAL_ENTRIES: usize = 64;
 
 const WHAT: &str = "chunk B-tree node";
@@ -28,7 +30,7 @@ pub(super) fn walk(
     walk.node(reader, root, 0, None)
 }
 
-/// A key: stored size, filter mask, origin and one offset more (inside the element, always 0).
+/// Returns the length of a key: stored size, filter mask, origin and one more offset (inside the element, always 0).
 fn key_len(rank: usize) -> usize {
     8 + 8 * (rank + 1)
 }
@@ -37,16 +39,16 @@ struct Walk<'a, 'v> {
     grid: &'a ChunkGrid<'a>,
     range: &'a ChunkRange,
     visit: &'a mut Visit<'v>,
-    /// Chunk numbers of the entry before, unless this is the first.
+    /// Coordinates of the previous entry, unless this is the first.
     previous: Scaled,
     is_first: bool,
 }
 
-/// Chunk numbers, as many as the rank.
+/// Coordinates of a chunk, in chunks per dimension.
 type Scaled = [u64; MAX_RANK];
 
-/// What a parent says of its child: level, first key and last key. libhdf5 keeps them equal; were they not compared, a
-/// damaged key in a parent would make chunks vanish without a word.
+/// Level, first key and last key of a node according to its parent. libhdf5 keeps them equal to those of the node;
+/// without the comparison, a damaged key in a parent would silently hide chunks.
 struct Expected {
     level: usize,
     low: Scaled,
@@ -67,7 +69,7 @@ impl Walk<'_, '_> {
         let header_len = 8 + 2 * address_len;
         let key_len = key_len(rank);
         let entry_len = key_len + address_len;
-        // Nodes of one depth share a slot, and have one level: a child never has its parent's slot.
+        // Nodes of the same depth share a slot and have the same level, so a child never has its parent's slot.
         let slot = depth;
         let usual_len = header_len + USUAL_ENTRIES * entry_len + key_len;
         let bytes = reader.node_up_to(slot, address, header_len, usual_len, Protection::None, WHAT)?;
@@ -94,7 +96,7 @@ impl Walk<'_, '_> {
             }
         }
         if level == 0 {
-            // The usual ranks as constants: the loops over axes vanish.
+            // The usual ranks are passed as constants, so that the compiler unrolls the loops over axes.
             let bytes = reader.nodes.bytes(slot);
             let entries = bytes[header_len..].chunks_exact(entry_len).take(entries);
             return match rank {
@@ -108,7 +110,7 @@ impl Walk<'_, '_> {
             let bytes = reader.nodes.bytes(slot);
             let child =
                 Expected { level: level - 1, low: self.scaled(bytes, at), high: self.scaled(bytes, at + entry_len) };
-            // The outermost keys of the root have nothing to be compared with: they prune nothing.
+            // The outermost keys of the root cannot be compared with anything, so they are not used to skip subtrees.
             let low = if expected.is_none() && entry == 0 { &[0; MAX_RANK] } else { &child.low };
             let last = expected.is_none() && entry + 1 == entries;
             if self.range.misses(&low[..rank], (!last).then_some(&child.high[..rank])) {
@@ -139,7 +141,8 @@ impl Walk<'_, '_> {
                 let coordinate = uint(entry, 8 + 8 * axis, 8);
                 origin[axis] = coordinate;
                 scaled[axis] = coordinate / shape;
-                // Chunks beyond the extent are what a dataset that shrank leaves behind; beyond the maximum there are none.
+                // A dataset that shrank leaves chunks beyond its extent, but no chunk may lie beyond the maximum
+                // extent.
                 if scaled[axis] * shape != coordinate || coordinate >= max_dim {
                     return Err(off_grid(reader, grid, &origin[..=axis]));
                 }
@@ -169,7 +172,7 @@ impl Walk<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Chunk numbers of the key at `at`.
+    /// Returns the chunk coordinates of the key at `at`.
     fn scaled(&self, bytes: &[u8], at: usize) -> Scaled {
         let mut scaled = [0; MAX_RANK];
         for (axis, (number, shape)) in scaled.iter_mut().zip(self.grid.chunk_shape).enumerate() {

@@ -1,7 +1,8 @@
 //! Chunk index of layout 4 for several unlimited dimensions: B-tree version 2, records of type 10 and 11 (file format
 //! specification, III.A.2).
 //!
-//! Invariant: as for version 1, records rise strictly over the walk and the depth is the header's, so each is met once.
+//! Invariant: as for version 1, records rise strictly over the walk and the depth is that of the header, so each record
+//! is visited once.
 
 use super::grid::{ChunkGrid, ChunkRange};
 use super::index::{IndexReader, NodeKind, Visit, off_grid, uint};
@@ -9,7 +10,7 @@ use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;
 
-/// Deepest tree accepted: nodes hold at least 2 records, 2^40 chunks fit.
+/// Deepest accepted tree: nodes hold at least 2 records, so 2^40 chunks fit.
 const MAX_DEPTH: usize = 40;
 
 /// Slot of the header in the node cache; nodes use the slot of their depth.
@@ -18,7 +19,7 @@ const HEADER: usize = MAX_DEPTH + 1;
 const HEADER_KIND: NodeKind = NodeKind { signature: b"BTHD", what: "B-tree 2 header" };
 const WHAT_NODE: &str = "B-tree 2 node";
 
-/// Walks a B-tree of version 2.
+/// Walks a version 2 B-tree.
 pub(super) fn walk(
     reader: &mut IndexReader<'_>,
     address: u64,
@@ -40,11 +41,11 @@ struct Tree {
     record_len: usize,
     /// Width of record counts in child pointers.
     records_len: usize,
-    /// Per depth, leaf first.
+    /// Levels of the tree, leaves first.
     levels: Vec<Level>,
 }
 
-/// What nodes of one depth can hold; child pointers are sized by it.
+/// Maximum contents of the nodes of one level, which determine the size of child pointers.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     max_records: u64,
@@ -53,7 +54,7 @@ struct Level {
 }
 
 impl Tree {
-    /// Reads the header; `None` where the tree is empty.
+    /// Reads the header; returns `None` if the tree is empty.
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
         let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 16 + address_len + 2 + length_len + 4;
@@ -99,7 +100,7 @@ impl Tree {
     }
 }
 
-/// Bytes that libhdf5 takes for counts up to `limit`.
+/// Returns the width that libhdf5 uses for counts up to `limit`, in bytes.
 fn width_of(limit: u64) -> usize {
     (limit.max(1).ilog2() / 8 + 1) as usize
 }
@@ -109,7 +110,7 @@ struct Walk<'a, 'v> {
     range: &'a ChunkRange,
     visit: &'a mut Visit<'v>,
     tree: Tree,
-    /// Chunk numbers of the record before.
+    /// Coordinates of the previous record.
     previous: Option<[u64; MAX_RANK]>,
 }
 
@@ -131,7 +132,7 @@ impl Walk<'_, '_> {
             0 => 0,
             depth => address_len + self.tree.records_len + self.tree.levels[depth - 1].total_len,
         };
-        // Only the used part is stored with meaning; the checksum follows it.
+        // Only the used part of a node is meaningful; the checksum follows it.
         let children = if depth == 0 { 0 } else { records + 1 };
         let len = 6 + records * record_len + children * pointer_len + 4;
         if len > self.tree.node_len {
@@ -216,7 +217,7 @@ impl Walk<'_, '_> {
         reader.check_chunk(address, len_bytes)?;
         let mut origin = [0; MAX_RANK];
         for axis in 0..rank {
-            // Inside the range, so below the extent: no overflow.
+            // Inside the range and therefore below the extent: no overflow.
             origin[axis] = scaled[axis] * self.grid.chunk_shape[axis];
         }
         Ok((self.visit)(&ChunkRecord { origin: &origin[..rank], address, len_bytes, filter_mask }))

@@ -1,4 +1,4 @@
-//! Proof that the chunks of a dataset are sound, and what they add up to.
+//! Consistency check of a dataset's chunks, with summary statistics.
 
 use super::for_each_chunk;
 use crate::child::ListedChunk;
@@ -8,20 +8,20 @@ use crate::native::Encoding;
 use crate::source::{InputFile, MetadataView};
 use std::ops::ControlFlow;
 
-/// What the chunks of a dataset add up to.
+/// Statistics of a dataset's chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkSummary {
-    /// Allocated chunks.
+    /// Number of allocated chunks.
     pub count: u64,
-    /// Stored bytes of all.
+    /// Stored bytes of all chunks.
     pub stored_len_bytes: u64,
-    /// Shortest stored chunk; 0 where there is none.
+    /// Length of the shortest stored chunk; 0 without chunks.
     pub min_len_bytes: u64,
-    /// Longest stored chunk.
+    /// Length of the longest stored chunk.
     pub max_len_bytes: u64,
-    /// Chunks whose stored length has that many significant bits (bin 10: 512 to 1023 bytes).
+    /// Number of chunks by the number of significant bits in their stored length (bin 10: 512 to 1023 bytes).
     pub len_histogram: [u64; 65],
-    /// Chunks for which at least one filter was skipped.
+    /// Number of chunks for which at least one filter was skipped.
     pub masked_count: u64,
 }
 
@@ -38,12 +38,12 @@ impl Default for ChunkSummary {
     }
 }
 
-/// Chunks seen so far: their sum, and where they lie.
+/// Statistics and ranges of the chunks seen so far.
 #[derive(Default)]
 struct Seen {
     summary: ChunkSummary,
-    /// Stored ranges, adjacent ones joined: chunks written one after the other take one entry. The index took at least
-    /// eight bytes of the file for each chunk, so this stays below twice the file's length.
+    /// Stored ranges. Adjacent ones are merged, so chunks written one after the other take one entry. The index takes
+    /// at least eight bytes of the file for each chunk, so this stays below twice the file's length.
     ranges: Vec<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl Seen {
         }
     }
 
-    /// The sum, unless two chunks overlap.
+    /// Returns the statistics, or an error if two chunks overlap.
     fn finish(mut self, file: &InputFile) -> Result<ChunkSummary> {
         self.ranges.sort_unstable();
         match self.ranges.windows(2).find(|pair| pair[0].1 > pair[1].0) {
@@ -76,7 +76,7 @@ impl Seen {
     }
 }
 
-/// As [`check_chunks`], for chunks that libhdf5 listed: those of [`crate::model::ChunkIndex::ThroughLibrary`].
+/// Like [`check_chunks`], for chunks listed by libhdf5, whose index is [`crate::model::ChunkIndex::ThroughLibrary`].
 pub fn check_listed(file: &InputFile, chunks: &[ListedChunk]) -> Result<ChunkSummary> {
     let mut seen = Seen::default();
     for chunk in chunks {
@@ -86,8 +86,8 @@ pub fn check_listed(file: &InputFile, chunks: &[ListedChunk]) -> Result<ChunkSum
     seen.finish(file)
 }
 
-/// Walks the whole chunk index and fails unless every chunk lies in the file behind the superblock, on the chunk grid,
-/// once, and no two overlap. A dataset without chunks passes.
+/// Walks the whole chunk index and checks that every chunk lies in the file after the superblock and on the chunk grid,
+/// occurs once, and overlaps no other chunk. A dataset without chunks passes.
 pub fn check_chunks(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> Result<ChunkSummary> {
     let mut seen = Seen::default();
     for_each_chunk(view, encoding, dataset, None, &mut |chunk| {

@@ -2,8 +2,8 @@
 //!
 //! Elements 0 and up lie in the index block, then in data blocks that it points to, then in data blocks that super
 //! blocks point to. Super block `s` has `2^(s/2)` data blocks of `2^((s+1)/2)` times the smallest block's elements
-//! (integer division); the first few super blocks exist only as that rule, their data blocks hang off the index block.
-//! Large data blocks are split into pages, and their super block tells which pages were written.
+//! (integer division). The first few super blocks are not stored: the index block points to their data blocks directly.
+//! Large data blocks are split into pages, and their super block records which pages were written.
 
 use super::array_blocks::ArrayHeader;
 use super::array_order::{ArrayOrder, Elements};
@@ -42,26 +42,26 @@ pub(super) fn walk(
 struct ExtensibleArray {
     header: ArrayHeader,
     index_address: u64,
-    /// One more than the largest element ever set.
+    /// Index of the largest element ever set, plus one.
     count: u64,
     /// Size of element offsets in block headers.
     offset_len: usize,
     index_elements: u64,
-    /// Elements of the smallest data block, a power of two.
+    /// Number of elements of the smallest data block, a power of two.
     min_elements: u64,
     page_elements: u64,
     super_blocks: u32,
-    /// Super blocks whose data blocks hang off the index block.
+    /// Number of super blocks whose data blocks the index block points to.
     index_super_blocks: u32,
-    /// Data blocks that hang off the index block.
+    /// Number of data blocks that the index block points to.
     index_data_blocks: u64,
 }
 
-/// A super block's place: the rule of the module's doc, summed up.
+/// Position and size of a super block, from the rule in the module documentation.
 #[derive(Debug, Clone, Copy)]
 struct SuperBlock {
     number: u32,
-    /// First element and first data block, counted behind those in the index block.
+    /// First element and first data block, counted after those in the index block.
     first_element: u64,
     first_block: u64,
     blocks: u64,
@@ -75,7 +75,7 @@ impl SuperBlock {
 }
 
 impl ExtensibleArray {
-    /// Reads the header; `None` where no element was ever set.
+    /// Reads the header; returns `None` if no element was ever set.
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
         let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 12 + 6 * length_len + address_len + 4;
@@ -112,7 +112,7 @@ impl ExtensibleArray {
         }))
     }
 
-    /// Visits the elements `numbers`.
+    /// Visits the elements with the given numbers.
     fn run(
         &self,
         reader: &mut IndexReader<'_>,
@@ -133,7 +133,7 @@ impl ExtensibleArray {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        // From here on elements and blocks count behind those in the index block.
+        // From here on, elements and blocks are counted after those in the index block.
         let behind = numbers.start.saturating_sub(self.index_elements)..numbers.end.saturating_sub(self.index_elements);
         let mut block =
             SuperBlock { number: 0, first_element: 0, first_block: 0, blocks: 1, block_elements: self.min_elements };
@@ -142,7 +142,7 @@ impl ExtensibleArray {
                 return Ok(ControlFlow::Break(()));
             }
             let number = block.number + 1;
-            // At most 65 super blocks: neither power leaves 64 bits.
+            // There are at most 65 super blocks, so both powers fit 64 bits.
             block = SuperBlock {
                 number,
                 first_element: block.end_element(),
@@ -154,7 +154,7 @@ impl ExtensibleArray {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Visits what lies in data blocks of super block `block`.
+    /// Visits the elements in the data blocks of super block `block`.
     fn super_block(
         &self,
         reader: &mut IndexReader<'_>,
@@ -164,7 +164,7 @@ impl ExtensibleArray {
     ) -> Result<ControlFlow<()>> {
         let address_len = reader.encoding.address_len();
         let in_index = block.number < self.index_super_blocks;
-        // A data block's pages, and the length of the map that tells which were written; 0 for an unpaged one.
+        // Number of pages of a data block and length of the bitmap of written pages; both 0 if the block is not paged.
         let pages =
             if block.block_elements > self.page_elements { block.block_elements / self.page_elements } else { 0 };
         let map_len = usize::try_from(pages.div_ceil(8)).unwrap_or(usize::MAX);
@@ -269,8 +269,8 @@ impl ExtensibleArray {
         self.header.block(reader, (INDEX_BLOCK, self.index_address, len), &INDEX_KIND)
     }
 
-    /// Fails unless the block in `slot` says that it begins with the element, or what libhdf5 writes for it: a block
-    /// used twice is refused.
+    /// Checks that the first element recorded in the block in `slot` is the expected one, or the one that libhdf5
+    /// writes instead, so that no block is used twice.
     fn check_offset(
         &self,
         reader: &IndexReader<'_>,
@@ -288,17 +288,17 @@ impl ExtensibleArray {
     }
 }
 
-/// Place of a data block; elements count behind those in the index block.
+/// Location of a data block; elements are counted after those in the index block.
 struct DataBlock {
     address: u64,
     first_element: u64,
     elements: u64,
     pages: u64,
-    /// Where in the super block the page map begins, and this block's first bit there: the bits of all data blocks
-    /// follow each other closely, though the map is as long as if each block began a byte.
+    /// Offset of the page bitmap in the super block, and the first bit of this block. The bits of all data blocks are
+    /// packed without gaps, although the bitmap is long enough for each block to start at a byte.
     map_at: usize,
     first_page: u64,
-    /// What libhdf5 stores as the first element of a block that hangs off the index block: it counts the blocks of the
-    /// super blocks before once more.
+    /// First element that libhdf5 stores in a block that the index block points to: it counts the blocks of the
+    /// preceding super blocks twice.
     also_begins_with: Option<u64>,
 }

@@ -1,5 +1,5 @@
 //! Chunk indexes of layout 4 for datasets of fixed maximum extent: fixed array (file format specification, VII.C) and
-//! implicit (all chunks in a row, no index).
+//! implicit (all chunks consecutive, without an index).
 
 use super::array_blocks::ArrayHeader;
 use super::array_order::{ArrayOrder, Elements};
@@ -17,7 +17,7 @@ const HEADER_KIND: NodeKind = NodeKind { signature: b"FAHD", what: "fixed array 
 const BLOCK_KIND: NodeKind = NodeKind { signature: b"FADB", what: "fixed array data block" };
 const WHAT_PAGE: &str = "fixed array page";
 
-/// Walks an implicit index: chunk `n` lies `n` chunk lengths behind the first.
+/// Walks an implicit index: chunk `n` lies `n` chunk lengths after the first.
 pub(super) fn walk_implicit(
     reader: &mut IndexReader<'_>,
     address: u64,
@@ -64,7 +64,7 @@ struct FixedArray {
 }
 
 impl FixedArray {
-    /// Reads the header; `None` where no block was ever allocated.
+    /// Reads the header; returns `None` if no block was ever allocated.
     fn read(reader: &mut IndexReader<'_>, address: u64, grid: &ChunkGrid<'_>) -> Result<Option<Self>> {
         let (address_len, length_len) = (reader.encoding.address_len(), reader.encoding.length_len());
         let header_len = 8 + length_len + address_len + 4;
@@ -76,7 +76,7 @@ impl FixedArray {
         Ok(Some(Self { header, block_address, count, page_elements }))
     }
 
-    /// Visits the elements `numbers`.
+    /// Visits the elements with the given numbers.
     fn run(
         &self,
         reader: &mut IndexReader<'_>,
@@ -96,7 +96,7 @@ impl FixedArray {
             let part = &bytes[numbers.start as usize * element_len..numbers.end as usize * element_len];
             return elements.visit(reader, self.header.form, numbers.start, part);
         }
-        // Which pages were written, one bit each, then the pages.
+        // A bitmap of written pages, followed by the pages.
         let pages = self.count.div_ceil(self.page_elements);
         let bitmap_len = usize::try_from(pages.div_ceil(8)).unwrap_or(usize::MAX);
         let block_len = prefix_len.saturating_add(bitmap_len).saturating_add(4);

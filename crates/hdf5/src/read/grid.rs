@@ -1,4 +1,4 @@
-//! The grid of chunks over a dataset: geometry only, no file.
+//! Grid of chunks over a dataset: pure geometry, without a file.
 //!
 //! Invariant: a [`ChunkGrid`] has 1 to [`MAX_RANK`] dimensions, no zero in its chunk shape, and a chunk length that
 //! fits 64 bits; a [`ChunkRange`] lies inside the extent.
@@ -13,21 +13,21 @@ use crate::source::InputFile;
 pub(super) struct ChunkGrid<'a> {
     /// Current size per dimension, in elements.
     pub dims: &'a [u64],
-    /// Maximum size per dimension; `u64::MAX` unlimited.
+    /// Maximum size per dimension; `u64::MAX` means unlimited.
     pub max_dims: &'a [u64],
     /// Chunk shape in elements.
     pub chunk_shape: &'a [u64],
     /// Length of a decoded chunk.
     pub chunk_len_bytes: u64,
-    /// How the chunks are found.
+    /// Chunk index.
     pub index: &'a ChunkIndex,
-    /// Chunks that reach beyond the extent are stored without filters.
+    /// Whether chunks that extend beyond the dataset are stored without filters.
     pub partial_chunks_unfiltered: bool,
-    /// Whether chunks pass a filter pipeline, which decides how index entries look.
+    /// Whether chunks pass through a filter pipeline, which determines the form of index entries.
     pub filtered: bool,
 }
 
-/// Chunks that meet a box: first and end chunk number per dimension.
+/// Chunks that intersect a box: first and end chunk number per dimension.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChunkRange {
     pub first: [u64; MAX_RANK],
@@ -35,7 +35,7 @@ pub(super) struct ChunkRange {
 }
 
 impl<'a> ChunkGrid<'a> {
-    /// The grid of `dataset`; `None` where it is not chunked.
+    /// Returns the grid of `dataset`, or `None` if it is not chunked.
     pub fn of(file: &InputFile, dataset: &'a Dataset) -> Result<Option<Self>> {
         let Layout::Chunked { chunk_shape, index, partial_chunks_unfiltered } = &dataset.layout else {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<'a> ChunkGrid<'a> {
         self.dims.len()
     }
 
-    /// Chunks that meet the box; the box must lie inside the extent. `None` where it is empty.
+    /// Returns the chunks that intersect the box, which must lie inside the extent, or `None` if it is empty.
     pub fn range_of_box(&self, start: &[u64], count: &[u64]) -> Option<ChunkRange> {
         let mut range = ChunkRange { first: [0; MAX_RANK], end: [0; MAX_RANK] };
         for axis in 0..self.rank() {
@@ -88,7 +88,7 @@ impl<'a> ChunkGrid<'a> {
         Some(range)
     }
 
-    /// Chunks that meet rows `rows` of the first dimension. `None` where there are none.
+    /// Returns the chunks that intersect rows `rows` of the first dimension, or `None` if there are none.
     pub fn range_of_rows(&self, rows: std::ops::Range<u64>) -> Option<ChunkRange> {
         let (start, end) = (rows.start.min(self.dims[0]), rows.end.min(self.dims[0]));
         let mut starts = [0; MAX_RANK];
@@ -99,40 +99,40 @@ impl<'a> ChunkGrid<'a> {
         self.range_of_box(&starts, &counts)
     }
 
-    /// Whether the chunk at `origin` reaches beyond the extent.
+    /// Returns whether the chunk at `origin` extends beyond the dataset.
     pub fn is_partial(&self, origin: &[u64]) -> bool {
         (0..self.rank()).any(|axis| origin[axis].saturating_add(self.chunk_shape[axis]) > self.dims[axis])
     }
 
-    /// Whether the chunk at `origin` went through the filters.
+    /// Returns whether the chunk at `origin` passed through the filters.
     pub fn is_filtered(&self, origin: &[u64]) -> bool {
         self.filtered && !(self.partial_chunks_unfiltered && self.is_partial(origin))
     }
 }
 
 impl ChunkRange {
-    /// Whether the chunk with number `scaled` per dimension is one of them.
+    /// Returns whether the range contains the chunk with coordinates `scaled`.
     pub fn contains(&self, scaled: &[u64]) -> bool {
         scaled.iter().enumerate().all(|(axis, &number)| number >= self.first[axis] && number < self.end[axis])
     }
 
-    /// Number of chunks, saturating.
+    /// Returns the number of chunks, saturating.
     pub fn count(&self, rank: usize) -> u64 {
         (0..rank).fold(1_u64, |product, axis| product.saturating_mul(self.end[axis] - self.first[axis]))
     }
 
-    /// Whether no chunk number in rising order from `low` (inclusive) to `high` (exclusive; `None`: to the end) can
-    /// be one of them.
+    /// Returns whether the range contains no chunk between `low` (inclusive) and `high` (exclusive; `None` means the
+    /// end) in row-major order. False does not imply that it contains one.
     pub fn misses(&self, low: &[u64], high: Option<&[u64]>) -> bool {
         let rank = low.len();
-        // Every member lies, in row-major order, between the first and the last corner.
+        // In row-major order, every chunk of the range lies between its first and last corner.
         let beyond = low.iter().zip(&self.end).map(|(&low, &end)| low.cmp(&(end - 1))).find(|order| order.is_ne());
         let before = high.is_some_and(|high| high <= &self.first[..rank]);
         before || beyond == Some(std::cmp::Ordering::Greater)
     }
 }
 
-/// Where errors about an index point to.
+/// Returns the address that errors about an index refer to.
 pub(super) fn index_address(index: &ChunkIndex) -> u64 {
     match *index {
         ChunkIndex::BtreeV1 { address }

@@ -1,6 +1,6 @@
-//! Walking a chunk index: where index bytes come from, the cache of index nodes, and the choice by kind of index.
+//! Chunk index traversal: the source of index bytes, the cache of index nodes, and dispatch by kind of index.
 //!
-//! Each kind of index is a module of its own with one function, `walk`. This module knows none of their formats.
+//! Each kind of index has a separate module with a function `walk`. This module does not depend on their formats.
 
 use super::grid::{ChunkGrid, ChunkRange, index_address};
 use super::{ChunkRecord, Encoding, MAX_RANK, btree1, btree2, extensible_array, fixed_array};
@@ -11,15 +11,14 @@ use crate::source::{InputFile, MetadataView};
 use raddle_core::handle::FileIdentity;
 use std::ops::{ControlFlow, Range};
 
-/// What is called for each chunk; it may end the walk.
+/// Callback for each chunk, which may end the walk.
 pub(super) type Visit<'a> = dyn FnMut(&ChunkRecord<'_>) -> ControlFlow<()> + 'a;
 
-/// Calls `visit` for each allocated chunk of `dataset` in the order of the index; with `rows`, only for chunks that
-/// hold rows of that range of the first dimension, reading only the index nodes that lead to them.
+/// Calls `visit` for each allocated chunk of `dataset` in the order of the index. With `rows`, visits only chunks that
+/// hold rows in that range of the first dimension, and reads only the index nodes that lead to them.
 ///
-/// Chunks that lie wholly beyond the extent are not visited. Datasets that are not chunked have no chunks. Fails where
-/// the index contradicts the format or leads out of the file; whether chunks overlap is [`super::check_chunks`]'
-/// question.
+/// Chunks entirely beyond the extent are not visited. A dataset that is not chunked has no chunks. Fails if the index
+/// violates the format or points outside of the file; overlaps of chunks are checked by [`super::check_chunks`].
 pub fn for_each_chunk(
     view: &mut MetadataView<'_>,
     encoding: Encoding,
@@ -63,12 +62,12 @@ pub(super) fn walk(
     }
 }
 
-/// Where index bytes come from.
+/// Source of index bytes.
 pub(super) trait IndexSource {
-    /// The file.
+    /// Returns the file.
     fn file(&self) -> &InputFile;
-    /// Fills `out` with at least `needed_len_bytes` bytes at `address`, and with up to `wanted_len_bytes` where the
-    /// file goes on; one read where possible.
+    /// Fills `out` with at least `needed_len_bytes` bytes at `address`, and up to `wanted_len_bytes` if the file is
+    /// long enough, with one read if possible.
     fn read(
         &mut self,
         address: u64,
@@ -93,7 +92,7 @@ impl IndexSource for MetadataView<'_> {
     }
 }
 
-/// Index bytes by one pread each: what a worker uses, whose own node cache makes a cache of blocks needless.
+/// Source that reads index bytes with one pread each. Used by workers, which have a node cache and need no block cache.
 pub(super) struct DirectSource<'f>(pub &'f InputFile);
 
 impl IndexSource for DirectSource<'_> {
@@ -103,7 +102,7 @@ impl IndexSource for DirectSource<'_> {
 
     fn read(&mut self, address: u64, needed: usize, wanted: usize, out: &mut Vec<u8>, what: &str) -> Result<()> {
         let len = clip_to_file(self.0, address, needed, wanted);
-        // Before the buffer grows: a length taken from the file must not allocate more than the file has.
+        // Checked before the buffer grows: a length taken from the file must not allocate more than the file contains.
         self.0.check_range(address, len as u64, what)?;
         out.resize(len, 0);
         self.0.read_exact_at(address, out, what)
@@ -116,7 +115,7 @@ fn clip_to_file(file: &InputFile, address: u64, needed: usize, wanted: usize) ->
 }
 
 /// Index nodes kept between walks, one per slot (a level of a tree, a kind of block). Consecutive boxes of a dataset
-/// mostly meet the same nodes.
+/// mostly use the same nodes.
 #[derive(Debug, Default)]
 pub(super) struct NodeCache {
     slots: Vec<Slot>,
@@ -124,47 +123,47 @@ pub(super) struct NodeCache {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The file and the node's address.
+    /// File and address of the node.
     key: Option<(FileIdentity, u64)>,
-    /// Length that the checksum was verified for; 0 for nodes without one.
+    /// Length for which the checksum was verified; 0 for nodes without a checksum.
     verified_len_bytes: usize,
     bytes: Vec<u8>,
 }
 
 impl NodeCache {
-    /// Bytes of the node in `slot`; empty where nothing was loaded.
+    /// Returns the bytes of the node in `slot`, which are empty if no node is loaded.
     pub fn bytes(&self, slot: usize) -> &[u8] {
         self.slots.get(slot).map_or(&[], |slot| &slot.bytes)
     }
 }
 
-/// How a node is protected.
+/// Protection of a node against damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protection {
-    /// Its last four bytes are a checksum of those before.
+    /// The last four bytes are a checksum of the preceding ones.
     Checksum,
-    /// Not at all.
+    /// No protection.
     None,
 }
 
-/// A walk's access to index nodes: source, cache, and the sizes of stored fields.
+/// Access to index nodes during a walk: source, cache, and the sizes of stored fields.
 pub(super) struct IndexReader<'a> {
     pub source: &'a mut dyn IndexSource,
     pub nodes: &'a mut NodeCache,
     pub encoding: Encoding,
 }
 
-/// A kind of node: how it begins and what it is called.
+/// Kind of a node: its signature and its name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeKind {
-    /// Its first four bytes.
+    /// First four bytes of the node.
     pub signature: &'static [u8; 4],
-    /// Its name for messages.
+    /// Name for messages.
     pub what: &'static str,
 }
 
 impl IndexReader<'_> {
-    /// Makes the node of `len_bytes` at `address` the content of `slot` and returns its bytes.
+    /// Loads the node of `len_bytes` at `address` into `slot` and returns its bytes.
     pub fn node(
         &mut self,
         slot: usize,
@@ -176,7 +175,7 @@ impl IndexReader<'_> {
         self.node_up_to(slot, address, len_bytes, len_bytes, protection, what)
     }
 
-    /// As [`IndexReader::node`], but reads on to `wanted_len_bytes` where the file allows.
+    /// Like [`IndexReader::node`], but reads up to `wanted_len_bytes` if the file is long enough.
     pub fn node_up_to(
         &mut self,
         slot: usize,
@@ -209,13 +208,13 @@ impl IndexReader<'_> {
         Ok(&self.nodes.slots[slot].bytes)
     }
 
-    /// As [`IndexReader::node`] for a structure with a signature, version 0 and a checksum.
+    /// Like [`IndexReader::node`], for a structure with a signature, version 0 and a checksum.
     pub fn node_of(&mut self, kind: &NodeKind, slot: usize, address: u64, len_bytes: usize) -> Result<()> {
         self.node(slot, address, len_bytes, Protection::Checksum, kind.what)?;
         self.check_signature(self.nodes.bytes(slot), kind.signature, 0, address, kind.what)
     }
 
-    /// Absolute offset of the stored address at `at`; `None` where it is the undefined one.
+    /// Returns the absolute offset of the stored address at `at`, or `None` if it is the undefined address.
     #[inline]
     pub fn address(&self, bytes: &[u8], at: usize) -> Option<u64> {
         let width = self.encoding.address_len();
@@ -223,24 +222,24 @@ impl IndexReader<'_> {
         if stored == u64::MAX >> (64 - 8 * width) {
             return None;
         }
-        // An address beyond 64 bits lies beyond any file: keep it there, the range check refuses it.
+        // A sum beyond 64 bits lies beyond any file: saturate, so that the range check refuses it.
         Some(stored.saturating_add(self.encoding.base))
     }
 
-    /// As [`IndexReader::address`], where the format allows no undefined address.
+    /// Like [`IndexReader::address`], for fields in which the format does not allow the undefined address.
     #[inline]
     pub fn defined_address(&self, bytes: &[u8], at: usize, node_address: u64, what: &str) -> Result<u64> {
         self.address(bytes, at).ok_or_else(|| self.malformed(node_address, format!("{what}: undefined address")))
     }
 
-    /// Where chunks may lie: behind the superblock, in the file.
+    /// Returns the range where chunks may lie: after the superblock, in the file.
     pub fn chunk_bounds(&self) -> Range<u64> {
         // The shortest superblock (versions 2 and 3 with 8-byte addresses) is 48 bytes.
         const SUPERBLOCK_LEN_BYTES: u64 = 48;
         self.encoding.base.saturating_add(SUPERBLOCK_LEN_BYTES)..self.source.file().len_bytes()
     }
 
-    /// Fails unless the chunk lies inside the file, behind the superblock.
+    /// Checks that the chunk lies inside the file, after the superblock.
     pub fn check_chunk(&self, address: u64, len_bytes: u64) -> Result<()> {
         if address < self.chunk_bounds().start {
             return Err(self.malformed(address, "chunk lies over the superblock".to_owned()));
@@ -256,7 +255,7 @@ impl IndexReader<'_> {
         Hdf5Error::Unsupported { path: self.source.file().path().to_path_buf(), address, what }
     }
 
-    /// Fails unless `bytes` begin with `signature` and `version`.
+    /// Checks that `bytes` begin with `signature` and `version`.
     pub fn check_signature(
         &self,
         bytes: &[u8],
@@ -289,8 +288,8 @@ impl IndexReader<'_> {
     }
 }
 
-/// Little-endian number of `width` (0 to 8) bytes at `at`.
-// Inlined so that the usual widths are single loads: a leaf of a chunk index asks for five numbers per chunk.
+/// Reads the little-endian number of `width` (0 to 8) bytes at `at`.
+// Inlined so that the usual widths are single loads: a leaf of a chunk index needs five numbers per chunk.
 #[inline]
 pub(super) fn uint(bytes: &[u8], at: usize, width: usize) -> u64 {
     let bytes = &bytes[at..at + width];
@@ -309,12 +308,12 @@ fn odd_uint(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(number)
 }
 
-/// The error of a chunk origin that is not on the chunk grid.
+/// Creates the error for a chunk origin that is not on the chunk grid.
 pub(super) fn off_grid(reader: &IndexReader<'_>, grid: &ChunkGrid<'_>, origin: &[u64]) -> Hdf5Error {
     reader.malformed(
         index_address(grid.index),
         format!(
-            "chunk origin {origin:?} is no multiple of the chunk shape {:?} or lies beyond the maximum extent {:?}",
+            "chunk origin {origin:?} is not a multiple of the chunk shape {:?} or lies beyond the maximum extent {:?}",
             grid.chunk_shape, grid.max_dims
         ),
     )

@@ -1,11 +1,11 @@
-//! Decoded chunks kept for the next box: an input chunk that straddles two tiles is decoded once.
+//! Decoded chunks kept for the next box, so that an input chunk that straddles two tiles is decoded once.
 //!
-//! Invariant: the kept bytes stay within the limit, but for one chunk that alone exceeds it.
+//! Invariant: the kept bytes stay within the limit, except for a single chunk that alone exceeds it.
 
 use raddle_core::handle::FileIdentity;
 use std::collections::{HashMap, VecDeque};
 
-/// What a kept chunk is known by: the file, the dataset's index and the chunk's address.
+/// Key of a kept chunk: the file, the address of the dataset's index and the address of the chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ChunkKey {
     pub file: FileIdentity,
@@ -13,7 +13,7 @@ pub(super) struct ChunkKey {
     pub address: u64,
 }
 
-/// The chunks; the one kept first leaves first.
+/// Decoded chunks, evicted in the order in which they were added.
 #[derive(Debug)]
 pub(super) struct KeptChunks {
     limit_bytes: usize,
@@ -27,17 +27,17 @@ impl KeptChunks {
         Self { limit_bytes, held_bytes: 0, chunks: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// The decoded chunk, if it is kept.
+    /// Returns the decoded chunk if it is kept.
     pub fn get(&self, key: &ChunkKey) -> Option<&[u8]> {
         self.chunks.get(key).map(Vec::as_slice)
     }
 
-    /// Whether a chunk of `len` bytes is kept alone.
+    /// Returns whether a chunk of `len` bytes exceeds the limit, so that it can only be kept alone.
     pub fn is_alone(&self, len: usize) -> bool {
         len > self.limit_bytes
     }
 
-    /// A buffer of `len` bytes of unspecified content, out of `spare` or a chunk that has to leave where possible.
+    /// Returns a buffer of `len` bytes of unspecified content, reusing `spare` or an evicted chunk if possible.
     pub fn buffer(&mut self, spare: Vec<u8>, len: usize) -> Vec<u8> {
         let mut buffer = spare;
         while self.held_bytes.saturating_add(len) > self.limit_bytes
@@ -45,7 +45,7 @@ impl KeptChunks {
         {
             let left = self.chunks.remove(&oldest).unwrap_or_default();
             self.held_bytes -= left.len();
-            // The longest will do, and the others are given back before it grows.
+            // The longest buffer is reused, and the others are freed before it grows.
             if left.len() > buffer.len() {
                 buffer = left;
             }
@@ -54,7 +54,7 @@ impl KeptChunks {
         buffer
     }
 
-    /// Keeps a chunk that is not kept yet, decoded into a buffer of [`KeptChunks::buffer`].
+    /// Keeps a new chunk that was decoded into a buffer from [`KeptChunks::buffer`].
     pub fn keep(&mut self, key: ChunkKey, bytes: Vec<u8>) {
         self.held_bytes += bytes.len();
         if let Some(before) = self.chunks.insert(key, bytes) {

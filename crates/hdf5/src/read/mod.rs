@@ -1,12 +1,13 @@
-//! Raw data without libhdf5: chunk indexes of every kind, and boxes of values decoded straight to where they belong.
+//! Reads raw data without libhdf5: all kinds of chunk indexes, and boxes of values decoded directly to their
+//! destination.
 //!
-//! [`for_each_chunk`] walks a chunk index lazily, [`check_chunks`] proves that the chunks of a dataset are sound,
-//! [`DatasetReader`] reads boxes. Values come out as stored (file-local types: see [`crate::logical`]). Virtual and
-//! external layouts are not read here: they lead to other files.
+//! [`for_each_chunk`] walks a chunk index lazily, [`check_chunks`] verifies the chunks of a dataset, and
+//! [`DatasetReader`] reads boxes. Values are returned as stored (for file-local types, see [`crate::logical`]). Virtual
+//! and external layouts, which refer to other files, are not read here.
 //!
-//! Invariant: no index entry is believed. Every address is checked against the file, every walk ends (nodes must lie
-//! in strictly rising order, so that neither a cycle nor a shared node is visited twice), and what is allocated is
-//! bounded by the file's length or by [`ReaderLimits`].
+//! Invariant: index entries are not trusted. Every address is checked against the file, every walk ends (nodes must be
+//! in strictly rising order, so that cycles and shared nodes are not visited twice), and allocations are bounded by the
+//! file's length or by [`ReaderLimits`].
 
 mod array_blocks;
 mod array_order;
@@ -32,15 +33,15 @@ pub use reader::{DatasetReader, ReadCounts, ReaderLimits, StoredChunk};
 
 use crate::native::Encoding;
 
-/// One allocated chunk, as its index tells.
+/// One allocated chunk, as recorded in its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkRecord<'a> {
-    /// First element, per dimension: multiples of the chunk shape.
+    /// First element per dimension, a multiple of the chunk shape.
     pub origin: &'a [u64],
     /// Absolute file offset.
     pub address: u64,
-    /// Stored length.
+    /// Length of the stored chunk.
     pub len_bytes: u64,
-    /// Bit `i` set: filter `i` was skipped when the chunk was written.
+    /// Mask of skipped filters: if bit `i` is set, filter `i` was skipped when the chunk was written.
     pub filter_mask: u32,
 }

@@ -1,8 +1,9 @@
-//! Boxes of values out of a dataset: what a worker calls for each piece of a tile.
+//! Reads boxes of values from a dataset; workers call it for each piece of a tile.
 //!
-//! A box is read in batches: the chunks that it meets are looked up, ordered by address, read in few large reads and
-//! decoded: straight to their place where a chunk is one run of the output, else through a buffer. Nothing is allocated
-//! per chunk. Invariant: every byte of the box is written (a value or the fill value), none outside of it.
+//! A box is read in batches: the chunks that it intersects are looked up, ordered by address, read in few large reads,
+//! and decoded directly to their place if a chunk is one run of the output, otherwise through a buffer. Nothing is
+//! allocated per chunk. Invariant: every byte of the box is written (with a value or the fill value), and no byte
+//! outside of it.
 
 use super::batch::{Batch, BoxChunks, ChunkBuffers, LONGEST_OF_TWO_LEN_BYTES};
 use super::grid::ChunkGrid;
@@ -16,38 +17,39 @@ use raddle_codec::Pipeline;
 use std::ops::{AddAssign, ControlFlow};
 use std::time::Instant;
 
-/// Chunks looked up before they are read. Boxes with more chunks are filled first and read batch by batch.
+/// Number of chunks looked up before they are read. Boxes with more chunks are filled with the fill value first and
+/// read batch by batch.
 const BATCH_CHUNKS: usize = 8192;
 
-/// What the buffer for stored chunks may hold beyond one chunk: reads of several, and its rounding up.
+/// Maximum bytes in the buffer for stored chunks beyond one chunk: combined reads, and rounding up.
 const READ_AHEAD_LEN_BYTES: u64 = 4 << 20;
 
-/// What a reader may hold.
+/// Memory limits of a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderLimits {
-    /// Longest decoded chunk.
+    /// Maximum length of a decoded chunk.
     pub chunk_len_bytes: u64,
-    /// Decoded chunks kept for the next box.
+    /// Maximum bytes of decoded chunks kept for the next box.
     pub kept_len_bytes: usize,
 }
 
 impl Default for ReaderLimits {
-    /// Chunks up to 1 GiB (HDF5 before 2.0 allows 4 GiB; the usual is 1 MiB), 8 MiB kept.
+    /// Allows chunks up to 1 GiB (HDF5 before 2.0 allows 4 GiB; 1 MiB is usual) and keeps 8 MiB.
     fn default() -> Self {
         Self { chunk_len_bytes: 1 << 30, kept_len_bytes: 8 << 20 }
     }
 }
 
-/// What a read did.
+/// Statistics of a read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadCounts {
-    /// Chunks decoded.
+    /// Number of decoded chunks.
     pub chunks: u64,
-    /// Chunks that were still decoded from the box before.
+    /// Number of chunks that were still decoded from an earlier box.
     pub kept_chunks: u64,
     /// Bytes read from the file, without index nodes.
     pub stored_len_bytes: u64,
-    /// Seconds spent reading, look-up included.
+    /// Seconds spent reading, including look-up.
     pub read_s: f64,
     /// Seconds spent decoding and copying.
     pub decode_s: f64,
@@ -63,20 +65,20 @@ impl AddAssign for ReadCounts {
     }
 }
 
-/// A chunk as stored, found by [`DatasetReader::stored_chunk`].
+/// Location of a stored chunk, found by [`DatasetReader::stored_chunk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChunk {
     /// Absolute file offset.
     pub address: u64,
-    /// Stored length.
+    /// Length of the stored chunk.
     pub len_bytes: u64,
-    /// Bit `i` set: filter `i` was skipped.
+    /// Mask of skipped filters: if bit `i` is set, filter `i` was skipped.
     pub filter_mask: u32,
-    /// Whether the chunk passed the pipeline at all (see [`Layout::Chunked`]).
+    /// Whether the chunk passed through the pipeline (see [`Layout::Chunked`]).
     pub filtered: bool,
 }
 
-/// Reads boxes of any dataset of any file. Holds buffers and caches between calls: one per worker.
+/// Reader of boxes of any dataset of any file. It keeps buffers and caches between calls: use one per worker.
 #[derive(Debug)]
 pub struct DatasetReader {
     limits: ReaderLimits,
@@ -86,7 +88,7 @@ pub struct DatasetReader {
 }
 
 impl DatasetReader {
-    /// A reader with empty caches.
+    /// Creates a reader with empty caches.
     pub fn new(limits: ReaderLimits) -> Self {
         Self {
             limits,
@@ -96,12 +98,12 @@ impl DatasetReader {
         }
     }
 
-    /// Reads a box of `source` into `out`, elements as stored; what was never written becomes the fill value (zeros
-    /// where that is undefined). Bytes of `out` outside the box stay as they are.
+    /// Reads a box of `source` into `out`, with elements as stored. Elements that were never written become the fill
+    /// value (zeros if it is undefined). Bytes of `out` outside the box are left unchanged.
     ///
     /// # Errors
-    /// If the box does not lie in the dataset or the output, the file contradicts the format or itself, a chunk does
-    /// not decode to exactly its length, or the layout is external or virtual.
+    /// If the box does not lie in the dataset or the output, the file violates the format or contradicts itself, a
+    /// chunk does not decode to exactly its length, or the layout is external or virtual.
     pub fn read_box(&mut self, source: &DatasetSource<'_>, target: &BoxRead<'_>, out: &mut [u8]) -> Result<ReadCounts> {
         target.check(source, out.len())?;
         if target.count.contains(&0) || source.dataset.dataspace == Dataspace::Null {
@@ -123,10 +125,10 @@ impl DatasetReader {
         }
     }
 
-    /// Appends the stored bytes of the chunk at `origin` to `out`; `None` where it was never written.
+    /// Appends the stored bytes of the chunk at `origin` to `out`; returns `None` if it was never written.
     ///
     /// # Errors
-    /// As [`DatasetReader::read_box`]; also if the dataset is not chunked or `origin` is no chunk's.
+    /// As for [`DatasetReader::read_box`]; also if the dataset is not chunked or no chunk begins at `origin`.
     pub fn stored_chunk(
         &mut self,
         source: &DatasetSource<'_>,
@@ -142,7 +144,7 @@ impl DatasetReader {
         let mut found = None;
         let mut index = DirectSource(source.file);
         let mut reader = IndexReader { source: &mut index, nodes: &mut self.nodes, encoding: source.encoding };
-        // One chunk is looked for, so the walk yields at most one.
+        // The range has one chunk, so the walk yields at most one.
         let _ = walk(&mut reader, &grid, &range, &mut |record| {
             let filtered = grid.is_filtered(record.origin);
             let ChunkRecord { address, len_bytes, filter_mask, .. } = *record;
@@ -167,7 +169,7 @@ impl DatasetReader {
         batch.clear();
         let mut counts = ReadCounts::default();
         let box_chunks = BoxChunks::new(source, target, &grid, limits);
-        // Fill first only where chunks are missing, or where there are too many to know before reading.
+        // Fill first only if chunks are missing, or if there are too many to look up before reading.
         let expected = range.count(grid.rank());
         let streaming = expected > BATCH_CHUNKS as u64;
         if streaming {
@@ -201,14 +203,15 @@ impl DatasetReader {
     }
 }
 
-/// Length of a stored chunk beyond which no filter makes one of `chunk_len_bytes`.
+/// Returns the maximum accepted length of a stored chunk that decodes to `chunk_len_bytes`; no filter produces longer
+/// ones.
 fn longest_stored(chunk_len_bytes: u64) -> u64 {
     chunk_len_bytes.saturating_mul(2).saturating_add(1 << 16)
 }
 
 impl ReaderLimits {
-    /// Most memory that a reader comes to hold for chunks of `dataset`, of which no more than `stored_len_bytes` is stored in one
-    /// chunk; 0 for one without chunks, and for one whose chunks are too long for these limits.
+    /// Returns the maximum memory that a reader holds for chunks of `dataset`, if no chunk is stored in more than
+    /// `stored_len_bytes`. Returns 0 if the dataset has no chunks, or if they are too long for these limits.
     pub fn held_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
         let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return 0 };
         let element_len_bytes = dataset.datatype.class.len_bytes();
@@ -235,8 +238,8 @@ impl ReaderLimits {
         })
     }
 
-    /// Fails where a chunk is stored longer than any filter makes it: a buffer of that length would be the file's
-    /// choice, not ours.
+    /// Checks that a stored chunk is not longer than any filter would make it: otherwise the file would determine the
+    /// size of the buffer.
     pub(super) fn check_stored(&self, file: &InputFile, grid: &ChunkGrid<'_>, len_bytes: u64) -> Result<()> {
         self.check_chunk(file, grid)?;
         let limit = longest_stored(grid.chunk_len_bytes);

@@ -1,23 +1,24 @@
-//! Boxes in row-major arrays as runs of bytes: where a box lies in one array and where in another.
+//! Boxes in row-major arrays as runs of bytes, with the offsets of each run in two arrays.
 //!
-//! For file to memory (contiguous storage) and for fill values; memory to memory is `raddle_core::extent`'s.
-//! Invariant: runs come in rising order of both offsets and cover the box once.
+//! Used from file to memory (contiguous storage) and for fill values; `raddle_core::extent` copies from memory to
+//! memory. Invariant: runs come in rising order of both offsets and cover the box once.
 
 use super::MAX_RANK;
 use raddle_core::extent::fill_with;
 
-/// A row-major array and where in it a box starts, in elements.
+/// A row-major array and the position of a box in it, in elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub shape: &'a [u64],
     pub origin: &'a [u64],
 }
 
-/// Offsets of the runs of one box in two arrays; both must hold the box, and their lengths in bytes fit 64 bits.
+/// Offsets of the runs of one box in two arrays. Both arrays must contain the box, and their lengths in bytes must fit
+/// 64 bits.
 #[derive(Debug, Clone)]
 pub(super) struct Runs<'a> {
     count: &'a [u64],
-    /// Axes before this one step from run to run.
+    /// Number of leading axes that step from run to run.
     outer: usize,
     run_len_bytes: u64,
     strides: [(u64, u64); MAX_RANK],
@@ -30,7 +31,7 @@ impl<'a> Runs<'a> {
         let rank = count.len();
         let mut run_len_bytes = element_len_bytes;
         let mut outer = rank;
-        // Trailing axes that are whole in both arrays belong to one run, and so does a part of the axis before.
+        // Trailing axes that are complete in both arrays belong to one run, as does a part of the axis before them.
         while outer > 0 {
             outer -= 1;
             run_len_bytes *= count[outer];
@@ -52,7 +53,7 @@ impl<'a> Runs<'a> {
         Self { count, outer, run_len_bytes, strides, done: [0; MAX_RANK], next }
     }
 
-    /// Length of each run.
+    /// Returns the length of each run.
     pub fn run_len_bytes(&self) -> u64 {
         self.run_len_bytes
     }
@@ -80,7 +81,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// Fills a box of `count` elements of `out` with `pattern`, one element; `None` means zeros.
+/// Fills a box of `count` elements of `out` with `pattern`, the bytes of one element; `None` means zeros.
 pub(super) fn fill_box(count: &[u64], element_len_bytes: u64, pattern: Option<&[u8]>, out: &mut [u8], to: Place<'_>) {
     let runs = Runs::new(count, to, to, element_len_bytes);
     let len = runs.run_len_bytes() as usize;

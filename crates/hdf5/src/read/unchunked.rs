@@ -1,4 +1,4 @@
-//! Boxes of compact and contiguous datasets.
+//! Reads boxes of compact and contiguous datasets.
 
 use super::stride::{Place, Runs};
 use super::{BoxRead, DatasetSource, ReadCounts};
@@ -6,13 +6,15 @@ use crate::error::{Hdf5Error, Result};
 use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
 use std::time::Instant;
 
-/// Gap up to which two ranges are read at once: 4 KiB copied too much (0.4 µs) cost no more than another pread.
+/// Maximum gap between two ranges that are read at once: copying 4 KiB in excess (0.4 µs) costs no more than another
+/// pread.
 pub(super) const MAX_GAP_LEN_BYTES: u64 = 4096;
 
-/// Most bytes read at once.
+/// Maximum bytes per read.
 pub(super) const MAX_READ_LEN_BYTES: u64 = 1 << 20;
 
-/// A run of at least this length is read straight to its place: a pread's own cost (some 0.5 µs) is then below 5 %.
+/// Minimum length of a run that is read directly to its place: the fixed cost of a pread (about 0.5 µs) is then below 5
+/// %.
 const DIRECT_LEN_BYTES: u64 = 64 * 1024;
 
 /// Copies a box out of values in the object header.
@@ -35,7 +37,7 @@ pub(super) fn read_compact(
         .map(|()| ReadCounts::default())
 }
 
-/// Reads a box out of one run of bytes in the file.
+/// Reads a box out of a contiguous block of the file.
 pub(super) fn read_contiguous(
     source: &DatasetSource<'_>,
     target: &BoxRead<'_>,
@@ -62,7 +64,7 @@ pub(super) fn read_contiguous(
             pending = runs.next();
             continue;
         }
-        // How far do runs follow closely? Look with a copy of the iterator, then read once and copy each.
+        // Find how many runs lie close together with a copy of the iterator, then read once and copy each run.
         let mut end = first + run_len;
         let ahead = Runs::clone(&runs);
         for (at, _) in ahead {

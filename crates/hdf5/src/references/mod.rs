@@ -1,10 +1,11 @@
-//! References: where each chunk of a file lies, in the terms of Zarr, so that readers of Zarr read the file as it is.
+//! References to the chunks of a file in terms of Zarr, so that Zarr readers can read the unchanged file.
 //!
-//! The entries are those of kerchunk (version 1), which fsspec, Zarr, xarray and VirtualiZarr read: a key such as
-//! `group/dataset/0.3` and the range of the file's bytes that is its value. No raw data is read but what lies in object
-//! headers. Not for writing entries down, which is the caller's affair.
+//! The entries are those of kerchunk (version 1), which fsspec, Zarr, xarray and VirtualiZarr support: a key such as
+//! `group/dataset/0.3`, and the byte range of the file that contains its value. No raw data is read except for data in
+//! object headers. Writing the entries to a file is left to the caller.
 //!
-//! Invariant: a dataset has all of its chunks in the entries, or none of them and a reason.
+//! Invariant: either all chunks of a dataset are in the entries, or none of them and the dataset is listed with a
+//! reason.
 
 mod values;
 mod zarr;
@@ -25,7 +26,7 @@ use std::ops::ControlFlow;
 /// Memory for cached metadata blocks.
 const VIEW_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Attributes that serve HDF5's and netCDF-4's own bookkeeping.
+/// Attributes for internal use by HDF5 and netCDF-4.
 const HIDDEN: [&[u8]; 8] = [
     b"CLASS",
     b"NAME",
@@ -37,16 +38,16 @@ const HIDDEN: [&[u8]; 8] = [
     b"_NCProperties",
 ];
 
-/// An entry: a key and where its value is.
+/// Value of an entry: its text or its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference<'a> {
     /// The value itself: JSON, or `base64:` and bytes.
     Text(&'a str),
-    /// Bytes of the file.
+    /// A byte range of the file.
     Range {
         /// Absolute file offset.
         address: u64,
-        /// Length.
+        /// Length of the range.
         len_bytes: u64,
     },
 }
@@ -54,16 +55,16 @@ pub enum Reference<'a> {
 /// An object without entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Path.
+    /// Path of the object.
     pub path: Vec<u8>,
-    /// Why, in words.
+    /// Reason, in words.
     pub reason: String,
 }
 
-/// Calls `visit` with the key and the value of every entry, a group before what is in it.
+/// Calls `visit` with the key and the value of every entry, groups before their contents.
 ///
 /// # Errors
-/// If the file as a whole cannot be read or changes meanwhile; what is wrong with single objects is in the result.
+/// If the file as a whole cannot be read or changes meanwhile; problems with single objects are part of the result.
 pub fn for_each_reference(
     file: &InputFile,
     limits: &ReadLimits,
@@ -92,13 +93,13 @@ struct Walk<'w> {
     library: Option<&'w ChildReader>,
     dimensions: Dimensions<'w>,
     resolver: Resolver<'w>,
-    /// Numbers of dimensions without a name, by their length.
+    /// Numbers assigned to unnamed dimensions, by their length.
     unnamed: HashMap<u64, usize>,
     left_out: Vec<LeftOut>,
     visit: &'w mut dyn FnMut(&str, Reference<'_>) -> ControlFlow<()>,
 }
 
-/// What becomes of one object.
+/// Outcome for one object.
 enum Fate {
     Done,
     Stopped,
@@ -106,7 +107,7 @@ enum Fate {
 }
 
 impl Walk<'_> {
-    /// Every object once, under the first path that leads to it.
+    /// Visits every object once, under the first path that leads to it.
     fn objects(&mut self) -> ControlFlow<()> {
         let tree = self.tree;
         let mut seen = vec![false; tree.objects.len()];
@@ -114,14 +115,14 @@ impl Walk<'_> {
         while let Some((path, index)) = stack.pop() {
             let object = &tree.objects[index as usize];
             let fate = if std::mem::replace(&mut seen[index as usize], true) {
-                Fate::LeftOut("another name of an object that is there".to_owned())
+                Fate::LeftOut("a second name of an object".to_owned())
             } else {
                 if let ObjectKind::Group(group) = &object.kind {
                     for link in group.links.iter().rev() {
                         let path = [path.as_slice(), b"/", &link.name].concat();
                         match link.target {
                             LinkTarget::Hard(target) => stack.push((path, target)),
-                            _ => self.left_out.push(LeftOut { path, reason: "a link that is not hard".to_owned() }),
+                            _ => self.left_out.push(LeftOut { path, reason: "not a hard link".to_owned() }),
                         }
                     }
                 }
@@ -138,7 +139,7 @@ impl Walk<'_> {
 
     fn object(&mut self, path: &[u8], index: ObjectIndex, object: &Object) -> Fate {
         let Ok(name) = std::str::from_utf8(path) else {
-            return Fate::LeftOut("a name that is no UTF-8".to_owned());
+            return Fate::LeftOut("a name that is not valid UTF-8".to_owned());
         };
         let prefix = name.strip_prefix('/').map(|name| format!("{name}/")).unwrap_or_default();
         match &object.kind {
@@ -157,7 +158,7 @@ impl Walk<'_> {
             ObjectKind::Dataset(dataset) => self.dataset(path, &prefix, index, object, dataset),
             ObjectKind::CommittedDatatype(_) => Fate::LeftOut("a datatype".to_owned()),
             ObjectKind::Unreadable { reason, .. } => Fate::LeftOut(reason.clone()),
-            // Trees that are read here have no forms.
+            // Trees read here have no forms.
             ObjectKind::Formed(_) => Fate::LeftOut("a form".to_owned()),
         }
     }
@@ -167,7 +168,7 @@ impl Walk<'_> {
             Ok(shape) => shape,
             Err(reason) => return Fate::LeftOut(reason),
         };
-        // Damage shows before the first entry is made.
+        // Damage is detected before the first entry is made.
         let chunks = match self.chunks(path, dataset, &chunk_shape) {
             Ok(chunks) => chunks,
             Err(reason) => return Fate::LeftOut(reason),
@@ -201,7 +202,7 @@ impl Walk<'_> {
         Fate::Done
     }
 
-    /// Key and place of every chunk; the reason where one has no meaning in Zarr.
+    /// Returns the key and location of every chunk, or the reason why one cannot be expressed in Zarr.
     fn chunks(
         &mut self,
         path: &[u8],
@@ -230,7 +231,7 @@ impl Walk<'_> {
                 let (dims, has_filters) = (dataset.dataspace.dims(), !dataset.filters.is_empty());
                 let has_edge = dims.iter().zip(chunk_shape).any(|(&dim, &chunk)| dim % chunk != 0);
                 if *partial_chunks_unfiltered && has_filters && has_edge {
-                    return Err("chunks at the edge without the filters of the others".to_owned());
+                    return Err("unfiltered edge chunks of a filtered dataset".to_owned());
                 }
                 let (mut chunks, mut masked) = (Vec::new(), false);
                 let mut take = |chunk: &ChunkRecord<'_>| {
@@ -270,7 +271,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Attributes that JSON can hold.
+    /// Returns the attributes that JSON can represent.
     fn attributes(&mut self, object: &Object) -> Map<String, Value> {
         let mut values = Map::new();
         for attribute in object.all_attributes().iter().filter(|attribute| !HIDDEN.contains(&attribute.name.as_slice()))
@@ -288,7 +289,7 @@ impl Walk<'_> {
         values
     }
 
-    /// Names of all axes: dimensions of one length that have no name are one dimension, but in one dataset.
+    /// Returns the names of all axes. Unnamed dimensions of the same length share a name, except within a dataset.
     fn named(&mut self, names: Vec<Option<Vec<u8>>>, dims: &[u64]) -> Value {
         let mut all: Vec<String> = Vec::with_capacity(dims.len());
         for (name, &dim) in names.into_iter().zip(dims) {
@@ -317,19 +318,19 @@ impl Walk<'_> {
     }
 }
 
-/// Where a chunk's bytes are.
+/// Location of a chunk's bytes.
 enum Place {
     InHeader(Vec<u8>),
     InFile { address: u64, len_bytes: u64 },
 }
 
-/// Number of chunks of a dataset that lacks none.
+/// Returns the number of chunks of a dataset in which none is missing.
 fn chunk_count(dims: &[u64], chunk_shape: &[u64]) -> u64 {
     let along = dims.iter().zip(chunk_shape).map(|(dim, chunk)| dim.div_ceil(*chunk));
     along.fold(1, u64::saturating_mul)
 }
 
-/// Chunk shape in Zarr: the whole of what is not in chunks.
+/// Returns the chunk shape in Zarr: the whole dataset if it is not chunked.
 fn chunk_shape(dataset: &Dataset) -> std::result::Result<Vec<u64>, String> {
     match (&dataset.layout, &dataset.dataspace) {
         (_, Dataspace::Null) => Err("no extent".to_owned()),

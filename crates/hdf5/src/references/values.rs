@@ -1,15 +1,17 @@
-//! Values in metadata as JSON: attributes, and fill values of numbers.
+//! Conversion of metadata values to JSON: attributes, and fill values of numbers.
 //!
-//! What JSON has no form for (references, compounds, opaque bytes, names that are no UTF-8) is none, never an approximation.
+//! Values that JSON cannot represent (references, compounds, opaque bytes, names that are not valid UTF-8) yield
+//! `None`, never an approximation.
 
 use crate::logical::NULL_STRING;
 use crate::model::{ByteOrder, Dataspace, TypeClass};
 use serde_json::Value;
 
-/// Of strings: padded with blanks.
+/// Padding of a string with blanks.
 const SPACE_PADDED: u8 = 2;
 
-/// Values of an attribute, nested as its dimensions; `canonical` as [`crate::logical::Resolver`] gives them.
+/// Returns the values of an attribute, nested like its dimensions; `canonical` is in the form of
+/// [`crate::logical::Resolver`].
 pub(super) fn attribute(class: &TypeClass, dataspace: &Dataspace, canonical: &[u8]) -> Option<Value> {
     let elements = match class {
         TypeClass::VariableString { .. } => texts(canonical)?,
@@ -29,7 +31,7 @@ pub(super) fn attribute(class: &TypeClass, dataspace: &Dataspace, canonical: &[u
 fn nested(elements: &mut impl Iterator<Item = Value>, dims: &[u64]) -> Option<Value> {
     match dims {
         [] => elements.next(),
-        // Elements are behind each row, or it would be a loop over what a file only claims.
+        // Each row contains elements; otherwise the loop would be bounded only by a number claimed in the file.
         [rows, inner @ ..] if !inner.contains(&0) => {
             (0..*rows).map(|_| nested(elements, inner)).collect::<Option<Vec<_>>>().map(Value::Array)
         }
@@ -49,7 +51,7 @@ fn texts(mut canonical: &[u8]) -> Option<Vec<Value>> {
     Some(texts)
 }
 
-/// One element, stored, of a type that is not file-local.
+/// Converts one stored element of a type that is not file-local.
 pub(super) fn element(class: &TypeClass, stored: &[u8]) -> Option<Value> {
     match class {
         TypeClass::FixedString { padding, .. } => {
@@ -84,7 +86,7 @@ pub(super) fn element(class: &TypeClass, stored: &[u8]) -> Option<Value> {
     }
 }
 
-/// Whether it is how h5py keeps truth values.
+/// Returns whether the type is h5py's encoding of booleans.
 pub(super) fn is_truth(class: &TypeClass) -> bool {
     let TypeClass::Enum { base, symbols } = class else { return false };
     let is_symbol = |name: &[u8], value: u8| symbols.iter().any(|symbol| symbol.0 == name && symbol.1 == [value]);
@@ -104,7 +106,7 @@ fn signed_number(stored: &[u8], order: ByteOrder) -> i64 {
     (number(stored, order) << unused_bits).cast_signed() >> unused_bits
 }
 
-/// A number as Zarr writes it: JSON itself has neither infinities nor NaN.
+/// Converts a number as Zarr does: JSON itself has neither infinities nor NaN.
 fn real(value: f64) -> Value {
     match value {
         value if value.is_nan() => "NaN".into(),
@@ -114,7 +116,7 @@ fn real(value: f64) -> Value {
     }
 }
 
-/// IEEE 754 binary16: 1 bit sign, 5 bits exponent with bias 15, 10 bits mantissa.
+/// Converts IEEE 754 binary16: 1 bit sign, 5 bits exponent with bias 15, 10 bits mantissa.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));

@@ -1,16 +1,18 @@
-//! Types, filters and fill values in the terms of Zarr (version 2 of its format, codecs of numcodecs).
+//! Types, filters and fill values in terms of Zarr (format version 2, codecs of numcodecs).
 //!
-//! Only what means the same bytes in both: what does not is refused with the reason, and the dataset has no references.
+//! Covers only what has the same bytes in both formats. For anything else the reason is returned, and the dataset gets
+//! no references.
 
 use super::values::{element, is_truth};
 use crate::model::{ByteOrder, Dataset, TypeClass};
 use raddle_codec::{Filter, KnownFilter};
 use serde_json::{Value, json};
 
-/// Of strings: padded with blanks, which Zarr does not know.
+/// Padding of a string with blanks, which Zarr does not support.
 const SPACE_PADDED: u8 = 2;
 
-/// The `.zarray` of a dataset whose chunks have the shape `chunk_shape`; `is_whole` where none of them is missing.
+/// Returns the `.zarray` of a dataset whose chunks have the shape `chunk_shape`; `is_whole` states that no chunk is
+/// missing.
 pub(super) fn array(dataset: &Dataset, chunk_shape: &[u64], is_whole: bool) -> Result<Value, String> {
     let class = &dataset.datatype.class;
     let filters = dataset.filters.iter().map(|filter| codec(filter, class)).collect::<Result<Vec<_>, _>>()?;
@@ -52,13 +54,13 @@ fn dtype(class: &TypeClass) -> Result<Value, String> {
             for member in members {
                 let Ok(name) = std::str::from_utf8(&member.name) else { return refused() };
                 if u64::from(member.offset_bytes) != end || matches!(*member.class, TypeClass::Compound { .. }) {
-                    return Err("Zarr has no type for compounds with gaps or inside of others".to_owned());
+                    return Err("Zarr has no type for compounds with gaps or nested compounds".to_owned());
                 }
                 end += member.class.len_bytes();
                 fields.push(json!([name, dtype(&member.class)?]));
             }
             if end != u64::from(*len_bytes) {
-                return Err("Zarr has no type for compounds with gaps or inside of others".to_owned());
+                return Err("Zarr has no type for compounds with gaps or nested compounds".to_owned());
             }
             fields.into()
         }
@@ -81,7 +83,7 @@ fn kind(class: &TypeClass) -> &'static str {
         TypeClass::Reference(_) => "references",
         TypeClass::FixedString { .. } => "strings padded with blanks",
         TypeClass::Array { .. } => "arrays as elements",
-        TypeClass::Compound { .. } => "such a compound",
+        TypeClass::Compound { .. } => "this compound",
         _ => "such numbers",
     }
 }
@@ -97,15 +99,16 @@ fn codec(filter: &Filter, class: &TypeClass) -> Result<Value, String> {
         Some(KnownFilter::Fletcher32) => json!({"id": "fletcher32"}),
         Some(KnownFilter::Zstd) => json!({"id": "zstd", "level": parameter(0).unwrap_or(3)}),
         Some(KnownFilter::Bzip2) => json!({"id": "bz2", "level": parameter(0).unwrap_or(9)}),
-        // A chunk of Blosc says itself how it is compressed.
+        // A Blosc chunk records its own compression, so these parameters do not matter.
         Some(KnownFilter::Blosc) => json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}),
         Some(known) => return Err(format!("Zarr has no codec for the frames of HDF5's filter {known}")),
         None => return Err(format!("Zarr has no codec for filter {}", filter.id)),
     })
 }
 
-/// None where nobody set one and nothing is to be filled: readers take the fill value for the one that means "missing".
-/// For chunks that are missing it is named, for none leaves them undefined in Zarr and zero in HDF5.
+/// Returns null if no fill value was set and no chunk is missing, because readers interpret the fill value as
+/// "missing". If chunks are missing, the value is always given: without it they would be undefined in Zarr, but zero in
+/// HDF5.
 fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
     let fill = &dataset.fill;
     let class = &dataset.datatype.class;
@@ -117,7 +120,7 @@ fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
         None => vec![0; len],
         Some(value) => match value.stored() {
             Some(stored) if stored.len() == len => stored.to_vec(),
-            _ => return Err("a fill value of another length than an element".to_owned()),
+            _ => return Err("a fill value that differs in length from an element".to_owned()),
         },
     };
     Ok(match &**class {
@@ -126,7 +129,7 @@ fn fill(dataset: &Dataset, is_whole: bool) -> Result<Value, String> {
     })
 }
 
-/// RFC 4648, section 4.
+/// Encodes in Base64 (RFC 4648, section 4).
 pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -9,7 +9,8 @@ use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Oopen;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 
-/// What else a new attribute may bring to a header: when the object was changed, where many attributes are kept.
+/// Upper bound of the other header growth that a new attribute may cause: the object's modification time, and a pointer
+/// to dense storage.
 const OTHER_GROWTH_LEN_BYTES: u64 = 256;
 
 /// An attribute to be written.
@@ -23,31 +24,31 @@ pub struct AttributeSpec<'a> {
     pub datatype: &'a TypeRef,
     /// Extent.
     pub dataspace: &'a Dataspace,
-    /// All elements: stored bytes for fixed types, canonical bytes for file-local ones (references by path: what they
-    /// refer to must exist).
+    /// Values of all elements: stored bytes for fixed types, canonical bytes for file-local ones (references by path,
+    /// whose targets must exist).
     pub value: &'a [u8],
 }
 
 impl OutputFile {
     /// Writes an attribute of the object at `object` (`/` is the root group).
     ///
-    /// Large attributes (64 KiB or more) and many of them go to dense storage, which the formats before HDF5 1.8
-    /// ([`super::Compat::Earliest`]) do not have: a large one then fails.
+    /// Large attributes (64 KiB or more) and large numbers of attributes go to dense storage. The formats before HDF5
+    /// 1.8 ([`super::Compat::Earliest`]) do not have it, so that a large attribute fails there.
     pub fn write_attribute(&mut self, object: &[u8], attribute: &AttributeSpec<'_>) -> Result<()> {
         self.write_attributes(object, std::slice::from_ref(attribute))
     }
 
     /// Writes attributes of the object at `object`, in this order, as [`OutputFile::write_attribute`] does.
     ///
-    /// All are made before values are written: values outside the object's header that came between them would cut the
-    /// header into many pieces, each of which libhdf5 looks through for every further attribute.
+    /// All attributes are created before any value is written: values stored outside the header in between would split
+    /// the header into many pieces, all of which libhdf5 searches for each further attribute.
     pub fn write_attributes(&mut self, object: &[u8], attributes: &[AttributeSpec<'_>]) -> Result<()> {
         let _library = Library::lock();
         self.require(self.ledger.attributes_room(object, attributes))?;
         let path = self.shared_path();
         let call = Call::of_object(&path, object);
         let result = call.c_string("H5Oopen", object).and_then(|name| {
-            // SAFETY: valid handle and name, lock held; the object is ours.
+            // SAFETY: valid handle and name, lock held; we own the object.
             let handle = unsafe { call.handle("H5Oopen", H5Oopen(self.id(call)?, name.as_ptr(), H5P_DEFAULT)) }?;
             self.attach(call, handle.id(), attributes)
         });
@@ -69,7 +70,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Makes an attribute, and the value that is to be written to it.
+    /// Creates an attribute, and the value to be written to it.
     fn make(&self, call: Call<'_>, object: hid_t, attribute: &AttributeSpec<'_>) -> Result<(Handle, memory::Image)> {
         let class = attribute.datatype.class();
         let count =
@@ -80,7 +81,7 @@ impl OutputFile {
             let wanted_len_bytes = count.checked_mul(class.len_bytes());
             if wanted_len_bytes != Some(attribute.value.len() as u64) {
                 let given = attribute.value.len();
-                return Err(not_writable(call, format!("{given} bytes are given for {count} elements")));
+                return Err(not_writable(call, format!("got {given} bytes for {count} elements")));
             }
             memory::Image::of_stored(attribute.value.to_vec())
         };
@@ -91,7 +92,7 @@ impl OutputFile {
         let growth_len_bytes = attribute.message_len_bytes(self.compat()).saturating_add(OTHER_GROWTH_LEN_BYTES);
         let handle = self.growing(growth_len_bytes, || {
             let (name, datatype, space) = (name.as_ptr(), datatype.id(), space.id());
-            // SAFETY: valid handles and name, lock held; the attribute is ours.
+            // SAFETY: valid handles and name, lock held; we own the attribute.
             unsafe { call.handle("H5Acreate2", H5Acreate2(object, name, datatype, space, creation.id(), H5P_DEFAULT)) }
         })?;
         Ok((handle, image))
@@ -103,15 +104,16 @@ fn fill(call: Call<'_>, made: &Handle, image: &memory::Image, attribute: &Attrib
     if attribute.dataspace.element_count() == Some(0) {
         return Ok(());
     }
-    // As for datasets: fixed types in the attribute's own, file-local ones in memory form.
+    // As for datasets: fixed types use the attribute's own type, file-local ones the memory form.
     let class = attribute.datatype.class();
     let datatype = if class.is_file_local() {
         datatype::build(call, class)?
     } else {
-        // SAFETY: a valid handle, lock held; the type is ours.
+        // SAFETY: a valid handle, lock held; we own the type.
         unsafe { call.handle("H5Aget_type", H5Aget_type(made.id())) }?
     };
-    // SAFETY: as above; the image has all elements in the memory form of the type, and libhdf5 copies what they point to.
+    // SAFETY: as above; the image holds all elements in the memory form of the type, and libhdf5 copies the data that
+    // they point to.
     let status = unsafe { H5Awrite(made.id(), datatype.id(), image.bytes().as_ptr().cast()) };
     call.status("H5Awrite", status).map(drop)
 }

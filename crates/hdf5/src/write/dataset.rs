@@ -1,4 +1,4 @@
-//! Datasets of an output: creation, chunks at claimed addresses, values that go through libhdf5.
+//! Datasets of an output: creation, chunks at claimed addresses, and values written through libhdf5.
 
 use super::{
     AttributeSpec, Mapping, NewLink, OutputFile, TypeRef, dataspace, datatype, filters, memory, not_writable, predict,
@@ -20,16 +20,16 @@ pub struct DatasetSpec {
     pub datatype: TypeRef,
     /// Extent.
     pub dataspace: Dataspace,
-    /// Storage.
+    /// Storage layout.
     pub layout: OutputLayout,
-    /// Filter pipeline, written down exactly as given; chunks arrive already filtered.
+    /// Filter pipeline, recorded exactly as passed; chunks arrive already filtered.
     pub filters: Vec<Filter>,
-    /// Fill value. When storage is allocated follows from the layout, whatever `allocation_time` says. With
-    /// `write_time` never, readers do not see the fill value in chunks that were not inserted.
+    /// Fill value. The layout determines when storage is allocated; `allocation_time` is ignored. If `write_time` is
+    /// never, readers do not see the fill value in chunks that were not inserted.
     pub fill: FillValue,
-    /// Creation order of attributes.
+    /// Whether the creation order of attributes is kept.
     pub attribute_order: CreationOrder,
-    /// Whether attributes will be written: room for them is then kept in the object header.
+    /// Whether attributes will be written; if so, the object header reserves space for them.
     pub has_attributes: bool,
 }
 
@@ -38,23 +38,25 @@ pub struct DatasetSpec {
 pub enum OutputLayout {
     /// In the object header; at most 64 KiB.
     Compact,
-    /// In one run: [`OutputDataset::place`], or [`OutputDataset::write`] where the values are small.
+    /// In one contiguous block, written by [`OutputDataset::place`], or by [`OutputDataset::write`] if the values are
+    /// small.
     Contiguous,
-    /// In chunks. libhdf5 refuses a chunk larger than a dimension of fixed size: clamp it.
+    /// In chunks. libhdf5 refuses chunks larger than a dimension of fixed size, so clamp them.
     Chunked {
         /// Chunk shape in elements.
         chunk_shape: Vec<u64>,
     },
-    /// In datasets of other files; rows without a mapping read as the fill value. Takes no values, chunks or filters.
+    /// In datasets of other files; rows without a mapping read as the fill value. Values, chunks and filters are not
+    /// allowed.
     Virtual(Vec<Mapping>),
 }
 
-/// A dataset of an output that is still open.
+/// A dataset of an open output.
 pub struct OutputDataset<'f> {
     file: &'f mut OutputFile,
     path: Arc<[u8]>,
     handle: Handle,
-    /// For writing values.
+    /// Type in which values are passed.
     datatype: Handle,
     class: Arc<TypeClass>,
     dataspace: Dataspace,
@@ -62,13 +64,13 @@ pub struct OutputDataset<'f> {
     filter_count: usize,
     element_count: u64,
     index: predict::IndexRoom,
-    /// What chunks in libhdf5's cache may take when they leave it: at the latest when the dataset is closed.
+    /// Space that chunks in libhdf5's cache may take when they are evicted, at the latest when the dataset is closed.
     cached_len_bytes: u64,
 }
 
-/// Values of file-local types and small values are written a run of rows at a time through the chunk cache. It must
-/// hold the chunks of a run, or each would be filtered, stored, and read back for the next run; whole chunks need no
-/// more than this, which is also libhdf5's own default.
+/// Size of the chunk cache. Values of file-local types and small values are written through it, a run of rows at a
+/// time. It must hold the chunks of a run; otherwise each chunk would be filtered, stored, and read back for the next
+/// run. Whole chunks need no more than this, which is also libhdf5's default.
 const CHUNK_CACHE_LEN_BYTES: usize = 8 << 20;
 
 impl OutputFile {
@@ -88,21 +90,24 @@ impl OutputFile {
                 && chunk_shape.len() != spec.dataspace.dims().len()
             {
                 let rank = spec.dataspace.dims().len();
-                return Err(not_writable(call, format!("its chunks have {} sizes, it has {rank}", chunk_shape.len())));
+                return Err(not_writable(
+                    call,
+                    format!("its chunk shape has {} dimensions, but its rank is {rank}", chunk_shape.len()),
+                ));
             }
             let element_count = spec.dataspace.element_count();
             let element_count = element_count.ok_or_else(|| not_writable(call, "its extent overflows".to_owned()))?;
             let creation = properties::dataset_creation(call, spec, &datatype, file.id.as_ref())?;
             let access = access(call, spec)?;
             let name = call.c_string("H5Dcreate2", name)?;
-            // SAFETY: valid handles and name, lock held; the dataset is ours.
+            // SAFETY: valid handles and name, lock held; we own the dataset.
             let handle = unsafe {
                 let (datatype, space) = (datatype.id(), space.id());
                 let access = access.as_ref().map_or(H5P_DEFAULT, Handle::id);
                 let id = H5Dcreate2(parent, name.as_ptr(), datatype, space, link_list, creation.id(), access);
                 call.handle("H5Dcreate2", id)
             }?;
-            // First, for the file is closed, and its headers encoded, after a refusal too.
+            // Done first, because the file is closed and its headers are encoded even after a failure.
             filters::encode_names(call, &handle, &spec.filters)?;
             filters::check(call, &handle, &spec.filters)?;
             file.ledger.made(link.path, spec.attribute_order);
@@ -113,15 +118,14 @@ impl OutputFile {
         self.opened(link.path, spec, handle, element_count, index)
     }
 
-    /// Opens a dataset that [`OutputFile::create_dataset`] made with the same `spec`, to give it chunks or values
-    /// later.
+    /// Opens a dataset that [`OutputFile::create_dataset`] created from the same `spec`, to add chunks or values later.
     pub fn open_dataset(&mut self, path: &[u8], spec: &DatasetSpec) -> Result<OutputDataset<'_>> {
         let _library = Library::lock();
         let own_path = self.shared_path();
         let call = Call::of_object(&own_path, path);
         let name = call.c_string("H5Dopen2", path)?;
         let access = access(call, spec)?;
-        // SAFETY: valid handle and name, lock held; the dataset is ours.
+        // SAFETY: valid handle and name, lock held; we own the dataset.
         let handle = unsafe {
             let id = H5Dopen2(self.id(call)?, name.as_ptr(), access.as_ref().map_or(H5P_DEFAULT, Handle::id));
             call.handle("H5Dopen2", id)
@@ -139,15 +143,16 @@ impl OutputFile {
         element_count: u64,
         index: predict::IndexRoom,
     ) -> Result<OutputDataset<'_>> {
-        // The type in which values are given. Bytes of fixed types must arrive as they are, so no other than what the
-        // dataset itself has will do: libhdf5 would convert. File-local types are given in memory form; the dataset's own may be in file form (committed).
+        // The type in which values are passed. Bytes of fixed types must be stored unchanged, so only the dataset's own
+        // type will do: with any other, libhdf5 would convert. File-local types are passed in memory form; the
+        // dataset's own type may be in file form (if committed).
         let class = Arc::clone(spec.datatype.class());
         let own_path = self.shared_path();
         let call = Call::of_object(&own_path, path);
         let datatype = if class.is_file_local() {
             datatype::build(call, &class)?
         } else {
-            // SAFETY: valid handle, the caller holds the lock; the identifier is ours.
+            // SAFETY: valid handle, the caller holds the lock; we own the identifier.
             unsafe { call.handle("H5Dget_type", H5Dget_type(handle.id())) }?
         };
         Ok(OutputDataset {
@@ -168,11 +173,11 @@ impl OutputFile {
 
 fn access(call: Call<'_>, spec: &DatasetSpec) -> Result<Option<Handle>> {
     let OutputLayout::Chunked { .. } = spec.layout else { return Ok(None) };
-    // SAFETY: for the block: the caller holds the lock; the list is ours.
+    // SAFETY: for the block: the caller holds the lock; we own the list.
     unsafe {
         let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_DATASET_ACCESS))?;
-        // Claimed chunks pass the cache by: none is kept for them. 521 slots and a preemption of 1 (chunks that were
-        // written to the end go first) suit the others.
+        // Claimed chunks bypass the cache, so it is disabled for them. For the others, 521 slots and a preemption of 1
+        // (completely written chunks are evicted first) are suitable.
         let (slots, len_bytes) =
             if spec.datatype.class().is_file_local() { (521, CHUNK_CACHE_LEN_BYTES) } else { (0, 0) };
         call.status("H5Pset_chunk_cache", H5Pset_chunk_cache(list.id(), slots, len_bytes, 1.0))?;
@@ -187,9 +192,9 @@ impl Drop for OutputDataset<'_> {
 }
 
 impl OutputDataset<'_> {
-    /// Keeps metadata room free for `count` chunks that will be inserted in order of their origins, or fails with
-    /// [`Hdf5Error::MetadataRegionFull`]. None of them is refused then; without this, each is bounded by the most
-    /// that a single chunk can take, and the last pages of the region stay unused.
+    /// Reserves metadata space for `count` chunks that will be inserted in order of their origins, or fails with
+    /// [`Hdf5Error::MetadataRegionFull`]. After success none of them is refused. Without a reservation, the maximum for
+    /// a single chunk is required for each, and the last pages of the region stay unused.
     pub fn expect_chunks(&mut self, count: u64) -> Result<()> {
         let _library = Library::lock();
         self.file.ledger.promise(self.cached_len_bytes);
@@ -199,15 +204,18 @@ impl OutputDataset<'_> {
         Ok(())
     }
 
-    /// Tells that the chunk whose first element is `origin` lies at `address`, `len_bytes` long as stored, encoded
-    /// with the pipeline but for the filters in `filter_mask`. The bytes may be written before or after, by anyone.
+    /// Records that the chunk whose first element is `origin` lies at `address` with `len_bytes` stored bytes, encoded
+    /// by the pipeline except for the filters in `filter_mask`. The caller may write the bytes before or after, from
+    /// any thread or process.
     pub fn insert(&mut self, origin: &[u64], address: u64, len_bytes: u64, filter_mask: u32) -> Result<()> {
         let _library = Library::lock();
         let (path, object) = (self.file.shared_path(), Arc::clone(&self.path));
         let call = Call::of_object(&path, &object);
         self.check_claim(call, address, len_bytes)?;
         if self.dataspace.dims().len() != origin.len() {
-            return Err(self.not_writable(format!("a chunk origin of {} numbers does not fit it", origin.len())));
+            return Err(
+                self.not_writable(format!("a chunk origin with {} coordinates does not match its rank", origin.len()))
+            );
         }
         if self.index.is_promised(origin) {
             self.file.allow(self.index.promised_len_bytes());
@@ -218,8 +226,8 @@ impl OutputDataset<'_> {
         let plan = self.file.plan(call)?;
         plan.claim(address, len_bytes);
         let placeholder = plan.placeholder();
-        // SAFETY: valid handle, lock held; `origin` has as many numbers as the dataset has dimensions. libhdf5 passes
-        // the placeholder on to the driver without reading it (else: a fault, by design of the placeholder).
+        // SAFETY: valid handle, lock held; `origin` has one number per dimension of the dataset. libhdf5 passes the
+        // placeholder to the driver without reading it (reading it would fault, by design of the placeholder).
         let status = unsafe {
             H5Dwrite_chunk(self.handle.id(), H5P_DEFAULT, filter_mask, origin.as_ptr(), len_bytes as usize, placeholder)
         };
@@ -230,7 +238,7 @@ impl OutputDataset<'_> {
         Ok(())
     }
 
-    /// Tells that the contiguous dataset's values lie at `address`. The bytes may be written before or after.
+    /// Records that the contiguous dataset's values lie at `address`. The bytes may be written before or after.
     pub fn place(&mut self, address: u64) -> Result<()> {
         let _library = Library::lock();
         let (path, object) = (self.file.shared_path(), Arc::clone(&self.path));
@@ -244,8 +252,8 @@ impl OutputDataset<'_> {
         let plan = self.file.plan(call)?;
         plan.claim(address, len_bytes);
         let placeholder = plan.placeholder();
-        // SAFETY: as in `insert`: the whole dataset in its own type is written by one call of the driver, for neither
-        // a conversion nor a sieve buffer (which the driver does not advertise) stands between.
+        // SAFETY: as in `insert`: the whole dataset in its own type is written by one call of the driver, because
+        // neither a conversion nor a sieve buffer (which the driver does not advertise) intervenes.
         let status =
             unsafe { H5Dwrite(self.handle.id(), self.datatype.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, placeholder) };
         let result = call.status("H5Dwrite", status).map(drop);
@@ -259,8 +267,8 @@ impl OutputDataset<'_> {
         self.write_rows(0, rows, value)
     }
 
-    /// Writes `rows` rows of axis 0 from `start_row` through libhdf5; for a scalar, 0 and 1. Whole chunks at a time,
-    /// in order, or their space is wasted when they are filtered again. `value` as for [`OutputDataset::write`].
+    /// Writes `rows` rows of axis 0 from `start_row` through libhdf5; for a scalar, 0 and 1. Write whole chunks at a
+    /// time, in order: a chunk that is filtered again wastes its old space. `value` is as for [`OutputDataset::write`].
     pub fn write_rows(&mut self, start_row: u64, rows: u64, value: &[u8]) -> Result<()> {
         let _library = Library::lock();
         let (path, object) = (self.file.shared_path(), Arc::clone(&self.path));
@@ -270,7 +278,7 @@ impl OutputDataset<'_> {
             dims => {
                 let end = start_row.checked_add(rows);
                 if end.is_none_or(|end| end > dims[0]) {
-                    return Err(self.not_writable(format!("rows {start_row} and {rows} more do not lie in it")));
+                    return Err(self.not_writable(format!("{rows} rows from row {start_row} do not lie in it")));
                 }
                 let (mut start, mut count) = (vec![0; dims.len()], dims.to_vec());
                 (start[0], count[0]) = (start_row, rows);
@@ -284,7 +292,7 @@ impl OutputDataset<'_> {
         };
         let wanted_len_bytes = count.checked_mul(datatype::memory_len_bytes(&self.class));
         if wanted_len_bytes != Some(image.bytes().len() as u64) {
-            return Err(self.not_writable(format!("{} bytes are given for {count} elements", value.len())));
+            return Err(self.not_writable(format!("got {} bytes for {count} elements", value.len())));
         }
         if count == 0 {
             return Ok(());
@@ -299,7 +307,7 @@ impl OutputDataset<'_> {
             rows,
             value.len() as u64,
         );
-        // What is in the cache is already promised, with the index.
+        // The space for cached chunks is already reserved, including the index.
         let index_len_bytes = if self.cached_len_bytes == 0 { self.index.for_all() } else { 0 };
         let needed_len_bytes = stored_len_bytes.saturating_add(index_len_bytes);
         self.file.require(needed_len_bytes)?;
@@ -336,8 +344,8 @@ impl OutputDataset<'_> {
         };
         let (in_memory, in_file) =
             spaces.as_ref().map_or((H5S_ALL, H5S_ALL), |(in_memory, in_file)| (in_memory.id(), in_file.id()));
-        // SAFETY: valid handles, lock held; the image holds as many elements in memory form as are selected, which
-        // the caller has checked.
+        // SAFETY: valid handles, lock held; the image holds as many elements in memory form as are selected, as checked
+        // by the caller.
         let status = unsafe {
             let bytes = image.bytes().as_ptr().cast();
             H5Dwrite(self.handle.id(), self.datatype.id(), in_memory, in_file, H5P_DEFAULT, bytes)
@@ -345,7 +353,7 @@ impl OutputDataset<'_> {
         call.status("H5Dwrite", status).map(drop)
     }
 
-    /// Writes an attribute of this dataset; cheaper than by path.
+    /// Writes an attribute of this dataset, without looking the dataset up by path.
     pub fn write_attribute(&mut self, attribute: &AttributeSpec<'_>) -> Result<()> {
         let _library = Library::lock();
         let attributes = std::slice::from_ref(attribute);
@@ -357,29 +365,29 @@ impl OutputDataset<'_> {
         Ok(())
     }
 
-    /// Refuses claims that would meet metadata.
+    /// Refuses claims that would overlap metadata.
     fn check_claim(&self, call: Call<'_>, address: u64, len_bytes: u64) -> Result<()> {
         let placement = |what| Err(Hdf5Error::Placement { path: call.path.to_path_buf(), address, len_bytes, what });
         let end = address.checked_add(len_bytes).filter(|&end| end <= i64::MAX as u64 / 2);
         match end {
-            None => placement("a claim reaches beyond what a file can hold"),
+            None => placement("a claim extends beyond the maximum file size"),
             Some(_) if len_bytes == 0 => placement("a claim is empty"),
             Some(_) if address < self.file.raw_start() => placement("a claim lies in the metadata region"),
             Some(end) if self.file.raw_end().is_some_and(|raw_end| end > raw_end) => {
-                placement("a claim lies behind the end of the raw region")
+                placement("a claim lies beyond the end of the raw region")
             }
             Some(_) => Ok(()),
         }
     }
 
-    /// The result of a call that should have taken the claim.
+    /// Returns the result of a call that should have taken the claim.
     fn taken(&mut self, call: Call<'_>, address: u64, len_bytes: u64, result: Result<()>) -> Result<()> {
         let taken = self.file.plan(call)?.take_claim();
         self.file.settle(result)?;
         if taken {
             return Ok(());
         }
-        // For example: the chunk is there already, or libhdf5 found room in space that raw data had left.
+        // For example, the chunk already exists, or libhdf5 reused space freed by raw data.
         let path = call.path.to_path_buf();
         Err(Hdf5Error::Placement { path, address, len_bytes, what: "libhdf5 did not take the claimed address" })
     }

@@ -1,9 +1,9 @@
 //! Datatypes of an output, built by API calls from [`TypeClass`]: never by decoding bytes of an input.
 //!
-//! What libhdf5 holds is the memory form of a type: variable-length strings are 8 bytes there (a `char *`) and 16 in
-//! the file, so offsets and sizes of compounds that contain them are shifted when libhdf5 writes the type. The
-//! builder applies the opposite shift ([`memory_len_bytes`]); what arrives in the file is the class as given, which
-//! is checked where it can be ([`build`] compares sizes) and tested by reading back.
+//! libhdf5 holds the memory form of a type: variable-length strings are 8 bytes there (a `char *`) and 16 in the file,
+//! so offsets and sizes of compounds that contain them are shifted when libhdf5 writes the type. The builder applies
+//! the opposite shift ([`memory_len_bytes`]), so that the file receives exactly the requested class. This is checked
+//! where possible ([`build`] compares sizes) and tested by reading back.
 
 use super::not_writable;
 use crate::error::{Hdf5Error, Result};
@@ -13,7 +13,8 @@ use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5t::*;
 use std::ffi::c_void;
 
-/// Types nest by hand in data models, not by the hundred; the cap keeps recursion off the end of the stack.
+/// Maximum nesting depth. Data models nest types a few levels deep; the limit prevents recursion from overflowing the
+/// stack.
 const MAX_DEPTH: usize = 32;
 
 /// `H5T_VARIABLE`.
@@ -23,7 +24,7 @@ const VARIABLE: usize = usize::MAX;
 const STRING_POINTER_LEN_BYTES: u64 = size_of::<*const u8>() as u64;
 const SEQUENCE_LEN_BYTES: u64 = size_of::<hvl_t>() as u64;
 
-/// Size of an element of `class` in memory, as libhdf5 wants it from the application.
+/// Returns the size of an element of `class` in memory, as libhdf5 expects it from the application.
 pub(super) fn memory_len_bytes(class: &TypeClass) -> u64 {
     match class {
         TypeClass::VariableString { .. } => STRING_POINTER_LEN_BYTES,
@@ -38,9 +39,9 @@ pub(super) fn memory_len_bytes(class: &TypeClass) -> u64 {
     }
 }
 
-/// Position of each member of a compound in memory, in the order of `members`.
+/// Returns the offset in memory of each member of a compound, in the order of `members`.
 pub(super) fn memory_offsets(members: &[Member]) -> Vec<u64> {
-    // libhdf5 walks the members by position and shifts each by what those before it have grown or shrunk.
+    // libhdf5 walks the members by offset and shifts each by the growth or shrinkage of those before it.
     let mut by_position: Vec<usize> = (0..members.len()).collect();
     by_position.sort_by_key(|&index| members[index].offset_bytes);
     let mut offsets = vec![0; members.len()];
@@ -55,7 +56,7 @@ pub(super) fn memory_offsets(members: &[Member]) -> Vec<u64> {
     offsets
 }
 
-/// A libhdf5 datatype for `class`, in its memory form. The caller holds the lock.
+/// Creates a libhdf5 datatype for `class`, in its memory form. The caller holds the lock.
 pub(super) fn build(call: Call<'_>, class: &TypeClass) -> Result<Handle> {
     Builder { call }.class(class, 0)
 }
@@ -118,7 +119,7 @@ impl Builder<'_> {
             TypeClass::Enum { base, symbols } => self.enumeration(base, symbols, depth)?,
             TypeClass::Sequence { base, .. } => {
                 let base = self.class(base, depth + 1)?;
-                // SAFETY: as above; a new identifier is ours.
+                // SAFETY: as above; we own the new identifier.
                 unsafe { self.call.handle("H5Tvlen_create", H5Tvlen_create(base.id())) }?
             }
             TypeClass::Array { base, dims } => {
@@ -134,13 +135,13 @@ impl Builder<'_> {
                 unsafe { self.call.handle("H5Tcomplex_create", H5Tcomplex_create(base.id())) }?
             }
         };
-        // Setters enlarge a type where numbers contradict each other: better an error than another type.
+        // Setters enlarge a type if its numbers contradict each other: an error is better than a different type.
         // SAFETY: as above.
         let built_len_bytes = unsafe { H5Tget_size(handle.id()) } as u64;
         let wanted_len_bytes = memory_len_bytes(class);
         if built_len_bytes != wanted_len_bytes {
             return Err(self.impossible(format!(
-                "libhdf5 makes a type of {built_len_bytes} bytes where {wanted_len_bytes} are asked for"
+                "libhdf5 creates a type of {built_len_bytes} bytes instead of {wanted_len_bytes}"
             )));
         }
         Ok(handle)
@@ -177,17 +178,18 @@ impl Builder<'_> {
         else {
             return Err(self.impossible("not a floating-point type".to_owned()));
         };
-        // The fields are the same, but not the version of the message in the file: libhdf5 takes it from the type that was copied,
-        // and knows VAX byte order from version 3 on. In version 1 it would come back as big-endian.
+        // The fields would be the same, but not the version of the message in the file: libhdf5 takes it from the
+        // copied type, and supports VAX byte order from version 3 on. In version 1 it would be read back as big-endian.
         let handle = self.copy(if *order == ByteOrder::Vax { *H5T_VAX_F64 } else { *H5T_IEEE_F64LE })?;
         let id = handle.id();
         let call = self.call;
-        // Every setter checks the fields against the bits as they are at that moment. So: room enough for the old
-        // and the new fields, the new fields, then down to the bits and the size asked for.
+        // Every setter checks the fields against the bits at that moment. So first make room for the old and the new
+        // fields, then set the new fields, then reduce to the requested bits and size.
         let room_bytes = (*len_bytes).max(8);
         self.sized(&handle, room_bytes)?;
         self.precision(&handle, room_bytes.saturating_mul(8), 0)?;
-        // SAFETY: for the block: valid handle, the caller holds the lock, plain numbers which libhdf5 checks.
+        // SAFETY: for the block: valid handle, the caller holds the lock; the arguments are plain numbers, which
+        // libhdf5 checks.
         unsafe {
             let (sign, epos, esize) = (*sign_bit as usize, exponent.offset as usize, exponent.count as usize);
             let (mpos, msize) = (mantissa.offset as usize, mantissa.count as usize);
@@ -215,7 +217,7 @@ impl Builder<'_> {
         for (member, offset) in members.iter().zip(memory_offsets(members)) {
             let name = self.call.c_string("H5Tinsert", &member.name)?;
             let class = self.class(&member.class, depth + 1)?;
-            // SAFETY: as above; libhdf5 refuses members that overlap or reach beyond the end.
+            // SAFETY: as above; libhdf5 refuses members that overlap or extend beyond the end.
             let status = unsafe { H5Tinsert(handle.id(), name.as_ptr(), offset as usize, class.id()) };
             self.call.status("H5Tinsert", status)?;
         }
@@ -236,7 +238,7 @@ impl Builder<'_> {
                 )));
             }
             let name = self.call.c_string("H5Tenum_insert", name)?;
-            // SAFETY: as above; libhdf5 reads as many bytes as the base has, which was just checked.
+            // SAFETY: as above; libhdf5 reads the size of the base type, which the value was just checked to have.
             let status = unsafe { H5Tenum_insert(handle.id(), name.as_ptr(), value.as_ptr().cast::<c_void>()) };
             self.call.status("H5Tenum_insert", status)?;
         }
@@ -244,7 +246,7 @@ impl Builder<'_> {
     }
 
     fn copy(&self, predefined: hid_t) -> Result<Handle> {
-        // SAFETY: a predefined type, the caller holds the lock; the copy is ours.
+        // SAFETY: a predefined type, the caller holds the lock; we own the copy.
         unsafe { self.call.handle("H5Tcopy", H5Tcopy(predefined)) }
     }
 
@@ -271,7 +273,7 @@ impl Builder<'_> {
 
     fn precision(&self, handle: &Handle, count: u32, offset: u32) -> Result<()> {
         // SAFETY: valid handle, the caller holds the lock; libhdf5 checks the numbers or enlarges the type, which
-        // `class` notices.
+        // `class` detects.
         unsafe {
             self.call.status("H5Tset_precision", H5Tset_precision(handle.id(), count as usize))?;
             self.call.status("H5Tset_offset", H5Tset_offset(handle.id(), offset as usize)).map(drop)

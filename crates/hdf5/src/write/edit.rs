@@ -1,11 +1,11 @@
-//! Changing an existing file without touching it: its objects are opened by libhdf5 through the planning driver, and
-//! what libhdf5 changes is handed back as a list of bytes to be written.
+//! Edits an existing file without modifying it: libhdf5 opens its objects through the planning driver, and libhdf5's
+//! changes are returned as a list of bytes to be written.
 //!
-//! New chunks are claimed as in a new file, at addresses behind the file's old end, and so is new metadata; both are in
-//! the file before the changes are, and nobody sees them, for the superblock tells where the file ends. Who writes the
-//! changes, when, and how that is made one step, is the caller's business.
+//! New chunks are claimed as in a new file, at addresses after the file's old end, where new metadata goes as well.
+//! Both are in the file before the changes are, but invisible to readers, because the superblock states the end of the
+//! file. When and how the changes are written, and made atomic, is the caller's responsibility.
 //!
-//! Invariant: until the caller writes the changes, every byte below the old end is what it was.
+//! Invariant: until the caller writes the changes, every byte below the old end is unchanged.
 
 use super::driver::Plan;
 use super::overlay::{Change, Overlay};
@@ -25,23 +25,23 @@ unsafe extern "C" {
     fn raddle_manages_space(file: hid_t) -> c_int;
 }
 
-/// What an edit comes to.
+/// Result of an edit.
 #[derive(Debug)]
 pub struct EditedFile {
-    /// Bytes below the old end that are to be changed, all of them at once.
+    /// Changes below the old end, all of which must be applied together.
     pub changes: Vec<Change>,
-    /// Length of the file, which it has already.
+    /// Length of the file, which it already has.
     pub file_len_bytes: u64,
-    /// Metadata behind the new raw data.
+    /// Length of the metadata after the new raw data.
     pub tail_len_bytes: u64,
-    /// Chunks indexed at addresses of the caller.
+    /// Number of chunks indexed at addresses chosen by the caller.
     pub claim_count: u64,
 }
 
 impl OutputFile {
-    /// Opens the HDF5 file in `file`, which is open for reading and writing under `path` and `old_end` bytes long, to be
-    /// changed. Claims lie between `old_end` and `raw_end`. It ends with [`OutputFile::finish_edit`]; dropped without,
-    /// the file is what it was but for bytes behind `old_end`.
+    /// Opens the HDF5 file in `file`, which is open for reading and writing under `path` and `old_end` bytes long, for
+    /// editing. Claims must lie between `old_end` and `raw_end`. Finish with [`OutputFile::finish_edit`]; if dropped
+    /// instead, the file is unchanged except for bytes after `old_end`.
     pub fn edit(file: File, path: &Path, old_end: u64, raw_end: u64) -> Result<Self> {
         let io = |source| Hdf5Error::Io { path: path.to_path_buf(), operation: "prepare to edit".to_owned(), source };
         let overlay = Overlay::new(file.try_clone().map_err(io)?, old_end);
@@ -54,15 +54,16 @@ impl OutputFile {
         match unsafe { raddle_manages_space(output.id(call)?) } {
             0 => Ok(output),
             1 => {
-                let what = "it manages its free space in pages or keeps it; rewrite it with `h5repack -S FSM_AGGR`";
+                let what = "it uses paged or persistent free space; rewrite it with `h5repack -S FSM_AGGR`";
                 Err(not_writable(call, what.to_owned()))
             }
             _ => Err(call.error("H5Pget_file_space_strategy")),
         }
     }
 
-    /// Closes the file and opens it again. libhdf5 forgets what space became free so far: chunks that were removed would
-    /// otherwise make room for new ones, which could not be claimed, and whose bytes the old file still needs.
+    /// Closes the file and opens it again, so that libhdf5 forgets the space freed so far. Otherwise the space of
+    /// removed chunks would be reused for new ones, which could then not be claimed, although the old file still needs
+    /// those bytes.
     pub fn forget_free_space(&mut self) -> Result<()> {
         let _library = Library::lock();
         let mut plan = self.close()?;
@@ -70,16 +71,13 @@ impl OutputFile {
         self.open(plan)
     }
 
-    /// Writes what libhdf5 has still to write and closes the file.
+    /// Writes libhdf5's pending changes and closes the file.
     pub fn finish_edit(mut self) -> Result<EditedFile> {
         let _library = Library::lock();
         let plan = self.close()?;
         let usage = plan.usage();
-        let io = |source| Hdf5Error::Io {
-            path: self.path().to_path_buf(),
-            operation: "compare what is changed".to_owned(),
-            source,
-        };
+        let io =
+            |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "compare changes".to_owned(), source };
         let changes = plan.into_overlay().map(Overlay::into_changes).transpose().map_err(io)?.unwrap_or_default();
         Ok(EditedFile {
             changes,
@@ -89,15 +87,15 @@ impl OutputFile {
         })
     }
 
-    /// Gives a chunked dataset new dimensions. Chunks that lie wholly outside of them are removed; no chunk may lie
-    /// partly outside, for libhdf5 would read and write it.
+    /// Sets new dimensions of a chunked dataset. Chunks entirely outside of them are removed. No chunk may lie partly
+    /// outside, because libhdf5 would read and rewrite it.
     pub fn resize_dataset(&mut self, path: &[u8], dims: &[u64]) -> Result<()> {
         let _library = Library::lock();
         let own_path = self.shared_path();
         let call = Call::of_object(&own_path, path);
         let name = call.c_string("H5Dopen2", path)?;
         let file = self.id(call)?;
-        // SAFETY: valid handles and name, lock held; `dims` has as many numbers as the dataset has dimensions, which the
+        // SAFETY: valid handles and name, lock held; `dims` has one number per dimension of the dataset, which the
         // caller knows from the file.
         let resized = unsafe {
             let dataset = call.handle("H5Dopen2", H5Dopen2(file, name.as_ptr(), H5P_DEFAULT));
@@ -106,7 +104,7 @@ impl OutputFile {
         self.settle(resized.map(drop))
     }
 
-    /// Removes a link, and the object with it if it was the last.
+    /// Removes a link, and the object as well if that was its last link.
     pub fn unlink(&mut self, path: &[u8]) -> Result<()> {
         let _library = Library::lock();
         let own_path = self.shared_path();
@@ -124,8 +122,8 @@ impl OutputFile {
         let call = Call::of_file(&path);
         let access = properties::file_access(call, &plan, self.compat())?;
         let name = call.c_string("H5Fopen", path.as_os_str().as_encoded_bytes())?;
-        // SAFETY: valid list and name, lock held; the identifier is ours. The driver ignores the name and uses the
-        // descriptor that the plan carries.
+        // SAFETY: valid list and name, lock held; we own the identifier. The driver ignores the name and uses the
+        // descriptor in the plan.
         let id = unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDWR, access.id())) };
         let id: Handle = plan.check(&path).and(id)?;
         self.opened_with(id, plan);

@@ -1,18 +1,19 @@
-//! Filter pipelines of an output, exactly as asked for, known to libhdf5 or not.
+//! Filter pipelines of an output, exactly as requested, whether libhdf5 knows the filters or not.
 //!
-//! Chunks come already encoded, so libhdf5 needs a filter only to write its name and numbers down. It insists all
-//! the same: `H5Dcreate` fails for a mandatory filter that is not registered, and rewrites the parameters of those
-//! that are (`set_local` of shuffle, n-bit and scale-offset). So an unknown filter is registered under its number
-//! with a class that refuses to run; the parameters of known ones are compared after creation with what was asked for.
+//! Chunks arrive already encoded, so libhdf5 only records the name and parameters of a filter. Nevertheless `H5Dcreate`
+//! fails for a mandatory filter that is not registered, and rewrites the parameters of some that are (`set_local` of
+//! shuffle, n-bit and scale-offset). Therefore an unknown filter is registered under its number with a class that
+//! refuses to run, and the parameters of known ones are compared with the requested ones after creation.
 //!
-//! Filters are the process's: a class has one name at a time, and the end of one flushes all open files. libhdf5 looks a
-//! name up when it measures a dataset's header and again when it encodes it, which may be at the file's end. Invariants:
-//! a stand-in stays for the life of the process, and a dataset that one stands in for is encoded before the lock under
-//! which it was made is given up, for the next may name the filter otherwise.
+//! Filters are registered per process: a class has one name at a time, and unregistering one flushes all open files.
+//! libhdf5 looks up the name when it measures a dataset's header and again when it encodes it, which may be when the
+//! file is closed. Invariants: a stand-in stays registered for the life of the process, and a dataset with a stand-in
+//! is encoded before the lock under which it was created is released, because the next dataset may use a different name
+//! for the filter.
 //!
-//! Numbers below 256 are libhdf5's own and cannot be registered: of these, szip
-//! is not built in, and is written as optional where it was mandatory. That changes nothing for readers, who look at
-//! each chunk's filter mask.
+//! Numbers below 256 are reserved by libhdf5 and cannot be registered. Of these, szip is not built in, and is recorded
+//! as optional even if it was mandatory. That makes no difference to readers, which check the filter mask of each
+//! chunk.
 
 use super::not_writable;
 use crate::error::Result;
@@ -31,11 +32,11 @@ const CLASS_VERSION: i32 = 1;
 /// `H5Z_FILTER_RESERVED`.
 const FIRST_FREE_NUMBER: u16 = 256;
 
-/// The names of filters that are registered in libhdf5 so that they can be written down: it copies the class but not the
-/// string.
+/// Names of the stand-ins registered in libhdf5, which copies the class but not the string.
 static STAND_INS: Mutex<BTreeMap<u16, CString>> = Mutex::new(BTreeMap::new());
 
-/// The function of a stand-in: always fails, so that nobody can write a chunk that claims to be filtered and is not.
+/// Fails always, as the filter function of a stand-in, so that no chunk can be written that claims to be filtered but
+/// is not.
 unsafe extern "C" fn refuse(
     _flags: c_uint,
     _parameter_count: usize,
@@ -62,7 +63,7 @@ pub(super) fn append(call: Call<'_>, creation: &Handle, filters: &[Filter]) -> R
     Ok(())
 }
 
-/// Registers a stand-in where one is needed; whether libhdf5 knows the filter then.
+/// Registers a stand-in if one is needed; returns whether libhdf5 then has the filter.
 fn provide(call: Call<'_>, filter: &Filter) -> Result<bool> {
     let mut stand_ins = STAND_INS.lock().unwrap_or_else(PoisonError::into_inner);
     if !stand_ins.contains_key(&filter.id) {
@@ -86,15 +87,15 @@ fn provide(call: Call<'_>, filter: &Filter) -> Result<bool> {
         set_local: None,
         filter: Some(refuse),
     };
-    // SAFETY: lock held; libhdf5 copies the class, and the name lives until another takes its place, as it does here where
-    // the number is registered already.
+    // SAFETY: lock held; libhdf5 copies the class, and the name lives until it is replaced, as happens here if the
+    // number is already registered.
     call.status("H5Zregister", unsafe { H5Zregister((&raw const class).cast()) })?;
     stand_ins.insert(filter.id, name);
     Ok(true)
 }
 
-/// Has the header of a dataset encoded that was just made, if a stand-in names one of its filters. The caller has held the
-/// lock since [`append`].
+/// Makes libhdf5 encode the header of a newly created dataset if one of its filters has a stand-in. The caller has held
+/// the lock since [`append`].
 pub(super) fn encode_names(call: Call<'_>, dataset: &Handle, filters: &[Filter]) -> Result<()> {
     let stand_ins = STAND_INS.lock().unwrap_or_else(PoisonError::into_inner);
     if filters.iter().any(|filter| stand_ins.contains_key(&filter.id)) {
@@ -104,13 +105,13 @@ pub(super) fn encode_names(call: Call<'_>, dataset: &Handle, filters: &[Filter])
     Ok(())
 }
 
-/// Fails unless the new dataset's pipeline is the one asked for. The caller holds the lock.
+/// Checks that the new dataset's pipeline is the requested one. The caller holds the lock.
 pub(super) fn check(call: Call<'_>, dataset: &Handle, filters: &[Filter]) -> Result<()> {
-    // Only these rewrite their parameters: shuffle (2), n-bit (5), scale-offset (6).
+    // Only these filters rewrite their parameters: shuffle (2), n-bit (5), scale-offset (6).
     if !filters.iter().any(|filter| matches!(filter.id, 2 | 5 | 6)) {
         return Ok(());
     }
-    // SAFETY: valid handle, lock held; the new list is ours.
+    // SAFETY: valid handle, lock held; we own the new list.
     let creation = unsafe { call.handle("H5Dget_create_plist", H5Dget_create_plist(dataset.id())) }?;
     for (index, filter) in filters.iter().enumerate() {
         let mut flags: c_uint = 0;
@@ -136,7 +137,7 @@ pub(super) fn check(call: Call<'_>, dataset: &Handle, filters: &[Filter]) -> Res
             return Err(not_writable(
                 call,
                 format!(
-                    "libhdf5 gives filter {} the parameters {values:?} for this type and chunk, {:?} are asked for",
+                    "libhdf5 sets the parameters of filter {} to {values:?} for this type and chunk instead of {:?}",
                     filter.id, filter.parameters
                 ),
             ));

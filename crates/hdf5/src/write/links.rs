@@ -1,4 +1,4 @@
-//! Links of an output: those by which objects are made, soft and external ones, further hard ones, user-defined.
+//! Links of an output: those created with objects, and soft, external, additional hard and user-defined links.
 
 use super::output::OutputFile;
 use super::properties;
@@ -12,17 +12,17 @@ use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int, c_void};
 
-/// Where a new object or link goes: its absolute path, and how its name is marked.
+/// Location of a new object or link: its absolute path, and the character set of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewLink<'a> {
-    /// Absolute path; all but the last part must exist.
+    /// Absolute path, of which all but the last part must exist.
     pub path: &'a [u8],
     /// Whether the name is marked UTF-8 (else ASCII).
     pub utf8: bool,
 }
 
 impl<'a> NewLink<'a> {
-    /// Path of the parent (empty for the root group) and the name in it.
+    /// Splits into the path of the parent (empty for the root group) and the name in it.
     pub(super) fn split(self) -> (&'a [u8], &'a [u8]) {
         match self.path.iter().rposition(|&byte| byte == b'/') {
             Some(at) => (&self.path[..at], &self.path[at + 1..]),
@@ -64,7 +64,7 @@ unsafe extern "C" {
     ) -> herr_t;
 }
 
-/// User-defined link classes that are registered in libhdf5 so that links of them can be written down.
+/// User-defined link classes registered in libhdf5, so that links of these classes can be created.
 #[derive(Default)]
 pub(super) struct LinkClasses(BTreeSet<u8>);
 
@@ -85,13 +85,13 @@ impl Drop for LinkClasses {
         for &class in &self.0 {
             // SAFETY: lock held; registered by us, and links hold no reference to their class.
             let status = unsafe { raddle_withdraw_link_class(c_int::from(class)) };
-            debug_assert!(status >= 0, "link class {class} was withdrawn by another");
+            debug_assert!(status >= 0, "link class {class} was unregistered elsewhere");
         }
     }
 }
 
 impl OutputFile {
-    /// Makes a soft link with this text.
+    /// Creates a soft link with this target.
     pub fn soft_link<'a>(&mut self, link: impl Into<NewLink<'a>>, target: &[u8]) -> Result<()> {
         self.link(link.into(), target.len(), |_, call, parent, name, list| {
             let target = call.c_string("H5Lcreate_soft", target)?;
@@ -101,7 +101,7 @@ impl OutputFile {
         })
     }
 
-    /// Makes an external link with these texts; nothing is opened.
+    /// Creates an external link with this file and object name, without opening either.
     pub fn external_link<'a>(&mut self, link: impl Into<NewLink<'a>>, file: &[u8], object: &[u8]) -> Result<()> {
         self.link(link.into(), file.len() + object.len(), |_, call, parent, name, list| {
             let file = call.c_string("H5Lcreate_external", file)?;
@@ -112,7 +112,7 @@ impl OutputFile {
         })
     }
 
-    /// Gives the object at `existing` a further name.
+    /// Creates an additional link to the object at `existing`.
     pub fn hard_link<'a>(&mut self, link: impl Into<NewLink<'a>>, existing: &[u8]) -> Result<()> {
         self.link(link.into(), 0, |file, call, parent, name, list| {
             let existing = call.c_string("H5Lcreate_hard", existing)?;
@@ -123,7 +123,7 @@ impl OutputFile {
         })
     }
 
-    /// Makes a link of a user-defined class (65 to 255; 64 is an external link) with its data as they are.
+    /// Creates a link of a user-defined class (65 to 255; 64 is an external link) with the data unchanged.
     pub fn user_link<'a>(&mut self, link: impl Into<NewLink<'a>>, class: u8, data: &[u8]) -> Result<()> {
         self.link(link.into(), data.len(), |file, call, parent, name, list| {
             file.link_classes.provide(call, class)?;
@@ -137,7 +137,7 @@ impl OutputFile {
         })
     }
 
-    /// Runs `create` with the parent group of `link`, the last part of its path and a link creation list.
+    /// Runs `create` with the parent group of `link`, the last part of its path, and a link creation list.
     pub(super) fn linked<T>(
         &mut self,
         link: NewLink<'_>,
@@ -150,7 +150,7 @@ impl OutputFile {
         if self.parent.as_ref().is_none_or(|(path, _)| path != parent_path) {
             let parent_name = call.c_string("H5Gopen2", if parent_path.is_empty() { b"/" } else { parent_path })?;
             let id = self.id(call)?;
-            // SAFETY: valid handle and name, lock held; the group is ours.
+            // SAFETY: valid handle and name, lock held; we own the group.
             let group = unsafe { call.handle("H5Gopen2", H5Gopen2(id, parent_name.as_ptr(), H5P_DEFAULT)) }?;
             self.parent = Some((parent_path.to_vec(), group));
         }
@@ -163,7 +163,7 @@ impl OutputFile {
         Ok(created)
     }
 
-    /// What a new link may take in its group; `target_len` is that of the text it leads to.
+    /// Returns the space that a new link may take in its group; `target_len` is the length of its target text.
     pub(super) fn link_room(&self, link: NewLink<'_>, target_len: usize) -> u64 {
         let (parent, name) = link.split();
         self.ledger.link_room(parent, (name.len() + target_len) as u64)

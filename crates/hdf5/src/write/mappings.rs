@@ -1,7 +1,7 @@
-//! Virtual datasets of an output: which rows lie in which dataset of which file.
+//! Virtual datasets of an output: mappings of rows to datasets in other files.
 //!
-//! Nothing is opened: whoever writes mappings has looked at the sources. Readers need HDF5 1.10, whatever format the rest
-//! of the file has.
+//! No files are opened: the caller has already inspected the sources. Readers need HDF5 1.10, whatever the format of
+//! the rest of the file.
 
 use super::{dataspace, not_writable};
 use crate::error::Result;
@@ -9,20 +9,20 @@ use crate::ffi::{Call, Handle};
 use crate::model::Dataspace;
 use hdf5_metno_sys::h5p::H5Pset_virtual;
 
-/// Rows of a virtual dataset that are all rows of a dataset elsewhere, with the same other dimensions.
+/// Rows of a virtual dataset that map to all rows of a dataset in another file, whose other dimensions are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     /// First row.
     pub start_row: u64,
     /// Number of rows.
     pub rows: u64,
-    /// The other file, as a path from the folder of this one or absolute.
+    /// Path of the other file, absolute or relative to the folder of this file.
     pub file: Vec<u8>,
     /// Path of the dataset in it.
     pub dataset: Vec<u8>,
 }
 
-/// Puts the mappings of a dataset of this extent into its creation list. The caller holds the lock.
+/// Adds the mappings of a dataset of this extent to its creation list. The caller holds the lock.
 pub(super) fn set(call: Call<'_>, list: &Handle, extent: &Dataspace, mappings: &[Mapping]) -> Result<()> {
     let own = dataspace::build(call, extent)?;
     for mapping in mappings {
@@ -42,15 +42,15 @@ pub(super) fn set(call: Call<'_>, list: &Handle, extent: &Dataspace, mappings: &
     Ok(())
 }
 
-/// The name as `H5Pset_virtual` takes it: a percent sign begins a pattern, two of them are one.
+/// Escapes a name for `H5Pset_virtual`: a percent sign begins a pattern, and two of them stand for one.
 fn literal(name: &[u8]) -> Vec<u8> {
     name.iter().flat_map(|&byte| std::iter::repeat_n(byte, if byte == b'%' { 2 } else { 1 })).collect()
 }
 
-/// Length of the mappings as they are stored in the global heap, at most.
+/// Returns the maximum length of the mappings in the global heap.
 pub(super) fn stored_len_bytes(rank: u64, mappings: &[Mapping]) -> u64 {
-    // Version, count and checksum; each: two terminated names and two regular selections (type, version, flags, length,
-    // rank; start, stride, count and block per dimension).
+    // Version, count and checksum; per mapping two terminated names and two regular selections (type, version, flags,
+    // length, rank; start, stride, count and block per dimension).
     let each = 2 * (20 + 32 * rank);
     let names = mappings.iter().map(|mapping| literal(&mapping.file).len() + literal(&mapping.dataset).len() + 2);
     13 + names.fold(0_u64, |sum, len| sum.saturating_add(len as u64 + each))

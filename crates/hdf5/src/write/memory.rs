@@ -1,8 +1,9 @@
-//! Values of file-local types in the form in which libhdf5 takes them from memory.
+//! Conversion of values of file-local types to the memory form that libhdf5 takes.
 //!
 //! Merging carries variable-length data and references as canonical bytes (see [`crate::model::InlineData`]): values,
-//! not pointers. libhdf5 wants C structures: `char *`, `hvl_t`, addresses. An [`Image`] is such a buffer with
-//! everything that it points to. References become addresses in the output, by path: what they refer to must exist.
+//! not pointers. libhdf5 expects C structures: `char *`, `hvl_t`, addresses. An [`Image`] is a buffer of those together
+//! with all the data that it points to. References become addresses in the output, by path, so their targets must
+//! exist.
 //!
 //! Canonical bytes: see [`crate::logical`].
 
@@ -21,23 +22,23 @@ use hdf5_metno_sys::h5s::{H5Sselect_elements, H5Sselect_none};
 /// Elements in memory form.
 pub(super) struct Image {
     bytes: Vec<u8>,
-    /// What `bytes` points to. Boxes do not move when the list grows.
+    /// Data that `bytes` points to. Boxes do not move when the list grows.
     bodies: Vec<Box<[u8]>>,
 }
 
 impl Image {
-    /// Elements of a fixed type: memory form and stored form are the same.
+    /// Creates an image of elements of a fixed type, whose memory form and stored form are the same.
     pub fn of_stored(bytes: Vec<u8>) -> Self {
         Self { bytes, bodies: Vec::new() }
     }
 
-    /// Zero bytes: null pointers, empty sequences, null references.
+    /// Creates an image of zero bytes: null pointers, empty sequences, null references.
     pub fn zeros(len_bytes: u64) -> Self {
         Self::of_stored(vec![0; usize::try_from(len_bytes).unwrap_or(0)])
     }
 
-    /// `count` elements of `class` from their canonical bytes, all of which must be used up. `file` is the output,
-    /// in which references are resolved. The caller holds the lock.
+    /// Creates an image of `count` elements of `class` from their canonical bytes, all of which must be consumed.
+    /// References are resolved in `file`, the output. The caller holds the lock.
     pub fn of_canonical(
         call: Call<'_>,
         class: &TypeClass,
@@ -53,7 +54,7 @@ impl Image {
         Ok(Self { bytes, bodies: builder.bodies })
     }
 
-    /// The buffer to hand to libhdf5; valid while `self` lives.
+    /// Returns the buffer to pass to libhdf5, valid while `self` lives.
     pub fn bytes(&self) -> &[u8] {
         debug_assert!(self.bodies.iter().all(|body| !body.is_empty()));
         &self.bytes
@@ -70,11 +71,13 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn elements(&mut self, class: &TypeClass, count: u64) -> Result<Vec<u8>> {
         let element_len = usize::try_from(memory_len_bytes(class)).unwrap_or(usize::MAX);
-        // Each element takes at least one canonical byte, but for types without content (an array of no items).
+        // Each element takes at least one canonical byte, except for types without content (an array of no items).
         let len = usize::try_from(count).ok().and_then(|count| count.checked_mul(element_len));
         let plausible = count <= self.rest.len() as u64 || element_len == 0;
         let Some(len) = len.filter(|_| plausible) else {
-            return Err(self.mismatch(format!("{count} elements are announced, {} bytes follow", self.rest.len())));
+            return Err(
+                self.mismatch(format!("{count} elements are declared, but only {} bytes follow", self.rest.len()))
+            );
         };
         let mut bytes = vec![0; len];
         if element_len > 0 {
@@ -85,7 +88,7 @@ impl<'a> Builder<'a> {
         Ok(bytes)
     }
 
-    /// Fills `out`, one element in memory form.
+    /// Fills `out` with one element in memory form.
     fn element(&mut self, class: &TypeClass, out: &mut [u8]) -> Result<()> {
         if !class.is_file_local() {
             out.copy_from_slice(self.take(out.len() as u64)?);
@@ -99,7 +102,7 @@ impl<'a> Builder<'a> {
                     return Ok(());
                 }
                 let mut body = self.take(len_bytes)?.to_vec();
-                // An inner zero would end the string early without a word.
+                // An inner zero would silently truncate the string.
                 if body.contains(&0) {
                     return Err(self.mismatch("a variable-length string contains a zero byte".to_owned()));
                 }
@@ -110,7 +113,7 @@ impl<'a> Builder<'a> {
             TypeClass::Sequence { base, .. } => {
                 let count = self.number()?;
                 let body = self.elements(base, count)?;
-                // `hvl_t`: the count, then the pointer. No items: a null pointer.
+                // `hvl_t`: the count, then the pointer, which is null if there are no items.
                 let address = if body.is_empty() { 0 } else { self.keep(body) };
                 out[..8].copy_from_slice(&count.to_ne_bytes());
                 out[8..].copy_from_slice(&address.to_ne_bytes());
@@ -155,7 +158,7 @@ impl<'a> Builder<'a> {
         let file = self.file()?;
         let call = Call::of_object(self.call.path, path);
         let name = call.c_string("H5Dopen2", path)?;
-        // SAFETY: for the block: valid handles, the caller holds the lock; new identifiers are ours.
+        // SAFETY: for the block: valid handles, the caller holds the lock; we own the new identifiers.
         let space = unsafe {
             let dataset = call.handle("H5Dopen2", H5Dopen2(file.id(), name.as_ptr(), H5P_DEFAULT))?;
             call.handle("H5Dget_space", H5Dget_space(dataset.id()))?
@@ -201,17 +204,17 @@ impl<'a> Builder<'a> {
         let file = self.file()?;
         let call = Call::of_object(self.call.path, path);
         let name = call.c_string("H5Rcreate", path)?;
-        // SAFETY: valid handles, the caller holds the lock; libhdf5 writes 8 (object) or 12 bytes (region), which is
-        // what an element of these types has in memory.
+        // SAFETY: valid handles, the caller holds the lock; libhdf5 writes 8 (object) or 12 bytes (region), the size in
+        // memory of an element of these types.
         call.status("H5Rcreate", unsafe { H5Rcreate(out.as_mut_ptr().cast(), file.id(), name.as_ptr(), kind, space) })
             .map(drop)
     }
 
     fn file(&self) -> Result<&'a Handle> {
-        self.file.ok_or_else(|| self.mismatch("a reference has no meaning here".to_owned()))
+        self.file.ok_or_else(|| self.mismatch("references cannot be resolved here".to_owned()))
     }
 
-    /// Keeps a body alive and tells its address.
+    /// Keeps a body alive and returns its address.
     fn keep(&mut self, body: Vec<u8>) -> u64 {
         let body = body.into_boxed_slice();
         let address = body.as_ptr() as u64;

@@ -1,16 +1,16 @@
-//! Output files: objects created by libhdf5, raw data placed by the caller.
+//! Output files, with objects created by libhdf5 and raw data placed by the caller.
 //!
 //! [`OutputFile`] creates groups, datasets, attributes, links and committed datatypes through the planning driver
-//! (`shim/planning_driver.c`), which keeps all metadata in one region at the front of the file and lets the caller
-//! say where each compressed chunk lies ([`OutputDataset::insert`]). Raw bytes never enter libhdf5: whoever holds
-//! them writes them with `pwrite` into the raw region, before or after the chunk is inserted.
+//! (`shim/planning_driver.c`), which keeps all metadata in one region at the front of the file and accepts from the
+//! caller the address of each compressed chunk ([`OutputDataset::insert`]). Raw data never passes through libhdf5:
+//! callers write it with `pwrite` to the raw region, before or after the chunk is inserted.
 //!
-//! What this module is not for: deciding what goes where (that is a plan), compressing (raddle-codec), publishing the
-//! file under its name (the caller fsyncs and renames what [`OutputFile::finish`] hands back).
+//! This module does not decide where data goes (that is a plan), compress (raddle-codec), or publish the file under its
+//! name (the caller fsyncs and renames the file returned by [`OutputFile::finish`]).
 //!
-//! Invariants: the same calls in the same order give the same bytes (no time stamps, no unused bytes that are not
-//! zero); an I/O error is never shown to libhdf5, which may crash on it, and always to the caller; a file that is
-//! dropped without [`OutputFile::finish`] is never made to look complete.
+//! Invariants: the same calls in the same order produce the same bytes (no time stamps, unused bytes are zero); an I/O
+//! error is never reported to libhdf5, which may crash on it, and always to the caller; a file that is dropped without
+//! [`OutputFile::finish`] never looks complete.
 
 mod attribute;
 mod dataset;
@@ -42,7 +42,7 @@ use crate::ffi::Call;
 use crate::model::TypeClass;
 use std::sync::Arc;
 
-/// The error of an object that cannot be written as asked for.
+/// Creates the error for an object that cannot be written as requested.
 fn not_writable(call: Call<'_>, what: String) -> Hdf5Error {
     let (path, object) = (call.path.to_path_buf(), call.object.escape_ascii().to_string());
     Hdf5Error::NotWritable { path, object, what }
@@ -51,19 +51,19 @@ fn not_writable(call: Call<'_>, what: String) -> Hdf5Error {
 /// Type of a dataset or attribute to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeRef {
-    /// The object's own.
+    /// A private type of the object.
     Own(Arc<TypeClass>),
-    /// A datatype committed before.
+    /// A previously committed datatype.
     Committed {
-        /// Its path in the output.
+        /// Path of the committed datatype in the output.
         path: Vec<u8>,
-        /// What it is.
+        /// The type itself.
         class: Arc<TypeClass>,
     },
 }
 
 impl TypeRef {
-    /// The type itself.
+    /// Returns the type itself.
     pub fn class(&self) -> &Arc<TypeClass> {
         match self {
             Self::Own(class) | Self::Committed { class, .. } => class,

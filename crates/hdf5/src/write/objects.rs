@@ -31,12 +31,12 @@ impl OutputFile {
         let result = self.linked(link, 0, |file, call, parent, name, link_list| {
             let creation = properties::group_creation(call, link_order, attribute_order)?;
             let name = call.c_string("H5Gcreate2", name)?;
-            // SAFETY: valid handles and name, lock held; the group is ours.
+            // SAFETY: valid handles and name, lock held; we own the group.
             let group = unsafe {
                 let id = H5Gcreate2(parent, name.as_ptr(), link_list, creation.id(), H5P_DEFAULT);
                 call.handle("H5Gcreate2", id)
             };
-            // The next objects are likely to be made in it.
+            // The next objects are likely to be created in this group.
             file.parent = Some((link.path.to_vec(), group?));
             file.ledger.grouped(link.path, link_order);
             file.ledger.made(link.path, attribute_order);
@@ -45,8 +45,8 @@ impl OutputFile {
         self.settle(result)
     }
 
-    /// Commits a datatype that [`OutputFile::commit_datatype`] will name later: objects that come before its name in the
-    /// order of creation can already refer to it by that path.
+    /// Commits a datatype that [`OutputFile::commit_datatype`] will name later, so that objects created before its name
+    /// can already refer to it by that path.
     pub fn commit_datatype_ahead(
         &mut self,
         path: &[u8],
@@ -115,13 +115,13 @@ impl OutputFile {
         self.settle(result)
     }
 
-    /// A handle of the type, built or opened.
+    /// Returns a handle of the type, creating or opening it.
     pub(super) fn datatype(&self, call: Call<'_>, datatype: &TypeRef) -> Result<Handle> {
         match datatype {
             TypeRef::Own(class) => datatype::build(call, class),
             TypeRef::Committed { path, .. } if self.unnamed_types.contains_key(path) => {
                 let id = self.unnamed_types[path].id();
-                // SAFETY: a valid handle, lock held; the second reference to it is ours.
+                // SAFETY: a valid handle, lock held; we own the second reference to it.
                 unsafe {
                     call.status("H5Iinc_ref", H5Iinc_ref(id))?;
                     call.handle("H5Iinc_ref", id)
@@ -129,7 +129,7 @@ impl OutputFile {
             }
             TypeRef::Committed { path, .. } => {
                 let name = call.c_string("H5Topen2", path)?;
-                // SAFETY: valid handle and name, lock held; the identifier is ours.
+                // SAFETY: valid handle and name, lock held; we own the identifier.
                 unsafe { call.handle("H5Topen2", H5Topen2(self.id(call)?, name.as_ptr(), H5P_DEFAULT)) }
             }
         }

@@ -1,4 +1,4 @@
-//! The output file: its life from creation to the end, and the room for its metadata.
+//! Output file: its lifecycle from creation to finish, and the space for its metadata.
 
 use super::driver::Plan;
 use super::links::LinkClasses;
@@ -14,34 +14,34 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The oldest HDF5 that is to read the output: the low bound of `H5Pset_libver_bounds`.
+/// Oldest HDF5 version that must be able to read the output: the low bound of `H5Pset_libver_bounds`.
 ///
 /// Objects that the format of a bound cannot express are written in a newer one (a complex number needs HDF5 2.0
-/// whatever the bound), so every input can be merged; all other objects stay readable.
+/// regardless of the bound), so that every input can be merged. All other objects stay readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compat {
-    /// The oldest format for each object, as HDF5 1.8 and h5py write by default. No attribute above 64 KiB.
+    /// The oldest format for each object, as HDF5 1.8 and h5py write by default. Attributes are limited to 64 KiB.
     Earliest,
     /// HDF5 1.8 and later: checksummed metadata, compact and dense groups and attributes.
     #[default]
     V18,
-    /// HDF5 1.10 and later: chunk indexes of constant time and of half the size.
+    /// HDF5 1.10 and later: chunk indexes with constant-time look-up and half the size.
     V110,
-    /// The newest that the linked libhdf5 writes.
+    /// The newest format that the linked libhdf5 writes.
     Latest,
 }
 
-/// Settings of an output.
+/// Settings of an output file.
 #[derive(Debug, Clone)]
 pub struct OutputOptions {
-    /// Formats to use.
+    /// Range of formats to use.
     pub compat: Compat,
-    /// Length of the region at the front that is kept for metadata, best from [`super::MetadataPrediction`]. Rounded
-    /// up to whole pages.
+    /// Length of the metadata region at the front, best obtained from [`super::MetadataPrediction`]. Rounded up to
+    /// whole pages.
     pub metadata_region_len_bytes: u64,
-    /// Creation order of links in the root group.
+    /// Whether the creation order of links in the root group is kept.
     pub root_link_order: CreationOrder,
-    /// Creation order of attributes of the root group.
+    /// Whether the creation order of the root group's attributes is kept.
     pub root_attribute_order: CreationOrder,
 }
 
@@ -57,7 +57,7 @@ impl Default for OutputOptions {
 }
 
 impl OutputOptions {
-    /// First address of the raw region; `None` if the metadata region is longer than a file can be.
+    /// Returns the first address of the raw region, or `None` if the metadata region is longer than a file can be.
     pub fn raw_start(&self) -> Option<u64> {
         self.metadata_region_len_bytes
             .max(predict::MIN_REGION_LEN_BYTES)
@@ -66,65 +66,66 @@ impl OutputOptions {
     }
 }
 
-/// The raw region begins on a page, so that large writes into it are aligned.
+/// Alignment of the raw region: it begins on a page, so that large writes into it are aligned.
 const REGION_ALIGNMENT_BYTES: u64 = 4096;
 
-/// Zeros are written in pieces of this length.
+/// Length of the pieces in which zeros are written.
 const ZEROS_LEN_BYTES: u64 = 1 << 20;
 
 /// An HDF5 file being written.
 ///
-/// Dropping it without [`OutputFile::finish`] gives the file up: what is on disk then is no HDF5 file, or none that
-/// opens (the superblock is written last).
+/// Dropping it without [`OutputFile::finish`] abandons the file: the data on disk is then not an HDF5 file, or not one
+/// that can be opened (the superblock is written last).
 pub struct OutputFile {
     path: Arc<Path>,
     compat: Compat,
     raw_start: u64,
     raw_end: Option<u64>,
     pub(super) ledger: Ledger,
-    /// The front when the running operation began, and the bytes allowed to it: tests compare with what it took.
+    /// State of the front region when the running operation began, and the bytes allowed to the operation; tests
+    /// compare them with the bytes used.
     bound: Option<(Front, u64)>,
-    /// The group of the last created object: datasets come group by group.
+    /// Path and handle of the parent of the last created object, because datasets are created group by group.
     pub(super) parent: Option<(Vec<u8>, Handle)>,
-    /// `None` once closed.
+    /// `None` once the file is closed.
     pub(super) id: Option<Handle>,
     plan: Option<Plan>,
-    // Dropped after the file is closed.
+    // Must be dropped after the file is closed.
     pub(super) link_classes: LinkClasses,
-    /// Committed datatypes that have no name yet, by the path that they will have.
+    /// Committed datatypes that do not have a name yet, by their future path.
     pub(super) unnamed_types: HashMap<Vec<u8>, Handle>,
     file: File,
 }
 
-/// How much of the front region is given out.
+/// Allocated part of the front region.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Front {
     left_len_bytes: u64,
-    /// What blocks of heaps have.
+    /// Length of the allocated heap blocks.
     heap_len_bytes: u64,
 }
 
-/// What [`OutputFile::finish`] leaves behind.
+/// Result of [`OutputFile::finish`].
 #[derive(Debug)]
 pub struct WrittenFile {
     /// The file, open for reading and writing, not yet synced.
     pub file: File,
-    /// Its length.
+    /// Length of the file.
     pub file_len_bytes: u64,
-    /// Metadata in the front region.
+    /// Length of the metadata in the front region.
     pub metadata_len_bytes: u64,
-    /// Length of that region.
+    /// Length of the front region.
     pub metadata_region_len_bytes: u64,
-    /// Metadata behind the raw region.
+    /// Length of the metadata after the raw region.
     pub tail_len_bytes: u64,
-    /// Chunks and contiguous datasets indexed at addresses of the caller.
+    /// Number of chunks and contiguous datasets indexed at addresses chosen by the caller.
     pub claim_count: u64,
-    /// Writes of metadata that reached the file.
+    /// Number of metadata writes that reached the file.
     pub metadata_write_count: u64,
 }
 
 impl OutputFile {
-    /// Creates `path`, which must not exist.
+    /// Creates an output file at `path`, which must not exist.
     pub fn create(path: &Path, options: &OutputOptions) -> Result<Self> {
         let io = |operation: &str, source| Hdf5Error::Io {
             path: path.to_path_buf(),
@@ -140,8 +141,8 @@ impl OutputFile {
         Self::create_in(file, path, options)
     }
 
-    /// Creates the HDF5 file in `file`, which is open for reading and writing under `path`. What lies in the raw region
-    /// stays as it is, for claims of an earlier run; what lies before it is erased.
+    /// Creates an HDF5 file in `file`, which is open for reading and writing under `path`. The contents of the raw
+    /// region are kept, for claims of an earlier run; everything before it is erased.
     pub fn create_in(file: File, path: &Path, options: &OutputOptions) -> Result<Self> {
         let io = |operation: &str, source| Hdf5Error::Io {
             path: path.to_path_buf(),
@@ -158,8 +159,8 @@ impl OutputFile {
         let access = properties::file_access(call, &plan, options.compat)?;
         let creation = properties::file_creation(call, options)?;
         let name = call.c_string("H5Fcreate", path.as_os_str().as_encoded_bytes())?;
-        // SAFETY: valid lists and name, lock held; the identifier is ours. The driver ignores the name and uses the
-        // descriptor that the plan carries, so exclusive creation has happened above.
+        // SAFETY: valid lists and name, lock held; we own the identifier. The driver ignores the name and uses the
+        // descriptor in the plan; exclusive creation has been ensured above.
         let id =
             unsafe { call.handle("H5Fcreate", H5Fcreate(name.as_ptr(), H5F_ACC_EXCL, creation.id(), access.id())) };
         let id = plan.check(path).and(id)?;
@@ -171,7 +172,7 @@ impl OutputFile {
         Ok(output)
     }
 
-    /// An output that is not open yet.
+    /// Creates an output that is not open yet.
     pub(super) fn around(file: File, path: &Path, compat: Compat, raw_start: u64) -> Self {
         Self {
             path: Arc::from(path),
@@ -189,22 +190,22 @@ impl OutputFile {
         }
     }
 
-    /// Path as given to [`OutputFile::create`].
+    /// Returns the path passed to [`OutputFile::create`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path, to be named in errors while `self` changes.
+    /// Returns the path, to be named in errors while `self` is borrowed mutably.
     pub(super) fn shared_path(&self) -> Arc<Path> {
         Arc::clone(&self.path)
     }
 
-    /// First address of the raw region: claims lie from here on.
+    /// Returns the first address of the raw region, below which no claim may lie.
     pub fn raw_start(&self) -> u64 {
         self.raw_start
     }
 
-    /// Another handle of the file, for writing raw data with `pwrite` from any thread.
+    /// Returns another handle of the file, for writing raw data with `pwrite` from any thread.
     pub fn raw_file(&self) -> Result<File> {
         self.file.try_clone().map_err(|source| Hdf5Error::Io {
             path: self.path.to_path_buf(),
@@ -213,7 +214,7 @@ impl OutputFile {
         })
     }
 
-    /// Bytes that metadata may still take at the front; `u64::MAX` after [`OutputFile::set_raw_end`].
+    /// Returns how many more bytes of metadata fit at the front; `u64::MAX` after [`OutputFile::set_raw_end`].
     ///
     /// Operations that may need more fail with [`Hdf5Error::MetadataRegionFull`] before they change anything.
     pub fn metadata_left_bytes(&self) -> u64 {
@@ -221,8 +222,8 @@ impl OutputFile {
         self.front_left_bytes()
     }
 
-    /// Tells that all raw data lies below `raw_end`: from now on metadata that does not fit in front goes behind it,
-    /// and no claim beyond it is taken. Calling it again changes nothing.
+    /// Declares that all raw data lies below `raw_end`. From now on, metadata that does not fit in front is placed
+    /// after it, and claims beyond it are refused. Further calls have no effect.
     pub fn set_raw_end(&mut self, raw_end: u64) {
         let _library = Library::lock();
         if let (Some(plan), None) = (self.plan.as_mut(), self.raw_end) {
@@ -231,8 +232,8 @@ impl OutputFile {
         }
     }
 
-    /// Writes the rest of the metadata and closes the file. Raw data may be written before or after, by whoever
-    /// claimed its place; the length is set here.
+    /// Writes the remaining metadata, sets the length of the file and closes it. Raw data may be written to claimed
+    /// addresses before or after.
     pub fn finish(mut self) -> Result<WrittenFile> {
         let _library = Library::lock();
         let plan = self.close()?;
@@ -254,7 +255,7 @@ impl OutputFile {
 
     // ---- for the other files of this module, which hold the lock ----
 
-    /// Closes the file with all that libhdf5 has still to write. What comes back has no failure.
+    /// Writes libhdf5's pending metadata and closes the file. The returned plan has no failure.
     pub(super) fn close(&mut self) -> Result<Plan> {
         self.parent = None;
         self.unnamed_types.clear();
@@ -274,19 +275,19 @@ impl OutputFile {
         Ok(plan)
     }
 
-    /// Goes on with a file that libhdf5 has just opened with `plan`.
+    /// Takes over a file that libhdf5 has just opened with `plan`.
     pub(super) fn opened_with(&mut self, id: Handle, mut plan: Plan) {
         plan.begin();
         self.raw_end = Some(plan.usage().raw_end);
         (self.id, self.plan) = (Some(id), Some(plan));
     }
 
-    /// The file's identifier.
+    /// Returns the file's identifier.
     pub(super) fn id(&self, call: Call<'_>) -> Result<i64> {
         self.id.as_ref().map(Handle::id).ok_or_else(|| call.error("H5Fopen"))
     }
 
-    /// The file's handle.
+    /// Returns the file's handle.
     pub(super) fn handle(&self) -> Option<&Handle> {
         self.id.as_ref()
     }
@@ -295,7 +296,7 @@ impl OutputFile {
         self.plan.as_mut().ok_or_else(|| call.error("H5Fopen"))
     }
 
-    /// Runs `write`, by which the header of one object grows by no more than `len_bytes`.
+    /// Runs `write`, which extends the header of one object by no more than `len_bytes`.
     pub(super) fn growing<T>(&self, len_bytes: u64, write: impl FnOnce() -> T) -> T {
         match &self.plan {
             Some(plan) => plan.growing(len_bytes, write),
@@ -311,8 +312,8 @@ impl OutputFile {
         self.raw_end
     }
 
-    /// Fails with [`Hdf5Error::MetadataRegionFull`] unless `needed_len_bytes` of metadata fit, beside what is spoken
-    /// for.
+    /// Fails with [`Hdf5Error::MetadataRegionFull`] unless `needed_len_bytes` of metadata fit in addition to the
+    /// reserved space.
     pub(super) fn require(&mut self, needed_len_bytes: u64) -> Result<()> {
         let Some(plan) = &self.plan else { return Err(Call::of_file(&self.path).error("H5Fopen")) };
         let left_len_bytes = plan.front_left_bytes();
@@ -326,31 +327,31 @@ impl OutputFile {
         Err(Hdf5Error::MetadataRegionFull { path: self.path.to_path_buf(), needed_len_bytes, left_len_bytes })
     }
 
-    /// The next operation may take this much, which has been promised to it: it is not refused.
+    /// Allows the next operation to use this much reserved space, without a check.
     pub(super) fn allow(&mut self, len_bytes: u64) {
         self.bound = Some((self.front(), len_bytes));
     }
 
-    /// Bytes left in front; the caller holds the lock.
+    /// Returns the bytes left in front. The caller holds the lock.
     pub(super) fn front_left_bytes(&self) -> u64 {
         self.plan.as_ref().map_or(0, Plan::front_left_bytes)
     }
 
-    /// Returns how much of the front is given out, to be compared later; the caller holds the lock.
+    /// Returns the allocated part of the front, for later comparison. The caller holds the lock.
     pub(super) fn front(&self) -> Front {
         let heap_len_bytes = self.plan.as_ref().map_or(0, |plan| plan.usage().heap_len_bytes);
         Front { left_len_bytes: self.front_left_bytes(), heap_len_bytes }
     }
 
-    /// Returns the bytes that operations have taken since then, without blocks of heaps: libhdf5 gives these addresses during
-    /// whatever operation makes its cache evict them, and the ledger reserves their room.
+    /// Returns the bytes that operations have taken since then, excluding blocks of heaps: libhdf5 assigns addresses to
+    /// these during whatever operation causes its cache to evict them, and the ledger reserves their space.
     pub(super) fn taken_since(&self, before: Front) -> u64 {
         let now = self.front();
         let all_len_bytes = before.left_len_bytes.saturating_sub(now.left_len_bytes);
         all_len_bytes.saturating_sub(now.heap_len_bytes.saturating_sub(before.heap_len_bytes))
     }
 
-    /// The result of calls, or the failure that the driver hid from them.
+    /// Returns the result of calls, or the failure that the driver hid from them.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Some(plan) = &self.plan {
             plan.check(&self.path)?;
@@ -385,16 +386,16 @@ impl Drop for OutputFile {
         self.unnamed_types.clear();
         if let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) {
             plan.abandon();
-            // Nobody is there to tell; the file is given up anyway.
+            // Drop cannot report errors, and the file is abandoned anyway.
             let _ = close(&self.path, id, plan, &mut self.link_classes);
         }
     }
 }
 
-/// Closes the file; a plan comes back only when libhdf5 holds it no longer. The caller holds the lock.
+/// Closes the file; returns the plan only if libhdf5 no longer uses it. The caller holds the lock.
 fn close(path: &Path, id: Handle, plan: Plan, link_classes: &mut LinkClasses) -> Result<Plan> {
     let call = Call::of_file(path);
-    // SAFETY: the one reference of the file, given up by `into_raw`; lock held. With the strong close degree, objects
+    // SAFETY: the only reference of the file, released by `into_raw`; lock held. With the strong close degree, objects
     // that are still open are closed with it.
     let closed = call.status("H5Fclose", unsafe { H5Fclose(id.into_raw()) });
     match closed {

@@ -1,16 +1,16 @@
-//! The bytes of an existing file that an edit changes, kept in memory until they may be written.
+//! Changed bytes of an existing file, kept in memory until the caller writes them.
 //!
-//! The planning driver reads and writes the old part of an edited file through an [`Overlay`]: pages that were written
-//! are taken from here, all others from the file. What comes of an edit is the list of [`Change`]s that differ from the
-//! file. Invariant: nothing here writes to the file.
+//! The planning driver reads and writes the old part of an edited file through an [`Overlay`]: changed pages are read
+//! from memory, all others from the file. The result of an edit is the list of [`Change`]s that differ from the file.
+//! Invariant: nothing here writes to the file.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Changes are kept in pages of this length: what a file system writes at once. Metadata of neighbours is small and lies
-/// together, so smaller ones would save little.
+/// Length of the pages in which changes are kept: the unit that a file system writes. Related metadata is small and
+/// stored close together, so smaller pages would save little.
 const PAGE_LEN_BYTES: u64 = 4096;
 
 /// A run of changed bytes.
@@ -18,30 +18,30 @@ const PAGE_LEN_BYTES: u64 = 4096;
 pub struct Change {
     /// Address of the first byte in the file.
     pub address: u64,
-    /// What is to be there.
+    /// New contents.
     pub bytes: Vec<u8>,
 }
 
-/// An existing file with changes.
+/// An existing file with pending changes.
 pub(super) struct Overlay {
     file: File,
     end: u64,
-    /// Changed pages by number; the last of the file may be short.
+    /// Changed pages by number; the last page of the file may be shorter.
     pages: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Overlay {
-    /// The first `end` bytes of `file`, without changes.
+    /// Creates an overlay over the first `end` bytes of `file`, without changes.
     pub fn new(file: File, end: u64) -> Self {
         Self { file, end, pages: BTreeMap::new() }
     }
 
-    /// Where the old part of the file ends.
+    /// Returns the end of the old part of the file.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Reads `out.len()` bytes at `address`; all of them lie before the end.
+    /// Reads `out.len()` bytes at `address`, all of which must lie before the end.
     pub fn read(&self, address: u64, out: &mut [u8]) -> std::io::Result<()> {
         self.check(address, out.len())?;
         let first_page = address / PAGE_LEN_BYTES;
@@ -59,7 +59,7 @@ impl Overlay {
         })
     }
 
-    /// Changes the bytes at `address`; all of them lie before the end.
+    /// Changes the bytes at `address`, all of which must lie before the end.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
         self.check(address, bytes.len())?;
         for_each_page(address, bytes.len(), |page, within, range| {
@@ -72,7 +72,7 @@ impl Overlay {
         })
     }
 
-    /// What differs from the file, in rising order, neighbouring pages joined.
+    /// Returns the differences from the file in rising order, with neighbouring pages joined.
     pub fn into_changes(self) -> std::io::Result<Vec<Change>> {
         let mut changes: Vec<Change> = Vec::new();
         for (page, bytes) in self.pages {
@@ -128,7 +128,7 @@ pub(super) struct RawOverlay {
 }
 
 impl RawOverlay {
-    /// The face that the driver sees. Whoever hands it out keeps `overlay` in its place while it may be called.
+    /// Creates the interface for the driver. The caller keeps `overlay` in place while its functions may be called.
     pub fn of(overlay: &mut Overlay) -> Self {
         Self { context: std::ptr::from_mut(overlay).cast(), read: read_overlay, write: write_overlay }
     }
@@ -138,11 +138,14 @@ fn error_number(result: std::io::Result<()>) -> c_int {
     result.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO))
 }
 
+/// Reads from an overlay on behalf of the driver.
+///
 /// # Safety
-/// `context` is that of a [`RawOverlay`] whose overlay lives and is used by nobody else; `out` takes `len_bytes`.
+/// `context` must be that of a [`RawOverlay`] whose overlay lives and is not used elsewhere; `out` must have room for
+/// `len_bytes`.
 unsafe extern "C" fn read_overlay(context: *mut c_void, address: u64, len_bytes: usize, out: *mut c_void) -> c_int {
-    // SAFETY: as the caller promises; the driver's callbacks run under libhdf5's lock, one at a time. libhdf5's buffer
-    // may not be initialised, so it is zeroed before it becomes a slice.
+    // SAFETY: guaranteed by the caller; the driver's callbacks run under libhdf5's lock, one at a time. libhdf5's
+    // buffer may be uninitialised, so it is zeroed before it becomes a slice.
     let (overlay, out) = unsafe {
         std::ptr::write_bytes(out.cast::<u8>(), 0, len_bytes);
         (&*context.cast::<Overlay>(), std::slice::from_raw_parts_mut(out.cast::<u8>(), len_bytes))
@@ -150,8 +153,10 @@ unsafe extern "C" fn read_overlay(context: *mut c_void, address: u64, len_bytes:
     error_number(overlay.read(address, out))
 }
 
+/// Writes to an overlay on behalf of the driver.
+///
 /// # Safety
-/// As [`read_overlay`]; `bytes` has `len_bytes`.
+/// As for [`read_overlay`]; `bytes` must have `len_bytes`.
 unsafe extern "C" fn write_overlay(
     context: *mut c_void,
     address: u64,

@@ -1,14 +1,15 @@
-//! How much metadata an output takes: an upper bound of the whole before it is begun, and of single operations.
+//! Prediction of the metadata length of an output: an upper bound of the total before writing starts, and of single
+//! operations.
 //!
 //! The metadata region at the front must be reserved before the first raw byte is placed. [`MetadataPrediction`] adds
-//! up what libhdf5 allocates for each object, from the file format and from how libhdf5 2.2 fills its structures
-//! (measured where the format leaves a choice; tests compare the sum with real files). It stays above the truth by a
-//! few per cent, so that the region ends with a small hole and not with an overflow.
+//! up the allocations of libhdf5 for each object, from the file format and from how libhdf5 2.2 fills its structures
+//! (measured where the format leaves a choice; tests compare the sum with real files). It exceeds the actual length by
+//! a few percent, so that the region ends with a small hole instead of overflowing.
 //!
-//! Correctness does not depend on it: `Ledger` bounds each operation before it begins, so that a region that is
-//! too small is told ([`crate::Hdf5Error::MetadataRegionFull`]) before anything has happened.
+//! Correctness does not depend on it: `Ledger` bounds each operation before it begins, so that a region that is too
+//! small is reported ([`crate::Hdf5Error::MetadataRegionFull`]) before anything is changed.
 //!
-//! All lengths are for 8-byte addresses and lengths, which is what outputs have.
+//! All lengths are for 8-byte addresses and lengths, which outputs use.
 
 mod chunk_index;
 mod extensible_array;
@@ -29,14 +30,15 @@ use chunk_index::IndexModel;
 use messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
 use objects::{attributes_len_bytes, dataset_header, group_len_bytes, heap_values_len_bytes, mappings_len_bytes};
 
-/// Superblock (96 bytes in version 0, 48 in 2 and 3) and an empty root group: at most 800 bytes were measured.
+/// Length of the superblock (96 bytes in version 0, 48 in 2 and 3) and an empty root group: at most 800 bytes were
+/// measured.
 const FILE_LEN_BYTES: u64 = 1024;
 
-/// What the bounds of the last operations ask for beyond what they take: without it, the end of a region that was
-/// predicted well would be refused.
+/// Excess of the bounds of the last operations over their actual use. Without it, an operation near the end of a well
+/// predicted region would be refused.
 const OPERATION_SLACK_LEN_BYTES: u64 = 4096;
 
-/// Share of the bound that metadata takes on average, without the slack; from files of 1 to 300 datasets.
+/// Average ratio of actual metadata to the bound without the slack, from files of 1 to 300 datasets.
 const TAKEN: f64 = 0.963;
 
 /// Returns the expected length of metadata, given its upper bound from [`MetadataPrediction`].
@@ -45,16 +47,17 @@ pub fn likely_len_bytes(bound_len_bytes: u64) -> u64 {
     (bound_len_bytes.saturating_sub(slack_len_bytes) as f64 * TAKEN) as u64 + FILE_LEN_BYTES / 2
 }
 
-/// The region is never smaller than this.
+/// Minimum length of the region.
 pub(super) const MIN_REGION_LEN_BYTES: u64 = 4096;
 
-/// Groups and objects keep up to 8 links or attributes in their header, more of them go to dense storage.
+/// Maximum number of links or attributes that groups and objects keep in their header; more of them go to dense
+/// storage.
 const MAX_COMPACT_COUNT: u64 = 8;
 
-/// Messages of this size and more do not fit into an object header.
+/// Size from which messages do not fit into an object header.
 const MAX_MESSAGE_LEN_BYTES: u64 = 64 * 1024;
 
-/// Predicted length of an output's metadata: an upper bound, by a few per cent.
+/// Predicted length of an output's metadata: an upper bound, too high by a few percent.
 #[derive(Debug, Clone)]
 pub struct MetadataPrediction {
     compat: Compat,
@@ -63,26 +66,26 @@ pub struct MetadataPrediction {
 }
 
 impl MetadataPrediction {
-    /// An empty file. The root group counts as a group: add it with its links.
+    /// Creates the prediction for an empty file. The root group is not included: add it with its links like any group.
     pub fn new(compat: Compat) -> Self {
         Self { compat, len_bytes: FILE_LEN_BYTES + OPERATION_SLACK_LEN_BYTES, largest_attribute_len_bytes: 0 }
     }
 
-    /// The prediction so far.
+    /// Returns the predicted length so far.
     pub fn len_bytes(&self) -> u64 {
         // An attribute may displace another one of its object while it is added.
         self.len_bytes.saturating_add(self.largest_attribute_len_bytes)
     }
 
-    /// Adds a group with `link_count` links, whose names, and texts of soft and external links, have
-    /// `text_len_bytes` in all. `attributes` tells the length of each of its attributes
+    /// Adds a group with `link_count` links. `text_len_bytes` is the total length of their names and of the targets of
+    /// soft and external links. `attributes` holds the length of each of its attributes
     /// ([`AttributeSpec::message_len_bytes`]), here and below.
     pub fn add_group(&mut self, link_count: u64, text_len_bytes: u64, link_order: CreationOrder, attributes: &[u64]) {
         self.add(group_len_bytes(self.compat, link_count, text_len_bytes, link_order));
         self.add_attributes(attributes, 0);
     }
 
-    /// Adds a dataset into which `chunk_count` chunks will be inserted, in order of their origins.
+    /// Adds a dataset into which `chunk_count` chunks will be inserted in order of their origins.
     pub fn add_dataset(&mut self, spec: &DatasetSpec, chunk_count: u64, attributes: &[u64]) {
         let (header, free) = dataset_header(self.compat, spec);
         self.add(header);
@@ -91,9 +94,9 @@ impl MetadataPrediction {
         self.add_attributes(attributes, free);
     }
 
-    /// Adds all values of a dataset that libhdf5 itself writes ([`super::OutputDataset::write_rows`]): small ones,
-    /// and those of file-local types. `canonical_len_bytes` is their length as they will be given. The index is that
-    /// of [`MetadataPrediction::add_dataset`], whose chunk count must cover the chunks of these values.
+    /// Adds all values of a dataset that libhdf5 itself writes ([`super::OutputDataset::write_rows`]): small ones, and
+    /// those of file-local types. `canonical_len_bytes` is the length in which they will be passed. The index is
+    /// included in [`MetadataPrediction::add_dataset`], whose chunk count must cover the chunks of these values.
     pub fn add_values(&mut self, spec: &DatasetSpec, canonical_len_bytes: u64) {
         let rows = spec.dataspace.dims().first().copied().unwrap_or(1);
         let (class, filter_count) = (spec.datatype.class(), spec.filters.len());
@@ -119,7 +122,7 @@ impl MetadataPrediction {
 }
 
 impl AttributeSpec<'_> {
-    /// Length of the attribute as a message and of what it keeps in the global heap, at most.
+    /// Returns the maximum length of the attribute as a message, plus its data in the global heap.
     pub fn message_len_bytes(&self, compat: Compat) -> u64 {
         let class = self.datatype.class();
         // A committed datatype is stored as its address.
@@ -130,7 +133,7 @@ impl AttributeSpec<'_> {
         let count = self.dataspace.element_count().unwrap_or(u64::MAX);
         let values = count.saturating_mul(class.len_bytes());
         let heap = heap_values_len_bytes(class, self.value.len() as u64, count);
-        // Version, flags, three sizes, character set, the header of the message; in version 1, the parts are padded.
+        // Version, flags, three sizes, character set, header of the message; in version 1 the parts are padded.
         let (name, dataspace) = (self.name.len() as u64 + 1, dataspace_len_bytes(compat, self.dataspace));
         let fixed = match compat {
             Compat::Earliest => 16 + padded(name) + padded(datatype) + padded(dataspace) + 8,

@@ -1,4 +1,4 @@
-//! Property lists of an output: the settings that make files reproducible and let the driver place what it must.
+//! Property lists of an output, with the settings that make files reproducible and allow the driver to place data.
 
 use super::dataset::{DatasetSpec, OutputLayout};
 use super::driver::Plan;
@@ -19,18 +19,18 @@ use std::ffi::c_uint;
 const ORDER_TRACKED: c_uint = 1;
 const ORDER_INDEXED: c_uint = 2;
 
-/// The newest format that libhdf5 may use where the low bound cannot express an object.
+/// Newest format that libhdf5 may use if the low bound cannot express an object.
 ///
-/// Bounded above by the low bound itself, an output could not hold, say, a complex number; unbounded, every object
-/// still gets the oldest format from the low bound on that can express it.
+/// If the high bound were the low bound, an output could not hold, for example, a complex number. Without a high bound,
+/// every object still gets the oldest format, from the low bound upwards, that can express it.
 const HIGH_BOUND: H5F_libver_t = H5F_libver_t::H5F_LIBVER_V200;
 
 fn create(call: Call<'_>, class: hid_t) -> Result<Handle> {
-    // SAFETY: the caller holds the lock, the class is one of the library's; the new list is ours.
+    // SAFETY: the caller holds the lock, the class is one of the library's; we own the new list.
     unsafe { call.handle("H5Pcreate", H5Pcreate(class)) }
 }
 
-/// File access: the planning driver, format bounds, everything closed with the file.
+/// Creates a file access list: the planning driver, format bounds, and closing of all objects with the file.
 pub(super) fn file_access(call: Call<'_>, plan: &Plan, compat: Compat) -> Result<Handle> {
     let list = create(call, *H5P_CLS_FILE_ACCESS)?;
     plan.attach(call, list.id())?;
@@ -42,21 +42,21 @@ pub(super) fn file_access(call: Call<'_>, plan: &Plan, compat: Compat) -> Result
     };
     // SAFETY: valid list, the caller holds the lock.
     unsafe {
-        // Explicit, because the default low bound has changed with HDF5 2.0.
+        // Set explicitly because the default low bound has changed with HDF5 2.0.
         call.status("H5Pset_libver_bounds", H5Pset_libver_bounds(list.id(), low, HIGH_BOUND))?;
         let strong = H5F_close_degree_t::H5F_CLOSE_STRONG;
         call.status("H5Pset_fclose_degree", H5Pset_fclose_degree(list.id(), strong))?;
-        // The driver advertises no aggregation; zero blocks say the same to whoever reads the list.
+        // The driver does not advertise aggregation; block sizes of zero express the same for readers of the list.
         call.status("H5Pset_meta_block_size", H5Pset_meta_block_size(list.id(), 0))?;
         call.status("H5Pset_small_data_block_size", H5Pset_small_data_block_size(list.id(), 0))?;
-        // No page buffer: it would copy the placeholder's bytes.
+        // Without a page buffer, which would copy the placeholder's bytes.
         call.status("H5Pset_page_buffer_size", H5Pset_page_buffer_size(list.id(), 0, 0, 0))?;
     }
     Ok(list)
 }
 
-/// File creation: the root group's settings. The file space strategy stays the default, for any other would put a
-/// message into the superblock that HDF5 1.8 does not know.
+/// Creates a file creation list with the root group's settings. The file space strategy stays the default, because any
+/// other would add a message to the superblock that HDF5 1.8 does not support.
 pub(super) fn file_creation(call: Call<'_>, options: &OutputOptions) -> Result<Handle> {
     let list = create(call, *H5P_CLS_FILE_CREATE)?;
     object_settings(call, &list, options.root_attribute_order)?;
@@ -64,7 +64,7 @@ pub(super) fn file_creation(call: Call<'_>, options: &OutputOptions) -> Result<H
     Ok(list)
 }
 
-/// Group creation.
+/// Creates a group creation list.
 pub(super) fn group_creation(call: Call<'_>, links: CreationOrder, attributes: CreationOrder) -> Result<Handle> {
     let list = create(call, *H5P_CLS_GROUP_CREATE)?;
     object_settings(call, &list, attributes)?;
@@ -72,28 +72,30 @@ pub(super) fn group_creation(call: Call<'_>, links: CreationOrder, attributes: C
     Ok(list)
 }
 
-/// Committed datatype creation.
+/// Creates a creation list for committed datatypes.
 pub(super) fn datatype_creation(call: Call<'_>, attributes: CreationOrder) -> Result<Handle> {
     let list = create(call, *H5P_CLS_DATATYPE_CREATE)?;
     object_settings(call, &list, attributes)?;
     Ok(list)
 }
 
-/// Link creation with the character set of the name. Parents must exist: whoever creates them decides their orders.
+/// Creates a link creation list with the character set of the name. Missing parents are not created, because their
+/// creation order settings must be chosen explicitly.
 pub(super) fn link_creation(call: Call<'_>, utf8: bool) -> Result<Handle> {
     let list = create(call, *H5P_CLS_LINK_CREATE)?;
     char_encoding(call, &list, utf8)?;
     Ok(list)
 }
 
-/// Attribute creation with the character set of the name.
+/// Creates an attribute creation list with the character set of the name.
 pub(super) fn attribute_creation(call: Call<'_>, utf8: bool) -> Result<Handle> {
     let list = create(call, *H5P_CLS_ATTRIBUTE_CREATE)?;
     char_encoding(call, &list, utf8)?;
     Ok(list)
 }
 
-/// Dataset creation for `spec`, whose type is `datatype_handle`. A fill value may refer to objects of `file`.
+/// Creates a dataset creation list for `spec`, whose type is `datatype_handle`. A fill value may refer to objects of
+/// `file`.
 pub(super) fn dataset_creation(
     call: Call<'_>,
     spec: &DatasetSpec,
@@ -104,10 +106,11 @@ pub(super) fn dataset_creation(
     object_settings(call, &list, spec.attribute_order)?;
     // SAFETY: for the block: valid list, the caller holds the lock; the chunk shape has the length that is passed.
     unsafe {
-        // A header of 256 bytes is kept free for attributes unless told that none will come. The hint is not stored.
+        // libhdf5 reserves 256 bytes of the header for attributes unless the hint says that there will be none. The
+        // hint is not stored.
         call.status("H5Pset_dset_no_attrs_hint", H5Pset_dset_no_attrs_hint(list.id(), u8::from(!spec.has_attributes)))?;
-        // When storage is allocated is ours to say, not the input's: early allocation of chunks would place all of
-        // them before a claim is made.
+        // We choose when storage is allocated, not the input: early allocation would place all chunks before a claim is
+        // made.
         let allocation = match &spec.layout {
             OutputLayout::Compact => {
                 call.status("H5Pset_layout", H5Pset_layout(list.id(), H5D_layout_t::H5D_COMPACT))?;
@@ -160,12 +163,12 @@ fn fill_value(
         (None, _) => memory::Image::zeros(datatype::memory_len_bytes(class)),
         (Some(InlineData::Stored(bytes)), false) => memory::Image::of_stored(bytes.clone()),
         (Some(InlineData::Canonical(bytes)), _) => memory::Image::of_canonical(call, class, bytes, 1, file)?,
-        // What is stored for a file-local type points into another file; only an all-zero one means something here.
+        // A stored value of a file-local type points into another file, so only zeros are meaningful here.
         (Some(InlineData::Stored(bytes)), true) if bytes.iter().all(|&byte| byte == 0) => {
             memory::Image::zeros(datatype::memory_len_bytes(class))
         }
         (Some(InlineData::Stored(_)), true) => {
-            return Err(not_writable(call, "its fill value points into the file that it comes from".to_owned()));
+            return Err(not_writable(call, "its fill value points into its source file".to_owned()));
         }
     };
     let wanted_len_bytes = datatype::memory_len_bytes(class);
@@ -180,7 +183,8 @@ fn fill_value(
     call.status("H5Pset_fill_value", status).map(drop)
 }
 
-/// What all objects share: no time stamps (outputs must not depend on the clock), the order of attributes.
+/// Sets the properties common to all objects: no time stamps (outputs must not depend on the clock), and the order of
+/// attributes.
 fn object_settings(call: Call<'_>, list: &Handle, attributes: CreationOrder) -> Result<()> {
     // SAFETY: for the block: valid list of an object creation class, the caller holds the lock.
     unsafe {
@@ -204,7 +208,7 @@ fn link_order(call: Call<'_>, list: &Handle, links: CreationOrder) -> Result<()>
 }
 
 fn order_flags(order: CreationOrder) -> c_uint {
-    // An index without tracking does not exist.
+    // An index requires tracking.
     ORDER_TRACKED | if order.indexed { ORDER_INDEXED } else { 0 }
 }
 

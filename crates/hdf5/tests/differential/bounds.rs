@@ -1,4 +1,4 @@
-//! Bounds on what a file can make of the child, and how its death is told.
+//! Limits of what a file can do to the child, and the reports of its death.
 
 use crate::make::{BOUNDS, Maker, Space, creation_list, pattern};
 use crate::{child_reader, h5};
@@ -10,7 +10,7 @@ use raddle_hdf5::child::{ChildOptions, ChildReader, ObjectName, READER_ARGUMENT}
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A file with a chunked dataset of 8 GiB of which nothing is stored.
+/// Creates a file with a chunked dataset of 8 GiB without any stored chunks.
 fn make_huge(folder: &Path) -> PathBuf {
     let path = folder.join("huge.h5");
     let maker = Maker::create(&path, BOUNDS[0], |_| {});
@@ -77,7 +77,7 @@ fn files_that_are_none_are_told_by_name() {
     assert!(matches!(child.read_tree(folder.path()).unwrap_err(), Hdf5Error::Io { .. }));
 }
 
-/// Every truncation of a small file: an error or a tree, in bounded time, and the parent goes on.
+/// Every truncation of a small file yields an error or a tree in bounded time, and the parent continues.
 #[test]
 fn truncated_files_never_harm_the_parent() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,8 +95,8 @@ fn truncated_files_never_harm_the_parent() {
     assert_eq!(child.read_tree(&path).unwrap().objects.len(), 2);
 }
 
-/// Free space of no length in a heap collection, which libhdf5 follows in a circle: the child is ended within its CPU time, and
-/// the file is given up when it has taken too long.
+/// Free space of length 0 in a heap collection makes libhdf5 loop: the child is ended by its CPU time limit, and the
+/// file is given up when it has taken too long.
 #[test]
 fn a_heap_without_an_end_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ fn a_heap_without_an_end_is_given_up() {
     let started = Instant::now();
     let error = values();
     assert!(error.contains("heap.h5") && error.contains("no answer within its CPU time"), "{error}");
-    // Two seconds of a core, which the machine may be slow to give.
+    // Two seconds of a core, which a busy machine may take long to provide.
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     let error = values();
     assert!(error.contains("it is not asked again"), "{error}");

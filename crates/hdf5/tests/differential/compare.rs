@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Fails unless both readers say the same about the file, read everything in it, and find the same values.
+/// Checks that both readers return the same metadata, read everything in the file, and find the same values.
 pub fn agree(path: &Path) {
     let native = NativeReader::default().read_tree(path).unwrap_or_else(|error| panic!("native: {error}"));
     let child = child_reader(ChildOptions::default());
@@ -27,7 +27,8 @@ pub fn agree(path: &Path) {
     }
 }
 
-/// The first difference on a file of unknown quality. That a reader refuses a file, or an object, is none.
+/// Returns the first difference on a file of unknown quality. It does not count as a difference if a reader refuses the
+/// file or an object.
 pub fn difference(path: &Path) -> Option<String> {
     let native = NativeReader::default().read_tree(path);
     let child = child_reader(ChildOptions::default());
@@ -50,10 +51,10 @@ fn compare_files(path: &Path, native: &FileTree, library: &FileTree, child: &Chi
     compare_values(&file, encoding, native, child, &mut comparison.resolver)
 }
 
-/// Forms of the files of all tests together: what one file teaches must not change how another is read.
+/// Forms of the files of all tests: forms learned from one file must not change how another is read.
 static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
 
-/// The file read twice by forms, the second time with its own forms known, against the file read in full.
+/// Compares a file read twice with forms, the second time with its own forms known, to the file read in full.
 fn compare_outline(file: &InputFile, native: &FileTree) -> Difference {
     for _ in 0..2 {
         let mut view = MetadataView::new(file, 1 << 20);
@@ -72,10 +73,10 @@ fn compare_outline(file: &InputFile, native: &FileTree) -> Difference {
     Ok(())
 }
 
-/// The first difference in words.
+/// First difference in words.
 pub type Difference = Result<(), String>;
 
-/// Whether two parts are equal.
+/// Compares two parts.
 pub fn same<T: PartialEq + Debug>(what: &str, native: &T, library: &T) -> Difference {
     if native == library {
         return Ok(());
@@ -83,9 +84,9 @@ pub fn same<T: PartialEq + Debug>(what: &str, native: &T, library: &T) -> Differ
     Err(format!("{what} differs\n  native: {native:?}\n libhdf5: {library:?}"))
 }
 
-/// Compares what two readers say about one file.
+/// Comparison of both readers' results for one file.
 struct Comparison<'a> {
-    /// For the native reader's stored bytes where libhdf5 tells canonical ones.
+    /// Resolves the native reader's stored bytes where libhdf5 returns canonical ones.
     resolver: Resolver<'a>,
 }
 
@@ -143,7 +144,7 @@ impl Comparison<'_> {
         same("fill value", &native, &library)
     }
 
-    /// Chunk indexes are the native reader's own; the lists of chunks are compared elsewhere.
+    /// Compares layouts. Chunk indexes are specific to the native reader; the lists of chunks are compared elsewhere.
     fn layouts(&mut self, native: &Layout, library: &Layout, class: &TypeClass) -> Difference {
         match (native, library) {
             (Layout::Compact(native), Layout::Compact(library)) => self.data("compact data", class, native, library),
@@ -158,7 +159,7 @@ impl Comparison<'_> {
                 same("chunk shape", chunk_shape, shape)?;
                 same("filtering of partial chunks", partial_chunks_unfiltered, partial)
             }
-            // Of storage that was never allocated, libhdf5 does not tell the stored length.
+            // libhdf5 does not return the stored length of storage that was never allocated.
             (Layout::Contiguous { address: None, .. }, Layout::Contiguous { address: None, .. }) => Ok(()),
             _ => same("layout", native, library),
         }
@@ -184,7 +185,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Path under which a breadth-first walk meets each object.
+/// Returns the path under which a breadth-first walk first reaches each object.
 pub fn paths(tree: &FileTree) -> Vec<String> {
     let mut paths = vec![String::new(); tree.objects.len()];
     paths[0] = "/".to_owned();

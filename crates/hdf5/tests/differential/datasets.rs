@@ -15,7 +15,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 
 static FILL: i32 = -99;
 
-/// Extents with a chunk shape for each: together with the format bounds these lead to every chunk index.
+/// Extents with a chunk shape each, which together with the format bounds produce every kind of chunk index.
 pub fn chunked_spaces() -> Vec<(&'static str, Space, Vec<u64>)> {
     vec![
         ("one_chunk", Space::fixed(&[6, 10]), vec![6, 10]),
@@ -33,7 +33,7 @@ pub fn chunked_spaces() -> Vec<(&'static str, Space, Vec<u64>)> {
     ]
 }
 
-/// Filter pipelines by what they are called here.
+/// Filter pipelines by their names in these tests.
 const PIPELINES: [&str; 8] =
     ["plain", "deflate", "shuffle deflate", "fletcher32", "nbit", "scaleoffset", "szip", "shuffle deflate fletcher32"];
 
@@ -52,7 +52,7 @@ fn add_filters(list: hid_t, pipeline: &str) {
     }
 }
 
-/// Creation properties of a chunked dataset.
+/// Creates the creation properties of a chunked dataset.
 pub fn chunked_list(chunk_shape: &[u64], pipeline: &str) -> hid_t {
     let list = creation_list();
     h5!(H5Pset_chunk(list, chunk_shape.len() as i32, chunk_shape.as_ptr()));
@@ -95,7 +95,7 @@ fn every_chunk_index_with_every_pipeline() {
     });
 }
 
-/// Big-endian 32-bit numbers below 2^18: nbit keeps 20 bits of them.
+/// Returns big-endian 32-bit numbers below 2^18, of which nbit keeps 20 bits.
 fn small_numbers(count: usize) -> Vec<u8> {
     (0..count as u32).flat_map(|number| (number.wrapping_mul(2_654_435_761) >> 14).to_be_bytes()).collect()
 }
@@ -140,7 +140,7 @@ fn datasets_that_grew_and_shrank() {
     });
 }
 
-/// So many chunks that arrays are paged and trees have several levels.
+/// Enough chunks for paged arrays and trees of several levels.
 #[test]
 fn many_chunks() {
     each_bounds("many", |maker| {
@@ -181,7 +181,7 @@ fn chunks_with_skipped_filters_and_unfiltered_edges() {
             if maker.bounds.1 == H5F_libver_t::H5F_LIBVER_V18 {
                 continue;
             }
-            // Since HDF5 1.10.
+            // Available since HDF5 1.10.
             let list = chunked_list(&[4, 4], "deflate");
             h5!(H5Pset_chunk_opts(list, H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS));
             let dataset = maker.dataset(&format!("{label} edges"), *H5T_STD_I32LE, &space, list);
@@ -231,7 +231,7 @@ fn fill_values_of_every_kind() {
         for (layout, allocation) in LAYOUTS.into_iter().flat_map(|layout| ALLOCATIONS.map(|time| (layout, time))) {
             for (time, value) in times.into_iter().flat_map(|time| ["default", "set", "none"].map(|v| (time, v))) {
                 let chunked = layout == H5D_layout_t::H5D_CHUNKED;
-                // What libhdf5 refuses to create.
+                // Combinations that libhdf5 refuses to create.
                 let incremental = allocation == H5D_alloc_time_t::H5D_ALLOC_TIME_INCR;
                 let none_on_allocation = value == "none" && time == H5D_fill_time_t::H5D_FILL_TIME_ALLOC;
                 if !chunked && incremental || none_on_allocation {
@@ -253,7 +253,7 @@ fn fill_values_of_every_kind() {
                 };
                 let path = format!("{layout:?} {time:?} {allocation:?} {value}");
                 let dataset = maker.dataset(&path, *H5T_STD_I64BE, &Space::fixed(&[10]), list);
-                // Without fill values, unwritten storage holds whatever it held.
+                // Without fill values, unwritten storage has arbitrary contents.
                 if time == H5D_fill_time_t::H5D_FILL_TIME_NEVER || value == "none" {
                     write_all(dataset, *H5T_STD_I64BE, &pattern(80, 2));
                 }

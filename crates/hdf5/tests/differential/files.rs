@@ -10,7 +10,7 @@ use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::*;
 use hdf5_metno_sys::h5t::*;
 
-/// Something of everything whose place in the file matters.
+/// Creates at least one object of each kind that is affected by its place in the file.
 fn fill(maker: &Maker) {
     fill_with(maker, true);
 }
@@ -48,8 +48,8 @@ fn user_blocks() {
 #[test]
 fn sizes_of_addresses_and_lengths() {
     for (address, length) in [(8, 4), (4, 8), (4, 4)] {
-        // With short lengths HDF5 2.2 writes extensible arrays and cannot open them: it takes their unlimited
-        // dimension for a limited one. Only formats from before 1.10 are compared.
+        // With short lengths HDF5 2.2 writes extensible arrays but cannot open them: it mistakes their unlimited
+        // dimension for a limited one. So only formats before 1.10 are compared.
         let bounds = if length < 8 { &BOUNDS[..2] } else { &BOUNDS[..] };
         let configure = |list| _ = h5!(H5Pset_sizes(list, address, length));
         // References of 4 bytes are refused by both readers.
@@ -77,7 +77,7 @@ fn file_space_strategies() {
             h5!(H5Pset_file_space_strategy(list, strategy, persist, 1));
             h5!(H5Pset_file_space_page_size(list, 1024));
         };
-        // Since HDF5 1.10; the oldest bounds let libhdf5 choose.
+        // Available since HDF5 1.10; the oldest bounds leave the choice to libhdf5.
         let bounds: Vec<_> = BOUNDS.into_iter().filter(|bounds| bounds.1 != H5F_libver_t::H5F_LIBVER_V18).collect();
         each_within(&bounds, &format!("{strategy:?}"), &configure, fill);
     }

@@ -1,5 +1,5 @@
-//! Datasets recognised by their form: that alike ones are, that those which must not be are not. That what is recognised
-//! is right, every other test of this folder checks on its files.
+//! Recognition of datasets by their form: similar ones are recognised, and different ones are not. All other tests of
+//! this folder check the correctness of recognised datasets on their files.
 
 use crate::datasets::{UNLIMITED, chunked_list};
 use crate::h5;
@@ -22,7 +22,7 @@ fn make(path: &std::path::Path, format: usize, rows: [u64; 2]) {
         attribute(dataset, "unit", *H5T_STD_I32LE, &Space::Scalar, &5_i32.to_ne_bytes());
         h5!(H5Dclose(dataset));
     }
-    // Another trailing dimension, and elements that point into their file.
+    // A different trailing dimension, and elements that point into their file.
     for (name, datatype, columns) in [("other", *H5T_STD_I32LE, 4), ("points", *H5T_STD_REF_OBJ, 3)] {
         let space = Space::growing(&[2, columns], &[UNLIMITED, columns]);
         h5!(H5Dclose(maker.dataset(name, datatype, &space, list)));

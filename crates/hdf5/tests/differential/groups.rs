@@ -12,7 +12,7 @@ use hdf5_metno_sys::h5p::*;
 use hdf5_metno_sys::h5t::*;
 use std::ffi::{c_char, c_int, c_void};
 
-/// No order, tracked, tracked and indexed.
+/// Creation order flags: none, tracked, tracked and indexed.
 const ORDERS: [u32; 3] = [0, 1, 3];
 
 fn soft_link(group: hid_t, target: impl AsRef<[u8]>, link: impl AsRef<[u8]>) {
@@ -25,7 +25,7 @@ fn subgroup(group: hid_t, path: &str) {
 }
 
 unsafe extern "C" {
-    // The bindings call it deprecated; files with comments exist.
+    // Deprecated in the bindings, but files with comments exist.
     fn H5Oset_comment(object: hid_t, comment: *const c_char) -> c_int;
 }
 
@@ -40,7 +40,7 @@ fn groups_of_every_size() {
         for order in ORDERS {
             for count in [0, 1, 3, 8, 9, 40, 700] {
                 let group = maker.group(&format!("{count}_members_order_{order}"), order, 0);
-                // Neither created in the order of names nor of one length.
+                // Neither created in order of their names nor equal in length.
                 for number in 0..count {
                     let member = format!("{:x}{}", number * 7919 % 10007, "x".repeat(number % 31));
                     soft_link(group, format!("to {number}"), member);
@@ -113,7 +113,7 @@ fn links_of_every_kind_in(group: hid_t) {
     for odd in [&b"\xff\xfe no text"[..], b"new\nline", b"-rf", b" ", &[b'n'; 300]] {
         soft_link(group, "odd", odd);
     }
-    // Old groups have no room for the following: libhdf5 rewrites them as new ones.
+    // Old groups cannot store the following links: libhdf5 converts them to new groups.
     h5!(H5Lcreate_external(c"other.h5".as_ptr(), c"/a/b".as_ptr(), group, c"external".as_ptr(), DEFAULT, DEFAULT));
     user_defined_link(group);
 }
@@ -232,7 +232,7 @@ fn attributes_in_every_number_and_order() {
 #[test]
 fn large_attributes() {
     each_bounds("large", |maker| {
-        // Beyond 64 KiB only dense storage has room, which the oldest format lacks.
+        // Beyond 64 KiB only dense storage is possible, which the oldest format lacks.
         let largest = if maker.has_dense_attributes() { 200_000 } else { 60_000 };
         let group = maker.group("g", 0, 1);
         for len in [1000, 4000, 5000, 60_001, largest] {

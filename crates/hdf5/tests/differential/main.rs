@@ -1,6 +1,6 @@
-//! Both readers of metadata must agree, on everything that libhdf5 can make; and on values.
+//! Both metadata readers must agree on everything that libhdf5 can create, and on values.
 //!
-//! Each test makes files with libhdf5 in this process, reads them natively and with libhdf5 in a child process (this
+//! Each test creates files with libhdf5 in this process, reads them natively and with libhdf5 in a child process (this
 //! executable, started again for [`reader_child`]), and reports the first difference by object and field.
 #![allow(clippy::macro_metavars_in_unsafe, reason = "the maker's macro is for calls with plain values")]
 
@@ -17,14 +17,14 @@ mod values;
 
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand, serve};
 
-/// The child's side: not a test of its own.
+/// The child's side: not a test itself.
 #[test]
 #[ignore = "runs as the child process of the other tests"]
 fn reader_child() {
     serve().unwrap();
 }
 
-/// The readers on files from elsewhere: `RADDLE_FILES` names them, one a line, or a folder of them.
+/// Compares the readers on existing files: `RADDLE_FILES` lists them, one per line, or names a folder of them.
 #[test]
 #[ignore = "needs files, named by RADDLE_FILES"]
 fn files_from_elsewhere() {
@@ -39,7 +39,7 @@ fn files_from_elsewhere() {
     assert!(differences.is_empty(), "{} of {}:\n{}", differences.len(), files.len(), differences.join("\n"));
 }
 
-/// A reader whose children are this executable.
+/// Creates a reader whose children run this executable.
 fn child_reader(options: ChildOptions) -> ChildReader {
     let arguments = ["reader_child", "--exact", "--ignored", "--nocapture"].map(Into::into).to_vec();
     let command = ReaderCommand { executable: std::env::current_exe().unwrap(), arguments };

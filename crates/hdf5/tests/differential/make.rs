@@ -1,7 +1,7 @@
-//! Files made with plain libhdf5 calls, for both readers to read.
+//! Creates files with plain libhdf5 calls, for both readers to read.
 //!
-//! Only what is needed to reach every structure of the format; values are a function of their position, so that a
-//! wrong element shows.
+//! Only as much as is needed to produce every structure of the format. Values are a function of their position, so that
+//! a wrong element is noticed.
 
 use crate::compare::agree;
 use hdf5_metno_sys::h5a::*;
@@ -21,11 +21,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// Calls libhdf5 and stops the test where it fails.
+/// Calls libhdf5 and fails the test if the call fails.
 #[macro_export]
 macro_rules! h5 {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        // SAFETY: the maker holds the lock and its arguments: identifiers it has opened, buffers as long as told.
+        // SAFETY: the maker holds the lock and its arguments: identifiers that it opened, buffers of the stated length.
         let result = unsafe { $function($($argument),*) };
         if result < 0 {
             panic!("{}", raddle_hdf5::ffi::Call::of_file(std::path::Path::new("test")).error(stringify!($function)));
@@ -41,15 +41,15 @@ unsafe extern "C" {
 
 pub const DEFAULT: hid_t = H5P_DEFAULT;
 
-/// A terminated copy of a name.
+/// Returns a zero-terminated copy of a name.
 pub fn name(bytes: impl AsRef<[u8]>) -> CString {
     CString::new(bytes.as_ref()).unwrap()
 }
 
-/// Oldest and newest format of what a file may hold.
+/// Oldest and newest format that a file may use.
 pub type Bounds = (H5F_libver_t, H5F_libver_t);
 
-/// Format bounds, from files that HDF5 1.0 reads to the newest.
+/// Format bounds, from files that HDF5 1.0 reads up to the newest format.
 pub const BOUNDS: [Bounds; 5] = [
     (H5F_libver_t::H5F_LIBVER_EARLIEST, H5F_libver_t::H5F_LIBVER_V200),
     (H5F_libver_t::H5F_LIBVER_V18, H5F_libver_t::H5F_LIBVER_V18),
@@ -58,17 +58,17 @@ pub const BOUNDS: [Bounds; 5] = [
     (H5F_libver_t::H5F_LIBVER_V200, H5F_libver_t::H5F_LIBVER_V200),
 ];
 
-/// Makes a file of the same content in each format, and has the readers agree on each.
+/// Creates a file with the same contents in each format, and checks that the readers agree on each.
 pub fn each_bounds(test_name: &str, make: impl Fn(&Maker)) {
     each_of(test_name, &|_| {}, make);
 }
 
-/// As [`each_bounds`], with other settings of the file.
+/// Like [`each_bounds`], with different file settings.
 pub fn each_of(test_name: &str, configure: &dyn Fn(hid_t), make: impl Fn(&Maker)) {
     each_within(&BOUNDS, test_name, configure, make);
 }
 
-/// As [`each_of`], in some formats.
+/// Like [`each_of`], for selected formats.
 pub fn each_within(all: &[Bounds], test_name: &str, configure: &dyn Fn(hid_t), make: impl Fn(&Maker)) {
     let folder = tempfile::tempdir().unwrap();
     for (number, &bounds) in all.iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn each_within(all: &[Bounds], test_name: &str, configure: &dyn Fn(hid_t), m
     }
 }
 
-/// A file being made.
+/// A file under construction.
 pub struct Maker {
     pub file: hid_t,
     pub bounds: Bounds,
@@ -89,14 +89,14 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// A new file within format bounds; `configure` may change the file creation list.
+    /// Creates a file within format bounds; `configure` may change the file creation list.
     pub fn create(path: &Path, bounds: Bounds, configure: impl FnOnce(hid_t)) -> Self {
         let library = Library::lock();
         let creation = h5!(H5Pcreate(*H5P_CLS_FILE_CREATE));
         configure(creation);
         let access = h5!(H5Pcreate(*H5P_CLS_FILE_ACCESS));
         h5!(H5Pset_relax_file_integrity_checks(access, 1));
-        // A process that another test starts at this moment holds the lock until it runs its program.
+        // A child process started by another test at this moment holds the lock until it runs its program.
         h5!(H5Pset_file_locking(access, 0, 1));
         h5!(H5Pset_libver_bounds(access, bounds.0, bounds.1));
         let file_name = name(path.as_os_str().as_bytes());
@@ -106,7 +106,7 @@ impl Maker {
         Self { file, bounds, path: path.to_path_buf(), _library: library }
     }
 
-    /// Closes the file and checks that nothing stayed open.
+    /// Closes the file and checks that no identifier was left open.
     pub fn finish(self) {
         // SAFETY: the file is open; counting all its open identifiers.
         let open = unsafe { H5Fget_obj_count(self.file, H5F_OBJ_ALL) };
@@ -114,12 +114,12 @@ impl Maker {
         h5!(H5Fclose(self.file));
     }
 
-    /// Whether attributes of this file may be in dense storage.
+    /// Returns whether attributes of this file may be in dense storage.
     pub fn has_dense_attributes(&self) -> bool {
         self.bounds != BOUNDS[0]
     }
 
-    /// A group with the given creation order flags (1 tracked, 2 indexed) for links and attributes.
+    /// Creates a group with the given creation order flags (1 tracked, 2 indexed) for links and attributes.
     pub fn group(&self, path: &str, link_order: u32, attribute_order: u32) -> hid_t {
         let list = h5!(H5Pcreate(*H5P_CLS_GROUP_CREATE));
         h5!(H5Pset_link_creation_order(list, link_order));
@@ -129,7 +129,7 @@ impl Maker {
         group
     }
 
-    /// A dataset of `datatype` with the creation list `list`; both stay the caller's.
+    /// Creates a dataset of `datatype` with the creation list `list`, both of which remain the caller's.
     pub fn dataset(&self, path: &str, datatype: hid_t, space: &Space, list: hid_t) -> hid_t {
         let space = space.open();
         let dataset = h5!(H5Dcreate2(self.file, name(path).as_ptr(), datatype, space, DEFAULT, list, DEFAULT));
@@ -137,7 +137,7 @@ impl Maker {
         dataset
     }
 
-    /// A dataset without settings, with values.
+    /// Creates a dataset with default settings and writes its values.
     pub fn simple_dataset(&self, path: &str, datatype: hid_t, space: &Space, values: &[u8]) {
         let dataset = self.dataset(path, datatype, space, DEFAULT);
         write_all(dataset, datatype, values);
@@ -145,7 +145,7 @@ impl Maker {
     }
 }
 
-/// A dataspace to be made.
+/// A dataspace to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Space {
     Scalar,
@@ -186,7 +186,7 @@ pub fn write_all(dataset: hid_t, datatype: hid_t, values: &[u8]) {
     h5!(H5Dwrite(dataset, datatype, H5S_ALL, H5S_ALL, DEFAULT, values.as_ptr().cast()));
 }
 
-/// An attribute with values in memory form.
+/// Writes an attribute with values in memory form.
 pub fn attribute(object: hid_t, attribute_name: impl AsRef<[u8]>, datatype: hid_t, space: &Space, values: &[u8]) {
     let list = h5!(H5Pcreate(*H5P_CLS_ATTRIBUTE_CREATE));
     if !attribute_name.as_ref().is_ascii() {
@@ -202,7 +202,7 @@ pub fn attribute(object: hid_t, attribute_name: impl AsRef<[u8]>, datatype: hid_
     h5!(H5Pclose(list));
 }
 
-/// Bytes that differ from their neighbours, from a seed.
+/// Returns bytes that differ from their neighbours, generated from a seed.
 pub fn pattern(len_bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let step = |state: &mut u64| {
@@ -214,7 +214,7 @@ pub fn pattern(len_bytes: usize, seed: u64) -> Vec<u8> {
     (0..len_bytes).map(|_| step(&mut state)).collect()
 }
 
-/// A dataset creation list.
+/// Creates a dataset creation list.
 pub fn creation_list() -> hid_t {
     h5!(H5Pcreate(*H5P_CLS_DATASET_CREATE))
 }
@@ -235,7 +235,7 @@ pub fn write_rows(dataset: hid_t, datatype: hid_t, dims: &[u64], rows: Range<u64
     h5!(H5Sclose(in_file));
 }
 
-/// Writes a chunk as it is to be stored.
+/// Writes a chunk in its stored form.
 pub fn write_chunk(dataset: hid_t, filter_mask: u32, origin: &[u64], bytes: &[u8]) {
     h5!(H5Dwrite_chunk(dataset, DEFAULT, filter_mask, origin.as_ptr(), bytes.len(), bytes.as_ptr().cast()));
 }
@@ -247,14 +247,14 @@ pub fn commit_type(file: hid_t, path: &str, datatype: hid_t) -> hid_t {
     committed
 }
 
-/// Whether this build of libhdf5 can write with a filter.
+/// Returns whether this build of libhdf5 can write with a filter.
 pub fn is_available(filter: i32) -> bool {
     let mut config = 0;
     // SAFETY: takes a number; the variable outlives the call.
     unsafe { H5Zfilter_avail(filter) > 0 && H5Zget_filter_info(filter, &raw mut config) >= 0 && config & 1 != 0 }
 }
 
-/// A null pointer that libhdf5 takes for "none".
+/// Returns a null pointer, which libhdf5 accepts as "none".
 pub fn none<T>() -> *const T {
     ptr::null()
 }

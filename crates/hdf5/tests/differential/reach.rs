@@ -1,4 +1,4 @@
-//! What a dataset may reach outside of its file: allowed or refused, present or missing, never followed by a link.
+//! Access of a dataset to other files: allowed or refused, present or missing, never through a link.
 
 use crate::make::{BOUNDS, DEFAULT, Maker, Space, creation_list, name, none, pattern, write_all};
 use crate::{child_reader, h5};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 const ROWS: u64 = 6;
 
-/// A file with a dataset `values` of [`ROWS`] numbers.
+/// Creates a file with a dataset `values` of [`ROWS`] numbers.
 fn make_source(path: &Path, seed: u64) -> Vec<u8> {
     let maker = Maker::create(path, BOUNDS[2], |_| {});
     let values = pattern(ROWS as usize * 4, seed);
@@ -27,7 +27,7 @@ fn make_source(path: &Path, seed: u64) -> Vec<u8> {
     values
 }
 
-/// A virtual dataset `virtual` that puts the whole of each source (file and dataset) behind the one before.
+/// Creates a virtual dataset `virtual` that concatenates all rows of each source (file and dataset).
 fn make_virtual(path: &Path, sources: &[(&str, &str)], dataset: &str) {
     let maker = Maker::create(path, BOUNDS[2], |_| {});
     add_virtual(&maker, sources, dataset);
@@ -55,7 +55,7 @@ fn select(space: hid_t, start: u64, count: u64) {
     h5!(H5Sselect_hyperslab(space, set, &raw const start, none(), &raw const count, none()));
 }
 
-/// A dataset `external` whose values lie in another file.
+/// Creates a dataset `external` whose values are in another file.
 fn make_external(path: &Path, file: &str) {
     let maker = Maker::create(path, BOUNDS[2], |_| {});
     let list = creation_list();
@@ -75,7 +75,7 @@ fn read_here(path: &Path, dataset: &str) -> Result<Vec<u8>> {
     read(path, dataset, None, ForeignFiles::SameFolder)
 }
 
-/// A folder with a file inside and one beside it.
+/// A folder with a file inside and one next to it.
 struct Folders {
     _root: tempfile::TempDir,
     inside: PathBuf,
@@ -121,7 +121,7 @@ fn absolute_names_in_the_folder_are_read() {
     assert_eq!(read_here(&path, "virtual").unwrap(), values);
     make_virtual(&path, &[("deeper/../a.h5", "values")], "virtual");
     assert_eq!(read_here(&path, "virtual").unwrap(), values);
-    // Moved together, as libhdf5 reads it; and missing, where no such file is left.
+    // Moved together, as libhdf5 reads it; and missing, if no such file is left.
     make_virtual(&path, &[("/no/such/folder/a.h5", "values")], "virtual");
     assert_eq!(read_here(&path, "virtual").unwrap(), values);
     make_virtual(&path, &[(absolute.to_str().unwrap(), "values")], "virtual");
@@ -168,7 +168,7 @@ fn sources_outside_of_the_folder_are_refused_unless_allowed() {
         assert!(matches!(error, Hdf5Error::ForeignFile { .. }), "{source}: {error}");
         assert_eq!(read(&path, "virtual", None, ForeignFiles::Anywhere).unwrap(), values, "{source}");
     }
-    // What lies in the folder of a source that lies outside is outside as well.
+    // Files in the folder of an outside source are outside as well.
     let chain = folders.outside.join("chain.h5");
     make_virtual(&chain, &[("b.h5", "values")], "virtual");
     assert_eq!(read_here(&chain, "virtual").unwrap(), values);
@@ -182,7 +182,7 @@ fn virtual_datasets_of_virtual_datasets_are_followed_and_checked() {
     let path = folders.inside.join("top.h5");
     make_virtual(&path, &[("middle.h5", "virtual")], "virtual");
     assert_eq!(read_here(&path, "virtual").unwrap(), values);
-    // libhdf5 gives fill values for what is missing two steps away, too.
+    // libhdf5 also returns fill values for a source missing two steps away.
     std::fs::remove_file(folders.inside.join("a.h5")).unwrap();
     let error = read_here(&path, "virtual").unwrap_err();
     assert!(matches!(error, Hdf5Error::MissingSource { .. }), "{error}");
@@ -203,7 +203,7 @@ fn sources_in_the_same_file_are_read() {
     assert_eq!(read_here(&path, "virtual").unwrap(), values.repeat(2));
 }
 
-/// A virtual dataset without an end: block after block, one from each source, or all from one.
+/// Creates an unlimited virtual dataset: block after block, one from each source, or all from one.
 fn make_endless(path: &Path, file: &str, numbered: bool) {
     let (unlimited, rows, zero, one) = (u64::MAX, ROWS, 0, 1);
     let maker = Maker::create(path, BOUNDS[2], |_| {});
@@ -248,7 +248,7 @@ fn a_virtual_dataset_without_an_end_is_as_long_as_its_source() {
     }
 }
 
-/// A virtual dataset without an end of which every second row comes from `files[0]`, the others from `files[1]`.
+/// Creates an unlimited virtual dataset in which every second row comes from `files[0]`, the others from `files[1]`.
 fn make_interleaved(path: &Path, files: [&str; 2]) {
     let (unlimited, zero, one, two) = (u64::MAX, 0, 1, 2);
     let maker = Maker::create(path, BOUNDS[2], |_| {});
@@ -292,7 +292,7 @@ fn several_sources_without_an_end_are_read_where_none_falls_short() {
             other => panic!("{other:?}"),
         }
     };
-    // The last row comes from either source: both end without a gap.
+    // The last row may come from either source: both end without a gap.
     for (rows, total) in [([4, 4], 8), ([5, 4], 9)] {
         let (a, b) = (make("a.h5", rows[0], 1), make("b.h5", rows[1], 2));
         assert_eq!(dims().unwrap(), [total]);
@@ -402,7 +402,7 @@ fn objects_are_read_by_address_with_what_they_lead_to() {
     let ObjectKind::Group(group) = &found[1].kind else { panic!("no group") };
     let targets: Vec<_> = group.links.iter().map(|link| link.target.clone()).collect();
     assert_eq!(targets, [LinkTarget::Hard(0), LinkTarget::Hard(2)]);
-    // An address of nothing is an object that cannot be read, not a failure of the others.
+    // An address without an object yields an unreadable object, and does not affect the others.
     let found = child.read_objects(&path, &[at(1).address + 1, at(3).address]).unwrap();
     assert!(matches!(found[0].kind, ObjectKind::Unreadable { .. }));
     assert_eq!(found[1], *at(3));

@@ -9,22 +9,22 @@ use hdf5_metno_sys::h5s::*;
 use hdf5_metno_sys::h5t::*;
 use std::ffi::CString;
 
-/// A datatype and how to make values of it.
+/// A datatype and a generator of its values.
 pub struct Sample {
     pub name: &'static str,
     pub id: hid_t,
-    /// Makes one element in memory form.
+    /// Creates one element in memory form.
     element: Box<dyn Fn(u64) -> Vec<u8>>,
 }
 
 impl Sample {
-    /// Whether elements hold references.
+    /// Returns whether elements contain references.
     pub fn has_reference(&self) -> bool {
         // SAFETY: a datatype is open.
         unsafe { H5Tdetect_class(self.id, H5T_class_t::H5T_REFERENCE) > 0 }
     }
 
-    /// `count` elements in memory form.
+    /// Returns `count` elements in memory form.
     pub fn values(&self, count: usize, seed: u64) -> Vec<u8> {
         (0..count as u64).flat_map(|number| (self.element)(seed * 1000 + number)).collect()
     }
@@ -40,7 +40,7 @@ fn copy(id: hid_t) -> hid_t {
     h5!(H5Tcopy(id))
 }
 
-/// Pointers live as long as the test process: libhdf5 only reads them while writing.
+/// Leaks the values, so that pointers live as long as the test process: libhdf5 only reads them while writing.
 fn leak<T>(values: Vec<T>) -> usize {
     values.leak().as_ptr() as usize
 }
@@ -141,7 +141,7 @@ pub fn fixed() -> Vec<Sample> {
     samples
 }
 
-/// Types of the newest format version only.
+/// Types that exist only in the newest format version.
 pub fn newest() -> Vec<Sample> {
     vec![
         plain("complex_f64", h5!(H5Tcomplex_create(*H5T_IEEE_F64LE))),
@@ -159,7 +159,7 @@ fn enumeration() -> hid_t {
     id
 }
 
-/// With holes and members out of order.
+/// Creates a compound with holes and members out of order.
 fn compound() -> hid_t {
     let id = h5!(H5Tcreate(H5T_class_t::H5T_COMPOUND, 24));
     h5!(H5Tinsert(id, c"last".as_ptr(), 20, *H5T_STD_U16LE));
@@ -168,7 +168,7 @@ fn compound() -> hid_t {
     id
 }
 
-/// Types whose stored elements point into the file. `file` must hold what [`make_targets`] makes.
+/// Types whose stored elements point into the file. `file` must contain the objects that [`make_targets`] creates.
 pub fn file_local(file: hid_t) -> Vec<Sample> {
     let string = || {
         let id = copy(*H5T_C_S1);
@@ -285,7 +285,7 @@ fn region_reference(file: hid_t, seed: u64) -> Vec<u8> {
     reference
 }
 
-/// What the references of [`file_local`] point at.
+/// Creates the targets of the references of [`file_local`].
 pub fn make_targets(maker: &Maker) {
     h5!(H5Gclose(maker.group("folder", 0, 0)));
     maker.simple_dataset("target", *H5T_STD_I16LE, &Space::fixed(&[4, 5]), &pattern(40, 1));

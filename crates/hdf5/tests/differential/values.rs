@@ -1,4 +1,4 @@
-//! Chunk lists and values of all datasets of a file, read without libhdf5 and with it.
+//! Compares chunk lists and values of all datasets of a file, read without libhdf5 and with it.
 
 use crate::compare::{Difference, paths, same};
 use raddle_codec::{CodecError, Pipeline};
@@ -55,7 +55,7 @@ impl DatasetComparison<'_> {
         let mut library = self.child.read_chunks(self.file.path(), name).map_err(|error| error.to_string())?;
         if self.has_origins_that_libhdf5_mistakes() {
             native.iter_mut().chain(&mut library).for_each(|chunk| chunk.origin.clear());
-            // Chunks beyond the extent cannot be told from others then.
+            // In that case, chunks beyond the extent cannot be distinguished from others.
             library.retain(|chunk| native.contains(chunk));
         } else {
             let dims = self.dataset.dataspace.dims();
@@ -69,8 +69,9 @@ impl DatasetComparison<'_> {
         same("number of chunks", &native.len(), &library.len())
     }
 
-    /// An extensible array counts its chunks along the unlimited dimension first. `H5Dchunk_iter` of HDF5 2.2 forgets
-    /// that where it is not the first dimension; reading values does not, and values are compared as well.
+    /// Returns whether libhdf5 reports wrong chunk origins. An extensible array numbers its chunks along the unlimited
+    /// dimension first; `H5Dchunk_iter` of HDF5 2.2 ignores that if it is not the first dimension. Reading values is
+    /// not affected, and values are compared as well.
     fn has_origins_that_libhdf5_mistakes(&self) -> bool {
         let Dataspace::Simple { max_dims, .. } = &self.dataset.dataspace else { return false };
         let Layout::Chunked { index: ChunkIndex::ExtensibleArray { .. }, .. } = self.dataset.layout else {
@@ -103,7 +104,7 @@ impl DatasetComparison<'_> {
         Ok(())
     }
 
-    /// Values without libhdf5; `None` where a filter or a kind of reference is not known.
+    /// Reads values without libhdf5; returns `None` if a filter or a kind of reference is not supported.
     fn native(&self, rows: Option<Range<u64>>, resolver: &mut Resolver<'_>) -> Result<Option<Vec<u8>>, String> {
         let class = &self.dataset.datatype.class;
         let element_len = class.len_bytes() as usize;

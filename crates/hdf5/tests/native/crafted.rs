@@ -1,4 +1,4 @@
-//! Files that no library writes: cycles, the same bytes over and over, and files beyond the caller's limits.
+//! Files that no library writes: cycles, repeated references to the same bytes, and files beyond the caller's limits.
 
 use crate::maker::{FileSpec, Format, Maker, Order};
 use raddle_hdf5::Hdf5Error;
@@ -15,7 +15,7 @@ fn le(fields: &[(u64, usize)]) -> Vec<u8> {
     fields.iter().flat_map(|(value, len)| value.to_le_bytes().into_iter().cycle().take(*len)).collect()
 }
 
-/// A version 0 superblock, then `body` at [`ROOT`], where the root group's header is.
+/// Returns a version 0 superblock, followed by `body` at [`ROOT`], where the root group's header is.
 fn file_with(body: &[u8]) -> Vec<u8> {
     let end = ROOT + body.len() as u64;
     let mut bytes = b"\x89HDF\r\n\x1a\n".to_vec();
@@ -26,12 +26,12 @@ fn file_with(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A version 1 object header with one message.
+/// Returns a version 1 object header with one message.
 fn header(kind: u64, body: &[u8]) -> Vec<u8> {
     header_of(&[(kind, body)])
 }
 
-/// A version 1 object header with these messages.
+/// Returns a version 1 object header with these messages.
 fn header_of(messages: &[(u64, &[u8])]) -> Vec<u8> {
     let mut block = Vec::new();
     for (kind, body) in messages {
@@ -67,7 +67,7 @@ fn a_header_that_continues_in_itself() {
     assert_eq!(reason, "damaged at byte 112: object header: two continuations lead to this block");
 }
 
-/// A group whose B-tree has a root of level `level` with `children` children, all of them the node at `child`.
+/// Returns a group B-tree node of level `level` with `children` children, all of them the node at `child`.
 fn btree_node(level: u64, children: u64, child: u64) -> Vec<u8> {
     let mut node = b"TREE".to_vec();
     node.extend(le(&[(0, 1), (level, 1), (children, 2), (u64::MAX, 8), (u64::MAX, 8)]));
@@ -78,7 +78,7 @@ fn btree_node(level: u64, children: u64, child: u64) -> Vec<u8> {
     node
 }
 
-/// Root group header, local heap, then what `tree` makes for the address after them.
+/// Returns root group header, local heap, and the result of `tree` for the address after them.
 fn group_with(tree: impl FnOnce(u64) -> Vec<u8>) -> Vec<u8> {
     let heap = ROOT + 16 + 8 + 16;
     let tree_address = heap + 32 + 8;
@@ -126,7 +126,7 @@ fn a_user_block_of_any_length_and_none_at_all() {
     let sixteen_k = [vec![0; 16_384], file_with(&header(0, &[]))].concat();
     let tree = read_bytes(&sixteen_k).unwrap();
     assert_eq!((tree.userblock_len_bytes, tree.objects[0].address), (16_384, 16_384 + ROOT));
-    // 600 is no place for a superblock.
+    // A superblock cannot be at 600.
     let odd = [vec![0; 600], file_with(&header(0, &[]))].concat();
     assert!(matches!(read_bytes(&odd), Err(Hdf5Error::NotHdf5 { .. })));
     assert!(matches!(read_bytes(b""), Err(Hdf5Error::NotHdf5 { .. })));

@@ -1,4 +1,4 @@
-//! Every damage of a small file is survived, and where all metadata has checksums it is also noticed.
+//! No damage of a small file causes a crash, and if all metadata has checksums, the damage is detected.
 
 use crate::maker::{FileSpec, Format, make_sampler};
 use raddle_hdf5::Result;
@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A sampler file, opened for damaging.
+/// A sampler file, opened to be damaged.
 struct Patient {
     path: PathBuf,
     file: File,
@@ -30,7 +30,7 @@ impl Patient {
         Self { path, file, valid, tree }
     }
 
-    /// Reads the file with the byte at `at` replaced; checks what is said of it.
+    /// Reads the file with the byte at `at` replaced, and checks the reported errors.
     fn read_with(&self, at: usize, value: u8) -> Result<FileTree> {
         self.file.write_all_at(&[value], at as u64).unwrap();
         let result = self.read();
@@ -52,7 +52,7 @@ impl Patient {
     }
 }
 
-/// Why objects are unreadable.
+/// Returns the reasons why objects are unreadable.
 fn reasons(tree: &FileTree) -> impl Iterator<Item = &str> {
     tree.objects.iter().filter_map(|object| match &object.kind {
         ObjectKind::Unreadable { reason, .. } => Some(reason.as_str()),
@@ -60,7 +60,7 @@ fn reasons(tree: &FileTree) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Bytes that a byte is replaced with: small, large, and near what it was.
+/// Returns replacements for a byte: a small one, a large one, and one close to the original.
 fn replacements(byte: u8) -> [u8; 3] {
     [byte ^ 0x01, byte ^ 0xff, byte.wrapping_add(8)]
 }
@@ -75,7 +75,7 @@ fn every_byte_of_an_old_file() {
             noticed += usize::from(patient.read_with(at, value).is_ok_and(|tree| tree != patient.tree));
         }
     }
-    // Without checksums a changed name or size is another name or size.
+    // Without checksums, a changed name or size is just a different name or size.
     assert!(noticed > 0);
 }
 
@@ -97,7 +97,7 @@ fn every_byte_of_a_new_file_is_noticed_or_harmless() {
                 }
             }
         }
-        // Half of the file is metadata at least; the rest is unused space of heaps and nodes.
+        // At least half of the file is metadata; the rest is unused space of heaps and nodes.
         assert!(noticed > patient.valid.len(), "{noticed} of {} noticed", 3 * patient.valid.len());
     }
 }

@@ -1,7 +1,7 @@
-//! The native metadata reader on files that libhdf5 makes, on every damage of them, and on crafted ones.
+//! Tests of the native metadata reader on files made by libhdf5, on all kinds of damage to them, and on crafted files.
 //!
-//! Agreement with libhdf5 over all kinds of objects is tested elsewhere (`tests/differential`); here it is the ways of
-//! storing links and attributes, and what must not happen whatever the bytes.
+//! Agreement with libhdf5 over all kinds of objects is tested elsewhere (`tests/differential`). These tests cover the
+//! ways of storing links and attributes, and the guarantees for arbitrary bytes.
 
 mod crafted;
 mod damage;

@@ -15,19 +15,19 @@ use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{from_ref, null};
 
-/// Which formats libhdf5 may write.
+/// Formats that libhdf5 may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Earliest,
     Latest,
 }
 
-/// How to make a file.
+/// Settings of a file to be created.
 #[derive(Debug, Clone, Copy)]
 pub struct FileSpec {
     pub format: Format,
     pub userblock: u64,
-    /// Put messages into the shared message heap where possible.
+    /// Whether messages are put into the shared message heap where possible.
     pub shared_messages: bool,
 }
 
@@ -37,13 +37,13 @@ impl FileSpec {
     }
 }
 
-/// A file that is being made. The lock of libhdf5 is held as long.
+/// A file under construction, which holds the lock of libhdf5.
 pub struct Maker {
     file: hid_t,
     _library: Library,
 }
 
-/// What a group or the root keeps of the order of links and attributes.
+/// Creation order that a group keeps of links and attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     ByName,
@@ -63,8 +63,8 @@ fn id(id: hid_t) -> hid_t {
     id
 }
 
-// SAFETY of all blocks below: the lock is held by `Maker`, identifiers come from the call before and are closed once,
-// names are zero-terminated and live through the call, and buffers have the size that the dataspace asks for.
+// SAFETY of all blocks below: the lock is held by `Maker`, identifiers come from the preceding call and are closed
+// once, names are zero-terminated and live through the call, and buffers have the size that the dataspace requires.
 impl Maker {
     pub fn create(path: &Path, spec: FileSpec) -> Self {
         let library = Library::lock();
@@ -91,7 +91,7 @@ impl Maker {
         Self { file, _library: library }
     }
 
-    /// A group; intermediate groups must exist.
+    /// Creates a group; intermediate groups must exist.
     pub fn group(&self, path: &str, order: Order) {
         let path = name(path);
         // SAFETY: see above.
@@ -106,7 +106,7 @@ impl Maker {
         }
     }
 
-    /// A chunked, filtered dataset with a fill value; its chunks are not allocated.
+    /// Creates a chunked, filtered dataset with a fill value; its chunks are not allocated.
     pub fn dataset(&self, path: &str) {
         let path = name(path);
         // SAFETY: see above.
@@ -125,7 +125,7 @@ impl Maker {
         }
     }
 
-    /// A committed datatype at `path`, and an attribute `typed` of that type on `owner`.
+    /// Creates a committed datatype at `path`, and an attribute `typed` of that type on `owner`.
     pub fn committed_datatype(&self, path: &str, owner: &str) {
         let path = name(path);
         // SAFETY: see above.
@@ -137,14 +137,16 @@ impl Maker {
         }
     }
 
-    /// An attribute of bytes.
+    /// Creates an attribute of bytes.
     pub fn attribute(&self, owner: &str, attribute: &str, bytes: &[u8]) {
         // SAFETY: see above.
         unsafe { self.write_attribute(owner, attribute, *H5T_STD_U8LE, bytes.len() as u64, bytes) }
     }
 
+    /// Writes an attribute.
+    ///
     /// # Safety
-    /// `kind` is a datatype, and `bytes` holds `count` elements of it.
+    /// `kind` must be a datatype, and `bytes` must hold `count` elements of it.
     unsafe fn write_attribute(&self, owner: &str, attribute: &str, kind: hid_t, count: u64, bytes: &[u8]) {
         let (owner, attribute) = (name(owner), name(attribute));
         // SAFETY: see above.
@@ -187,7 +189,7 @@ impl Drop for Maker {
     }
 }
 
-/// A file with some of everything, about 10 kB.
+/// Creates a file of about 10 kB with objects of many kinds.
 pub fn make_sampler(path: &Path, spec: FileSpec) {
     let maker = Maker::create(path, spec);
     maker.group("/many", Order::ByName);

@@ -1,4 +1,4 @@
-//! Every way of storing links and attributes gives the links and attributes that were made.
+//! Links and attributes are read back as created, in every form of storage.
 
 use crate::maker::{FileSpec, Format, Maker, Order, make_sampler};
 use raddle_hdf5::model::{
@@ -34,7 +34,7 @@ fn names(group: &Group) -> Vec<String> {
     group.links.iter().map(|link| String::from_utf8(link.name.clone()).unwrap()).collect()
 }
 
-/// Numbers below `count` in an order that is neither rising nor falling.
+/// Returns the numbers below `count` in an order that is neither rising nor falling.
 fn shuffled(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 7919 % count)
 }
@@ -82,7 +82,7 @@ fn attributes_compact_dense_and_huge() {
     let folder = tempfile::tempdir().unwrap();
     for format in [Format::Earliest, Format::Latest] {
         for order in [Order::ByName, Order::Tracked] {
-            // Above 4096 bytes an attribute is a huge object of its heap, above 65,535 it fits no header at all.
+            // Above 4096 bytes an attribute is a huge object of its heap; above 65,535 it does not fit into any header.
             for (count, len) in [(1, 100), (8, 3), (9, 3), (300, 40), (12, 5000), (2, 100_000)] {
                 if len > 60_000 && format == Format::Earliest {
                     continue;
@@ -119,7 +119,7 @@ fn shared_messages_give_the_same_tree() {
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.windows(4).any(|window| window == b"SMTB"), shared_messages);
         let mut tree = tree(&path);
-        // What may differ: places, and that libhdf5 tracks the order of attributes that may be shared.
+        // Allowed differences: addresses, and that libhdf5 tracks the order of attributes that may be shared.
         for object in &mut tree.objects {
             object.address = 0;
             object.attribute_order = CreationOrder::default();

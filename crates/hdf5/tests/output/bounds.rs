@@ -1,7 +1,7 @@
-//! What operations on chunks take of the metadata region against their bounds, at the sizes where indexes grow.
+//! Metadata space used by operations on chunks compared with their bounds, at the sizes where indexes grow.
 //!
-//! `OutputFile` itself compares after each operation (with debug assertions) and panics where more was taken than had
-//! been required. The files hold one dataset each, so that nothing else makes the bounds wider.
+//! `OutputFile` itself compares after each operation (with debug assertions) and panics if more space was used than
+//! required. Each file holds a single dataset, so that nothing else makes the bounds wider.
 
 use crate::{UNORDERED, integer, spec};
 use raddle_hdf5::Hdf5Error;
@@ -28,18 +28,18 @@ fn shuffle_and_deflate(element_len_bytes: u32) -> Vec<Filter> {
         .into()
 }
 
-/// How chunks come.
+/// How space for chunks is reserved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Promise {
-    /// Each for itself.
+    /// Separately for each chunk.
     None,
-    /// All are expected.
+    /// For all chunks together.
     All,
-    /// One half for itself, the dataset is opened again, the other half is expected.
+    /// Separately for one half; then the dataset is opened again, and space is reserved for the other half together.
     Half,
 }
 
-/// A dataset: extent and maximum in chunks.
+/// A dataset with its extent and maximum in chunks.
 struct Shape {
     dims: Vec<u64>,
     max_dims: Vec<u64>,
@@ -48,7 +48,7 @@ struct Shape {
 
 impl Shape {
     fn new<const RANK: usize>(dims: [u64; RANK], max_dims: [u64; RANK]) -> Self {
-        // Chunks of different lengths: the length decides how wide a slot is.
+        // Chunks of different lengths: the length determines the width of a slot.
         let chunk_shape = (0..RANK as u64).map(|axis| 3 + 40 * axis).collect();
         Self { dims: dims.to_vec(), max_dims: max_dims.to_vec(), chunk_shape }
     }
@@ -68,7 +68,7 @@ impl Shape {
         self.dims.iter().product()
     }
 
-    /// First element of the chunk with this number in row-major order.
+    /// Returns the first element of the chunk with this number in row-major order.
     fn origin(&self, mut number: u64) -> Vec<u64> {
         let mut origin = vec![0; self.dims.len()];
         for axis in (0..origin.len()).rev() {
@@ -78,7 +78,7 @@ impl Shape {
         origin
     }
 
-    /// Length of all metadata with these chunks.
+    /// Returns the length of all metadata with these chunks.
     fn metadata_len_bytes(&self, path: &Path, compat: Compat, filtered: bool, chunks: &[u64], promise: Promise) -> u64 {
         let spec = self.spec(filtered);
         let mut out = create(path, compat, 64 << 20);
@@ -100,7 +100,7 @@ impl Shape {
         out.finish().unwrap().metadata_len_bytes
     }
 
-    /// Inserts in this order, with every kind of promise; in row-major order the prediction holds, too.
+    /// Inserts chunks in this order, with every kind of reservation; in row-major order, the prediction is checked too.
     fn check(&self, path: &Path, chunks: &[u64]) {
         let in_order = chunks.is_sorted();
         for (compat, filtered) in ALL_BOUNDS.iter().flat_map(|&compat| [(compat, false), (compat, true)]) {
@@ -125,9 +125,9 @@ impl Shape {
     }
 }
 
-/// Orders of `count` chunks: all, forwards, backwards, and in leaps; then only some.
+/// Returns orders of `count` chunks: all chunks forwards, backwards and in leaps; then only some of them.
 fn orders(count: u64) -> Vec<Vec<u64>> {
-    // Prime to every count that is used, or nearly: what repeats is left out.
+    // Coprime to nearly every count that is used; repeated numbers are left out.
     let mut leaps: Vec<u64> = Vec::new();
     let mut seen = vec![false; count as usize];
     for number in (0..count).map(|number| number * 37 % count) {
@@ -148,8 +148,8 @@ fn orders(count: u64) -> Vec<Vec<u64>> {
 fn no_chunk_takes_more_than_its_bound() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
-    // Extensible arrays grow behind 4, 20, 52, 84, 148, 212, and 276 places, version 1 B-trees of 64 behind 64 chunks
-    // and then every 57, version 2 B-trees (records of 24 to 52 bytes) behind 39 to 84.
+    // Extensible arrays grow after 4, 20, 52, 84, 148, 212, and 276 positions, version 1 B-trees of 64 after 64 chunks
+    // and then every 57, version 2 B-trees (records of 24 to 52 bytes) after 39 to 84.
     for count in [1, 2, 4, 5, 6, 20, 21, 52, 53, 64, 65, 84, 85, 121, 122, 148, 149, 212, 213, 276, 277, 400] {
         let along = [
             Shape::new([count], [UNLIMITED]),
@@ -169,17 +169,17 @@ fn places_of_extensible_arrays_are_those_of_the_maximal_extent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let shapes = [
-        // Chunks of one row, and far fewer of them than may be: 4 chunks, the last at place 300.
+        // Chunks of one row, far fewer than the maximum: 4 chunks, the last at position 300.
         Shape::new([4, 1], [UNLIMITED, 100]),
         Shape::new([1, 4], [UNLIMITED, 4]),
         Shape::new([3, 7], [UNLIMITED, 50]),
-        // The second axis is the unlimited one, and goes first.
+        // The second axis is the unlimited one, and comes first.
         Shape::new([2, 3], [40, UNLIMITED]),
         Shape::new([9, 9], [9, UNLIMITED]),
         Shape::new([2, 2, 3], [5, UNLIMITED, 70]),
         Shape::new([3, 3, 3], [UNLIMITED, 3, 3]),
         Shape::new([2, 2, 2], [UNLIMITED, 1000, 1000]),
-        // Two unlimited axes and none have other indexes.
+        // Two unlimited axes, and none, use other indexes.
         Shape::new([5, 6], [UNLIMITED, UNLIMITED]),
         Shape::new([5, 6, 7], [9, UNLIMITED, UNLIMITED]),
         Shape::new([3, 3], [40, 90]),
@@ -195,7 +195,7 @@ fn places_of_extensible_arrays_are_those_of_the_maximal_extent() {
 fn far_places_take_long_blocks_with_pages() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
-    // Super block `k` begins at place 4 + 16 * (2^k - 1); from the thirteenth on data blocks come in pages.
+    // Super block `k` begins at position 4 + 16 * (2^k - 1); from the thirteenth on, data blocks are paged.
     for super_block in 4..22 {
         let begin = 4 + 16 * ((1_u64 << super_block) - 1);
         let shape = Shape::new([begin + 2], [UNLIMITED]);
@@ -220,7 +220,8 @@ fn deep_trees_grow_by_no_more_than_a_node_per_level() {
     }
 }
 
-/// Room for chunks that are still in libhdf5's cache is kept until the dataset is closed, whatever comes in between.
+/// Space for chunks that are still in libhdf5's cache is reserved until the dataset is closed, whatever happens in
+/// between.
 #[test]
 fn what_is_cached_has_room_when_the_dataset_is_closed() {
     const ROWS: u64 = 300;
@@ -268,7 +269,7 @@ fn what_is_cached_has_room_when_the_dataset_is_closed() {
     assert!(written > 20, "only {written} regions had room for the values");
 }
 
-/// Values in the global heap: of all lengths around those of its collections, several in an element, within others.
+/// Values in the global heap: of all lengths around those of its collections, several per element, nested in others.
 #[test]
 fn no_value_takes_more_than_its_bound() {
     let folder = tempfile::tempdir().unwrap();
@@ -358,8 +359,8 @@ fn headers_with_long_messages_are_bounded() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Groups of more than eight links keep them in heaps. libhdf5 gives the blocks of heaps addresses when its cache is full, during
-/// an unrelated operation, whose bound must not include them.
+/// Groups of more than eight links keep them in heaps. libhdf5 assigns addresses to heap blocks when its cache is full,
+/// during an unrelated operation, whose bound must not include them.
 #[test]
 fn blocks_of_heaps_that_get_addresses_meanwhile_count_for_no_operation() {
     const CHUNKS: u64 = 3;

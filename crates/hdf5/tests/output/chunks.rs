@@ -1,4 +1,4 @@
-//! Chunks and contiguous values at addresses that the test chose.
+//! Chunks and contiguous values at addresses chosen by the test.
 
 use crate::readback::Readback;
 use crate::tree::Tree;
@@ -15,7 +15,7 @@ fn options(compat: Compat, metadata_region_len_bytes: u64) -> OutputOptions {
     OutputOptions { compat, metadata_region_len_bytes, ..OutputOptions::default() }
 }
 
-/// Row `row` of a dataset of 32-bit integers.
+/// Returns row `row` of a dataset of 32-bit integers.
 fn row(seed: u32, row: u64) -> [u8; 4] {
     (seed.wrapping_mul(0x9E37_79B9) ^ row as u32).to_le_bytes()
 }
@@ -35,7 +35,7 @@ fn chunks_are_read_where_they_were_written_after_the_file_was_closed() {
                 let path = format!("/g/d{seed}").into_bytes();
                 let spec = spec(integer(4, false), &[950], &[max_rows], chunked.clone());
                 let mut dataset = out.create_dataset(&path, &spec).unwrap();
-                // Out of order, and chunk 4 is never inserted: the reader must see the fill value there.
+                // Out of order, and chunk 4 is never inserted: the reader must return the fill value there.
                 for chunk in [3, 0, 9, 1, 2, 8, 7, 5, 6] {
                     let bytes: Vec<u8> = (0..100).flat_map(|i| row(seed, chunk * 100 + i)).collect();
                     dataset.insert(&[chunk * 100], address, 400, 0).unwrap();
@@ -88,7 +88,7 @@ fn a_contiguous_dataset_lies_where_it_was_placed() {
     }
 }
 
-/// libhdf5 is given one length for all of it, which must not be cut into 32 bits on the way.
+/// libhdf5 receives the length of all values at once, which must not be truncated to 32 bits on the way.
 #[test]
 fn a_contiguous_dataset_may_be_longer_than_four_gib() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn the_same_calls_give_the_same_bytes() {
                 }
             }
         }
-        // Time must not matter: neither stamps nor the order of hashes.
+        // Time must not matter: neither time stamps nor the order of hashes.
         std::thread::sleep(std::time::Duration::from_millis(if run == 0 { 1100 } else { 0 }));
         out.finish().unwrap();
         files.push(std::fs::read(&path).unwrap());
@@ -186,7 +186,7 @@ fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the
             }
         }
         assert!(refused.len() > 20 && refused.len() < 190, "{compat:?}: {}", refused.len());
-        // Use up what is left of the region until an operation is refused: nothing of it may remain.
+        // Use up the rest of the region until an operation is refused, which must leave no trace.
         let refusal =
             (0..).find_map(|index| out.create_group(format!("/g{index:05}").as_bytes(), UNORDERED, UNORDERED).err());
         assert!(matches!(refusal, Some(Hdf5Error::MetadataRegionFull { .. })), "{refusal:?}");
@@ -213,7 +213,7 @@ fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the
 
 #[test]
 fn without_raw_data_metadata_goes_on_where_its_region_ends() {
-    // libhdf5 joins neighbouring writes: for some lengths one reaches over the end of the region.
+    // libhdf5 joins neighbouring writes: for some lengths, one write extends beyond the end of the region.
     for (compat, len) in ALL_BOUNDS.iter().flat_map(|compat| (1..120).map(move |len| (*compat, len))) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.h5");

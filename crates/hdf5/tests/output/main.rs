@@ -12,10 +12,10 @@ use raddle_hdf5::model::{BitRange, ByteOrder, CreationOrder, Dataspace, FillValu
 use raddle_hdf5::write::{DatasetSpec, OutputLayout, TypeRef};
 use std::sync::Arc;
 
-/// Not ordered.
+/// No creation order.
 pub const UNORDERED: CreationOrder = CreationOrder { tracked: false, indexed: false };
 
-/// A full-range little-endian integer.
+/// Returns a full-range little-endian integer.
 pub fn integer(len_bytes: u32, signed: bool) -> Arc<TypeClass> {
     Arc::new(TypeClass::Integer {
         len_bytes,
@@ -26,12 +26,12 @@ pub fn integer(len_bytes: u32, signed: bool) -> Arc<TypeClass> {
     })
 }
 
-/// The library's default: zeros, not written.
+/// Returns the library's default: zeros, not written.
 pub fn default_fill() -> FillValue {
     FillValue { value: None, user_defined: false, undefined: false, allocation_time: 3, write_time: 2 }
 }
 
-/// A dataset without filters and attributes.
+/// Returns a dataset without filters and attributes.
 pub fn spec(class: Arc<TypeClass>, dims: &[u64], max_dims: &[u64], layout: OutputLayout) -> DatasetSpec {
     DatasetSpec {
         datatype: TypeRef::Own(class),

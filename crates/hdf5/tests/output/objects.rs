@@ -1,4 +1,4 @@
-//! Groups, links, attributes, comments, filters and fill values, as the native reader finds them in the file.
+//! Groups, links, attributes, comments, filters and fill values, as read from the file by the native reader.
 
 use crate::readback::Readback;
 use crate::tree::Tree;
@@ -15,7 +15,7 @@ const ALL_BOUNDS: [Compat; 4] = [Compat::Earliest, Compat::V18, Compat::V110, Co
 const TRACKED: CreationOrder = CreationOrder { tracked: true, indexed: false };
 const INDEXED: CreationOrder = CreationOrder { tracked: true, indexed: true };
 
-/// Makes a file in each format, then reads it.
+/// Creates a file in each format, then reads it.
 fn in_all_bounds(make: impl Fn(Compat, &mut OutputFile), check: impl Fn(Compat, &Path, &Tree)) {
     for compat in ALL_BOUNDS {
         let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,8 @@ fn attributes_few_many_and_large_are_kept() {
     );
 }
 
-/// Attributes of `/g`, texts of variable length whose values lie elsewhere; metadata in front and behind it.
+/// Writes attributes of `/g`, variable-length strings whose values are stored outside the header, with metadata in
+/// front and in the tail. Returns the length of all metadata.
 fn attributes_of_texts(count: u32, metadata_region_len_bytes: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
@@ -185,11 +186,12 @@ fn attributes_of_texts(count: u32, metadata_region_len_bytes: u64) -> u64 {
     written.metadata_len_bytes + written.tail_len_bytes
 }
 
-/// Where each attribute lies in a block of the header of its own, libhdf5 takes a hundred times as long for thousands of
-/// them as where the header grows; the messages that lead to the blocks are what can be seen of it.
+/// If each attribute were in a separate block of the header, libhdf5 would take a hundred times as long for thousands
+/// of them as with a header that grows. The difference shows in the
+/// space of the messages that point to the blocks.
 #[test]
 fn a_header_grows_with_its_attributes() {
-    // Four parts of the message and its own header; the value is 7 bytes and a prefix of 16 in a heap of 4 KiB.
+    // Four parts of the message and its header; the value is 7 bytes and a prefix of 16 in a heap of 4 KiB.
     let (message, value) = (8 + 8 + 8 + 24 + 8 + 16, 8 + 16 + 4);
     for metadata_region_len_bytes in [4096, 100_000, 10 << 20] {
         let few = attributes_of_texts(500, metadata_region_len_bytes);
@@ -260,10 +262,10 @@ fn pipelines_are_written_exactly_as_asked_for() {
         vec![filter(3, "fletcher32", false, &[]), filter(1, "deflate", false, &[1])],
         vec![filter(32_000, "lzf", true, &[4, 261, 400])],
         vec![filter(32_001, "blosc", false, &[2, 2, 4, 400, 5, 1, 0])],
-        // Mandatory is not possible for this one: see `write::filters`.
+        // This one cannot be mandatory: see `write::filters`.
         vec![filter(4, "szip", true, &[141, 8, 32, 100])],
         vec![filter(300, "", false, &[]), filter(301, "a name that is longer than sixteen bytes", false, &[u32::MAX])],
-        // Names are the files': one number may have several.
+        // Names belong to files: one number may have several names.
         vec![filter(301, "short", false, &[])],
         vec![filter(301, &"longer than all of the header before it".repeat(9), false, &[3])],
         vec![filter(301, "short", true, &[4]), filter(32_000, "h5py's", true, &[4, 261, 400])],
@@ -282,7 +284,7 @@ fn pipelines_are_written_exactly_as_asked_for() {
             let mut spec = spec(integer(4, true), &[100], &[u64::MAX], chunked);
             spec.filters = vec![filter(4, "szip", false, &[141, 8, 32, 100])];
             out.create_dataset(b"/szip", &spec).unwrap();
-            // Parameters that the filter itself would set otherwise.
+            // Parameters that the filter itself would set differently.
             spec.filters = vec![filter(2, "shuffle", false, &[8])];
             assert!(matches!(out.create_dataset(b"/shuffle", &spec), Err(Hdf5Error::NotWritable { .. })));
         },
@@ -295,7 +297,7 @@ fn pipelines_are_written_exactly_as_asked_for() {
                 };
                 assert_eq!(facts(read), facts(filters), "{compat:?}");
                 for (read, asked) in read.iter().zip(filters) {
-                    // Version 2 of the message names only filters from 256 on.
+                    // Version 2 of the message stores names only for filters from 256 on.
                     if asked.id >= 256 {
                         assert_eq!(read.name, asked.name, "{compat:?}");
                     }
@@ -306,7 +308,7 @@ fn pipelines_are_written_exactly_as_asked_for() {
     );
 }
 
-/// Filters are the process's in libhdf5, and so is their end: all files that are open would be flushed at it.
+/// libhdf5 registers filters per process, and unregistering one would flush all open files.
 #[test]
 fn files_that_are_written_at_once_name_filters_each_in_its_way() {
     let write = |path: &Path, name: &str, meanwhile: &dyn Fn()| {

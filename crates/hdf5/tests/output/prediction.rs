@@ -1,4 +1,4 @@
-//! The metadata prediction against real files: never below, and close where files are like NOvA's.
+//! Metadata prediction compared with real files: never too low, and close for files like those of NOvA.
 
 use crate::{integer, spec};
 use raddle_hdf5::model::{CreationOrder, Dataspace, Filter, TypeClass};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 const ALL_BOUNDS: [Compat; 4] = [Compat::Earliest, Compat::V18, Compat::V110, Compat::Latest];
 
-/// A file to be made: groups of datasets that are alike.
+/// A file to be created: groups of similar datasets.
 struct Case {
     name: &'static str,
     groups: u64,
     datasets: u64,
     chunks: u64,
-    /// Every how manieth dataset has chunks; the others are empty.
+    /// Interval of datasets with chunks: every n-th dataset has chunks, the others are empty.
     filled: u64,
     rank: usize,
     unlimited: usize,
@@ -23,7 +23,7 @@ struct Case {
     attribute_len: usize,
     tracked: bool,
     nested: bool,
-    /// Prediction and truth may differ by this factor.
+    /// Factor by which prediction and actual length may differ.
     close: [f64; 4],
 }
 
@@ -66,7 +66,7 @@ impl Case {
         spec
     }
 
-    /// Prediction, truth.
+    /// Returns the predicted and the actual length.
     fn run(&self, compat: Compat) -> (u64, u64) {
         let order = CreationOrder { tracked: self.tracked, indexed: self.tracked };
         let mut prediction = MetadataPrediction::new(compat);
@@ -197,7 +197,7 @@ fn the_prediction_is_an_upper_bound_and_not_far_off() {
             let ratio = predicted as f64 / taken as f64;
             let line = format!("{} {compat:?}: predicted {predicted}, took {taken}, ratio {ratio:.3}", case.name);
             println!("{line}");
-            // A constant part of 4 KiB does not count in small files.
+            // A constant 4 KiB is ignored, because it would dominate in small files.
             if predicted < taken || predicted.saturating_sub(4096) as f64 > taken as f64 * close {
                 wrong.push(line);
             }

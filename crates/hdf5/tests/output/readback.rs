@@ -1,5 +1,4 @@
-//! Reading an output back with libhdf5's own calls and its default driver: an oracle that shares nothing with the
-//! planning driver.
+//! Reads an output back with libhdf5's own calls and its default driver: an oracle independent of the planning driver.
 
 use hdf5_metno_sys::h5::hsize_t;
 use hdf5_metno_sys::h5d::{H5Dget_chunk_info_by_coord, H5Dget_num_chunks, H5Dget_offset, H5Dopen2, H5Dread};
@@ -12,7 +11,7 @@ use raddle_hdf5::ffi::{Call, Handle, Library};
 use std::ffi::CString;
 use std::path::Path;
 
-/// An output, opened for reading. Tests hold the library's lock through it.
+/// An output, opened for reading. It holds the library's lock for the test.
 pub struct Readback {
     path: std::path::PathBuf,
     file: Handle,
@@ -24,7 +23,7 @@ impl Readback {
         let library = Library::lock();
         let call = Call::of_file(path);
         let name = call.c_string("H5Fopen", path.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: valid name, lock held; the identifier is ours.
+        // SAFETY: valid name, lock held; we own the identifier.
         let file = unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, H5P_DEFAULT)) }.unwrap();
         Self { path: path.to_path_buf(), file, _library: library }
     }
@@ -35,14 +34,14 @@ impl Readback {
 
     pub fn dataset(&self, name: &str) -> Handle {
         let name_c = CString::new(name).unwrap();
-        // SAFETY: valid handle and name, lock held; the identifier is ours.
+        // SAFETY: valid handle and name, lock held; we own the identifier.
         unsafe { self.call().handle("H5Dopen2", H5Dopen2(self.file.id(), name_c.as_ptr(), H5P_DEFAULT)) }.unwrap()
     }
 
-    /// All elements in the dataset's own type. Bytes that libhdf5 does not write stay 0xEE.
+    /// Returns all elements in the dataset's own type. Bytes that libhdf5 does not write stay 0xEE.
     pub fn values(&self, name: &str) -> Vec<u8> {
         let dataset = self.dataset(name);
-        // SAFETY: for the block: valid handles, lock held; the buffer has room for all elements in the type asked for.
+        // SAFETY: for the block: valid handles, lock held; the buffer has room for all elements in the requested type.
         unsafe {
             let datatype = self.call().handle("H5Dget_type", H5Dget_type(dataset.id())).unwrap();
             let space = self.call().handle("H5Dget_space", H5Dget_space(dataset.id())).unwrap();
@@ -54,7 +53,7 @@ impl Readback {
         }
     }
 
-    /// Byte order of a dataset's type.
+    /// Returns the byte order of a dataset's type.
     pub fn byte_order(&self, name: &str) -> H5T_order_t {
         let dataset = self.dataset(name);
         // SAFETY: valid handles, lock held.
@@ -64,7 +63,7 @@ impl Readback {
         }
     }
 
-    /// Address, stored length and filter mask of a chunk.
+    /// Returns the address, stored length and filter mask of a chunk.
     pub fn chunk(&self, name: &str, origin: &[u64]) -> (u64, u64, u32) {
         let dataset = self.dataset(name);
         let (mut mask, mut address, mut len_bytes) = (0_u32, 0_u64, 0 as hsize_t);

@@ -1,4 +1,4 @@
-//! Finding an output's objects with the native reader: what stands in the file's bytes, without libhdf5.
+//! Finds an output's objects with the native reader, from the file's bytes and without libhdf5.
 
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Attribute, Dataset, FileTree, Group, Link, LinkTarget, Object, ObjectKind};
@@ -21,14 +21,14 @@ impl Tree {
         Self { file, tree }
     }
 
-    /// The link at an absolute path.
+    /// Returns the link at an absolute path.
     pub fn link(&self, path: &[u8]) -> &Link {
         let (parent, name) = path.split_at(path.iter().rposition(|&byte| byte == b'/').unwrap());
         let links = &self.group(parent).links;
         links.iter().find(|link| link.name == name[1..]).unwrap_or_else(|| panic!("no {}", path.escape_ascii()))
     }
 
-    /// The object at an absolute path; the empty path is the root group.
+    /// Returns the object at an absolute path; the empty path is the root group.
     pub fn object(&self, path: &[u8]) -> &Object {
         if path.is_empty() || path == b"/" {
             return &self.tree.objects[0];
@@ -58,7 +58,7 @@ impl Tree {
         found.unwrap_or_else(|| panic!("no {}@{}", object.escape_ascii(), name.escape_ascii()))
     }
 
-    /// An attribute's value, canonical where its type is file-local.
+    /// Returns an attribute's value, in canonical form if its type is file-local.
     pub fn attribute_value(&self, object: &[u8], name: &[u8]) -> Vec<u8> {
         let attribute = self.attribute(object, name);
         let mut resolver = Resolver::new(&self.file, &self.tree);

@@ -1,5 +1,5 @@
-//! Every kind of datatype: as a dataset's own, as an attribute's, committed, with a fill value; as libhdf5 wrote it and
-//! the native reader decodes it.
+//! All kinds of datatypes: private, of attributes, committed, with a fill value; as written by libhdf5 and decoded by
+//! the native reader.
 
 use crate::readback::Readback;
 use crate::tree::Tree;
@@ -203,7 +203,7 @@ fn every_fixed_type_is_written_as_it_is() {
     }
 }
 
-/// The floats of OpenVMS: bytes in pairs, the pairs in reverse.
+/// Returns a float of OpenVMS, with bytes in pairs and the pairs reversed.
 fn vax(len_bytes: u32, exponent: u32, mantissa: u32, bias: u32) -> Arc<TypeClass> {
     Arc::new(float(len_bytes, ByteOrder::Vax, exponent, mantissa, bias))
 }
@@ -217,7 +217,8 @@ fn vax_byte_order_is_that_of_libhdf5() {
         let own = spec(vax(4, 8, 23, 0x81), &[2], &[2], OutputLayout::Contiguous);
         out.create_dataset(b"/own", &own).unwrap().write(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
         out.finish().unwrap();
-        // Version 3 of the message, in which libhdf5 looks for it: class, bits, size, bit range, exponent, mantissa, bias.
+        // Version 3 of the message, in which libhdf5 supports it: class, bits, size, bit range, exponent, mantissa,
+        // bias.
         let message = [0x31, 0x61, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 0x81, 0, 0, 0];
         let bytes = std::fs::read(&path).unwrap();
         assert!(bytes.windows(message.len()).any(|window| window == message), "{compat:?}");

@@ -1,4 +1,4 @@
-//! Any box of any dataset equals the same box of the values written.
+//! Any box of any dataset equals the same box of the written values.
 
 use crate::maker::{Made, Spec, Storage, for_each_position, make};
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ fn implicit_index() {
 #[test]
 fn fixed_array() {
     for deflate in [None, Some(6)] {
-        // Maximum extent larger than the extent: the array is laid out for the former.
+        // Maximum extent larger than the extent: the array is laid out for the maximum.
         let spec = Spec { deflate, ..latest(&[7, 5], &[9, 12], &[2, 2]) };
         assert!(matches!(index(&check_whole(&spec)), ChunkIndex::FixedArray { .. }));
         check_whole(&Spec { chunks: vec![5, 0, 11], fill: Some(3), ..spec });
@@ -133,7 +133,7 @@ fn extensible_array() {
         let spec = Spec { deflate, ..latest(&[3000, 2], &[UNLIMITED, 3], &[2, 2]) };
         assert!(matches!(index(&check_whole(&spec)), ChunkIndex::ExtensibleArray { .. }));
         check_whole(&Spec { chunks: vec![0, 3, 4, 5, 35, 36, 300, 1000, 1499], fill: Some(3), ..spec });
-        // The unlimited dimension comes first in the array, whatever its place.
+        // The unlimited dimension comes first in the array, whatever its position.
         let inner = Spec { deflate, ..latest(&[6, 500, 3], &[7, UNLIMITED, 4], &[2, 2, 2]) };
         assert!(matches!(index(&check_whole(&inner)), ChunkIndex::ExtensibleArray { .. }));
     }
@@ -141,7 +141,7 @@ fn extensible_array() {
 
 #[test]
 fn extensible_array_with_paged_data_blocks() {
-    // By libhdf5's parameters data blocks have pages from chunk 4 + 16 * (2^13 - 1) on.
+    // By libhdf5's parameters, data blocks have pages from chunk 4 + 16 * (2^13 - 1) on.
     let first_paged = 4 + 16 * ((1 << 13) - 1);
     for deflate in [None, Some(1)] {
         let spec = Spec { deflate, element_len: 1, ..latest(&[300_000], &[UNLIMITED], &[1]) };
@@ -165,7 +165,7 @@ fn btree_version_2() {
 fn chunks_written_in_any_order() {
     let plain = Spec { deflate: Some(1), fanout: Some(2), ..Spec::plain(&[600, 4], chunked(&[4, 2])) };
     let count = plain.chunk_count();
-    // 7 and 299 have no factor in common with 300: permutations of all chunks.
+    // 7 and 299 have no factor in common with 300, so they generate permutations of all chunks.
     for step in [7, 299] {
         let chunks: Vec<u64> = (0..count).map(|number| number * step % count).collect();
         check_whole(&Spec { chunks: chunks.clone(), ..plain.clone() });
@@ -220,7 +220,8 @@ fn a_chunk_that_straddles_boxes_is_decoded_once() {
 
 #[test]
 fn long_chunks_are_decoded_two_in_turn() {
-    // 64 KiB and more are worth it; with chunks between that are not there, and an end that reaches beyond the extent.
+    // Chunks of 64 KiB and more are worth interleaving. Some chunks are missing, and the last one extends beyond the
+    // dataset.
     for (chunk, written) in
         [(65_536, vec![0, 1, 2, 3, 4, 5]), (20_000, vec![0, 1, 3, 4, 6, 9, 10]), (262_144, vec![1, 0])]
     {
@@ -279,7 +280,7 @@ fn huge_sparse_extents_cost_nothing() {
     }
 }
 
-/// Per axis: extent, chunk size, room in the maximum extent (0 none, 1 some, 2 unlimited), and a box as fractions.
+/// Per axis: extent, chunk size, margin in the maximum extent (0 none, 1 some, 2 unlimited), and a box as fractions.
 type Axis = (u64, u64, u8, (u64, u64, u64, u64));
 
 fn spec_of(axes: &[Axis], (latest, kind, options): (bool, u8, (bool, bool, bool, bool, bool)), order: u64) -> Spec {
@@ -296,7 +297,7 @@ fn spec_of(axes: &[Axis], (latest, kind, options): (bool, u8, (bool, bool, bool,
         .collect();
     let shape: Vec<u64> = axes.iter().zip(&max_dims).map(|(axis, &max)| axis.1.min(max).max(1)).collect();
     let storage = match kind {
-        // libhdf5 takes at most 64 KiB into the object header.
+        // libhdf5 accepts at most 64 KiB in the object header.
         8 if dims.iter().product::<u64>() < 8000 => Storage::Compact,
         8 | 9 => Storage::Contiguous,
         _ => Storage::Chunked { shape, partial_unfiltered: latest && kind >= 6 },
@@ -341,7 +342,7 @@ proptest! {
         let spec = spec_of(&axes, (form.0, kind, form.1), order);
         let folder = tempfile::tempdir().unwrap();
         let made = make(&folder.path().join("file.h5"), &spec);
-        // Few kept bytes, so that chunks leave again.
+        // A small limit, so that kept chunks are evicted.
         let mut reader = DatasetReader::new(ReaderLimits { kept_len_bytes: 2048, ..ReaderLimits::default() });
         check_box(&made, &mut reader, &whole(&spec.dims));
         for fractions in boxes {

@@ -1,4 +1,5 @@
-//! Damaged and hostile indexes, chunks and heaps: an error or the right values, never a panic, a hang or a large buffer.
+//! Damaged and malicious indexes, chunks and heaps: an error or the correct values, never a panic, a hang or a large
+//! buffer.
 
 use crate::maker::{Made, Spec, Storage, make};
 use raddle_codec::{Effort, EncodeState, Encoder, Pipeline};
@@ -13,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is done to the bytes of a file.
+/// Modification of the bytes of a file.
 type Change<'c> = &'c dyn Fn(&mut Vec<u8>);
 
 const UNLIMITED: u64 = u64::MAX;
@@ -22,7 +23,7 @@ fn chunked(shape: &[u64]) -> Storage {
     Storage::Chunked { shape: shape.to_vec(), partial_unfiltered: false }
 }
 
-/// All values of `dataset` in the file at `path`, and the verdict on its chunks.
+/// Reads all values of `dataset` in the file at `path`, and checks its chunks.
 fn read_all(
     path: &Path,
     encoding: Encoding,
@@ -88,7 +89,7 @@ fn assert_malformed(result: Result<impl std::fmt::Debug, Hdf5Error>, part: &str)
 
 #[test]
 fn every_flipped_byte_is_an_error_or_harmless() {
-    // Fletcher32 and deflate's own checksum guard the chunks, so no flip there may pass.
+    // Fletcher32 and deflate's own checksum protect the chunks, so no flip there may go unnoticed.
     let base = Spec { deflate: Some(6), fletcher32: true, ..Spec::plain(&[40, 3], chunked(&[4, 2])) };
     let latest = |dims: &[u64], max: &[u64]| Spec {
         latest: true,
@@ -116,8 +117,8 @@ fn every_flipped_byte_is_an_error_or_harmless() {
                 let Ok(values) = values else { continue };
                 same += 1;
                 if values != patient.made.values {
-                    // Version 1 of the B-tree has no checksum: a chunk whose stored origin became another one that is
-                    // free moves, for libhdf5 too.
+                    // Version 1 B-trees have no checksum: a chunk whose stored origin is changed to that of a missing
+                    // chunk moves there, for libhdf5 too.
                     assert!(!spec.latest, "byte {at} ^ {flip:#x} changed values in silence");
                     assert_eq!(chunks.unwrap(), spec.chunks.len() as u64, "byte {at} ^ {flip:#x} lost a chunk");
                 }
@@ -176,7 +177,7 @@ fn btrees_that_are_no_trees() {
     assert!(level >= 2);
     let first_child = get(&patient.bytes, child_at(root, 0)) as usize;
     let changes: [(&str, Change); 7] = [
-        // A cycle: the level cannot fall for ever.
+        // A cycle: the level cannot decrease forever.
         ("does not belong here", &|bytes| put(bytes, child_at(root, 0), root as u64)),
         ("does not belong here", &|bytes| put(bytes, child_at(first_child, 0), root as u64)),
         // One node with two parents.
@@ -208,7 +209,7 @@ fn chunks_where_none_can_be() {
         ("over the superblock", &|bytes| put(bytes, address_at(0), 0)),
         ("overlap", &|bytes| put(bytes, address_at(1), first)),
         ("overlap", &|bytes| put(bytes, address_at(1), first + 1)),
-        ("no multiple of the chunk shape", &|bytes| put(bytes, key_at(1) + 8, 3)),
+        ("not a multiple of the chunk shape", &|bytes| put(bytes, key_at(1) + 8, 3)),
         ("listed twice", &|bytes| put(bytes, key_at(1) + 8, 0)),
         ("out of order", &|bytes| put(bytes, key_at(1) + 8, 8)),
     ];
@@ -225,7 +226,7 @@ fn chunks_where_none_can_be() {
     let (values, chunks) = patient.after(|bytes| put(bytes, key_at(4) + 8, 10));
     assert_malformed(values, "beyond the maximum extent");
     assert_malformed(chunks, "beyond the maximum extent");
-    // A chunk beyond the extent of a dataset that may grow is nobody's.
+    // A chunk beyond the extent of a dataset that may grow is ignored.
     let patient = Patient::new(&Spec { max_dims: vec![UNLIMITED], ..spec });
     assert_eq!(patient.root(), root);
     let (values, chunks) = patient.after(|bytes| put(bytes, key_at(4) + 8, 1 << 40));
@@ -234,7 +235,7 @@ fn chunks_where_none_can_be() {
     assert_eq!((values.unwrap(), chunks.unwrap()), (expected, 4));
 }
 
-/// Writes a dataset of two chunks of 64 bytes, zeros and what `stored` decodes to.
+/// Writes a dataset of two chunks of 64 bytes: zeros, and the chunk that `stored` decodes to.
 fn with_second_chunk(path: &Path, stored: &[u8], filter_mask: u32) -> (Encoding, Dataset) {
     let mut file = StockFile::create(path).unwrap();
     let spec = StockDatasetSpec { element: Element::U8, dims: vec![128], chunk_shape: vec![64], gzip_level: 6 };
@@ -270,7 +271,7 @@ fn chunks_of_another_length() {
     };
     let whole = deflated(&[b'a'; 64]);
     assert_eq!(read(&whole, 0).unwrap(), [b'a'; 64]);
-    // The mask says that deflate was skipped.
+    // The mask marks deflate as skipped.
     assert_eq!(read(&[b'A'; 64], 1).unwrap(), [b'A'; 64]);
     let mut broken = whole.clone();
     *broken.last_mut().unwrap() ^= 1;
@@ -303,7 +304,7 @@ fn datasets_that_contradict_themselves() {
         with(&|shape, _| *shape = vec![1 << 29, 3]),
     ] {
         assert!(values.is_err());
-        // A chunk of 6 GiB is beyond the reader's limit, but no contradiction.
+        // A chunk of 6 GiB is beyond the reader's limit, but not a contradiction.
         let _ = chunks;
     }
     let mut short = sound.clone();
@@ -345,7 +346,7 @@ fn datasets_that_contradict_themselves() {
     assert!(found.is_some() || !stored.is_empty() || patient.bytes.is_empty());
 }
 
-/// A file that is nothing but a heap collection at byte 64 with `objects`.
+/// Creates a file that contains only a heap collection at byte 64 with `objects`.
 fn heap_file(folder: &Path, objects: &[Vec<u8>]) -> (InputFile, FileTree) {
     let mut collection = b"GCOL\x01\0\0\0\0\0\0\0\0\0\0\0".to_vec();
     for (number, object) in objects.iter().enumerate() {
@@ -369,7 +370,7 @@ fn heap_file(folder: &Path, objects: &[Vec<u8>]) -> (InputFile, FileTree) {
     (InputFile::open(&path).unwrap(), tree)
 }
 
-/// A descriptor of `count` items in heap object `index` of the collection at `address`.
+/// Returns a descriptor of `count` items in heap object `index` of the collection at `address`.
 fn descriptor(count: u32, address: u64, index: u32) -> Vec<u8> {
     [&count.to_le_bytes()[..], &address.to_le_bytes(), &index.to_le_bytes()].concat()
 }
@@ -395,7 +396,7 @@ fn heap_objects_that_are_not_there() {
     assert_malformed(canonical(&descriptor(4, 64, 1)), "which has 3 bytes");
     assert_malformed(canonical(&descriptor(3, 65, 1)), "GCOL");
     assert!(matches!(canonical(&descriptor(3, 1 << 60, 1)), Err(Hdf5Error::Truncated { .. })));
-    assert_malformed(canonical(&[1, 2, 3]), "no whole elements");
+    assert_malformed(canonical(&[1, 2, 3]), "not a multiple of the element size");
     let reference = TypeClass::Reference(ReferenceKind::Object);
     let mut out = Vec::new();
     assert_malformed(
@@ -404,7 +405,7 @@ fn heap_objects_that_are_not_there() {
     );
 }
 
-/// An entry of index 0 and length 0 makes libhdf5 read it for ever.
+/// An entry of index 0 and length 0 makes libhdf5 loop forever.
 #[test]
 fn free_space_of_no_length() {
     let folder = tempfile::tempdir().unwrap();

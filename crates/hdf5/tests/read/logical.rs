@@ -1,4 +1,4 @@
-//! Canonical bytes survive a file: written by libhdf5, found again by the native readers.
+//! Canonical bytes survive a round trip through a file: written by libhdf5, read by the native readers.
 
 use proptest::prelude::*;
 use raddle_codec::Pipeline;
@@ -72,7 +72,7 @@ fn spec(class: &Arc<TypeClass>, dims: &[u64], layout: OutputLayout) -> DatasetSp
     }
 }
 
-/// Writes `count` elements given in canonical form as `/values`, beside a group and a dataset to refer to.
+/// Writes `count` elements in canonical form as `/values`, next to a group and a dataset to refer to.
 fn write(path: &Path, compat: Compat, class: &Arc<TypeClass>, count: u64, canonical: &[u8]) {
     let options = OutputOptions { compat, metadata_region_len_bytes: 1 << 20, ..OutputOptions::default() };
     let mut file = OutputFile::create(path, &options).unwrap();
@@ -140,7 +140,7 @@ fn strings_and_sequences() {
 fn compounds_and_arrays() {
     let member = |name: &[u8], offset_bytes, class| Member { name: name.to_vec(), offset_bytes, class };
     let pair = Arc::new(TypeClass::Array { base: string(), dims: vec![2] });
-    // A gap behind the integer: padding is no part of the canonical form.
+    // A gap after the integer: padding is not part of the canonical form.
     let class = Arc::new(TypeClass::Compound {
         len_bytes: 64,
         members: vec![member(b"n", 0, integer(4)), member(b"pair", 8, pair), member(b"last", 56, integer(8))],

@@ -1,4 +1,5 @@
-//! Values read without libhdf5 against what libhdf5 wrote: every storage, every chunk index, any box.
+//! Values read without libhdf5 compared with those written by libhdf5: every storage layout, every chunk index, any
+//! box.
 
 mod boxes;
 mod hostile;

@@ -1,4 +1,4 @@
-//! Files written by libhdf5, with the values that must come back: the oracle of these tests.
+//! Files written by libhdf5, with the values that must be read back: the oracle of these tests.
 
 use hdf5_metno_sys::h5d::*;
 use hdf5_metno_sys::h5f::*;
@@ -15,7 +15,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null;
 
-/// How the raw data lies.
+/// Storage layout of the raw data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
     Compact,
@@ -23,11 +23,11 @@ pub enum Storage {
     Chunked { shape: Vec<u64>, partial_unfiltered: bool },
 }
 
-/// A dataset to make. Every element gets a value that depends on its position; chunks for which `write` says no are
-/// left out (whole datasets that are not chunked: written if the first says yes).
+/// A dataset to be created. Every element gets a value that depends on its position. Only the chunks listed in `chunks`
+/// are written; a dataset that is not chunked counts as chunk 0.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// libhdf5's newest format (layout 4 and later) or its earliest.
+    /// Whether libhdf5's newest format (layout 4 and later) is used, or its earliest.
     pub latest: bool,
     pub storage: Storage,
     pub dims: Vec<u64>,
@@ -36,20 +36,20 @@ pub struct Spec {
     pub deflate: Option<u32>,
     pub shuffle: bool,
     pub fletcher32: bool,
-    /// Byte that fill values consist of.
+    /// Byte repeated in the fill value.
     pub fill: Option<u8>,
-    /// Allocate all storage at creation.
+    /// Whether all storage is allocated at creation.
     pub early: bool,
-    /// Which chunks are written, by number in row-major order, in the order of writing.
+    /// Numbers of the chunks to write, in row-major order of the dataset; they are written in the order of this list.
     pub chunks: Vec<u64>,
-    /// Length of a user block.
+    /// Length of the user block.
     pub userblock: u64,
     /// B-tree fan-out of chunk indexes (`istore_k`).
     pub fanout: Option<u32>,
 }
 
 impl Spec {
-    /// Everything written, nothing special.
+    /// Creates a specification with all chunks written and no special settings.
     pub fn plain(dims: &[u64], storage: Storage) -> Self {
         let mut spec = Self {
             latest: false,
@@ -85,7 +85,7 @@ impl Spec {
         self.grid().iter().product()
     }
 
-    /// First element and clipped size of chunk `number`.
+    /// Returns the first element and clipped size of chunk `number`.
     fn chunk_box(&self, number: u64) -> (Vec<u64>, Vec<u64>) {
         let (grid, shape) = (self.grid(), self.chunk_shape());
         let mut rest = number;
@@ -99,7 +99,7 @@ impl Spec {
     }
 }
 
-/// A dataset that was made.
+/// A created dataset.
 pub struct Made {
     pub file: InputFile,
     pub encoding: Encoding,
@@ -109,7 +109,7 @@ pub struct Made {
     pub values: Vec<u8>,
 }
 
-/// Byte `byte` of the element at linear position `position`: compressible, never 0 or a fill byte by accident of order.
+/// Returns byte `byte` of the element at linear position `position`: compressible, never 0 or by accident a fill byte.
 fn value_byte(position: u64, byte: u64) -> u8 {
     ((position.wrapping_mul(2_654_435_761) >> 7) ^ (position / 5) ^ (byte * 37)) as u8
 }
@@ -148,7 +148,7 @@ pub fn make(path: &Path, spec: &Spec) -> Made {
     make_with(path, spec, vec![spec.fill.unwrap_or(0); elements as usize * spec.element_len])
 }
 
-/// Writes `spec`, which has no chunks, to `path`; its values may be too many to hold.
+/// Writes `spec`, which has no chunks, to `path`; its values may be too many to hold in memory.
 pub fn make_empty(path: &Path, spec: &Spec) -> Made {
     assert!(spec.chunks.is_empty());
     make_with(path, spec, Vec::new())
@@ -157,8 +157,8 @@ pub fn make_empty(path: &Path, spec: &Spec) -> Made {
 fn make_with(path: &Path, spec: &Spec, mut values: Vec<u8>) -> Made {
     {
         let _library = Library::lock();
-        // SAFETY: the lock is held; all identifiers come from the calls before and are closed once; buffers have the
-        // sizes that the selections ask for.
+        // SAFETY: the lock is held; all identifiers come from the preceding calls and are closed once; buffers have the
+        // sizes that the selections require.
         unsafe { write(path, spec, &mut values) };
     }
     let file = InputFile::open(path).unwrap();
@@ -172,7 +172,7 @@ fn make_with(path: &Path, spec: &Spec, mut values: Vec<u8>) -> Made {
     Made { file, encoding: Encoding::of(&tree), dataset, pipeline, values }
 }
 
-/// Writes the file and puts what was written into `values`.
+/// Writes the file and stores the written values in `values`.
 unsafe fn write(path: &Path, spec: &Spec, values: &mut [u8]) {
     let name = CString::new(path.to_str().unwrap()).unwrap();
     let (rank, element_len) = (spec.dims.len() as i32, spec.element_len as u64);

@@ -27,7 +27,7 @@ pub const CASES: &[Case] = &[
     Case { name: "chunk_len_4_gib", about: "a chunk of 4 GiB stored bytes", row: 6, make: len_4_gib },
     Case {
         name: "chunk_off_grid",
-        about: "a chunk's origin is no multiple of the chunk shape",
+        about: "a chunk's origin is not a multiple of the chunk shape",
         row: 6,
         make: off_grid,
     },

@@ -1,16 +1,16 @@
-//! A stream on its way through its output, word by word.
+//! A stream being decoded word by word.
 //!
-//! Not for the many words that one look-up is enough for (`super::steps`). Invariant: `produced` bytes of `out` are decoded.
+//! Words that need only one look-up are decoded in `super::steps`. Invariant: `produced` bytes of `out` are decoded.
 
 use crate::inflate::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
 use crate::inflate::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
 
 pub(super) const WORD_LEN_BYTES: usize = 8;
 
-/// Bits that a refill leaves at least.
+/// Minimum number of bits after a refill.
 pub(super) const MIN_HELD_BITS: u32 = 56;
 
-/// What a word outside of the steps was.
+/// Kind of a word decoded outside of the steps.
 pub(super) enum Word {
     Data,
     EndOfBlock,
@@ -22,16 +22,16 @@ pub(super) struct Lane<'a> {
     pub(super) at: Position,
 }
 
-/// How far a lane is.
+/// Position of a lane in its stream and output.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Position {
-    /// The next byte for `bits`; behind the end come zeros.
+    /// Offset of the next byte for `bits`; zeros follow the end of the stream.
     pub(super) next: usize,
-    /// The bits at hand, the first the lowest.
+    /// Buffered bits, the first one lowest.
     pub(super) bits: u64,
-    /// How many these are, in the lowest 6 bits. Above them `bits` may hold more of the stream's.
+    /// Number of buffered bits, in the lowest 6 bits. Above that number, `bits` may contain further bits of the stream.
     pub(super) held_bits: u32,
-    /// Bytes decoded.
+    /// Number of decoded bytes.
     pub(super) produced: usize,
 }
 
@@ -40,19 +40,19 @@ impl<'a> Lane<'a> {
         Self { stored, out, at: Position::default() }
     }
 
-    /// Where the next bit lies in the stream; perhaps behind its end.
+    /// Returns the position of the next bit in the stream, which may be beyond its end.
     pub(super) fn at_bit(&self) -> usize {
         8 * self.at.next - (self.at.held_bits & 63) as usize
     }
 
-    /// Goes on at a bit.
+    /// Continues at a bit.
     pub(super) fn seek(&mut self, at_bit: usize) {
         self.at = Position { next: at_bit / 8, bits: 0, held_bits: 0, ..self.at };
         self.refill();
         self.consume(at_bit as u32 % 8);
     }
 
-    /// Puts bytes behind what is decoded.
+    /// Appends bytes to the decoded ones.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Option<()> {
         self.out.get_mut(self.at.produced..)?.get_mut(..bytes.len())?.copy_from_slice(bytes);
         self.at.produced += bytes.len();
@@ -71,11 +71,11 @@ impl<'a> Lane<'a> {
         self.at.held_bits -= bits;
     }
 
-    /// Decodes one word of any kind; `None` where the stream is not to be inflated here.
+    /// Decodes one word of any kind; returns `None` if the stream cannot be inflated here.
     #[inline(always)]
     pub(super) fn word(&mut self, litlen: &Code, distance: &Code) -> Option<Word> {
         self.refill();
-        // A length and a distance with their extra bits are 48 bits at most.
+        // A length and a distance with their extra bits have at most 48 bits.
         let entry = litlen.word(&LITLEN_TEMPLATES, self.at.bits.reverse_bits());
         if entry.has(LITERAL) {
             *self.out.get_mut(self.at.produced)? = (entry.0 >> 16) as u8;
@@ -104,7 +104,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// The 8 bytes from `at` on as a number, the first the lowest; zeros behind the end.
+/// Returns the 8 bytes starting at `at` as a little-endian number, with zeros after the end.
 #[inline(always)]
 pub(super) fn word_at(stored: &[u8], at: usize) -> u64 {
     let rest = stored.get(at..).unwrap_or_default();

@@ -1,8 +1,10 @@
-//! Inflating zlib streams of columns of numbers: matches of a few bytes, literals between them, no law in what comes next.
+//! Inflates zlib streams of columns of numbers: matches of a few bytes with literals in between, in unpredictable
+//! order.
 //!
-//! Not for streams that are mostly literals, which libdeflate decodes as fast, nor for those that repeat (`super::runs`), nor
-//! for short ones, whose codes change before the tables are worth making. A length and its distance are looked up at once, and a step
-//! is the same for literals and matches: one load, one store, no branch that could be guessed wrong.
+//! Streams that are mostly literals are left to libdeflate, which decodes them equally fast; streams that repeat to
+//! `super::runs`; and short ones to other decoders, because their codes change before the tables pay off. A length and
+//! its distance are looked up at once, and a step is the same for literals and matches: one load, one store, and no
+//! branch that could be mispredicted.
 
 mod lane;
 mod steps;
@@ -17,19 +19,20 @@ use super::RunInflater;
 use super::codes::{self, BlockStart, Codes};
 use super::{BitSource, LEAST_LEN_BYTES, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
 
-/// Of shorter streams, the few that are mostly repetitions are for libdeflate.
+/// Minimum length of a stream. Most shorter ones that are mostly repetitions are decoded faster by libdeflate.
 const LEAST_STORED_LEN_BYTES: usize = 1 << 13;
 
-/// Making the tables of a block takes as long as inflating so much; shorter blocks, in the mean, are for libdeflate.
+/// Output whose inflation takes as long as building the tables of a block. Streams with shorter blocks on average are
+/// left to libdeflate.
 const LEAST_BLOCK_LEN_BYTES: usize = 1 << 13;
 
-/// So many blocks of any length, for a stream may begin or end with short ones.
+/// Number of blocks of any length that are accepted, because a stream may begin or end with short ones.
 const SHORT_BLOCKS: usize = 8;
 
-/// Words that are longer are searched by length.
+/// Maximum length of words in the tables; longer ones are searched by length.
 const TABLE_LIMIT_BITS: u32 = 12;
 
-/// Streams that are inflated in turn.
+/// Maximum number of streams that are inflated interleaved.
 pub(crate) const LANES: usize = 2;
 
 /// Tables, reused from stream to stream.
@@ -43,36 +46,38 @@ struct Tables {
 }
 
 impl JointInflater {
-    /// `None` on processors without the instructions for the steps: libdeflate is faster there.
+    /// Returns `None` on processors without the instructions for the steps, where libdeflate is faster.
     pub(crate) fn new() -> Option<Box<Self>> {
         let tables = || Tables { codes: Codes::new(), joint: JointTable::new() };
         has_avx2_and_bmi().then(|| Box::new(Self { tables: [tables(), tables()] }))
     }
 
-    /// Whether a stream that is to fill `limit_len_bytes` may be of the kind that is inflated faster here.
+    /// Returns whether a stream that is to fill `limit_len_bytes` may be of the kind that is inflated faster here.
     pub(crate) fn is_for(stored: &[u8], limit_len_bytes: usize) -> bool {
         let has_matches = stored.len() <= limit_len_bytes / 8 * 5;
         has_matches && limit_len_bytes >= 2 * LEAST_LEN_BYTES && Self::is_for_two(stored, limit_len_bytes)
     }
 
-    /// The same for one of two streams that are inflated in turn.
+    /// Like [`JointInflater::is_for`], for one of two streams that are inflated interleaved.
     pub(crate) fn is_for_two(stored: &[u8], limit_len_bytes: usize) -> bool {
         let is_long = stored.len() >= LEAST_STORED_LEN_BYTES && limit_len_bytes >= LEAST_LEN_BYTES;
         is_long && !RunInflater::is_for(stored, limit_len_bytes)
     }
 
-    /// Inflates the zlib streams at the front of each of `stored` into the front of that of `out`; returns the bytes written,
-    /// or `None` if libdeflate is to be asked. Then there may be anything in that `out`.
+    /// Inflates the zlib streams at the front of each of `stored` into the front of the respective `out`. Returns the
+    /// number of bytes written, or `None` if the stream must be left to libdeflate; the contents of that `out` are then
+    /// unspecified.
     ///
     /// # Panics
-    /// With more than [`LANES`].
+    /// With more than [`LANES`] streams.
     pub(crate) fn inflate<const STREAMS: usize>(
         &mut self,
         stored: [&[u8]; STREAMS],
         out: [&mut [u8]; STREAMS],
     ) -> [Option<usize>; STREAMS] {
         let mut out = out;
-        // Alone, a stream of literals and matches is decoded no faster than by libdeflate, and one of literals slower.
+        // A single stream of literals and matches is decoded no faster than by libdeflate, and one of literals more
+        // slowly.
         let most_literal = if STREAMS == 1 { 0.5 } else { 1.0 };
         let inflated = self.inflate_unsummed(stored, out.each_mut().map(|out| &mut **out), most_literal);
         std::array::from_fn(|at| {
@@ -81,8 +86,8 @@ impl JointInflater {
         })
     }
 
-    /// Returns the bytes written and the places of the sums, perhaps too great. Streams that begin with more literals than a share
-    /// of `most_literal` are refused.
+    /// Returns the number of bytes written and the position of the checksum, which may be beyond the end. Streams that
+    /// begin with a larger share of literals than `most_literal` are refused.
     fn inflate_unsummed<const STREAMS: usize>(
         &mut self,
         stored: [&[u8]; STREAMS],
@@ -100,8 +105,8 @@ impl JointInflater {
                 stream.state = State::Refused;
             }
         }
-        // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, which `new` has
-        // asked for.
+        // SAFETY: the function is safe Rust; it only requires a processor with these three features, which `new` has
+        // checked.
         unsafe { decode_all(streams.each_mut()) };
         streams.map(|stream| {
             (stream.state == State::Ended).then(|| (stream.lane.at.produced, stream.lane.at_bit().div_ceil(8)))
@@ -109,7 +114,7 @@ impl JointInflater {
     }
 }
 
-/// Decodes all streams to their ends: in turn until the first of them ends, then one after the other.
+/// Decodes all streams to their ends: interleaved until the first of them ends, then one after the other.
 #[target_feature(enable = "bmi1,bmi2,avx2")]
 fn decode_all<const STREAMS: usize>(mut streams: [&mut Stream<'_>; STREAMS]) {
     decode_in_turn(streams.each_mut().map(|stream| &mut **stream));
@@ -131,7 +136,7 @@ fn decode_in_turn<const STREAMS: usize>(mut streams: [&mut Stream<'_>; STREAMS])
 enum State {
     InBlock,
     Ended,
-    /// Not to be inflated here.
+    /// The stream cannot be inflated here.
     Refused,
 }
 
@@ -140,7 +145,7 @@ struct Stream<'a> {
     stored: &'a [u8],
     lane: Lane<'a>,
     tables: &'a mut Tables,
-    /// Those with codes that have begun.
+    /// Number of blocks with codes that have begun.
     blocks: usize,
     is_last_block: bool,
     state: State,
@@ -156,7 +161,7 @@ impl<'a> Stream<'a> {
         stream
     }
 
-    /// Reads a block's header, and those of stored blocks with what they hold.
+    /// Reads a block's header; copies the stored blocks before it.
     fn begin_block(&mut self, mut at_bit: usize) {
         self.state = State::Refused;
         while let Some((end_bit, is_last)) = self.stored_block(at_bit) {
@@ -173,7 +178,7 @@ impl<'a> Stream<'a> {
         }
         let Some(start) = self.tables.codes.read(&Bits(self.stored), at_bit, TABLE_LIMIT_BITS) else { return };
         let BlockStart { litlen, distance, at_bit, is_last } = start;
-        // An empty block may be followed by another: only what is left of the stream ends that.
+        // An empty block may be followed by another: only the end of the stream ends the sequence.
         if at_bit <= 8 * self.stored.len() {
             self.tables.joint.build(litlen, distance);
             self.lane.seek(at_bit);
@@ -182,7 +187,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Copies a stored block; returns the bit behind it and whether it is the last. `None` if it is none, or damaged.
+    /// Copies a stored block; returns the bit after it and whether it is the last. Returns `None` if it is not a stored
+    /// block, or damaged.
     fn stored_block(&mut self, at_bit: usize) -> Option<(usize, bool)> {
         let head = Bits(self.stored).low_first(at_bit);
         let at = (at_bit + codes::BLOCK_HEAD_BITS).div_ceil(8);
@@ -195,9 +201,10 @@ impl<'a> Stream<'a> {
         Some((8 * (at + 4 + len_bytes), head & 1 == 1))
     }
 
-    /// Decodes a word that is no step.
+    /// Decodes a word that cannot be a step.
     ///
-    /// Behind the end of the stream come zeros, of which each word but the end of a block gives a byte: `out` ends it.
+    /// After the end of the stream come zeros, of which each word except the end of a block produces a byte, so that
+    /// decoding ends with `out`.
     fn word(&mut self) {
         let (litlen, distance) = self.tables.codes.at_hand();
         match self.lane.word(litlen, distance) {
@@ -209,7 +216,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The bits of a stream as it lies there, with zeros behind.
+/// Bits of a stream in memory, followed by zeros.
 struct Bits<'a>(&'a [u8]);
 
 impl BitSource for Bits<'_> {

@@ -1,31 +1,32 @@
-//! Steps: words that one look-up is enough for, of one stream or of two in turn, without asking for room at each.
+//! Steps: decoding of words that need only one look-up, of one stream or of two interleaved, without a bounds check for
+//! each.
 //!
-//! All unsafe memory access of the inflater is here. Invariant: nothing is read outside of a lane's stream and what it has
-//! decoded, nothing written outside of its output; for the proof, see [`Head::step`].
+//! All unsafe memory access of the inflater is here. Invariant: nothing is read outside of a lane's stream and its
+//! decoded output, and nothing is written outside of its output; for the proof, see [`Head::step`].
 
 use super::lane::{Lane, MIN_HELD_BITS, Position, WORD_LEN_BYTES};
 use super::table::{Entry, JointTable, LONG_MATCH_BITS, LongMatch, STEP_BITS, STEP_LEN_BYTES};
 use crate::deflate::symbols::{MAX_DISTANCE, MAX_MATCH};
 
-/// Steps from one refill to the next: their bits are there.
+/// Number of steps between two refills, for which the bits suffice.
 const STEPS: usize = 2;
 const _: () = {
     assert!(STEPS * STEP_BITS <= MIN_HELD_BITS as usize);
     assert!(LONG_MATCH_BITS <= MIN_HELD_BITS as usize);
 };
 
-/// What a step may write: the longest match, and what the last copy is longer.
+/// Maximum number of bytes that a step may write: the longest match, and the excess of the last copy.
 const STEP_ROOM_LEN_BYTES: usize = MAX_MATCH.next_multiple_of(STEP_LEN_BYTES);
 const STEPS_ROOM_LEN_BYTES: usize = STEPS * STEP_ROOM_LEN_BYTES;
 
-/// What the steps from one refill to the next may read: that refill, and two for each long match, of which each goes on by 7
-/// bytes at most.
+/// Maximum number of bytes that the steps between two refills may read: that refill, and two for each long match, each
+/// of which advances by at most 7 bytes.
 const STEPS_READ_LEN_BYTES: usize = WORD_LEN_BYTES + 2 * STEPS * 7;
 
-/// Takes steps of one lane, or of two in turn, as long as they are known and there is room for any; returns the place of the
-/// lane for which that ended.
+/// Takes steps of one lane, or of two interleaved, as long as the words are known and there is room for any. Returns
+/// the index of the lane for which that ended.
 ///
-/// What a lane waits for, the other's steps fill.
+/// While one lane waits for memory, the steps of the other are executed.
 #[target_feature(enable = "bmi1,bmi2,avx2")]
 pub(super) fn steps<const LANES: usize>(lanes: [(&mut Lane<'_>, &JointTable); LANES]) -> usize {
     let is_early = lanes.iter().any(|(lane, _)| lane.at.produced < MAX_DISTANCE);
@@ -38,13 +39,15 @@ pub(super) fn steps<const LANES: usize>(lanes: [(&mut Lane<'_>, &JointTable); LA
     }
 }
 
-/// With `EARLY`, distances may reach beyond the front of an output. With `LITERAL`, nearly all are literals, so that a branch
-/// can be guessed and costs less than what all steps have in common.
+/// Takes the steps for one combination of conditions.
+///
+/// With `EARLY`, distances may extend beyond the front of an output. With `LITERAL`, nearly all words are literals, so
+/// that a branch is well predicted and costs less than the common path of all steps.
 #[target_feature(enable = "bmi1,bmi2,avx2")]
 fn steps_within<const LANES: usize, const EARLY: bool, const LITERAL: bool>(
     mut lanes: [(&mut Lane<'_>, &JointTable); LANES],
 ) -> usize {
-    // Each with a name of its own, or the compiler leaves them in memory.
+    // Each has a separate name; otherwise the compiler keeps them in memory.
     match &mut lanes[..] {
         [(lane, table)] => {
             let Some(mut only) = Head::<EARLY, LITERAL>::new(lane, table) else { return 0 };
@@ -96,12 +99,12 @@ fn steps_within<const LANES: usize, const EARLY: bool, const LITERAL: bool>(
     }
 }
 
-/// A lane while it takes steps. All is inlined into a loop over a copy of it.
+/// A lane while it takes steps. Everything is inlined into a loop over a copy of it.
 struct Head<'t, const EARLY: bool, const LITERAL: bool> {
     at: Position,
     stored: *const u8,
     out: *mut u8,
-    /// Up to where there is room for STEPS steps.
+    /// Largest `next` for which STEPS steps have room.
     next_limit: usize,
     produced_limit: usize,
     table: &'t JointTable,
@@ -125,20 +128,20 @@ impl<'t, const EARLY: bool, const LITERAL: bool> Head<'t, EARLY, LITERAL> {
         self.at.next <= self.next_limit && self.at.produced <= self.produced_limit
     }
 
-    /// Holds [`MIN_HELD_BITS`] again.
+    /// Refills to at least [`MIN_HELD_BITS`].
     ///
     /// # Safety
-    /// 8 bytes of the stream follow `next`.
+    /// At least 8 bytes of the stream must follow `next`.
     #[inline(always)]
     unsafe fn refill(&mut self) {
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         let word = u64::from_le(unsafe { self.stored.add(self.at.next).cast::<u64>().read_unaligned() });
         self.at.bits |= word.wrapping_shl(self.at.held_bits);
         self.at.next = self.at.next.wrapping_add(7 - (self.at.held_bits as usize >> 3 & 7));
         self.at.held_bits |= MIN_HELD_BITS;
     }
 
-    /// Goes on; of `bits` the lowest 6 count.
+    /// Advances the position; only the lowest 6 bits of `bits` count.
     #[inline(always)]
     fn advance(&mut self, bits: u32, len_bytes: usize) {
         self.at.bits = self.at.bits.wrapping_shr(bits);
@@ -146,47 +149,48 @@ impl<'t, const EARLY: bool, const LITERAL: bool> Head<'t, EARLY, LITERAL> {
         self.at.produced = self.at.produced.wrapping_add(len_bytes);
     }
 
-    /// False, and nothing decoded, where a word is none that is known here.
+    /// Takes a step; returns false, without decoding, if the word cannot be decoded here.
     ///
     /// # Safety
-    /// There was room before the last refill from outside, and at most STEPS steps since.
+    /// There was room before the last refill from outside, and at most STEPS steps have been taken since.
     #[inline(always)]
     unsafe fn step(&mut self) -> bool {
         let (entry, literals) = self.table.look_up(self.at.bits);
         let target = self.out.wrapping_add(self.at.produced);
         if LITERAL && entry.is_literals() {
-            // SAFETY: `target` lies in `out`, as below.
+            // SAFETY: `target` lies in `out`, as shown below.
             unsafe { target.cast::<[u8; 2]>().write(entry.literals()) };
             self.advance(entry.total_bits(), entry.len_bytes());
             return true;
         }
         if entry.is_special() {
-            // SAFETY: the caller says what this asks for.
+            // SAFETY: the caller guarantees the requirements.
             return unsafe { self.long_step(entry) };
         }
         let distance = entry.distance(self.at.bits);
         if EARLY && distance > self.at.produced && !entry.is_literals() {
             return false;
         }
-        // Chosen without a branch: what comes next cannot be guessed.
+        // Chosen without a branch, because the kind of the next word cannot be predicted.
         let source = if entry.is_literals() { literals } else { target.wrapping_sub(distance).cast_const() };
-        // SAFETY: 16 bytes can be read at `literals`. Of a match, `distance` is at most `produced` (with EARLY that was asked,
-        // else `produced` is at least the farthest distance), so `source` lies in `out`. `target` lies in it with
-        // STEP_ROOM_LEN_BYTES behind it: `produced` was at most its length less STEPS_ROOM_LEN_BYTES before the first step, and
-        // each adds STEP_ROOM_LEN_BYTES at most. `source` lies before `target`.
+        // SAFETY: 16 bytes can be read at `literals`. The `distance` of a match is at most `produced` (with EARLY this
+        // was checked, otherwise `produced` is at least the farthest distance), so `source` lies in `out`. `target`
+        // lies in `out` with STEP_ROOM_LEN_BYTES after it: before the first step, `produced` was at most the length of
+        // `out` minus STEPS_ROOM_LEN_BYTES, and each step adds at most STEP_ROOM_LEN_BYTES. `source` lies before
+        // `target`.
         unsafe { copy_step(source, target) };
         self.advance(entry.total_bits(), entry.len_bytes());
         true
     }
 
-    /// A match of any length.
+    /// Decodes a match of any length.
     ///
     /// # Safety
     /// As for a step.
     #[inline(always)]
     unsafe fn long_step(&mut self, entry: Entry) -> bool {
-        // SAFETY: `next` was at most the length of the stream less STEPS_READ_LEN_BYTES before the first step, and is 7 more
-        // for each refill since, of which this is the second of a step at most.
+        // SAFETY: before the first step, `next` was at most the length of the stream minus STEPS_READ_LEN_BYTES. Each
+        // refill since has added at most 7, and this is at most the second one of a step.
         unsafe { self.refill() };
         let Some(long) = self.table.long_match(entry, self.at.bits) else { return false };
         if EARLY && long.distance > self.at.produced {
@@ -204,21 +208,22 @@ impl<'t, const EARLY: bool, const LITERAL: bool> Head<'t, EARLY, LITERAL> {
 /// Copies a match in blocks of 16 bytes.
 ///
 /// # Safety
-/// `distance` bytes can be read before `target`, and the match's length, rounded up to whole blocks, written there.
+/// `distance` bytes must be readable before `target`, and the match's length, rounded up to whole blocks, must be
+/// writable there.
 #[inline(always)]
 unsafe fn copy_long(long: &LongMatch, target: *mut u8) {
     let LongMatch { len_bytes, distance, .. } = *long;
     let (mut at, mut back) = (0, distance);
     if distance < STEP_LEN_BYTES {
-        // What repeats after `distance` repeats after its multiples, too.
+        // A pattern that repeats after `distance` also repeats after its multiples.
         back = STEP_LEN_BYTES.next_multiple_of(distance);
         at = STEP_LEN_BYTES;
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         unsafe { repeat_step(target.sub(distance), distance, target) };
     }
     while at < len_bytes {
-        // SAFETY: the block before ends where this one begins, so that what is read was written: `back` is 16 at least. It is
-        // less than `distance` and `at` together, so what is read does not lie farther before `target` than `distance`.
+        // SAFETY: the previous block ends where this one begins, so the bytes read were written: `back` is at least 16.
+        // It is less than `distance` and `at` together, so the bytes read begin at most `distance` before `target`.
         unsafe {
             let target = target.add(at);
             copy_step(target.sub(back), target);
@@ -230,23 +235,23 @@ unsafe fn copy_long(long: &LongMatch, target: *mut u8) {
 /// Copies 16 bytes.
 ///
 /// # Safety
-/// They can be read at `source` and written at `target`.
+/// They must be readable at `source` and writable at `target`.
 #[inline(always)]
 unsafe fn copy_step(source: *const u8, target: *mut u8) {
-    // SAFETY: the caller says so; arrays of bytes need not be aligned.
+    // SAFETY: guaranteed by the caller; arrays of bytes need no alignment.
     unsafe { target.cast::<[u8; STEP_LEN_BYTES]>().write(source.cast::<[u8; STEP_LEN_BYTES]>().read()) };
 }
 
-/// Writes the `distance` bytes at `source`, of which there are less than 16, again and again, 16 in all.
+/// Writes 16 bytes that repeat the `distance` bytes at `source`, which are fewer than 16.
 ///
 /// # Safety
-/// 16 bytes can be read at `source` and written at `target`.
+/// 16 bytes must be readable at `source` and writable at `target`.
 #[target_feature(enable = "bmi1,bmi2,avx2")]
 #[inline]
 unsafe fn repeat_step(source: *const u8, distance: usize, target: *mut u8) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
     let order = &REPEATS[distance % STEP_LEN_BYTES];
-    // SAFETY: the caller says so of both pointers; `order` is as long; none of the three needs to be aligned.
+    // SAFETY: the caller guarantees both pointers; `order` has 16 bytes; none of the three needs alignment.
     unsafe {
         let bytes = _mm_loadu_si128(source.cast::<__m128i>());
         let order = _mm_loadu_si128(order.as_ptr().cast::<__m128i>());
@@ -254,7 +259,7 @@ unsafe fn repeat_step(source: *const u8, distance: usize, target: *mut u8) {
     }
 }
 
-/// Where each of 16 bytes comes from, by the distance after which they repeat.
+/// Source index of each of 16 bytes, by the distance after which they repeat.
 static REPEATS: [[u8; STEP_LEN_BYTES]; STEP_LEN_BYTES] = {
     let mut repeats = [[0; STEP_LEN_BYTES]; STEP_LEN_BYTES];
     let mut distance = 1;

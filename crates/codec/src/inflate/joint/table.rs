@@ -1,30 +1,32 @@
-//! What the next bits of a stream say, as far as one look-up can tell: up to two literals, or a match's length and distance.
+//! Table of the next bits of a stream, as far as one look-up can decode them: up to two literals, or a match's length
+//! and distance.
 //!
-//! Not for long words, long matches and the end of a block: those are [`SPECIAL`], and the codes tell them.
+//! Long words, long matches and the end of a block are marked [`SPECIAL`] and decoded with the codes.
 
 use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
 use crate::inflate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES};
 
-/// Bits that are looked up. With 12 the tables of two codes leave a core's first cache no room for what matches copy: measured
-/// 2 to 10 % slower but for streams of literals.
+/// Number of bits that index the table. With 12, the tables of two codes would leave too little of a core's first-level
+/// cache for the sources of matches: measured 2 to 10 % slower except for streams of literals.
 const INDEX_BITS: usize = 11;
 const ENTRIES: usize = 1 << INDEX_BITS;
 
-/// The longest match that is copied in one step.
+/// Length of the longest match that is copied in one step.
 pub(super) const STEP_LEN_BYTES: usize = 16;
 
-/// Most bits of a step: what is looked up, and a distance's extra bits.
+/// Maximum number of bits of a step: the indexed ones, and a distance's extra bits.
 pub(super) const STEP_BITS: usize = INDEX_BITS + 13;
 
-/// In bits 0 to 5 how many bits of the stream this is, in bits 8 to 15 how many bytes it gives. Of literals the upper half is
-/// the bytes; of a match bits 16 to 20 are the distance's symbol and the bits above the length of the words, which is where the
-/// distance's extra bits begin. A match of which only the length's word was looked up has the length without extra bits in bits 8 to
-/// 16 and no distance.
+/// Entry of the table. Bits 0 to 5 hold the number of bits consumed, bits 8 to 15 the number of bytes produced. For
+/// literals, the upper half holds the bytes. For a match, bits 16 to 20 hold the distance's symbol, and the bits above
+/// hold the length of the words, at which the distance's extra bits begin. If only the length's word of a match was
+/// looked up, bits 8 to 16 hold the length without extra bits, and there is no distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(pub(super) u32);
 
 const LITERALS: u32 = 1 << 6;
-/// Neither literals nor a match that is known entirely, of up to [`STEP_LEN_BYTES`] and from no nearer than it is long.
+/// Flag: neither literals nor a completely known match of up to [`STEP_LEN_BYTES`] whose distance is at least its
+/// length.
 const SPECIAL: u32 = 1 << 7;
 /// Not a match either, or a word that is too long for the table.
 const UNKNOWN: Entry = Entry(SPECIAL);
@@ -55,7 +57,7 @@ impl Entry {
         self.0 & LITERALS != 0
     }
 
-    /// Bits of the stream. What is above the lowest 6 bits means nothing.
+    /// Returns the number of bits in the lowest 6 bits; the bits above are meaningless.
     #[inline(always)]
     pub(super) fn total_bits(self) -> u32 {
         self.0
@@ -66,13 +68,13 @@ impl Entry {
         (self.0 >> LENGTH_SHIFT & 0xff) as usize
     }
 
-    /// Its literals; of a single one, that and a zero.
+    /// Returns the literals; for a single one, that and a zero.
     #[inline(always)]
     pub(super) fn literals(self) -> [u8; 2] {
         ((self.0 >> PAYLOAD_SHIFT) as u16).to_le_bytes()
     }
 
-    /// The distance of a match; of literals, anything. `bits` begins with the match.
+    /// Returns the distance of a match; for literals, an arbitrary value. `bits` begins with the match.
     #[inline(always)]
     pub(super) fn distance(self, bits: u64) -> usize {
         let below = bits & (1u64 << (self.0 & 63)).wrapping_sub(1);
@@ -81,26 +83,26 @@ impl Entry {
     }
 }
 
-/// Distances are looked up in so many bits where they are not together with a length.
+/// Number of bits that index the table of distances, which are used without a length.
 const DISTANCE_INDEX_BITS: usize = 10;
 const DISTANCE_ENTRIES: usize = 1 << DISTANCE_INDEX_BITS;
 
-/// A match that is no step.
+/// A match that cannot be a step.
 pub(super) struct LongMatch {
     pub(super) total_bits: u32,
     pub(super) len_bytes: usize,
     pub(super) distance: usize,
 }
 
-/// Most bits of a [`LongMatch`]: both words, with 5 and 13 extra bits.
+/// Maximum number of bits of a [`LongMatch`]: both words, with 5 and 13 extra bits.
 pub(super) const LONG_MATCH_BITS: usize = INDEX_BITS + 5 + DISTANCE_INDEX_BITS + 13;
 
-/// Entries by the next bits of the stream, the first the lowest, and room behind for [`JointTable::look_up`].
+/// Entries by the next bits of the stream, the first one lowest, followed by room for [`JointTable::look_up`].
 pub(super) struct JointTable {
     entries: [Entry; ENTRIES + STEP_LEN_BYTES / size_of::<Entry>()],
-    /// Distances alone, by the bits that are next then; without a length.
+    /// Distances without a length, by the next bits.
     distances: [Entry; DISTANCE_ENTRIES],
-    /// How many of the entries are literals, before they are paired.
+    /// Number of entries that are literals, before they are paired.
     literal_entries: usize,
 }
 
@@ -109,7 +111,7 @@ impl JointTable {
         Self { entries: [UNKNOWN; _], distances: [UNKNOWN; _], literal_entries: 0 }
     }
 
-    /// The entry of the next bits, and where the bytes of its literals lie: [`STEP_LEN_BYTES`] can be read there.
+    /// Returns the entry of the next bits, and a pointer to its literals, from which [`STEP_LEN_BYTES`] can be read.
     #[inline(always)]
     pub(super) fn look_up(&self, bits: u64) -> (Entry, *const u8) {
         let index = bits as usize % ENTRIES;
@@ -117,7 +119,7 @@ impl JointTable {
         (self.entries[index], bytes.wrapping_add(index * size_of::<Entry>() + PAYLOAD_SHIFT as usize / 8))
     }
 
-    /// What a special entry and the distance behind it say; `None` if that is no match, or takes longer words.
+    /// Decodes a special entry and the distance after it; returns `None` if it is not a match or has longer words.
     #[inline(always)]
     pub(super) fn long_match(&self, length: Entry, bits: u64) -> Option<LongMatch> {
         let behind = bits.wrapping_shr(length.0);
@@ -133,12 +135,12 @@ impl JointTable {
         })
     }
 
-    /// Which share of the block's words are literals, as its codes have it.
+    /// Returns the share of literals among the block's words according to its codes.
     pub(super) fn literal_share(&self) -> f64 {
         self.literal_entries as f64 / ENTRIES as f64
     }
 
-    /// Whether nearly all are.
+    /// Returns whether nearly all words are literals.
     pub(super) fn is_literal(&self) -> bool {
         self.literal_entries >= ENTRIES / 8 * 7
     }
@@ -194,7 +196,7 @@ impl JointTable {
         self.fill_pairs(&literals[..literal_count]);
     }
 
-    /// Matches of a length, whose `symbol` is the length itself, with all distances that can be looked up with it.
+    /// Adds the matches of a length, which `symbol` holds directly, with all distances that fit the same look-up.
     fn fill_matches(&mut self, length: Word, distances: &[Word]) {
         for distance in distances {
             let words_bits = length.len_bits + distance.len_bits;
@@ -221,7 +223,7 @@ impl JointTable {
         }
     }
 
-    /// Literals of which two can be looked up at once; `literals` ascend in length.
+    /// Adds pairs of literals that fit one look-up; `literals` ascend in length.
     fn fill_pairs(&mut self, literals: &[Word]) {
         let Some(shortest) = literals.first() else { return };
         for first in literals {
@@ -241,7 +243,7 @@ impl JointTable {
     }
 }
 
-/// All indices that begin with these bits.
+/// Fills all indices that begin with these bits.
 #[inline(always)]
 fn fill(entries: &mut [Entry], bits: usize, len_bits: usize, entry: u32) {
     for entry_at in entries.iter_mut().skip(bits).step_by(1 << len_bits) {
@@ -249,7 +251,7 @@ fn fill(entries: &mut [Entry], bits: usize, len_bits: usize, entry: u32) {
     }
 }
 
-/// A word of a code, the bit that comes first the lowest.
+/// A word of a code, with its first bit lowest.
 #[derive(Clone, Copy, Default)]
 struct Word {
     symbol: u32,

@@ -1,6 +1,7 @@
-//! The inflater of columns against libdeflate: on good streams of all kinds, alone and two in turn, and on every kind of damage.
+//! Compares the inflater of columns with libdeflate: on valid streams of all kinds, alone and two interleaved, and on
+//! every kind of damage.
 //!
-//! What is read and written lies between pages that may not be touched.
+//! Input and output buffers lie between inaccessible pages.
 
 use miniz_oxide::MZFlush;
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
@@ -19,12 +20,12 @@ struct Pair {
 }
 
 impl Pair {
-    /// `None` where the processor has not what it takes.
+    /// Returns `None` if the processor lacks the required instructions.
     fn new() -> Option<Self> {
         Some(Self { joint: JointInflater::new()?, judges: Judges::new() })
     }
 
-    /// Inflates two streams in turn, and compares each with what libdeflate makes of it.
+    /// Inflates two streams interleaved, and compares each with libdeflate's result.
     fn compare_two(&mut self, stored: [&[u8]; 2], limits_len_bytes: [usize; 2]) -> [bool; 2] {
         let stored = stored.map(|stored| Guarded::new(stored, Edge::Back));
         let mut out = limits_len_bytes.map(|len_bytes| Guarded::new(&vec![0xee; len_bytes], Edge::Back));
@@ -85,7 +86,7 @@ fn streams_of_all_encoders_are_inflated_as_by_libdeflate() {
         for (stored, raw) in streams(rows) {
             assert!(pair.compare(&stored, raw.len()), "{rows} rows");
             assert!(pair.compare(&stored, raw.len() + 1000));
-            // Too little room, and something behind.
+            // Too little room, and data after the stream.
             assert!(!pair.compare(&stored, raw.len() - 1));
             assert!(!pair.compare(&stored, raw.len() / 2));
             assert!(pair.compare(&[&stored[..], &[0xa5; 9]].concat(), raw.len()));
@@ -96,7 +97,7 @@ fn streams_of_all_encoders_are_inflated_as_by_libdeflate() {
 #[test]
 fn two_streams_in_turn_are_inflated_as_one_after_the_other() {
     let Some(mut pair) = Pair::new() else { return };
-    // Of all lengths, so that either ends first; what is wrong with one must not show in the other.
+    // Streams of all lengths, so that either ends first; damage of one must not affect the other.
     let streams: Vec<_> = [300, 9000, 40_000].into_iter().flat_map(streams).collect();
     let mut noise = Noise(11);
     for (stored, raw) in &streams {
@@ -176,7 +177,7 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
     for raw in columns(900) {
         for level in [0, 1, 6] {
             let stored = deflated(&raw, level);
-            // All of the header, where most can be wrong, and some of the data.
+            // All of the header, where most errors are possible, and some of the data.
             for at in (0..stored.len()).filter(|&at| at < 120 || at % 37 == 0 || at + 20 > stored.len()) {
                 let values = damaged_values(stored[at]);
                 damages += values.len();
@@ -184,7 +185,7 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
             }
         }
     }
-    // Or the sum would have hidden everything.
+    // Otherwise the checksum would have hidden everything.
     assert!(inflated_anyway * 20 > damages, "{inflated_anyway} of {damages}");
 }
 

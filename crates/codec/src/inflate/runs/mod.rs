@@ -1,7 +1,7 @@
-//! Inflating zlib streams that are mostly repetitions: ids and other columns whose rows repeat.
+//! Inflates zlib streams that are mostly repetitions: ids and other columns whose rows repeat.
 //!
-//! Not for other streams, whose literals libdeflate decodes faster. What it gains is in matches: those that repeat 2, 4 or 8
-//! bytes are written in blocks of 32, where libdeflate writes as many bytes at a time as are repeated.
+//! Other streams are left to libdeflate, which decodes literals faster. The gain is in matches: those that repeat 2, 4
+//! or 8 bytes are written in blocks of 32, whereas libdeflate writes only as many bytes at a time as are repeated.
 
 mod stream_bits;
 #[cfg(test)]
@@ -16,23 +16,23 @@ use super::codes::{BlockStart, Codes};
 use super::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
 use super::{BitSource, MIN_STREAM_LEN_BYTES, is_sum_right, is_zlib};
 
-/// A stream is taken if it is shorter than its output by this factor.
+/// Minimum ratio of the output's length to the stream's.
 const LEAST_RATIO: usize = 12;
 
-/// Longest stream: it is copied twice, and no memory budget knows of that.
+/// Maximum length of a stream: it is copied twice, which no memory budget accounts for.
 const STREAM_LIMIT_LEN_BYTES: usize = 1 << 20;
 
-/// Longer words are searched by length; of a long stream's code hardly any are.
+/// Maximum length of words in the tables; longer ones are searched by length. In a long stream hardly any are longer.
 const TABLE_LIMIT_BITS: u32 = 12;
 
-/// Matches of 2 bytes to so many repeat an element or a row of some.
+/// Range of distances that repeat an element, or a row of a few elements.
 const ELEMENT_LEN_BYTES: RangeInclusive<usize> = 2..=32;
 
-/// By so many may other matches outnumber those that repeat an element. Single bytes, of zeros, and what was long ago
-/// libdeflate copies in whole words, and it is the better decoder of what is between.
+/// Maximum excess of other matches over those that repeat an element. Libdeflate copies single bytes (zeros) and
+/// distant matches in whole words, and decodes the rest faster.
 const OTHERS_LIMIT: isize = 32;
 
-/// Tables, and the bits of the stream at hand; reused from stream to stream.
+/// Tables, and the bits of the current stream; reused from stream to stream.
 pub(crate) struct RunInflater {
     bits: StreamBits,
     codes: Codes,
@@ -43,30 +43,30 @@ impl RunInflater {
         Box::new(Self { bits: StreamBits::default(), codes: Codes::new() })
     }
 
-    /// Whether a stream that is to fill `limit_len_bytes` is of the kind that is inflated faster here.
+    /// Returns whether a stream that is to fill `limit_len_bytes` is of the kind that is inflated faster here.
     pub(crate) fn is_for(stored: &[u8], limit_len_bytes: usize) -> bool {
         stored.len() <= STREAM_LIMIT_LEN_BYTES && stored.len() <= limit_len_bytes / LEAST_RATIO
     }
 
-    /// Inflates the zlib stream at the front of `stored` into the front of `out`; returns the bytes written, or `None`
-    /// if libdeflate is to be asked. Then there may be anything in `out`.
+    /// Inflates the zlib stream at the front of `stored` into the front of `out`. Returns the number of bytes written,
+    /// or `None` if the stream must be left to libdeflate; the contents of `out` are then unspecified.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
         let (produced, sum_at) = self.inflate_unsummed(stored, out)?;
         is_sum_right(stored, sum_at, out.get(..produced)?).then_some(produced)
     }
 
-    /// Returns the bytes written and the place of the sum, perhaps too great.
+    /// Returns the number of bytes written and the position of the checksum, which may be beyond the end.
     fn inflate_unsummed(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
         if super::has_avx2_and_bmi() {
-            // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
-            // one has just said that it has them.
+            // SAFETY: the function is safe Rust; it only requires a processor with these three features, which was just
+            // checked.
             return unsafe { self.inflate_avx2(stored, out) };
         }
         self.inflate_anywhere(stored, out)
     }
 
-    /// The same code with blocks of one register.
+    /// Like [`Self::inflate_anywhere`], compiled to copy each block with one register.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2,avx2")]
     fn inflate_avx2(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
@@ -83,7 +83,7 @@ impl RunInflater {
         loop {
             let start = self.codes.read(&self.bits, at_bit, TABLE_LIMIT_BITS)?;
             let BlockStart { litlen, distance, at_bit: data_at_bit, is_last } = start;
-            // An empty block may be followed by another: only what is left of the stream ends that.
+            // An empty block may be followed by another: only the end of the stream ends the sequence.
             if data_at_bit > 8 * stored.len() {
                 return None;
             }
@@ -97,22 +97,22 @@ impl RunInflater {
     }
 }
 
-/// A block behind its header.
+/// A block after its header.
 struct Block<'a> {
     bits: &'a StreamBits,
     litlen: &'a Code,
     distance: &'a Code,
     at_bit: usize,
     produced: usize,
-    /// Matches that repeat no element, less those that do.
+    /// Number of matches that do not repeat an element, minus that of those that do.
     excess_others: isize,
 }
 
 impl Block<'_> {
-    /// Decodes to the end of the block; fails if there is more than `out` has room for.
+    /// Decodes to the end of the block; fails if it does not fit `out`.
     ///
-    /// The end of the input needs no check here: each turn produces a byte, and bits behind the input are zeros, so the
-    /// caller finds the end of the block behind the end of the input.
+    /// The end of the input needs no check here: each iteration produces a byte, and the bits after the input are
+    /// zeros, so the caller notices that the block ends after the input.
     #[inline(always)]
     fn decode(&mut self, out: &mut [u8]) -> Option<()> {
         let Self { bits, litlen, distance, mut at_bit, mut produced, mut excess_others } = *self;
@@ -120,7 +120,7 @@ impl Block<'_> {
         let mut window = bits.high_first(at_bit);
         let mut entry = litlen.word(&LITLEN_TEMPLATES, window);
         loop {
-            // Two literals' words and a length (15 + 15 + 20 bits) are 50 of the 57 bits.
+            // The words of two literals and a length (15 + 15 + 20 bits) have 50 of the 57 bits.
             for _ in 0..2 {
                 if entry.has(LITERAL) {
                     *out.get_mut(produced)? = (entry.0 >> 16) as u8;

@@ -1,15 +1,15 @@
-//! The bits of a stream of any length.
+//! Bits of a stream of any length.
 
 use crate::inflate::BitSource;
 
 const WORD_LEN_BYTES: usize = 8;
 
-/// A stream's bits in both orders, with zeros behind.
+/// Bits of a stream in both orders, followed by zeros.
 #[derive(Default)]
 pub(super) struct StreamBits {
-    /// With a word of zeros behind.
+    /// The stream, followed by a word of zeros.
     stored: Vec<u8>,
-    /// The same with the bits of each byte in the other order.
+    /// The stream with the bits of each byte reversed.
     reversed: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The inflater of runs against libdeflate: on good streams of all kinds, and on every kind of damage.
+//! Compares the inflater of runs with libdeflate: on valid streams of all kinds, and on every kind of damage.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ impl Judged for Pair {
     }
 }
 
-/// Rows of elements of `element_len_bytes`, each as often as it is long-lived.
+/// Returns rows of elements of `element_len_bytes`, each repeated `mean_rows` times on average.
 fn runs(element_len_bytes: usize, mean_rows: u64, rows: usize) -> Vec<u8> {
     let mut noise = Noise(mean_rows);
     let mut raw = Vec::new();
@@ -107,7 +107,7 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
             inflated_anyway += pair.compare_damage_at(&stored, at, &values, raw.len(), 700);
         }
     }
-    // Or the sum would have hidden everything.
+    // Otherwise the checksum would have hidden everything.
     assert!(inflated_anyway * 20 > damages, "{inflated_anyway} of {damages}");
 }
 

@@ -1,7 +1,7 @@
-//! Buffers of a fixed length, with room behind, that are read and written a word at a time.
+//! Buffers of a fixed length, with room at the end, that are read and written a word at a time.
 //!
-//! Invariant: no place is out of bounds, because every place is taken modulo the length without the room. What is read
-//! or written at a place that wrapped around is never kept: the limits on input and output are half that length.
+//! Invariant: no index is out of bounds, because every index is taken modulo the length without the room. Data read or
+//! written at an index that wrapped around is never kept: the limits of input and output are half that length.
 
 use std::array;
 
@@ -10,7 +10,7 @@ use crate::inflate::BitSource;
 
 const WRAP_LEN_BYTES: usize = 2 * LIMIT_LEN_BYTES;
 pub(super) const MASK: usize = WRAP_LEN_BYTES - 1;
-/// A word fits behind the last place.
+/// Total length: a word fits at the last index.
 pub(super) const BUFFER_LEN_BYTES: usize = WRAP_LEN_BYTES + WORD_LEN_BYTES;
 const WORD_LEN_BYTES: usize = 8;
 
@@ -28,10 +28,10 @@ fn store(buffer: &mut Buffer, at: usize, word: u64) {
     buffer[at..at + WORD_LEN_BYTES].copy_from_slice(&word.to_le_bytes());
 }
 
-/// A stream's bits in both orders.
+/// Bits of a stream in both orders.
 pub(super) struct Bits {
     stored: Buffer,
-    /// The same with the bits of each byte in the other order.
+    /// The stream with the bits of each byte reversed.
     reversed: Buffer,
 }
 
@@ -40,11 +40,11 @@ impl Bits {
         Self { stored: [0; BUFFER_LEN_BYTES], reversed: [0; BUFFER_LEN_BYTES] }
     }
 
-    /// Takes up to [`LIMIT_LEN_BYTES`]. Behind them stands what stood there before.
+    /// Copies up to [`LIMIT_LEN_BYTES`]. The bytes after them keep their former values.
     #[inline(always)]
     pub(super) fn fill(&mut self, stored: &[u8]) {
         self.stored[..stored.len()].copy_from_slice(stored);
-        // Whole vectors, so that there is no rest to be done byte by byte.
+        // Whole vectors, so that no remainder is processed byte by byte.
         let whole_len_bytes = stored.len().next_multiple_of(32);
         let reversed = self.reversed[..whole_len_bytes].iter_mut();
         for (reversed, byte) in reversed.zip(&self.stored[..whole_len_bytes]) {
@@ -65,7 +65,7 @@ impl BitSource for Bits {
     }
 }
 
-/// What makes a word of repetitions from the first bytes of a word: by distance, up to 8.
+/// Masks and factors that fill a word with repetitions of its first bytes, by distance up to 8.
 const REPEAT_MASKS: [u64; 16] = {
     let mut masks = [u64::MAX; 16];
     let mut distance = 1;
@@ -88,12 +88,12 @@ const REPEAT_FACTORS: [u64; 16] = {
     }
     factors
 };
-/// The least multiple of a distance below 8 that is at least 8: whole words can be copied from so far back.
+/// Smallest multiple of each distance below 8 that is at least 8: whole words can be copied from that distance.
 const REPEAT_DISTANCES: [usize; 16] = [0, 8, 8, 9, 8, 10, 12, 14, 8, 0, 0, 0, 0, 0, 0, 0];
 
-/// Copies a match to `to` from `back` bytes before, with up to 15 bytes of anything behind.
+/// Copies a match to `to` from `back` bytes before, followed by up to 15 arbitrary bytes.
 ///
-/// Its first word is made by repeating the `back` bytes, which gives any distance its own word without a branch.
+/// Its first word is filled by repeating the `back` bytes, without a branch for short distances.
 #[inline(always)]
 pub(super) fn copy_match(out: &mut Buffer, to: usize, back: usize, len_bytes: usize) {
     let near = back.min(WORD_LEN_BYTES);
@@ -102,7 +102,7 @@ pub(super) fn copy_match(out: &mut Buffer, to: usize, back: usize, len_bytes: us
     let back = if back < WORD_LEN_BYTES { REPEAT_DISTANCES[near] } else { back };
     let end = to.wrapping_add(len_bytes);
     let mut at = to.wrapping_add(WORD_LEN_BYTES);
-    // Matches of up to two words are the rule: the second is copied without asking.
+    // Most matches have up to two words, so the second is copied unconditionally.
     store(out, at, load(out, at.wrapping_sub(back)));
     at = at.wrapping_add(WORD_LEN_BYTES);
     while at < end {

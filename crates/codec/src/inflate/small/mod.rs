@@ -1,6 +1,6 @@
-//! Inflating zlib streams of a few hundred bytes, where the header of a block costs as much as its data.
+//! Inflates zlib streams of a few hundred bytes, in which the header of a block costs as much as its data.
 //!
-//! Not for longer ones, whose data libdeflate decodes faster.
+//! Longer ones are left to libdeflate, which decodes data faster.
 
 mod buffer;
 #[cfg(test)]
@@ -12,14 +12,14 @@ use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMP
 use super::codes::{BlockStart, Codes};
 use super::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, is_sum_right, is_zlib};
 
-/// Longest output: half of a buffer, so that what a damaged stream overruns is still inside.
+/// Maximum length of an output: half of a buffer, so that overruns of a damaged stream stay inside.
 const LIMIT_LEN_BYTES: usize = 4096;
 
-/// Words up to this length are looked up; the few longer ones that 4 KiB can afford are searched.
+/// Maximum length of words in the table; the few longer ones that are possible in 4 KiB are searched.
 const TABLE_LIMIT_BITS: u32 = 10;
 
-/// Longest stream. Of 1024 numbers, streams of 300 bytes are inflated in 0.93 of libdeflate's time, of 650 bytes in the
-/// same, of 1600 bytes in 1.1 of it, whose decoding of data is the better one.
+/// Maximum length of a stream. For 1024 numbers, streams of 300 bytes are inflated in 0.93 of libdeflate's time, those
+/// of 650 bytes in the same time, and those of 1600 bytes in 1.1 of it, because libdeflate decodes data faster.
 const STREAM_LIMIT_LEN_BYTES: usize = 512;
 
 /// Tables and buffers, reused from stream to stream: about 180 KiB, of which a stream touches a tenth.
@@ -34,8 +34,8 @@ impl SmallInflater {
         Box::new(Self { bits: Bits::new(), out: [0; BUFFER_LEN_BYTES], codes: Codes::new() })
     }
 
-    /// Inflates the zlib stream at the front of `stored` into the front of `out`; returns the bytes written, or `None`
-    /// if libdeflate is to be asked.
+    /// Inflates the zlib stream at the front of `stored` into the front of `out`. Returns the number of bytes written,
+    /// or `None` if the stream must be left to libdeflate.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
         let (produced, sum_at) = self.inflate_unsummed(stored, out.len())?;
         let inflated = self.out.get(..produced)?;
@@ -46,18 +46,20 @@ impl SmallInflater {
         Some(produced)
     }
 
-    /// Inflates into `self.out`; returns the bytes written there and the place of the sum, both perhaps too great.
+    /// Inflates into `self.out`; returns the number of bytes written there and the position of the checksum, both of
+    /// which may be beyond the end.
     fn inflate_unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
         if super::has_avx2_and_bmi() {
-            // SAFETY: the function is safe Rust; all that it asks is a processor with these three features, and this
-            // one has just said that it has them.
+            // SAFETY: the function is safe Rust; it only requires a processor with these three features, which was just
+            // checked.
             return unsafe { self.inflate_avx2(stored, limit_len_bytes) };
         }
         self.inflate_anywhere(stored, limit_len_bytes)
     }
 
-    /// The same code with shifts that need no fixed register: about a tenth faster.
+    /// Like [`Self::inflate_anywhere`], compiled to use shifts that need no fixed register, which is about a tenth
+    /// faster.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2,avx2")]
     fn inflate_avx2(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(usize, usize)> {
@@ -85,7 +87,7 @@ impl SmallInflater {
     }
 }
 
-/// A block behind its header.
+/// A block after its header.
 struct Block<'a> {
     bits: &'a Bits,
     litlen: &'a Code,
@@ -95,13 +97,13 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Decodes to the end of the block; fails as soon as more than `limit_len_bytes` are there.
+    /// Decodes to the end of the block; fails as soon as more than `limit_len_bytes` are decoded.
     ///
-    /// The end of the input needs no check here: each turn produces a byte, and bits behind the input are some bits, so
-    /// the caller finds the end of the block behind the end of the input.
+    /// The end of the input needs no check here: each iteration produces a byte, and arbitrary bits follow the input,
+    /// so the caller notices that the block ends after the input.
     ///
-    /// The window holds what follows `at_bit`, of which [`WINDOW_BITS`] less those consumed since it was filled are
-    /// good. Two literals (20 bits), a length (20) and a distance's word (15) fit. The next table entry is always
+    /// The window holds the bits from `at_bit`, of which [`WINDOW_BITS`] minus those consumed since it was filled are
+    /// valid. Two literals (20 bits), a length (20) and a distance's word (15) fit. The next table entry is always
     /// looked up before the window is filled, so that neither waits for the other.
     #[inline(always)]
     fn decode(&mut self, out: &mut Buffer, limit_len_bytes: usize) -> Option<()> {

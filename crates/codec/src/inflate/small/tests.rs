@@ -1,4 +1,4 @@
-//! The small inflater against libdeflate: on good streams, and on every kind of damage.
+//! Compares the small inflater with libdeflate: on valid streams, and on every kind of damage.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, Small
 use crate::inflate::samples::{Judged, Judges, Noise, streams};
 use crate::libdeflate::Inflater;
 
-/// Both inflaters, and what they must agree on.
+/// Both inflaters, for comparison.
 struct Pair {
     small: Box<SmallInflater>,
     judges: Judges,
@@ -43,7 +43,7 @@ fn streams_of_all_encoders_are_inflated_as_by_libdeflate() {
             if first_block_is_stored || !fits {
                 assert!(!taken);
             } else {
-                // Nothing that an encoder writes goes the long way.
+                // The inflater handles everything that an encoder writes.
                 assert!(taken, "{rows} rows, {} bytes: {stored:02x?}", stored.len());
                 assert_eq!(pair.small.out[..raw.len()], raw);
             }
@@ -76,14 +76,14 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
         }
         last = stored;
     }
-    // Or the sum would have hidden everything.
+    // Otherwise the checksum would have hidden everything.
     assert!(inflated_anyway * 20 > damages, "{inflated_anyway} of {damages}");
 }
 
 #[test]
 fn headers_of_random_codes_end_as_with_libdeflate() {
     // Bits that are hardly ever a code, but often nearly one: lengths of the code for lengths that make it complete,
-    // and anything behind.
+    // followed by arbitrary bits.
     let mut noise = Noise(5);
     let mut pair = Pair::new();
     for _ in 0..20_000 {
@@ -93,7 +93,7 @@ fn headers_of_random_codes_end_as_with_libdeflate() {
         put(noise.below(3), 5);
         put(noise.below(32) * noise.below(2), 5);
         put(15, 4);
-        // In the order of the header; every length is right for 16 of the 19, none for three.
+        // In the order of the header; all lengths are correct for 16 of the 19 symbols, and none for three.
         let unused = noise.below(19);
         let used = 1 + noise.below(4);
         for place in 0..19 {

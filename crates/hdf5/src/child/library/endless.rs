@@ -1,7 +1,7 @@
-//! Virtual datasets without an end: their extent follows their sources.
+//! Unlimited virtual datasets, whose extent follows that of their sources.
 //!
-//! libhdf5 makes such a dataset as long as its longest source allows and shows fill values where a shorter one has
-//! ended. Invariant: a dataset that passes [`refuse_gaps`] holds values of its sources wherever an endless mapping
+//! libhdf5 makes such a dataset as long as its longest source allows, and shows fill values where a shorter one has
+//! ended. Invariant: a dataset accepted by [`refuse_gaps`] holds values of its sources wherever an unlimited mapping
 //! reaches.
 
 use super::{OpenFile, properties, sources};
@@ -15,12 +15,12 @@ use hdf5_metno_sys::h5s::{H5Sget_regular_hyperslab, H5Sget_select_npoints, H5Sge
 /// `H5S_UNLIMITED`.
 const UNLIMITED: u64 = u64::MAX;
 
-/// The numbers of the mappings without an end.
+/// Returns the numbers of the unlimited mappings.
 pub(super) fn mappings(list: &Handle, call: Call<'_>) -> Result<Vec<usize>> {
     let mut endless = Vec::new();
     for number in 0..properties::mapping_count(list, call)? {
         let space = virtual_space(list, number, call)?;
-        // SAFETY: a dataspace is open. Of an unlimited selection the number of elements is all ones.
+        // SAFETY: a dataspace is open. An unlimited selection has all ones as its number of elements.
         if unsafe { H5Sget_select_npoints(space.id()) } < 0 {
             endless.push(number);
         }
@@ -28,13 +28,13 @@ pub(super) fn mappings(list: &Handle, call: Call<'_>) -> Result<Vec<usize>> {
     Ok(endless)
 }
 
-/// Where mapping `number` puts its source.
+/// Returns the selection in the virtual dataset to which mapping `number` maps its source.
 pub(super) fn virtual_space(list: &Handle, number: usize, call: Call<'_>) -> Result<Handle> {
-    // SAFETY: a dataset creation list with such a mapping; the new identifier is ours.
+    // SAFETY: a dataset creation list with this mapping; we own the new identifier.
     unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), number)) }
 }
 
-/// Fails if `extent`, which libhdf5 made of the longest source, goes beyond what each of the `endless` mappings can
+/// Fails if `extent`, which libhdf5 derives from the longest source, exceeds what each of the `endless` mappings can
 /// fill.
 pub(super) fn refuse_gaps(
     file: &OpenFile,
@@ -54,20 +54,21 @@ pub(super) fn refuse_gaps(
         let available = sources::source_dims(file, list, number, call)?;
         let filled = available.get(source.axis).map(|&size| target.end_of(source.slices_in(size)));
         if filled.zip(extent.dims().get(target.axis)).is_none_or(|(filled, &size)| filled < size) {
-            let what = "a virtual dataset whose endless sources differ in length (libhdf5 would show fill values)";
+            let what = "a virtual dataset whose unlimited sources differ in length (libhdf5 would show fill values)";
             return Err(properties::unsupported(call, what.to_owned()));
         }
     }
     Ok(())
 }
 
-/// A selection along its unlimited axis: blocks of slices, the last block or the number of blocks without an end.
+/// A selection along its unlimited axis: blocks of slices, with an unlimited last block or an unlimited number of
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slabs {
     axis: usize,
     start: u64,
     stride: u64,
-    /// Slices per block, [`UNLIMITED`] for the one block that never ends.
+    /// Slices per block; [`UNLIMITED`] if there is one block without an end.
     block: u64,
 }
 
@@ -84,13 +85,13 @@ impl Slabs {
         call.status("H5Sget_regular_hyperslab", get(space.id()))?;
         let axis = (0..rank as usize).find(|&axis| count[axis] == UNLIMITED || block[axis] == UNLIMITED);
         let Some(axis) = axis else {
-            let what = "a virtual dataset with an endless mapping of a source that ends".to_owned();
+            let what = "a virtual dataset with an unlimited mapping of a limited source".to_owned();
             return Err(properties::unsupported(call, what));
         };
         Ok(Self { axis, start: start[axis], stride: stride[axis].max(1), block: block[axis] })
     }
 
-    /// Selected slices below `size`.
+    /// Returns the number of selected slices below `size`.
     fn slices_in(&self, size: u64) -> u64 {
         let behind = size.saturating_sub(self.start);
         if self.block == UNLIMITED {
@@ -99,7 +100,7 @@ impl Slabs {
         (behind / self.stride).saturating_mul(self.block).saturating_add((behind % self.stride).min(self.block))
     }
 
-    /// Position of the slice after the first `slices`.
+    /// Returns the end position of the first `slices` slices.
     fn end_of(&self, slices: u64) -> u64 {
         let (whole, rest) = match self.block {
             0 | UNLIMITED => (0, slices),

@@ -1,8 +1,8 @@
-//! Filters that the bundled libhdf5 was built without, undone by raddle's own decoders.
+//! Filters that the bundled libhdf5 was built without, decoded by raddle's own decoders.
 //!
-//! A virtual dataset is read by libhdf5 whatever the filters of its sources are; without these it could not read sources
-//! that the native reader reads. Not for writing. Invariants: what libhdf5 has itself stays its own; no panic reaches C; a
-//! chunk that cannot be undone is an error with its reason, never other bytes.
+//! A virtual dataset is read by libhdf5 whatever the filters of its sources. Without these filters it could not read
+//! sources that the native reader can read. Encoding is not supported. Invariants: filters that libhdf5 includes are
+//! not replaced; no panic reaches C; a chunk that cannot be decoded is an error with its reason, never wrong bytes.
 
 use crate::error::Result;
 use crate::ffi::Call;
@@ -19,7 +19,7 @@ unsafe extern "C" {
     fn raddle_push_filter_error(reason: *const c_char);
 }
 
-/// Every decoder that libhdf5 may lack. libhdf5 does not tell the function which filter it is called for.
+/// Decoders that libhdf5 may lack. Each has its own function, because libhdf5 does not pass the filter number to it.
 const DECODERS: [(KnownFilter, Undo); 7] = [
     (KnownFilter::Szip, undo::<{ KnownFilter::Szip.id() }>),
     (KnownFilter::Bzip2, undo::<{ KnownFilter::Bzip2.id() }>),
@@ -30,73 +30,74 @@ const DECODERS: [(KnownFilter, Undo); 7] = [
     (KnownFilter::Zstd, undo::<{ KnownFilter::Zstd.id() }>),
 ];
 
-/// `H5Z_FLAG_REVERSE`: the filter is to be undone.
+/// `H5Z_FLAG_REVERSE`: decode instead of encode.
 const REVERSE: c_uint = 0x0100;
 
-/// Data so long is made also where there was little room: of metadata behind filters, whose blocks are far shorter, libhdf5
-/// tells only what is stored. Of chunks it tells what they have without filters; between two filters they are hardly longer.
+/// Maximum length to which the output buffer may always grow. For metadata behind filters, whose blocks are far
+/// shorter, libhdf5 passes only the stored length. For chunks it passes their length without filters; between two
+/// filters they are hardly longer.
 const LONGEST_UNTOLD_LEN_BYTES: usize = 64 << 20;
 
 thread_local! {
     static STATE: RefCell<DecodeState> = RefCell::default();
 }
 
-/// Gives libhdf5 the decoders that it lacks.
+/// Registers the decoders that libhdf5 lacks.
 pub(super) fn provide(call: Call<'_>) -> Result<()> {
     for (filter, undo) in DECODERS {
-        // SAFETY: the lock is held by our caller; the function is of the type that is asked for and lives for ever.
+        // SAFETY: the lock is held by our caller; the function has the required type and is static.
         let provided = unsafe { raddle_provide_filter(filter.id().into(), undo) };
         call.status("H5Zregister", provided)?;
     }
     Ok(())
 }
 
-/// Why a filter was not undone.
+/// Reason why a filter was not decoded.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
     #[error(transparent)]
     Codec(#[from] CodecError),
-    #[error("no memory for {0} bytes of a chunk")]
+    #[error("not enough memory for {0} bytes of a chunk")]
     Memory(usize),
-    #[error("a filter that is only read")]
+    #[error("this filter can only be decoded")]
     Writing,
-    #[error("the decoder failed: a defect of raddle")]
+    #[error("the decoder panicked: a defect of raddle")]
     Panic,
 }
 
-/// Memory as libhdf5's filters hand it on: of malloc, to be freed by free.
+/// Memory as libhdf5's filters pass it on: allocated by malloc, to be freed by free.
 struct Block {
     bytes: *mut c_void,
     len_bytes: usize,
 }
 
 impl Block {
-    /// Zeros; memory that is not written to is not taken from the system.
+    /// Allocates zeros; the system does not commit memory that is not written to.
     fn new(len_bytes: usize) -> std::result::Result<Self, Fault> {
-        // SAFETY: any lengths may be asked for.
+        // SAFETY: any length may be requested.
         let bytes = unsafe { libc::calloc(len_bytes, 1) };
         if bytes.is_null() { Err(Fault::Memory(len_bytes)) } else { Ok(Self { bytes, len_bytes }) }
     }
 
     fn as_slice(&mut self) -> &mut [u8] {
-        // SAFETY: so many bytes, all initialised, and ours alone while we are borrowed.
+        // SAFETY: `len_bytes` bytes, all initialised, and exclusively ours while borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.cast(), self.len_bytes) }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: of calloc or, after the exchange in `undo`, libhdf5's own of malloc; freed once.
+        // SAFETY: allocated by calloc or, after the exchange in `undo`, by libhdf5 with malloc; freed once.
         unsafe { libc::free(self.bytes) };
     }
 }
 
-/// What libhdf5 calls to undo filter `ID`: the length of the data in `*buffer`, or 0 after a failure, which leaves all as it
-/// was.
+/// Decodes filter `ID`, called by libhdf5. Returns the length of the data in `*buffer`, or 0 after a failure, which
+/// leaves everything unchanged.
 ///
 /// # Safety
-/// As libhdf5 calls filters: `parameters` are `count` numbers, `*buffer` is memory of malloc with `*room` bytes, the first
-/// `stored_len` of which hold data.
+/// As libhdf5 calls filters: `parameters` are `count` numbers, and `*buffer` is memory from malloc with `*room` bytes,
+/// the first `stored_len` of which hold data.
 unsafe extern "C" fn undo<const ID: u16>(
     flags: c_uint,
     count: usize,
@@ -109,7 +110,7 @@ unsafe extern "C" fn undo<const ID: u16>(
         if flags & REVERSE == 0 {
             return Err(Fault::Writing);
         }
-        // SAFETY: by our contract. Where nothing is, the pointer may be null.
+        // SAFETY: by our contract. The pointers may be null if there is no data.
         let (parameters, stored, room) = unsafe {
             let parameters = if count == 0 { &[] } else { std::slice::from_raw_parts(parameters, count) };
             (parameters.to_vec(), std::slice::from_raw_parts((*buffer).cast::<u8>(), stored_len), *room)
@@ -118,7 +119,7 @@ unsafe extern "C" fn undo<const ID: u16>(
     }));
     let fault = match undone {
         Ok(Ok((mut block, len_bytes))) => {
-            // SAFETY: both are ours to set by our contract; the old memory goes with the block, nobody borrows it any more.
+            // SAFETY: by our contract we may set both; the old memory is freed with the block and no longer borrowed.
             unsafe {
                 std::ptr::swap(buffer, &raw mut block.bytes);
                 *room = block.len_bytes;
@@ -129,14 +130,15 @@ unsafe extern "C" fn undo<const ID: u16>(
         Err(_) => Fault::Panic,
     };
     let reason = CString::new(fault.to_string()).unwrap_or_default();
-    // SAFETY: terminated; libhdf5 copies it, and may be called by the functions that it calls.
+    // SAFETY: zero-terminated; libhdf5 copies it, and functions that it calls may call it.
     unsafe { raddle_push_filter_error(reason.as_ptr()) };
     0
 }
 
-/// Undoes one filter; libhdf5 does not say how long the result is. `room` is what the memory of the stored data has.
+/// Decodes one filter; libhdf5 does not state the length of the result. `room` is the size of the buffer of the stored
+/// data.
 fn undo_into_new(filter: Filter, stored: &[u8], room: usize) -> std::result::Result<(Block, usize), Fault> {
-    // The length of elements matters only to filters that libhdf5 has itself.
+    // The element length matters only to filters that libhdf5 includes.
     let pipeline = Pipeline::new(&[filter], 1)?;
     let mut room = room.max(stored.len()).max(1);
     let longest = room.saturating_mul(2).max(LONGEST_UNTOLD_LEN_BYTES);
@@ -154,12 +156,12 @@ fn undo_into_new(filter: Filter, stored: &[u8], room: usize) -> std::result::Res
 mod tests {
     use super::*;
 
-    /// A filter as libhdf5 calls it: what it says, and the data.
+    /// Calls a filter as libhdf5 does; returns its result and the data.
     fn call(undo: Undo, flags: c_uint, parameters: &[c_uint], stored: &[u8], room: usize) -> (usize, Vec<u8>) {
         let mut block = Block::new(room.max(stored.len())).unwrap();
         block.as_slice()[..stored.len()].copy_from_slice(stored);
         let mut room = block.len_bytes;
-        // SAFETY: the block is of malloc and as long as is said; the parameters are as many.
+        // SAFETY: the block is from malloc and has the stated length, as do the parameters.
         let len_bytes = unsafe {
             undo(flags, parameters.len(), parameters.as_ptr(), stored.len(), &raw mut room, &raw mut block.bytes)
         };
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn room_is_made_where_there_is_too_little() {
         let _library = crate::ffi::Library::lock();
-        // A literal, and it again 264 times, 100 times over.
+        // A literal, then copies of it: 264 bytes, 100 times.
         let stored = [&[0, b'a'][..], &[0xe0, 255, 0].repeat(100)].concat();
         for room in [1, 1000, 26_401, 100_000] {
             assert_eq!(call(LZF, REVERSE, &[], &stored, room), (26_401, vec![b'a'; 26_401]), "{room}");
@@ -184,7 +186,7 @@ mod tests {
         let _library = crate::ffi::Library::lock();
         let path = std::path::Path::new("x.h5");
         for (flags, undo, stored, reason) in [
-            (REVERSE, LZF, &[0x20, 1][..], "lzf data is damaged: a reference to before the data"),
+            (REVERSE, LZF, &[0x20, 1][..], "lzf data is damaged: a back reference to before the start of the data"),
             (
                 REVERSE,
                 undo::<{ KnownFilter::Szip.id() }>,
@@ -197,7 +199,7 @@ mod tests {
                 &[255; 12],
                 "lz4 data decodes to more than the 67108864 bytes",
             ),
-            (0, LZF, &[0, 1], "a filter that is only read"),
+            (0, LZF, &[0, 1], "this filter can only be decoded"),
         ] {
             assert_eq!(call(undo, flags, &[], stored, 8).0, 0);
             let error = Call::of_file(path).error("H5Dread").to_string();

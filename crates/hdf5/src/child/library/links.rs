@@ -1,7 +1,7 @@
-//! The links of a group, and how this process is kept from following those that leave the file.
+//! Links of a group, and how this process avoids following those that leave the file.
 //!
-//! Invariant: after [`stop_following`], no path lookup of libhdf5 crosses an external or user-defined link, wherever
-//! in libhdf5 it happens (a virtual dataset's source path, for one).
+//! Invariant: after [`stop_following`], no path lookup of libhdf5 crosses an external or user-defined link, wherever in
+//! libhdf5 it happens (for example, the source path of a virtual dataset).
 
 use super::OpenFile;
 use crate::error::Result;
@@ -22,7 +22,7 @@ const SOFT: c_int = 1;
 const EXTERNAL: c_int = 64;
 const LAST_CLASS: c_int = 255;
 
-/// A link as the file has it.
+/// A link as stored in the file.
 pub(super) struct FoundLink {
     pub name: Vec<u8>,
     pub utf8: bool,
@@ -30,7 +30,7 @@ pub(super) struct FoundLink {
     pub target: FoundTarget,
 }
 
-/// Where it leads.
+/// Target of a link.
 pub(super) enum FoundTarget {
     /// Absolute file offset of an object header.
     Hard(u64),
@@ -45,7 +45,7 @@ pub(super) enum FoundTarget {
     },
 }
 
-/// `H5L_class_t`, with the class as a number: the bindings' enumeration has not all of them.
+/// `H5L_class_t`, with the class as a number: the bindings' enumeration lacks some classes.
 #[repr(C)]
 struct LinkClass {
     version: c_int,
@@ -59,21 +59,21 @@ struct LinkClass {
     query: unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void, usize) -> isize,
 }
 
-/// Follows nothing.
+/// Refuses to follow any link.
 extern "C" fn refuse(_: *const c_char, _: hid_t, _: *const c_void, _: usize, _: hid_t, _: hid_t) -> hid_t {
     -1
 }
 
-/// Gives a link's data as they are stored.
+/// Returns a link's data as stored.
 unsafe extern "C" fn tell(_: *const c_char, data: *const c_void, len: usize, out: *mut c_void, room: usize) -> isize {
     if !out.is_null() {
-        // SAFETY: libhdf5 hands `len` bytes of data and `room` bytes to write.
+        // SAFETY: libhdf5 passes `len` bytes of data and `room` bytes to write to.
         unsafe { ptr::copy_nonoverlapping(data.cast::<u8>(), out.cast::<u8>(), len.min(room)) };
     }
     len as isize
 }
 
-/// Replaces every link class beyond hard and soft by one that can be looked at but not followed.
+/// Replaces every link class other than hard and soft by one that can be queried but not followed.
 pub(super) fn stop_following(call: Call<'_>) -> Result<()> {
     for class in EXTERNAL..=LAST_CLASS {
         let class = LinkClass {
@@ -87,7 +87,7 @@ pub(super) fn stop_following(call: Call<'_>) -> Result<()> {
             delete: None,
             query: tell,
         };
-        // SAFETY: laid out as `H5L_class_t`; libhdf5 copies it; the callbacks have the signatures of version 1.
+        // SAFETY: laid out as `H5L_class_t`, which libhdf5 copies; the callbacks have the signatures of version 1.
         call.status("H5Lregister", unsafe { H5Lregister((&raw const class).cast()) })?;
     }
     Ok(())
@@ -113,9 +113,9 @@ union LinkInfoTarget {
 
 const _: () = assert!(size_of::<LinkInfo>() == size_of::<H5L_info2_t>());
 
-/// Whether a group keeps the creation order of its links.
+/// Returns whether a group keeps the creation order of its links.
 pub(super) fn creation_order(group: &Handle, call: Call<'_>) -> Result<CreationOrder> {
-    // SAFETY: a group is open; the new property list is ours.
+    // SAFETY: a group is open; we own the new property list.
     let list = unsafe { call.handle("H5Gget_create_plist", H5Gget_create_plist(group.id())) }?;
     let mut flags = 0;
     // SAFETY: a group creation list; the variable outlives the call.
@@ -123,10 +123,10 @@ pub(super) fn creation_order(group: &Handle, call: Call<'_>) -> Result<CreationO
     Ok(super::properties::order_of_flags(flags))
 }
 
-/// The links of a group: in creation order where it is tracked, else by name.
+/// Reads the links of a group, in creation order if it is tracked, otherwise by name.
 pub(super) fn of_group(file: &OpenFile, group: &Handle, tracked: bool, call: Call<'_>) -> Result<Vec<FoundLink>> {
     extern "C" fn collect(_: hid_t, name: *const c_char, info: *const H5L_info2_t, out: *mut c_void) -> herr_t {
-        // SAFETY: `out` is the list of our caller; libhdf5 hands a terminated name and an information structure.
+        // SAFETY: `out` is the list of our caller; libhdf5 passes a terminated name and an information structure.
         unsafe {
             let list = &mut *out.cast::<Vec<(CString, LinkInfo)>>();
             list.push((CStr::from_ptr(name).to_owned(), *info.cast::<LinkInfo>()));
@@ -158,13 +158,13 @@ fn of_info(
     } else {
         // SAFETY: all other links have a value.
         let mut value = vec![0_u8; unsafe { info.target.value_len }];
-        // SAFETY: the group is open, the name terminated, the buffer as long as said.
+        // SAFETY: the group is open, the name terminated, the buffer has the stated length.
         let status =
             unsafe { H5Lget_val(group.id(), name.as_ptr(), value.as_mut_ptr().cast(), value.len(), H5P_DEFAULT) };
         call.status("H5Lget_val", status)?;
         match info.class {
             SOFT => {
-                // The value's length counts its end.
+                // The value's length includes its terminator.
                 value.pop();
                 FoundTarget::Soft(value)
             }
@@ -182,7 +182,7 @@ fn of_info(
 
 fn external(value: &[u8], call: Call<'_>) -> Result<FoundTarget> {
     let (mut flags, mut file, mut path): (c_uint, _, _) = (0, ptr::null(), ptr::null());
-    // SAFETY: the value is as long as said; the call checks its strings and points into it.
+    // SAFETY: the value has the stated length; the call checks its strings and returns pointers into it.
     let status = unsafe {
         H5Lunpack_elink_val(value.as_ptr().cast(), value.len(), &raw mut flags, &raw mut file, &raw mut path)
     };

@@ -1,10 +1,10 @@
-//! The questions of the protocol, answered with libhdf5. Runs in the child only.
+//! Answers the requests of the protocol with libhdf5. Runs only in the child.
 //!
-//! Every call here may crash, hang or eat the address space of the process on a hostile file; nothing here tries to
-//! prevent that. What it does prevent is reaching out: no link that leaves the file is followed ([`links`]), and no
-//! other file is read unless [`sources`] has found it allowed and present.
+//! Every call here may crash, hang or exhaust the address space of the process on a malicious file; this module does
+//! not try to prevent that. It does prevent access to other files: no link that leaves the file is followed
+//! ([`links`]), and no other file is read unless [`sources`] has found it allowed and present.
 //!
-//! Invariant: values are the same as the native reader's, byte for byte, for whatever both can read.
+//! Invariant: values are the same as the native reader's, byte for byte, for all files that both can read.
 
 mod endless;
 mod filters;
@@ -35,7 +35,7 @@ use std::ffi::{OsStr, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What a task yields.
+/// Result of a task.
 pub(super) enum Outcome {
     /// A message.
     Answer(Answer),
@@ -43,7 +43,7 @@ pub(super) enum Outcome {
     Values(Vec<u8>),
 }
 
-/// The child's file, open in libhdf5.
+/// The file of the child process, open in libhdf5.
 pub(super) struct OpenFile {
     path: PathBuf,
     len_bytes: u64,
@@ -57,15 +57,15 @@ pub(super) struct OpenFile {
     address_len_bytes: u8,
     length_len_bytes: u8,
     root_address: u64,
-    /// Every object by address, with the path by which a walk from the root first meets it.
+    /// Every object by address, with the path by which a walk from the root first reaches it.
     paths: OnceCell<HashMap<u64, Vec<u8>>>,
     file: Handle,
     _library: Library,
 }
 
 impl OpenFile {
-    /// Opens the file of the conversation. From here on, this process follows no link that leaves a file, and undoes every
-    /// filter that raddle undoes.
+    /// Opens the file of the conversation. From here on, this process follows no link that leaves a file, and decodes
+    /// every filter that raddle supports.
     pub(super) fn open(greeting: &Greeting, cpu_time: CpuTime) -> Result<Self> {
         let library = Library::lock();
         let path = PathBuf::from(OsStr::from_bytes(&greeting.path));
@@ -79,7 +79,7 @@ impl OpenFile {
         let mut info = H5F_info2_t::default();
         // SAFETY: the file is open, the structure is the one of this version of libhdf5.
         call.status("H5Fget_info2", unsafe { H5Fget_info2(file.id(), &raw mut info) })?;
-        // SAFETY: the file is open; the new property list is ours.
+        // SAFETY: the file is open; we own the new property list.
         let list = unsafe { call.handle("H5Fget_create_plist", H5Fget_create_plist(file.id())) }?;
         let (mut address_len, mut length_len, mut userblock_len) = (0_usize, 0_usize, 0);
         // SAFETY: the list is a file creation list; the variables outlive the call.
@@ -107,7 +107,7 @@ impl OpenFile {
         Ok(open)
     }
 
-    /// Does what was asked.
+    /// Performs the requested task.
     pub(super) fn answer(&self, request: &Request) -> Result<Outcome> {
         match &request.task {
             Task::Tree => self.tree().map(Answer::Tree).map(Outcome::Answer),
@@ -122,7 +122,7 @@ impl OpenFile {
 
     fn tree(&self) -> Result<FileTree> {
         let walk = Walk::from(self, &[self.root_address]);
-        // Object references of the file are told as paths: they need the same walk.
+        // Object references of the file are returned as paths, which need the same walk.
         let _ = self.paths.set(walk.paths());
         Ok(FileTree {
             superblock_version: self.superblock_version,
@@ -133,7 +133,7 @@ impl OpenFile {
         })
     }
 
-    /// Path of the object at an address, for references; `None` where no hard link leads to it.
+    /// Returns the path of the object at an address, for references, or `None` if no hard link leads to it.
     fn path_of(&self, address: u64) -> Option<&[u8]> {
         let paths = self.paths.get_or_init(|| Walk::from(self, &[self.root_address]).paths());
         paths.get(&address).map(Vec::as_slice)
@@ -147,9 +147,9 @@ impl OpenFile {
             len_bytes: hsize_t,
             out: *mut c_void,
         ) -> c_int {
-            // SAFETY: `out` is the list of our caller, which nobody else touches while the iteration runs.
+            // SAFETY: `out` is the list of our caller, which is not accessed elsewhere during the iteration.
             let list = unsafe { &mut *out.cast::<ChunkList>() };
-            // SAFETY: libhdf5 hands as many coordinates as the dataset has dimensions.
+            // SAFETY: libhdf5 passes one coordinate per dimension of the dataset.
             let origin = unsafe { std::slice::from_raw_parts(origin, list.rank) }.to_vec();
             list.chunks.push(ListedChunk { origin, address, len_bytes, filter_mask });
             0
@@ -171,7 +171,7 @@ impl OpenFile {
         Ok(found.chunks)
     }
 
-    /// Opens an object and tells what to call it in messages.
+    /// Opens an object; returns it with its name for messages.
     fn open_named(&self, object: &ObjectName) -> Result<(Handle, Vec<u8>)> {
         match object {
             ObjectName::Address(address) => {
@@ -181,7 +181,7 @@ impl OpenFile {
             ObjectName::Path(path) => {
                 let call = Call::of_object(&self.path, path);
                 let name = call.c_string("H5Oopen", path)?;
-                // SAFETY: the file is open, the name is terminated; the new identifier is ours.
+                // SAFETY: the file is open, the name is terminated; we own the new identifier.
                 let handle = unsafe { call.handle("H5Oopen", H5Oopen(self.file.id(), name.as_ptr(), H5P_DEFAULT)) }?;
                 Ok((handle, path.clone()))
             }
@@ -195,14 +195,14 @@ impl OpenFile {
         token[..len].copy_from_slice(&relative[..len]);
         // SAFETY: a token is 16 plain bytes.
         let token = unsafe { std::mem::transmute::<[u8; 16], H5O_token_t>(token) };
-        // SAFETY: the file is open; the new identifier is ours. libhdf5 checks what lies at the address, or crashes.
+        // SAFETY: the file is open; we own the new identifier. libhdf5 checks the data at the address, or crashes.
         unsafe { call.handle("H5Oopen_by_token", H5Oopen_by_token(self.file.id(), token)) }
     }
 
-    /// The absolute file offset that a token stands for.
+    /// Returns the absolute file offset that a token represents.
     fn address(&self, token: &H5O_token_t) -> u64 {
-        // SAFETY: a token is 16 plain bytes. Of the native format: the address, relative to the superblock, little
-        // endian, in as many bytes as the file gives to addresses.
+        // SAFETY: a token is 16 plain bytes. In the native format it is the address, relative to the superblock,
+        // little-endian, in the file's size of addresses.
         let bytes = unsafe { std::mem::transmute::<H5O_token_t, [u8; 16]>(*token) };
         let mut relative = [0_u8; 8];
         let len = usize::from(self.address_len_bytes).min(relative.len());
@@ -212,35 +212,35 @@ impl OpenFile {
 }
 
 unsafe extern "C" {
-    // Not in the bindings: since HDF5 1.14.4.
+    // Not in the bindings: added in HDF5 1.14.4.
     fn H5Pset_relax_file_integrity_checks(file_access: hid_t, flags: u64) -> herr_t;
 }
 
 /// Opens a file for reading with plain positioned reads.
 fn open_file(path: &Path) -> Result<Handle> {
-    /// `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`: numbers with few significant bits are taken for damage otherwise.
+    /// `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`: otherwise libhdf5 treats numbers with few significant bits as damage.
     const UNUSED_BITS: u64 = 1;
     let call = Call::of_file(path);
     let name = call.c_string("H5Fopen", path.as_os_str().as_bytes())?;
-    // SAFETY: the lock is held by the OpenFile or its constructor; the new identifier is ours.
+    // SAFETY: the lock is held by the OpenFile or its constructor; we own the new identifier.
     let access = unsafe { call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS)) }?;
     // SAFETY: a file access list.
     let status = unsafe { H5Pset_relax_file_integrity_checks(access.id(), UNUSED_BITS) };
     call.status("H5Pset_relax_file_integrity_checks", status)?;
-    // Locks are between programs that write; on a file system without them even reading would fail.
-    // SAFETY: a file access list.
+    // Locks only matter between writing programs, and on a file system without locks even reading would fail. SAFETY: a
+    // file access list.
     call.status("H5Pset_file_locking", unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
-    // SAFETY: the name is terminated, the list open; the new identifier is ours.
+    // SAFETY: the name is terminated, the list open; we own the new identifier.
     unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id())) }
 }
 
-/// The token of an open object (of the root group for a file).
+/// Returns the token of an open object (of the root group for a file).
 fn object_token(id: hid_t, call: Call<'_>) -> Result<H5O_token_t> {
     /// `H5O_INFO_BASIC`.
     const BASIC: c_uint = 1;
     let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
     // SAFETY: the identifier is open; the structure is the one of this version of libhdf5.
     call.status("H5Oget_info", unsafe { H5Oget_info3(id, info.as_mut_ptr(), BASIC) })?;
-    // SAFETY: the token is plain bytes, initialised whatever the call wrote; no other field is read.
+    // SAFETY: the token is plain bytes, initialised even if the call did not write it; no other field is read.
     Ok(unsafe { (*info.as_ptr()).token })
 }

@@ -1,8 +1,9 @@
-//! The walk over a file's objects and what each of them says.
+//! Walk over a file's objects, and their metadata.
 //!
-//! Breadth first, by address, without recursion: cycles and depth cost nothing. Not for values of datasets.
+//! Breadth first, by address, without recursion, so that cycles and depth do no harm. Values of datasets are read
+//! elsewhere.
 //!
-//! Invariant: an object that libhdf5 cannot read is in the result, with the reason; it never ends the walk.
+//! Invariant: an object that libhdf5 cannot read is in the result with the reason, and does not end the walk.
 
 use super::links::{FoundLink, FoundTarget};
 use super::{OpenFile, links, object_token, properties, types, values};
@@ -24,11 +25,11 @@ pub(super) struct Walk {
     index_of: HashMap<u64, ObjectIndex>,
 }
 
-/// An object that some link led to.
+/// An object reached by a link.
 struct Found {
     address: u64,
     path: Vec<u8>,
-    /// The links, if it is a group; why not, if it cannot be read.
+    /// Links if it is a group, or the reason if it cannot be read.
     group: Result<Option<FoundGroup>, String>,
 }
 
@@ -43,7 +44,7 @@ impl Walk {
         let mut walk = Self { found: Vec::new(), index_of: HashMap::new() };
         for &root in roots {
             let path = if root == file.root_address { b"/".to_vec() } else { Vec::new() };
-            // A root asked for twice comes twice, as the caller counts on.
+            // A root requested twice appears twice, as the caller expects.
             walk.found.push(Found { address: root, path, group: Ok(None) });
             walk.index_of.entry(root).or_insert(walk.found.len() as ObjectIndex - 1);
         }
@@ -73,19 +74,19 @@ impl Walk {
         }
     }
 
-    /// The path under which each object was discovered.
+    /// Returns the path under which each object was discovered.
     pub(super) fn paths(&self) -> HashMap<u64, Vec<u8>> {
         self.found.iter().rev().map(|found| (found.address, found.path.clone())).collect()
     }
 }
 
-/// Path of a member of the group at `parent`.
+/// Returns the path of a member of the group at `parent`.
 fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
     let parent = parent.strip_suffix(b"/").unwrap_or(parent);
     [parent, b"/", name].concat()
 }
 
-/// Opens an object far enough to know whether it is a group, and where its links lead.
+/// Opens an object to find whether it is a group, and the targets of its links.
 fn look(file: &OpenFile, found: &Found) -> Result<Option<FoundGroup>> {
     let call = Call::of_object(&file.path, &found.path);
     let object = file.open_at(found.address, call)?;
@@ -98,7 +99,7 @@ fn look(file: &OpenFile, found: &Found) -> Result<Option<FoundGroup>> {
     Ok(Some(FoundGroup { links, order }))
 }
 
-/// Everything about the objects of a walk.
+/// Reads the complete metadata of the objects of a walk.
 pub(super) fn read(file: &OpenFile, walk: &Walk) -> Result<Vec<Object>> {
     let read_one = |found: &Found| {
         let read = match &found.group {
@@ -181,7 +182,7 @@ const _: () = assert!(size_of::<AttributeInfo>() == size_of::<H5A_info_t>());
 
 fn attributes(file: &OpenFile, object: &Handle, tracked: bool, call: Call<'_>) -> Result<Vec<Attribute>> {
     unsafe extern "C" fn collect(_: hid_t, name: *const c_char, _: *const H5A_info_t, out: *mut c_void) -> herr_t {
-        // SAFETY: `out` is the list of our caller; libhdf5 hands a terminated name.
+        // SAFETY: `out` is the list of our caller; libhdf5 passes a terminated name.
         unsafe { (*out.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned()) };
         0
     }
@@ -197,12 +198,12 @@ fn attributes(file: &OpenFile, object: &Handle, tracked: bool, call: Call<'_>) -
 }
 
 fn attribute(file: &OpenFile, object: &Handle, name: CString, tracked: bool, call: Call<'_>) -> Result<Attribute> {
-    // SAFETY: an object is open, the name is terminated; the new identifier is ours.
+    // SAFETY: an object is open, the name is terminated; we own the new identifier.
     let attribute = unsafe { call.handle("H5Aopen", H5Aopen(object.id(), name.as_ptr(), H5P_DEFAULT)) }?;
     let mut info = AttributeInfo::default();
     // SAFETY: laid out as `H5A_info_t`; it outlives the call.
     call.status("H5Aget_info", unsafe { H5Aget_info(attribute.id(), (&raw mut info).cast()) })?;
-    // SAFETY: the attribute is open; the new identifiers are ours.
+    // SAFETY: the attribute is open; we own the new identifiers.
     let (datatype, space) = unsafe {
         (
             call.handle("H5Aget_type", H5Aget_type(attribute.id()))?,
@@ -214,7 +215,7 @@ fn attribute(file: &OpenFile, object: &Handle, name: CString, tracked: bool, cal
     Ok(Attribute {
         name: name.into_bytes(),
         utf8: info.charset == 1,
-        // libhdf5 numbers attributes in dense storage even where nothing of it is in the file.
+        // libhdf5 numbers attributes in dense storage even if the file stores no numbers.
         creation_order: (tracked && info.order_valid).then_some(info.order),
         data: values::of_attribute(file, &attribute, &dataspace, &datatype, call)?,
         dataspace,
@@ -223,20 +224,20 @@ fn attribute(file: &OpenFile, object: &Handle, name: CString, tracked: bool, cal
 }
 
 fn comment(object: &Handle, call: Call<'_>) -> Result<Option<Vec<u8>>> {
-    // SAFETY: an object is open; with no buffer the call tells the length alone.
+    // SAFETY: an object is open; without a buffer the call returns only the length.
     let len = call.count("H5Oget_comment", unsafe { H5Oget_comment(object.id(), ptr::null_mut(), 0) })?;
     if len == 0 {
         return Ok(None);
     }
     let mut text = vec![0_u8; len + 1];
-    // SAFETY: the buffer has room for the comment and its end.
+    // SAFETY: the buffer has room for the comment and its terminator.
     let status = unsafe { H5Oget_comment(object.id(), text.as_mut_ptr().cast(), text.len()) };
     call.count("H5Oget_comment", status)?;
     text.truncate(len);
     Ok(Some(text))
 }
 
-/// The address of the object behind an identifier.
+/// Returns the address of an open object.
 pub(super) fn address_of(file: &OpenFile, object: &Handle, call: Call<'_>) -> Result<u64> {
     Ok(file.address(&object_token(object.id(), call)?))
 }

@@ -1,7 +1,7 @@
-//! Dataspaces and creation properties: what a dataset says about where its data lies.
+//! Dataspaces and creation properties, including the location of a dataset's data.
 //!
-//! Invariant: nothing here opens another file that [`sources`] has not allowed. `H5Dget_space` does for a virtual
-//! dataset, so its extent is taken from the first mapping where that can be.
+//! Invariant: nothing here opens another file that [`sources`] has not allowed. `H5Dget_space` would do so for a
+//! virtual dataset, so its extent is taken from the first mapping where possible.
 
 use super::types::OpenType;
 use super::{OpenFile, endless, sources, values};
@@ -25,12 +25,12 @@ use hdf5_metno_sys::h5t::H5Tget_create_plist;
 use raddle_core::extent::MAX_RANK;
 use std::ffi::{c_int, c_uint};
 
-/// Longest name of an external file that is looked at: a path longer than the system's limit cannot be opened.
+/// Maximum length of an external file's name: a path longer than the system's limit cannot be opened.
 const NAME_ROOM_LEN_BYTES: usize = 4096 + 1;
 
-/// The creation properties of an object.
+/// Returns the creation properties of an object.
 pub(super) fn creation_list(object: &Handle, call: Call<'_>) -> Result<Handle> {
-    // SAFETY: the identifier is open; the new property list is ours.
+    // SAFETY: the identifier is open; we own the new property list.
     unsafe {
         match H5Iget_type(object.id()) {
             H5I_type_t::H5I_GROUP => call.handle("H5Gget_create_plist", H5Gget_create_plist(object.id())),
@@ -40,7 +40,7 @@ pub(super) fn creation_list(object: &Handle, call: Call<'_>) -> Result<Handle> {
     }
 }
 
-/// Whether an object keeps the creation order of its attributes.
+/// Returns whether an object keeps the creation order of its attributes.
 pub(super) fn attribute_order(list: &Handle, call: Call<'_>) -> Result<CreationOrder> {
     let mut flags = 0;
     // SAFETY: an object creation list; the variable outlives the call.
@@ -48,12 +48,13 @@ pub(super) fn attribute_order(list: &Handle, call: Call<'_>) -> Result<CreationO
     Ok(order_of_flags(flags))
 }
 
-/// `H5P_CRT_ORDER_TRACKED` and `_INDEXED`.
+/// Converts `H5P_CRT_ORDER_TRACKED` and `_INDEXED`.
 pub(super) fn order_of_flags(flags: c_uint) -> CreationOrder {
     CreationOrder { tracked: flags & 1 != 0, indexed: flags & 2 != 0 }
 }
 
-/// The extent of a dataset: the stored one, but that of its sources for a virtual dataset without an end.
+/// Returns the extent of a dataset: the stored one, or for an unlimited virtual dataset the one derived from its
+/// sources.
 pub(super) fn extent(file: &OpenFile, dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Dataspace> {
     if is_virtual(list, call)? && mapping_count(list, call)? > 0 {
         let endless = endless::mappings(list, call)?;
@@ -69,15 +70,15 @@ pub(super) fn extent(file: &OpenFile, dataset: &Handle, list: &Handle, call: Cal
     dataspace_of(file, &dataspace(dataset, call)?, call)
 }
 
-/// The dataspace of a dataset as libhdf5 sees it now. Opens sources of virtual datasets.
+/// Returns the dataspace of a dataset as libhdf5 sees it now. Opens sources of virtual datasets.
 pub(super) fn dataspace(dataset: &Handle, call: Call<'_>) -> Result<Handle> {
-    // SAFETY: a dataset is open; the new identifier is ours.
+    // SAFETY: a dataset is open; we own the new identifier.
     unsafe { call.handle("H5Dget_space", H5Dget_space(dataset.id())) }
 }
 
-/// The values of a dataspace.
+/// Returns the contents of a dataspace.
 pub(super) fn dataspace_of(file: &OpenFile, space: &Handle, call: Call<'_>) -> Result<Dataspace> {
-    // SAFETY: a dataspace is open; the call gives one of the enumeration's values.
+    // SAFETY: a dataspace is open; the call returns one of the enumeration's values.
     match unsafe { H5Sget_simple_extent_type(space.id()) } {
         H5S_class_t::H5S_SCALAR => Ok(Dataspace::Scalar),
         H5S_class_t::H5S_NULL => Ok(Dataspace::Null),
@@ -86,10 +87,10 @@ pub(super) fn dataspace_of(file: &OpenFile, space: &Handle, call: Call<'_>) -> R
             let rank = call.status("H5Sget_simple_extent_ndims", unsafe { H5Sget_simple_extent_ndims(space.id()) })?;
             let rank = rank as usize;
             let (mut dims, mut max_dims) = (vec![0; rank], vec![0; rank]);
-            // SAFETY: both have as many elements as the dataspace has dimensions.
+            // SAFETY: both have one element per dimension of the dataspace.
             let status = unsafe { H5Sget_simple_extent_dims(space.id(), dims.as_mut_ptr(), max_dims.as_mut_ptr()) };
             call.status("H5Sget_simple_extent_dims", status)?;
-            // "Unlimited" is all ones in the file's size of lengths; of a size below 8, libhdf5 makes a number.
+            // "Unlimited" is all ones in the file's size of lengths; for sizes below 8, libhdf5 returns it as a number.
             let unlimited =
                 8_u32.checked_sub(u32::from(file.length_len_bytes)).map_or(u64::MAX, |less| u64::MAX >> (8 * less));
             for max_dim in max_dims.iter_mut().filter(|max_dim| **max_dim == unlimited) {
@@ -101,7 +102,7 @@ pub(super) fn dataspace_of(file: &OpenFile, space: &Handle, call: Call<'_>) -> R
     }
 }
 
-/// Number of mappings of a virtual dataset.
+/// Returns the number of mappings of a virtual dataset.
 pub(super) fn mapping_count(list: &Handle, call: Call<'_>) -> Result<usize> {
     let mut count = 0;
     // SAFETY: the creation list of a virtual dataset; the variable outlives the call.
@@ -116,17 +117,17 @@ const CHUNKED: c_int = 2;
 const VIRTUAL: c_int = 3;
 
 fn layout_class(list: &Handle, call: Call<'_>) -> Result<c_int> {
-    // SAFETY: a dataset creation list; the enumeration of the bindings has all values of this version.
+    // SAFETY: a dataset creation list; the enumeration of the bindings includes all values of this version.
     let class = unsafe { H5Pget_layout(list.id()) } as c_int;
     call.status("H5Pget_layout", class)
 }
 
-/// Whether a dataset is virtual.
+/// Returns whether a dataset is virtual.
 pub(super) fn is_virtual(list: &Handle, call: Call<'_>) -> Result<bool> {
     Ok(layout_class(list, call)? == VIRTUAL)
 }
 
-/// Where the raw data lies. Chunk indexes stay libhdf5's: see [`ChunkIndex::ThroughLibrary`].
+/// Returns the storage layout. Chunk indexes are left to libhdf5: see [`ChunkIndex::ThroughLibrary`].
 pub(super) fn layout(file: &OpenFile, dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Layout> {
     match layout_class(list, call)? {
         COMPACT => values::of_compact(file, dataset, call).map(Layout::Compact),
@@ -141,8 +142,8 @@ pub(super) fn layout(file: &OpenFile, dataset: &Handle, list: &Handle, call: Cal
 }
 
 fn contiguous(dataset: &Handle, call: Call<'_>) -> Result<Layout> {
-    // SAFETY: a dataset is open. An undefined address (all ones) is what the call gives where nothing is allocated,
-    // and also on failure, which a contiguous dataset has no cause for.
+    // SAFETY: a dataset is open. The call returns an undefined address (all ones) if nothing is allocated, and also on
+    // failure, for which a contiguous dataset gives no cause.
     let (address, len_bytes) = unsafe { (H5Dget_offset(dataset.id()), H5Dget_storage_size(dataset.id())) };
     let _ = call;
     Ok(Layout::Contiguous { address: (address != u64::MAX).then_some(address), len_bytes })
@@ -165,28 +166,28 @@ fn chunked(dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Layout> {
     })
 }
 
-/// The external files of a dataset: name, offset, length.
+/// Returns the external files of a dataset: name, offset, length.
 pub(super) fn external_files(list: &Handle, call: Call<'_>) -> Result<Vec<(Vec<u8>, u64, u64)>> {
     // SAFETY: a dataset creation list.
     let count = call.status("H5Pget_external_count", unsafe { H5Pget_external_count(list.id()) })?;
     let one = |index: c_int| {
         let mut name = vec![0_u8; NAME_ROOM_LEN_BYTES];
         let (mut offset, mut len_bytes) = (0, 0);
-        // SAFETY: the buffer is as long as said; the variables outlive the call.
+        // SAFETY: the buffer has the stated length; the variables outlive the call.
         let status = unsafe {
             let out = name.as_mut_ptr().cast();
             H5Pget_external(list.id(), index as c_uint, name.len(), out, &raw mut offset, &raw mut len_bytes)
         };
         call.status("H5Pget_external", status)?;
         let end = name.iter().position(|&byte| byte == 0);
-        let Some(end) = end else { return Err(unsupported(call, "a long name of an external file".to_owned())) };
+        let Some(end) = end else { return Err(unsupported(call, "an external file with a long name".to_owned())) };
         name.truncate(end);
         Ok((name, offset as u64, len_bytes))
     };
     (0..count).map(one).collect()
 }
 
-/// The fill value of a dataset.
+/// Returns the fill value of a dataset.
 pub(super) fn fill_value(
     file: &OpenFile,
     dataset: &Handle,
@@ -198,8 +199,8 @@ pub(super) fn fill_value(
     const UNDEFINED: c_int = 0;
     const USER_DEFINED: c_int = 2;
     let (mut defined, mut allocation_time, mut write_time): (c_int, c_int, c_int) = (0, 0, 0);
-    // SAFETY: a dataset creation list; the enumerations are C ints, kept as such because a hostile file may store
-    // numbers that they do not name.
+    // SAFETY: a dataset creation list; the enumerations are kept as C ints because a malicious file may store numbers
+    // outside of them.
     unsafe {
         call.status("H5Pfill_value_defined", H5Pfill_value_defined(list.id(), (&raw mut defined).cast()))?;
         call.status("H5Pget_alloc_time", H5Pget_alloc_time(list.id(), (&raw mut allocation_time).cast()))?;
@@ -215,7 +216,7 @@ pub(super) fn fill_value(
     })
 }
 
-/// The filter pipeline of a dataset.
+/// Returns the filter pipeline of a dataset.
 pub(super) fn filters(list: &Handle, call: Call<'_>) -> Result<Vec<Filter>> {
     // SAFETY: a dataset creation list.
     let count = call.status("H5Pget_nfilters", unsafe { H5Pget_nfilters(list.id()) })?;
@@ -225,13 +226,13 @@ pub(super) fn filters(list: &Handle, call: Call<'_>) -> Result<Vec<Filter>> {
 fn filter(list: &Handle, number: c_uint, call: Call<'_>) -> Result<Filter> {
     /// `H5Z_FLAG_OPTIONAL`.
     const OPTIONAL: c_uint = 1;
-    /// Names in the file have a 16-bit length.
+    /// Size of the name buffer: names in the file have a 16-bit length.
     const NAME_ROOM: usize = 1 << 16;
     let (mut flags, mut config, mut parameter_count) = (0, 0, 0_usize);
     let mut name = vec![0_u8; NAME_ROOM];
     let mut get = |parameters: &mut Vec<c_uint>, parameter_count: &mut usize| {
-        // SAFETY: the list has a filter of this number; the buffers are as long as said; the variables outlive the
-        // call, which sets the count to what the filter has.
+        // SAFETY: the list has a filter of this number; the buffers have the stated lengths; the variables outlive the
+        // call, which sets the count to the filter's number of parameters.
         let id = unsafe {
             H5Pget_filter2(
                 list.id(),
@@ -256,7 +257,7 @@ fn filter(list: &Handle, number: c_uint, call: Call<'_>) -> Result<Filter> {
     Ok(Filter { id, optional: flags & OPTIONAL != 0, name, parameters })
 }
 
-/// Something valid that this reader does not do.
+/// Creates the error for something valid that this reader does not support.
 pub(super) fn unsupported(call: Call<'_>, what: String) -> Hdf5Error {
     let error = Hdf5Error::Unsupported { path: call.path.to_path_buf(), address: 0, what };
     if call.object.is_empty() { error } else { error.in_object(call.object.escape_ascii().to_string()) }

@@ -1,9 +1,9 @@
-//! Files that a dataset's values come from besides its own: allowed and present, or nothing is read.
+//! Checks the other files from which a dataset's values come: unless all are allowed and exist, nothing is read.
 //!
-//! libhdf5 opens whatever path an external file list or a virtual dataset names, and gives fill values where a
-//! source is missing. Here every mapping is followed beforehand, through virtual datasets of virtual datasets.
+//! libhdf5 opens any path that an external file list or a virtual dataset names, and returns fill values if a source is
+//! missing. Here every mapping is followed beforehand, through virtual datasets of virtual datasets.
 //!
-//! Invariant: after [`check`] returned `Ok`, reading the dataset opens only files that were allowed and were there.
+//! Invariant: after [`check`] has returned `Ok`, reading the dataset opens only files that are allowed and existed.
 
 use super::{OpenFile, open_file, properties};
 use crate::error::{Hdf5Error, Result};
@@ -20,13 +20,13 @@ use std::ptr;
 /// Longest chain of virtual datasets that is followed.
 const DEPTH_LIMIT: u64 = 16;
 
-/// Fails unless everything that the dataset with these creation properties reads from is allowed and present.
+/// Checks that all sources of the dataset with these creation properties are allowed and exist.
 pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<()> {
     let mut checks = Checks { file, call, seen: HashSet::new() };
     checks.follow(list, &file.path, None, 0)
 }
 
-/// Dimensions, as they are now, of the source dataset of mapping `number`; for a list that [`check`] has passed.
+/// Returns the current dimensions of the source dataset of mapping `number`, for a list that [`check`] has accepted.
 pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: Call<'_>) -> Result<Vec<u64>> {
     let checks = Checks { file, call, seen: HashSet::new() };
     let file_name = checks.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
@@ -46,16 +46,17 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
     dims(&checks.open_dataset(source.id(), &path, &dataset_name)?)
 }
 
-/// One check of a dataset and all it reads from.
+/// One check of a dataset and all its sources.
 struct Checks<'a> {
     file: &'a OpenFile,
     call: Call<'a>,
-    /// Sources already followed: file and dataset. Also ends cycles.
+    /// Sources already followed, by file and dataset. Also ends cycles.
     seen: HashSet<(PathBuf, Vec<u8>)>,
 }
 
 impl Checks<'_> {
-    /// `holder` is the path of the file that holds the dataset, `opened` its identifier (`None`: the child's file).
+    /// Follows the sources of a dataset. `holder` is the path of the file that holds it, `opened` that file's
+    /// identifier (`None` for the child's file).
     fn follow(&mut self, list: &Handle, holder: &Path, opened: Option<&Handle>, depth: u64) -> Result<()> {
         for (name, _, _) in properties::external_files(list, self.call)? {
             self.present(holder, &name)?;
@@ -94,17 +95,18 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// A source dataset.
+    /// Opens a source dataset.
     fn open_dataset(&self, file: hid_t, path: &Path, name: &[u8]) -> Result<Handle> {
         let call = Call::of_object(path, name);
         let c_name = call.c_string("H5Dopen", name)?;
-        // SAFETY: a file is open, the name is terminated; the new identifier is ours.
+        // SAFETY: a file is open, the name is terminated; we own the new identifier.
         let dataset = unsafe { call.handle("H5Dopen", H5Dopen2(file, c_name.as_ptr(), H5P_DEFAULT)) };
         dataset.map_err(|_| self.missing(format!("dataset {} of {}", name.escape_ascii(), path.display())))
     }
 
-    /// Where the source file of a virtual dataset lies, if it is allowed and there. Where no file has its absolute name,
-    /// libhdf5 takes one of the same name in the folder of the dataset's file: so files that are moved together stay whole.
+    /// Returns the path of a virtual dataset's source file if it is allowed and exists. If no file has the absolute
+    /// name of the source, libhdf5 uses a file of the same name in the folder of the dataset's file, so that files can
+    /// be moved together.
     fn source(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
         let beside = named.file_name().map(OsStr::as_bytes).filter(|_| named.is_absolute() && !named.exists());
@@ -114,26 +116,26 @@ impl Checks<'_> {
         }
     }
 
-    /// Where another file lies, if it is allowed and there.
+    /// Returns the path of another file if it is allowed and exists.
     fn present(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
         let escaped = name.escape_ascii().to_string();
         let path = folder_of(holder).join(named);
         let own_folder = folder_of(&self.file.path).canonicalize();
         let is_inside = |path: &Path| own_folder.as_ref().is_ok_and(|own_folder| path.starts_with(own_folder));
-        // Links resolved: a link in the folder may lead anywhere.
+        // Links are resolved, because a link in the folder may lead anywhere.
         let resolved = path.canonicalize();
         let is_allowed = self.file.any_foreign_file
             || match &resolved {
                 Ok(resolved) => is_inside(resolved),
-                // Of files outside it is not said whether they are there.
+                // Whether files outside exist is not revealed.
                 Err(_) if named.is_absolute() => folder_of(named).canonicalize().is_ok_and(|folder| is_inside(&folder)),
                 Err(_) => named.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)),
             };
         if !is_allowed {
             return Err(Hdf5Error::ForeignFile { path: self.call.path.to_path_buf(), foreign: escaped });
         }
-        // A FIFO or a device would make libhdf5 wait.
+        // A FIFO or a device would block libhdf5.
         if resolved.is_ok_and(|resolved| resolved.is_file()) { Ok(path) } else { Err(self.missing(escaped)) }
     }
 
@@ -141,7 +143,7 @@ impl Checks<'_> {
         Hdf5Error::MissingSource { path: self.call.path.to_path_buf(), missing }
     }
 
-    /// A name of a mapping.
+    /// Returns a name of a mapping.
     fn text(
         &self,
         function: &str,
@@ -149,10 +151,11 @@ impl Checks<'_> {
         number: usize,
         get: unsafe extern "C" fn(hid_t, usize, *mut c_char, usize) -> isize,
     ) -> Result<Vec<u8>> {
-        // SAFETY: the creation list of a virtual dataset with such a mapping; no buffer: the length alone is told.
+        // SAFETY: the creation list of a virtual dataset with this mapping; without a buffer, only the length is
+        // returned.
         let len = self.call.count(function, unsafe { get(list.id(), number, ptr::null_mut(), 0) })?;
         let mut text = vec![0_u8; len + 1];
-        // SAFETY: the buffer has room for the name and its end.
+        // SAFETY: the buffer has room for the name and its terminator.
         self.call.count(function, unsafe { get(list.id(), number, text.as_mut_ptr().cast(), text.len()) })?;
         text.truncate(len);
         Ok(text)
@@ -163,8 +166,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// The name that a source name stands for: `%%` is a percent sign. `None` where it stands for a series: `%b` is a block
-/// number.
+/// Returns the name that a source name represents: `%%` is a percent sign. Returns `None` if it represents a series:
+/// `%b` is a block number.
 fn literal(name: &[u8]) -> Option<Vec<u8>> {
     let mut literal = Vec::with_capacity(name.len());
     let mut bytes = name.iter();

@@ -1,8 +1,8 @@
-//! Datatypes: from an identifier of libhdf5 to the type as the file stores it.
+//! Conversion of libhdf5 datatypes to types as stored in the file.
 //!
-//! libhdf5 tells types in their memory form: variable-length data are pointers, and the sizes and offsets of the
-//! compounds around them are other than in the file. The message that `H5Tencode` writes is decoded by the native
-//! reader's decoder; what differs in memory is computed back.
+//! libhdf5 returns types in their memory form: variable-length data are pointers, and the sizes and offsets of the
+//! compounds around them differ from those in the file. The message that `H5Tencode` writes is decoded by the native
+//! reader's decoder, and the differences of the memory form are reversed.
 //!
 //! Invariant: for a type without file-local parts both forms are the same.
 
@@ -20,22 +20,22 @@ use std::sync::Arc;
 
 /// A datatype that libhdf5 holds open.
 pub(super) struct OpenType {
-    /// The identifier, for reading.
+    /// Identifier, for reading.
     pub handle: Handle,
-    /// The type of elements in memory.
+    /// Type of elements in memory.
     pub memory: Arc<TypeClass>,
-    /// The type of elements in the file.
+    /// Type of elements in the file.
     pub stored: Datatype,
 }
 
-/// Type of a dataset.
+/// Returns the type of a dataset.
 pub(super) fn of_dataset(file: &OpenFile, dataset: &Handle, call: Call<'_>) -> Result<OpenType> {
-    // SAFETY: a dataset is open; the new identifier is ours.
+    // SAFETY: a dataset is open; we own the new identifier.
     let handle = unsafe { call.handle("H5Dget_type", H5Dget_type(dataset.id())) }?;
     of_handle(file, handle, call)
 }
 
-/// Type behind an identifier.
+/// Returns the type behind an identifier.
 pub(super) fn of_handle(file: &OpenFile, handle: Handle, call: Call<'_>) -> Result<OpenType> {
     let memory = Arc::new(memory_form(file, &handle, call)?);
     // SAFETY: a datatype is open.
@@ -45,39 +45,39 @@ pub(super) fn of_handle(file: &OpenFile, handle: Handle, call: Call<'_>) -> Resu
     Ok(OpenType { handle, memory, stored })
 }
 
-/// Type of a committed datatype: its own, so no further one is named.
+/// Returns the type of a committed datatype, without naming a committed datatype itself.
 pub(super) fn of_committed(file: &OpenFile, object: &Handle, call: Call<'_>) -> Result<Datatype> {
     let memory = Arc::new(memory_form(file, object, call)?);
     Ok(Datatype { class: stored_form(&memory, descriptor_len_bytes(file)), committed: None })
 }
 
-/// Length, heap address, index: what the file stores in the place of variable-length data.
+/// Returns the length of what the file stores in place of variable-length data: length, heap address, index.
 fn descriptor_len_bytes(file: &OpenFile) -> u32 {
     4 + u32::from(file.address_len_bytes) + 4
 }
 
 fn memory_form(file: &OpenFile, handle: &Handle, call: Call<'_>) -> Result<TypeClass> {
-    /// Number of the datatype message and version of the encoding.
+    /// Length of the prefix: number of the datatype message and version of the encoding.
     const PREFIX_LEN_BYTES: usize = 2;
     let mut len = 0;
-    // SAFETY: a datatype is open; with no buffer the call tells the length alone.
+    // SAFETY: a datatype is open; without a buffer the call returns only the length.
     call.status("H5Tencode", unsafe { H5Tencode(handle.id(), ptr::null_mut(), &raw mut len) })?;
     let mut message = vec![0_u8; len];
-    // SAFETY: the buffer is as long as the call asked for.
+    // SAFETY: the buffer has the length that the call returned.
     call.status("H5Tencode", unsafe { H5Tencode(handle.id(), message.as_mut_ptr().cast(), &raw mut len) })?;
     let body = message.get(PREFIX_LEN_BYTES..).unwrap_or_default();
     let class = datatype::decode(body).map_err(|defect| {
         let error = defect.in_file(&file.path);
         if call.object.is_empty() { error } else { error.in_object(call.object.escape_ascii().to_string()) }
     })?;
-    // Stored references are as long as addresses; in memory they always have 8 bytes.
+    // Stored references have the size of addresses; in memory they always have 8 bytes.
     if class.has_reference() && file.address_len_bytes != 8 {
         return Err(unsupported(call, format!("references of {} bytes", file.address_len_bytes)));
     }
     Ok(class)
 }
 
-/// The type in the file, from the type in memory: what `H5Dget_type` did to sizes and offsets, undone.
+/// Converts a type from memory form to file form, reversing the changes of `H5Dget_type` to sizes and offsets.
 fn stored_form(memory: &Arc<TypeClass>, descriptor_len_bytes: u32) -> Arc<TypeClass> {
     if !memory.is_file_local() {
         return Arc::clone(memory);
@@ -88,13 +88,13 @@ fn stored_form(memory: &Arc<TypeClass>, descriptor_len_bytes: u32) -> Arc<TypeCl
             TypeClass::VariableString { padding: *padding, charset: *charset, len_bytes: descriptor_len_bytes }
         }
         TypeClass::Sequence { base, .. } => TypeClass::Sequence { base: stored(base), len_bytes: descriptor_len_bytes },
-        // Kind, flags, length and where in the heap: as long as a reference to an object by itself, or longer.
+        // Kind, flags, length and position in the heap: as long as a separate reference to an object, or longer.
         TypeClass::Reference(ReferenceKind::Revised { kind, .. }) => {
             TypeClass::Reference(ReferenceKind::Revised { kind: *kind, len_bytes: descriptor_len_bytes + 2 })
         }
         TypeClass::Array { base, dims } => TypeClass::Array { base: stored(base), dims: dims.clone() },
         TypeClass::Compound { len_bytes, members } => {
-            // Members lie in the order of their offsets: libhdf5 sorts them before it moves them.
+            // Members are in the order of their offsets: libhdf5 sorts them before it moves them.
             let (mut moved, mut stored_members) = (0_i64, Vec::new());
             for member in members {
                 let class = stored(&member.class);

@@ -1,9 +1,9 @@
-//! Values: read by libhdf5 into memory, told as the file stores them or in canonical form.
+//! Reads values with libhdf5, and returns them as stored in the file or in canonical form.
 //!
-//! The memory type is always the file's own type, so no number is ever converted. Elements of file-local types come
-//! as pointers and addresses and are told as canonical bytes (module `logical` says which).
+//! The memory type is always the file's own type, so numbers are never converted. Elements of file-local types are read
+//! as pointers and addresses and returned as canonical bytes (see module `logical`).
 //!
-//! Invariant: no buffer is longer than the answer may be, whatever the file says about its extents.
+//! Invariant: no buffer is longer than the answer may be, whatever extents the file states.
 
 use super::objects::address_of;
 use super::types::{self, OpenType};
@@ -28,25 +28,25 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 use std::ptr;
 
-/// Values of a dataset, all or some rows of axis 0.
+/// Returns the values of a dataset, all or some rows of axis 0.
 pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
     let (dataset, name) = file.open_named(object)?;
     let call = Call::of_object(&file.path, &name);
     // SAFETY: the identifier is open.
     if unsafe { H5Iget_type(dataset.id()) } != H5I_type_t::H5I_DATASET {
-        return Err(properties::unsupported(call, "values of an object that is no dataset".to_owned()));
+        return Err(properties::unsupported(call, "values of an object that is not a dataset".to_owned()));
     }
     let list = properties::creation_list(&dataset, call)?;
     sources::check(file, &list, call)?;
     let space = properties::dataspace(&dataset, call)?;
     let extent = properties::dataspace_of(file, &space, call)?;
-    // The tree told the same: what is read with other bounds would not be what was planned.
+    // The tree contains the same extent: reading with a different one would not match the plan.
     if properties::extent(file, &dataset, &list, call)? != extent {
-        let what = "a virtual dataset whose extent is not the stored one".to_owned();
+        let what = "a virtual dataset whose extent differs from the stored one".to_owned();
         return Err(properties::unsupported(call, what));
     }
     let count = select_rows(&space, &extent, rows, call)?;
-    // What is claimed beyond the longest answer is refused before it is read.
+    // A size beyond the longest answer is refused before reading.
     let len_bytes = count.saturating_mul(types::of_dataset(file, &dataset, call)?.memory.len_bytes());
     let allowed = file.cpu_time.allow_values(len_bytes.min(file.answer_limit_len_bytes));
     allowed.map_err(|source| Hdf5Error::Io {
@@ -57,7 +57,7 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
     read_dataset(file, &dataset, &space, count, file.answer_limit_len_bytes, call).map(|data| data.into_bytes())
 }
 
-/// Values of a compact dataset.
+/// Returns the values of a compact dataset.
 pub(super) fn of_compact(file: &OpenFile, dataset: &Handle, call: Call<'_>) -> Result<InlineData> {
     let space = properties::dataspace(dataset, call)?;
     let count = select_rows(&space, &properties::dataspace_of(file, &space, call)?, None, call)?;
@@ -75,15 +75,15 @@ fn read_dataset(
     let datatype = types::of_dataset(file, dataset, call)?;
     let reader = ElementReader { file, holder: dataset, datatype: &datatype, limit_len_bytes, call };
     reader.read(count, |memory_space, buffer| {
-        // SAFETY: everything is open; the buffer holds `count` elements of the memory type, which is what both
-        // dataspaces select.
+        // SAFETY: everything is open; the buffer holds `count` elements of the memory type, as many as both dataspaces
+        // select.
         let status =
             unsafe { H5Dread(dataset.id(), datatype.handle.id(), memory_space.id(), space.id(), H5P_DEFAULT, buffer) };
         call.status("H5Dread", status).map(drop)
     })
 }
 
-/// Value of an attribute.
+/// Returns the value of an attribute.
 pub(super) fn of_attribute(
     file: &OpenFile,
     attribute: &Handle,
@@ -99,7 +99,7 @@ pub(super) fn of_attribute(
     })
 }
 
-/// Fill value of a dataset that has one.
+/// Returns the fill value of a dataset that has one.
 pub(super) fn of_fill(
     file: &OpenFile,
     dataset: &Handle,
@@ -115,13 +115,13 @@ pub(super) fn of_fill(
     })
 }
 
-/// Longest buffer for elements that lie in metadata: they are in the file once, and a reference of HDF5 1.12 takes four
-/// times its stored length in memory.
+/// Returns the maximum buffer size for elements stored in metadata: each is in the file once, and a reference of HDF5
+/// 1.12 takes four times its stored length in memory.
 fn inline_limit_len_bytes(file: &OpenFile) -> u64 {
     file.len_bytes.saturating_mul(4).min(file.answer_limit_len_bytes)
 }
 
-/// Selects rows of axis 0, all where none are named, and tells the number of elements.
+/// Selects rows of axis 0, or all rows; returns the number of elements.
 fn select_rows(space: &Handle, extent: &Dataspace, rows: Option<Range<u64>>, call: Call<'_>) -> Result<u64> {
     let all = extent.element_count().unwrap_or(u64::MAX);
     let Some(rows) = rows else { return Ok(all) };
@@ -137,7 +137,7 @@ fn select_rows(space: &Handle, extent: &Dataspace, rows: Option<Range<u64>>, cal
     (start[0], count[0]) = (rows.start, rows.end - rows.start);
     let elements = count.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim)).unwrap_or(u64::MAX);
     if elements > 0 {
-        // SAFETY: a simple dataspace of this rank is open; the arrays have as many elements.
+        // SAFETY: a simple dataspace of this rank is open; the arrays have one element per dimension.
         let status = unsafe {
             let replace = H5S_seloper_t::H5S_SELECT_SET;
             H5Sselect_hyperslab(space.id(), replace, start.as_ptr(), ptr::null(), count.as_ptr(), ptr::null())
@@ -147,19 +147,19 @@ fn select_rows(space: &Handle, extent: &Dataspace, rows: Option<Range<u64>>, cal
     Ok(elements)
 }
 
-/// Brings elements of one type from libhdf5 into the answer's form.
+/// Reader of elements of one type from libhdf5, which it converts to the form of the answer.
 struct ElementReader<'a> {
     file: &'a OpenFile,
-    /// The dataset or attribute that holds the elements: references are resolved in its file.
+    /// Dataset or attribute that holds the elements, in whose file references are resolved.
     holder: &'a Handle,
     datatype: &'a OpenType,
-    /// Longest buffer of elements.
+    /// Maximum size of the buffer of elements.
     limit_len_bytes: u64,
     call: Call<'a>,
 }
 
 impl ElementReader<'_> {
-    /// Reads `count` elements through `fill`, which gets a dataspace of that many elements and a zeroed buffer.
+    /// Reads `count` elements through `fill`, which receives a dataspace of that many elements and a zeroed buffer.
     fn read(&self, count: u64, fill: impl FnOnce(&Handle, *mut c_void) -> Result<()>) -> Result<InlineData> {
         let file_local = self.datatype.stored.class.is_file_local();
         let form = if file_local { InlineData::Canonical } else { InlineData::Stored };
@@ -170,10 +170,10 @@ impl ElementReader<'_> {
         let len_bytes = count.checked_mul(element_len).filter(|&len| len <= self.limit_len_bytes);
         let Some(len_bytes) = len_bytes else { return Err(self.too_long()) };
         let mut buffer = Vec::new();
-        // The address space of this process is limited; running into that must not be the end of it.
+        // The address space of this process is limited; exceeding it must not abort the process.
         buffer.try_reserve_exact(len_bytes as usize).map_err(|_| self.no_memory(len_bytes))?;
         buffer.resize(len_bytes as usize, 0_u8);
-        // SAFETY: one dimension, which is not zero; the new identifier is ours.
+        // SAFETY: one dimension, which is not zero; we own the new identifier.
         let space =
             unsafe { self.call.handle("H5Screate_simple", H5Screate_simple(1, &raw const count, ptr::null())) }?;
         fill(&space, buffer.as_mut_ptr().cast())?;
@@ -185,7 +185,7 @@ impl ElementReader<'_> {
         let result = buffer
             .chunks_exact(element_len as usize)
             .try_for_each(|element| unsafe { self.canonical(&self.datatype.memory, element.as_ptr(), &mut out) });
-        // SAFETY: the elements are libhdf5's own and are not looked at again.
+        // SAFETY: libhdf5 allocated the elements, which are not used again.
         let freed =
             unsafe { H5Treclaim(self.datatype.handle.id(), space.id(), H5P_DEFAULT, buffer.as_mut_ptr().cast()) };
         result?;
@@ -201,7 +201,7 @@ impl ElementReader<'_> {
         if out.len() as u64 > self.file.answer_limit_len_bytes {
             return Err(self.too_long());
         }
-        // SAFETY: all reads are inside the element by the layout of its class; elements need not be aligned.
+        // SAFETY: all reads are inside the element, according to the layout of its class; elements need not be aligned.
         unsafe {
             match class {
                 TypeClass::VariableString { .. } => {
@@ -242,8 +242,10 @@ impl ElementReader<'_> {
         Ok(())
     }
 
+    /// Appends the canonical bytes of `len` consecutive elements.
+    ///
     /// # Safety
-    /// As [`Self::canonical`], for `len` elements one after the other.
+    /// As for [`Self::canonical`], for each element.
     unsafe fn canonical_items(&self, class: &TypeClass, items: *const u8, len: usize, out: &mut Vec<u8>) -> Result<()> {
         let item_len = class.len_bytes() as usize;
         if !class.is_file_local() && len > 0 {
@@ -255,7 +257,7 @@ impl ElementReader<'_> {
         (0..len).try_for_each(|number| unsafe { self.canonical(class, items.add(number * item_len), out) })
     }
 
-    /// Appends the path of the object with a header at `relative` (0: a null reference).
+    /// Appends the path of the object whose header is at `relative` (0 for a null reference).
     fn append_path_of_reference(&self, relative: u64, out: &mut Vec<u8>) -> Result<()> {
         if relative == 0 || relative == u64::MAX {
             append(b"", out);
@@ -266,7 +268,7 @@ impl ElementReader<'_> {
 
     fn append_path(&self, address: u64, out: &mut Vec<u8>) -> Result<()> {
         let Some(path) = self.file.path_of(address) else {
-            let what = "an object reference to no object of the file".to_owned();
+            let what = "an object reference that leads to no object of the file".to_owned();
             return Err(Hdf5Error::Malformed { path: self.call.path.to_path_buf(), address, what });
         };
         append(path, out);
@@ -279,7 +281,7 @@ impl ElementReader<'_> {
             return Ok(());
         }
         let (kind, call) = (H5R_type_t::H5R_DATASET_REGION1, self.call);
-        // SAFETY: the holder is open; the reference has the 12 bytes of its kind; the new identifiers are ours.
+        // SAFETY: the holder is open; the reference has the 12 bytes of its kind; we own the new identifiers.
         let (object, space) = unsafe {
             let reference = reference.as_ptr().cast();
             let object = H5Rdereference2(self.holder.id(), H5P_DEFAULT, kind, reference);
@@ -313,7 +315,7 @@ fn append(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends kind, rank, count and coordinates of a selection.
 fn append_selection(space: &Handle, out: &mut Vec<u8>, call: Call<'_>) -> Result<()> {
-    // SAFETY: a dataspace with a selection is open; the call gives one of the enumeration's values.
+    // SAFETY: a dataspace with a selection is open; the call returns one of the enumeration's values.
     let (kind, rank) = unsafe { (H5Sget_select_type(space.id()), H5Sget_simple_extent_ndims(space.id())) };
     let rank = call.status("H5Sget_simple_extent_ndims", rank)? as usize;
     let mut head = |kind: u8, count: u64| {

@@ -1,19 +1,19 @@
-//! What the index of a dataset's chunks takes: as a whole, and while chunks are inserted.
+//! Predicted length of a dataset's chunk index, in total and while chunks are inserted.
 
 use super::extensible_array::ExtensibleArray;
 use super::structures::{Fill, levels, tree_v2_capacity, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, OutputLayout};
 use crate::model::Dataspace;
 
-/// Length of the nodes of version 2 B-trees of chunks.
+/// Length of the nodes of version 2 B-trees that index chunks.
 const NODE_V2_LEN_BYTES: u64 = 2048;
 
-/// The index of a dataset's chunks.
+/// Kind of a dataset's chunk index, with its sizes.
 #[derive(Debug, Clone)]
 pub(super) enum IndexModel {
-    /// Nothing to index.
+    /// No chunks to index.
     None,
-    /// The address stands in the layout message.
+    /// Single chunk, whose address is in the layout message.
     Single,
     /// Version 1 B-tree.
     BtreeV1 { node_len_bytes: u64 },
@@ -34,10 +34,10 @@ impl IndexModel {
         };
         let rank = chunk_shape.len() as u64;
         if matches!(compat, Compat::Earliest | Compat::V18) {
-            // 24 bytes, 64 children and 65 keys; a key is size, filter mask and one offset more than dimensions.
+            // 24 bytes, 64 children and 65 keys; a key is a size, a filter mask and one more offset than dimensions.
             return Self::BtreeV1 { node_len_bytes: 24 + 64 * 8 + 65 * (8 + 8 * (rank + 1)) };
         }
-        // Address; where chunks are filtered also their size and the mask.
+        // Address; for filtered chunks also their size and mask.
         let chunk_len_bytes =
             chunk_shape.iter().fold(spec.datatype.class().len_bytes(), |len, &dim| len.saturating_mul(dim)).max(1);
         let size_len_bytes = match compat {
@@ -59,18 +59,19 @@ impl IndexModel {
         }
     }
 
-    /// Length with `count` chunks inserted in order of their origins.
+    /// Returns the length with `count` chunks inserted in order of their origins.
     pub fn len_bytes(&self, count: u64) -> u64 {
         if count == 0 {
             return 0;
         }
         match self {
             Self::None | Self::Single => 0,
-            // libhdf5 splits the last node 9:1 when it overflows, so nodes hold 57 of 64 when all come in order.
+            // libhdf5 splits the last node 9:1 when it overflows, so nodes hold 57 of 64 entries if all are inserted in
+            // order.
             Self::BtreeV1 { node_len_bytes } => {
                 tree_v1_nodes(count, |entries| (entries - 64).div_ceil(57) + 1).saturating_mul(*node_len_bytes)
             }
-            // Header 28, block 18; beyond 1,024 slots, pages with checksums and a bit map of them.
+            // Header 28, block 18; beyond 1,024 slots, pages with checksums and a bitmap of pages.
             Self::FixedArray { slots, slot_len_bytes } => {
                 let pages = slots.div_ceil(1024);
                 slots.saturating_mul(*slot_len_bytes).saturating_add(64 + pages.saturating_mul(5))
@@ -82,10 +83,10 @@ impl IndexModel {
         }
     }
 
-    /// Length with `count` chunks inserted in any order.
+    /// Returns the length with `count` chunks inserted in any order.
     fn len_bytes_in_any_order(&self, count: u64) -> u64 {
         match self {
-            // Nodes split in halves, but for the first and the last of each level, which keep or pass on a tenth.
+            // Nodes split in halves, except for the first and the last of each level, which keep or pass on a tenth.
             Self::BtreeV1 { node_len_bytes } if count > 0 => {
                 tree_v1_nodes(count, |entries| entries.div_ceil(32) + 1).saturating_mul(*node_len_bytes)
             }
@@ -96,7 +97,8 @@ impl IndexModel {
         }
     }
 
-    /// What inserting the chunk at `origin` may allocate, in any order, into an index that holds at most `count`.
+    /// Returns the maximum allocation for inserting the chunk at `origin`, in any order, into an index that holds at
+    /// most `count` chunks.
     fn chunk_len_bytes(&self, origin: &[u64], is_first: bool, count: u64) -> u64 {
         match self {
             Self::None | Self::Single => 0,
@@ -109,12 +111,12 @@ impl IndexModel {
         }
     }
 
-    /// What one more chunk may make a tree of at most `count` chunks grow by: one node per level splits, and the root
-    /// moves. Nodes are at least half full.
+    /// Returns the maximum growth of a tree of at most `count` chunks for one more chunk: one node per level splits,
+    /// and the root moves. Nodes are at least half full.
     fn split_len_bytes(&self, count: u64) -> u64 {
         match *self {
             Self::BtreeV1 { node_len_bytes } => node_len_bytes.saturating_mul(levels(count, 32) + 1),
-            // The header comes with the first.
+            // The header is allocated with the first chunk.
             Self::BtreeV2 { record_len_bytes } => {
                 let (leaf, inner) = tree_v2_capacity(NODE_V2_LEN_BYTES, record_len_bytes);
                 NODE_V2_LEN_BYTES * (levels(count, (leaf.min(inner) / 2).max(2)) + 1) + 38
@@ -128,7 +130,8 @@ impl IndexModel {
     }
 }
 
-/// Nodes of 64 entries of a version 1 B-tree; `nodes` of more entries than one holds.
+/// Returns the number of nodes in a version 1 B-tree with 64 entries per node; `nodes` returns the number of nodes for
+/// more entries than one holds.
 fn tree_v1_nodes(count: u64, nodes: impl Fn(u64) -> u64) -> u64 {
     let (mut sum, mut level) = (0_u64, count);
     loop {
@@ -140,23 +143,23 @@ fn tree_v1_nodes(count: u64, nodes: impl Fn(u64) -> u64) -> u64 {
     }
 }
 
-/// The room that one dataset's chunks and values take as they come.
+/// Metadata space for the chunks and values of one dataset while they are inserted.
 #[derive(Debug)]
 pub(in crate::write) struct IndexRoom {
     model: IndexModel,
-    /// Chunks of the whole extent.
+    /// Number of chunks of the whole extent.
     chunk_count: u64,
-    /// Chunks that the index may have held from the start.
+    /// Maximum number of chunks that the index held when the dataset was opened.
     held: u64,
     inserted: u64,
-    /// Chunks that are still promised to have room, and the room that is left for them.
+    /// Number of chunks with reserved space that were not inserted yet, and the space left for them.
     promised: u64,
     promised_len_bytes: u64,
     last_origin: Vec<u64>,
 }
 
 impl IndexRoom {
-    /// Of a dataset with no chunk yet.
+    /// Creates the state for a dataset without chunks.
     pub fn of_created(compat: Compat, spec: &DatasetSpec) -> Self {
         let chunk_count = match &spec.layout {
             OutputLayout::Chunked { chunk_shape } => {
@@ -169,14 +172,14 @@ impl IndexRoom {
         Self { model, chunk_count, held: 0, inserted: 0, promised: 0, promised_len_bytes: 0, last_origin: Vec::new() }
     }
 
-    /// Of a dataset that may hold any chunks.
+    /// Creates the state for a dataset that may contain any chunks.
     pub fn of_opened(compat: Compat, spec: &DatasetSpec) -> Self {
         let created = Self::of_created(compat, spec);
         Self { held: created.chunk_count, ..created }
     }
 
-    /// What `count` more chunks take that come in order. Of those that are there the order is not known, and makes
-    /// trees emptier.
+    /// Returns the space for `count` more chunks inserted in order. If the index already holds chunks, their order is
+    /// unknown, which makes the nodes of trees emptier.
     pub fn for_expected(&self, count: u64) -> u64 {
         if (self.held == 0 && self.inserted == 0) || !self.model.is_tree() {
             return self.model.len_bytes(count);
@@ -185,35 +188,35 @@ impl IndexRoom {
         each.saturating_mul(count).min(self.model.len_bytes_in_any_order(self.chunk_count))
     }
 
-    /// `count` more chunks are promised to have room.
+    /// Records the reservation of space for `count` more chunks.
     pub fn promise(&mut self, count: u64) {
         self.promised_len_bytes = self.for_expected(count);
         self.promised = count;
     }
 
-    /// What is left of the promise.
+    /// Returns the rest of the reserved space.
     pub fn promised_len_bytes(&self) -> u64 {
         self.promised_len_bytes
     }
 
-    /// What any chunks of the extent may take.
+    /// Returns the maximum space for all chunks of the extent, in any order.
     pub fn for_all(&self) -> u64 {
         self.model.len_bytes_in_any_order(self.chunk_count)
     }
 
-    /// Whether there is room for the chunk at `origin` by promise. In arrays, order does not matter.
+    /// Returns whether space is reserved for the chunk at `origin`. In arrays, order does not matter.
     pub fn is_promised(&self, origin: &[u64]) -> bool {
         let in_order = self.last_origin.is_empty() || self.last_origin.as_slice() < origin;
         self.promised > 0 && (in_order || !self.model.is_tree())
     }
 
-    /// What the chunk at `origin` may take, in any order.
+    /// Returns the maximum space for the chunk at `origin`, in any order.
     pub fn for_chunk(&self, origin: &[u64]) -> u64 {
         let count = self.held.max(self.inserted);
         self.model.chunk_len_bytes(origin, self.inserted == 0, count)
     }
 
-    /// The chunk at `origin` was inserted, and took so much.
+    /// Records that the chunk at `origin` was inserted and took `taken_len_bytes`.
     pub fn inserted(&mut self, origin: &[u64], taken_len_bytes: u64) {
         if self.is_promised(origin) {
             self.promised -= 1;

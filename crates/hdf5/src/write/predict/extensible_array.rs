@@ -1,36 +1,38 @@
-//! Extensible arrays, which index the chunks of datasets with one unlimited dimension: where a chunk stands in the
-//! array, and what the array takes.
+//! Extensible arrays, which index the chunks of datasets with one unlimited dimension: position of a chunk in the
+//! array, and length of the array.
 //!
-//! It takes whole blocks, each when the first of its slots is set, in whatever order the slots are set: the place of a
-//! chunk decides, not how many came before. Places are those of the maximal extent: chunks next to each other in a
-//! dataset that may grow along a second, limited, axis are far apart in the array.
+//! Whole blocks are allocated when the first of their slots is set, in whatever order slots are set, so the position of
+//! a chunk matters, not the number of chunks before it. Positions refer to the maximum extent: adjacent chunks of a
+//! dataset that may also grow along a second, limited, axis are far apart in the array.
 
 use crate::model::Dataspace;
 
-/// Slots in the index block itself.
+/// Number of slots in the index block itself.
 const SLOTS_IN_INDEX_BLOCK: u64 = 4;
 
-/// Data blocks of more slots than this come in pages, each with a checksum of 4 bytes.
+/// Number of slots above which data blocks are divided into pages, each with a checksum of 4 bytes.
 const SLOTS_PER_PAGE: u64 = 1024;
 
-/// The first super blocks have no block of their own: the index block holds the addresses of their data blocks.
+/// Number of the first super blocks that are not stored separately: the index block holds the addresses of their data
+/// blocks.
 const SUPER_BLOCKS_IN_INDEX_BLOCK: u32 = 4;
 
-/// Super blocks that libhdf5 makes room for: chunks are numbered with 32 bits, the first data block has 16 slots.
+/// Number of super blocks for which libhdf5 reserves space: chunks have 32-bit numbers, and the first data block has 16
+/// slots.
 const SUPER_BLOCK_COUNT: u32 = 29;
 
-/// The array of a dataset's chunks.
+/// Extensible array that indexes a dataset's chunks.
 #[derive(Debug, Clone)]
 pub(super) struct ExtensibleArray {
     slot_len_bytes: u64,
     chunk_shape: Vec<u64>,
-    /// How far apart neighbours along each axis stand.
+    /// Distance between neighbours along each axis, in slots.
     strides: Vec<u64>,
-    /// The chunks of the present extent stand before this.
+    /// End position of the chunks of the present extent.
     end: u64,
 }
 
-/// Super block `number` has `2^(number / 2)` data blocks of `16 * 2^((number + 1) / 2)` slots.
+/// Sizes of super block `number`, which has `2^(number / 2)` data blocks of `16 * 2^((number + 1) / 2)` slots.
 struct SuperBlock {
     number: u32,
     blocks: u64,
@@ -46,8 +48,8 @@ impl SuperBlock {
         if self.slots_per_block > SLOTS_PER_PAGE { self.slots_per_block / SLOTS_PER_PAGE } else { 0 }
     }
 
-    /// Signature, version, class, address of the header, offset, checksum: 22 bytes; an address per data block, and a
-    /// bit per page, in whole bytes for each data block.
+    /// Returns the length of the super block itself: 22 bytes for signature, version, class, address of the header,
+    /// offset and checksum; an address per data block; and a bit per page, in whole bytes for each data block.
     fn own_len_bytes(&self) -> u64 {
         if self.number < SUPER_BLOCKS_IN_INDEX_BLOCK {
             return 0;
@@ -55,7 +57,7 @@ impl SuperBlock {
         22 + self.blocks * (8 + self.pages_per_block().div_ceil(8))
     }
 
-    /// The same 22 bytes, and the slots.
+    /// Returns the length of a data block: the same 22 bytes, the slots, and a checksum per page.
     fn data_block_len_bytes(&self, slot_len_bytes: u64) -> u64 {
         22 + self.slots_per_block * slot_len_bytes + self.pages_per_block() * 4
     }
@@ -67,8 +69,8 @@ impl ExtensibleArray {
             Dataspace::Simple { dims, max_dims } => (dims.as_slice(), max_dims.as_slice()),
             _ => (&[][..], &[][..]),
         };
-        // The unlimited axis goes first, the others follow in their order; limited ones have as many places as they
-        // may ever have chunks.
+        // The unlimited axis comes first, the others follow in their order; limited ones have room for their maximum
+        // number of chunks.
         let unlimited = max_dims.iter().position(|&max| max == u64::MAX);
         let mut strides = vec![1; chunk_shape.len()];
         let mut stride = 1_u64;
@@ -87,7 +89,7 @@ impl ExtensibleArray {
         array
     }
 
-    /// The place of the chunk that holds an element.
+    /// Returns the position of the chunk that contains an element.
     fn place(&self, element: &[u64]) -> u64 {
         let along = element.iter().zip(&self.chunk_shape).zip(&self.strides);
         along.fold(0, |place: u64, ((&at, &chunk), &stride)| {
@@ -95,13 +97,15 @@ impl ExtensibleArray {
         })
     }
 
-    /// Header 72, and the index block with its slots, 6 addresses of data blocks and those of super blocks.
+    /// Returns the length of the header (72) and of the index block with its slots, 6 addresses of data blocks and
+    /// those of super blocks.
     pub fn head_len_bytes(&self) -> u64 {
         let addresses = 6 + u64::from(SUPER_BLOCK_COUNT - SUPER_BLOCKS_IN_INDEX_BLOCK);
         72 + 18 + SLOTS_IN_INDEX_BLOCK * self.slot_len_bytes + 8 * addresses
     }
 
-    /// What the chunk at `origin` may take beside the head: a data block and a super block.
+    /// Returns the maximum space for the chunk at `origin` in addition to the header and index block: a data block and
+    /// a super block.
     pub fn chunk_len_bytes(&self, origin: &[u64]) -> u64 {
         self.place_len_bytes(self.place(origin))
     }
@@ -120,18 +124,18 @@ impl ExtensibleArray {
                 break;
             }
         }
-        // libhdf5 refuses places beyond the last super block.
+        // libhdf5 refuses positions beyond the last super block.
         len_bytes
     }
 
-    /// What `count` chunks of the extent take, in any order and wherever they are: all blocks of the extent, or one for
-    /// each chunk if these are fewer (later blocks are longer).
+    /// Returns the maximum length with `count` chunks of the extent, in any order and at any position: all blocks of
+    /// the extent, or one per chunk if these are fewer (later blocks are longer).
     pub fn len_bytes(&self, count: u64) -> u64 {
         let each = self.place_len_bytes(self.end.saturating_sub(1));
         self.full_len_bytes().min(self.head_len_bytes().saturating_add(count.saturating_mul(each)))
     }
 
-    /// With all chunks of the extent.
+    /// Returns the length with all chunks of the extent.
     pub fn full_len_bytes(&self) -> u64 {
         let mut len_bytes = self.head_len_bytes();
         let mut reached = SLOTS_IN_INDEX_BLOCK;

@@ -8,25 +8,25 @@ use crate::model::{ReferenceKind, TypeClass};
 /// Length of the shortest collection of the global heap, including its header and that of its free space.
 const COLLECTION_LEN_BYTES: u64 = 4096;
 const COLLECTION_HEADER_LEN_BYTES: u64 = 32;
-/// Header of a value in a collection.
+/// Length of the header of a value in a collection.
 const VALUE_HEADER_LEN_BYTES: u64 = 16;
 
-/// Values in the global heap.
+/// Estimated contents of the global heap.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HeapContent {
-    /// Values.
+    /// Number of values.
     pub values: f64,
-    /// Bytes of those that share collections, with headers and padding.
+    /// Bytes of the values that share collections, with headers and padding.
     shared_len_bytes: f64,
-    /// Number of these values.
+    /// Number of the values that share collections.
     shared_values: f64,
     /// Bytes of collections that hold one long value each.
     alone_len_bytes: f64,
 }
 
 impl HeapContent {
-    /// Returns the heap content of the elements of `class` in `canonical`; `None` if the bytes end too early or the type has no
-    /// canonical form.
+    /// Returns the heap content of the elements of `class` in `canonical`, or `None` if the bytes end too early or the
+    /// type has no canonical form.
     pub fn of(class: &TypeClass, canonical: &[u8]) -> Option<Self> {
         let (mut content, mut rest) = (Self::default(), canonical);
         while !rest.is_empty() {
@@ -78,7 +78,7 @@ impl HeapContent {
         if self.shared_values == 0.0 {
             return self.alone_len_bytes;
         }
-        // A collection ends with less room than the next value needs; a shorter later value may still use some of it.
+        // A collection ends with less space than the next value needs; a shorter later value may still use some of it.
         let mean_len_bytes = self.shared_len_bytes / self.shared_values;
         let used = (COLLECTION_LEN_BYTES - COLLECTION_HEADER_LEN_BYTES) as f64 - mean_len_bytes / 4.0;
         let collections = (self.shared_len_bytes / used).max(1.0);

@@ -7,10 +7,10 @@ pub(super) fn padded(len_bytes: u64) -> u64 {
     len_bytes.saturating_add(7) / 8 * 8
 }
 
-/// Length of a datatype message, at most.
+/// Returns the maximum length of a datatype message.
 pub(super) fn datatype_len_bytes(compat: Compat, class: &TypeClass) -> u64 {
-    // Version 1 (before 1.8) pads names and gives each member 32 bytes for an array that is never there; version 3
-    // stores names as they are and offsets in 1 to 4 bytes.
+    // Version 1 (before 1.8) pads names and reserves 32 bytes per member for an array that is never used; version 3
+    // stores names unpadded and offsets in 1 to 4 bytes.
     let old = compat == Compat::Earliest;
     let name = |len: usize| if old { padded(len as u64 + 1) } else { len as u64 + 1 };
     8 + match class {
@@ -36,16 +36,16 @@ pub(super) fn datatype_len_bytes(compat: Compat, class: &TypeClass) -> u64 {
     }
 }
 
-/// Length of a dataspace message: 8 bytes in version 1, 4 in version 2, and current and maximum sizes.
+/// Returns the length of a dataspace message: 8 bytes in version 1, 4 in version 2, and current and maximum sizes.
 pub(super) fn dataspace_len_bytes(compat: Compat, dataspace: &Dataspace) -> u64 {
     let head = if compat == Compat::Earliest { 8 } else { 4 };
     head + 16 * dataspace.dims().len() as u64
 }
 
-/// Length of an object header with messages of these lengths.
+/// Returns the length of an object header with messages of these lengths, of which zero means no message.
 ///
 /// Version 1: 16 bytes and per message 8, all padded to 8; version 2: 12 bytes and per message 4. Measured, libhdf5
-/// adds 24 and 20 bytes: a null message where a continuation would go. A length of zero: no message.
+/// adds 24 and 20 bytes: a null message that reserves space for a continuation.
 pub(super) fn header_len_bytes(compat: Compat, messages: &[u64]) -> u64 {
     match compat {
         Compat::Earliest => 40 + messages.iter().map(|&len| if len == 0 { 0 } else { 8 + padded(len) }).sum::<u64>(),

@@ -1,4 +1,4 @@
-//! What groups, datasets, attributes and values that libhdf5 writes itself take.
+//! Predicted lengths of groups, datasets, attributes, and values written by libhdf5 itself.
 
 use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
 use super::structures::{Fill, fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
@@ -8,37 +8,38 @@ use crate::write::{TypeRef, mappings};
 
 pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
     if compat == Compat::Earliest && !order.tracked {
-        // Header 40, B-tree node 544, local heap header 32 and at least 88 of data: 704. Symbol-table nodes (328 bytes for
-        // 8 links) are half full when names come in order, and so are B-tree nodes (32 children). The heap doubles
-        // and leaves its former blocks free, which later objects use or not.
+        // Header 40, B-tree node 544, local heap header 32 and at least 88 of data: 704. Symbol-table nodes (328 bytes
+        // for 8 links) are half full if names are inserted in order, as are B-tree nodes (32 children). The heap
+        // doubles and leaves its former blocks free, which later objects may or may not use.
         let nodes = link_count.div_ceil(4);
         let heap = text_len_bytes.saturating_add(link_count.saturating_mul(8)).saturating_mul(4);
         let leaves = nodes.saturating_mul(328);
         let inner = nodes.div_ceil(16).saturating_mul(544);
         return 704_u64.saturating_add(heap).saturating_add(leaves).saturating_add(inner);
     }
-    // Header with link info and group info messages, and room for four links.
+    // Header with link info and group info messages, and space for four links.
     let header = 160;
     let links = link_messages_len_bytes(link_count, text_len_bytes, order);
     if link_count <= MAX_COMPACT_COUNT {
-        // Header blocks are added as links come.
+        // Header blocks are added as links are created.
         return links.saturating_add(header + 6 * link_count + 48 * link_count.div_ceil(4));
     }
-    // The index of names has records of 11 bytes in no order, that of creation order 15 in order.
+    // The index of names has records of 11 bytes, inserted in random order; that of creation order has records of 15
+    // bytes, inserted in order.
     let by_order = if order.indexed { tree_v2_len_bytes(512, 15, link_count, Fill::InOrder) } else { 0 };
     let records = tree_v2_len_bytes(512, 11, link_count, Fill::NoOrder).saturating_add(by_order);
-    // The first eight links stood in the header, and leave the room free.
+    // The first eight links were in the header, and leave their space free.
     let header = header + 48 * 2;
     fractal_heap_len_bytes(512, links).saturating_add(header).saturating_add(records)
 }
 
-/// Link messages: version, flags, type, order, character set, length of the name, name, target.
+/// Returns the length of link messages: version, flags, type, order, character set, length of the name, name, target.
 fn link_messages_len_bytes(link_count: u64, text_len_bytes: u64, order: CreationOrder) -> u64 {
     let each = 13 + if order.tracked { 8 } else { 0 };
     link_count.saturating_mul(each).saturating_add(text_len_bytes)
 }
 
-/// Length of a dataset's header, and how much of it is free for attributes.
+/// Returns the length of a dataset's header, and how much of it is free for attributes.
 pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     let rank = spec.dataspace.dims().len() as u64;
     let element_len_bytes = spec.datatype.class().len_bytes();
@@ -51,7 +52,7 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
         (false, Compat::Earliest) => 8,
         (false, _) => 2,
     };
-    // Readers before 1.6 find a value of the user's in a message of its own.
+    // Readers before 1.6 expect a user-defined fill value in a separate message.
     let old_fill = if compat == Compat::Earliest && spec.fill.value.is_some() { 4 + element_len_bytes } else { 0 };
     let (layout, compact_len_bytes) = match &spec.layout {
         OutputLayout::Compact => {
@@ -59,7 +60,7 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
             (values.saturating_add(4), values)
         }
         OutputLayout::Contiguous => (18, 0),
-        // Version 3: 4 bytes per size; version 4 and 5: as many as the largest needs, and the index's settings.
+        // Version 3: 4 bytes per size; versions 4 and 5: the width of the largest, and the index's settings.
         OutputLayout::Chunked { .. } => (24 + 4 * (rank + 1), 0),
         OutputLayout::Virtual(_) => (18, 0),
     };
@@ -69,8 +70,8 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
         8 + name.max(if compat == Compat::Earliest { 8 } else { 0 }) + padded(4 * filter.parameters.len() as u64)
     });
     let filters = if spec.filters.is_empty() { 0 } else { 8 + filter_lens.sum::<u64>() };
-    // Headers of datasets that will have attributes begin with room of 256 bytes.
-    // Two more bytes per message where the order of attributes is kept.
+    // Headers of datasets that will have attributes begin with 256 bytes of free space. Two more bytes per message if
+    // the order of attributes is kept.
     let order = if spec.attribute_order.tracked { 2 * 5 + 8 } else { 0 };
     let messages = [dataspace_len_bytes(compat, &spec.dataspace), datatype, fill, old_fill, layout, filters];
     let header = header_len_bytes(compat, &messages).saturating_add(order);
@@ -79,15 +80,17 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
         // The reserve for a continuation message (24 and 20 bytes) is not free for attributes.
         return (least, least - header);
     }
-    // A message that the room does not suffice for goes into a block of its own and leaves the room empty: all of it
-    // where that is the values of a compact dataset.
+    // A message that does not fit into the reserved space goes into a separate block and leaves that space empty: all
+    // of it if the message holds the values of a compact dataset.
     (header.saturating_add(least), 0)
 }
 
-/// What the mappings of a virtual dataset take in the global heap, where those of others are about as long.
+/// Returns the space of a virtual dataset's mappings in the global heap, if the mappings of the other datasets are
+/// about as long.
 pub(super) fn mappings_len_bytes(spec: &DatasetSpec) -> u64 {
     let OutputLayout::Virtual(mappings) = &spec.layout else { return 0 };
-    // A header of 16 bytes, padding; a collection of 4 KiB, with a header of 16 and what is left at its end, is shared.
+    // A header of 16 bytes and padding. A collection of 4 KiB is shared; it has a header of 16 bytes, and some space is
+    // left at its end.
     let len_bytes = mappings::stored_len_bytes(spec.dataspace.dims().len() as u64, mappings).saturating_add(24);
     match 4064 / len_bytes {
         0 => len_bytes.saturating_add(32),
@@ -95,10 +98,12 @@ pub(super) fn mappings_len_bytes(spec: &DatasetSpec) -> u64 {
     }
 }
 
-/// What one filter may add to a chunk that does not compress, beside a thousandth of it: deflate 12 bytes, others less.
+/// Maximum bytes that one filter may add to a chunk that does not compress, in addition to a thousandth of its length:
+/// deflate 12 bytes, others less.
 const FILTER_GROWTH_LEN_BYTES: u64 = 32;
 
-/// What `rows` rows from `start_row` take when libhdf5 itself writes them: whole chunks, and variable-length values.
+/// Returns the space of `rows` rows from `start_row` that libhdf5 itself writes: whole chunks, and variable-length
+/// values.
 pub(in crate::write) fn values_len_bytes(
     class: &TypeClass,
     layout: &OutputLayout,
@@ -114,7 +119,7 @@ pub(in crate::write) fn values_len_bytes(
     let mut growth = 0;
     let stored = match layout {
         OutputLayout::Compact | OutputLayout::Virtual(_) => 0,
-        // Allocated as a whole with the first value.
+        // Allocated in full with the first value.
         OutputLayout::Contiguous => dataspace.element_count().unwrap_or(u64::MAX),
         OutputLayout::Chunked { chunk_shape } => {
             let chunk_rows = chunk_shape.first().copied().unwrap_or(1).max(1);
@@ -130,13 +135,13 @@ pub(in crate::write) fn values_len_bytes(
     stored.saturating_add(heap_values_len_bytes(class, canonical_len_bytes, count))
 }
 
-/// What `count` elements of `class`, so long in canonical form, keep in the global heap.
+/// Returns the space in the global heap of `count` elements of `class` whose canonical form has `canonical_len_bytes`.
 pub(super) fn heap_values_len_bytes(class: &TypeClass, canonical_len_bytes: u64, count: u64) -> u64 {
     if !class.is_file_local() {
         return 0;
     }
-    // Each value has a header of 16 bytes, and up to 7 of padding; its length stands in 8 canonical bytes, which do not
-    // come along. One that lies within another takes 16 bytes there.
+    // Each value has a header of 16 bytes and up to 7 of padding. Its length, 8 canonical bytes, is not stored. A value
+    // nested in another takes 16 bytes there.
     let (values, each_len_bytes) = match heap_values(class) {
         Some(values) => (values.saturating_mul(count), 16),
         None => (canonical_len_bytes / 8, 32),
@@ -144,7 +149,7 @@ pub(super) fn heap_values_len_bytes(class: &TypeClass, canonical_len_bytes: u64,
     heap_len_bytes(canonical_len_bytes.saturating_add(values.saturating_mul(each_len_bytes)), values)
 }
 
-/// How many values one element keeps in the global heap; `None` where values lie within values.
+/// Returns the number of values that one element keeps in the global heap, or `None` if values are nested in values.
 fn heap_values(class: &TypeClass) -> Option<u64> {
     match class {
         TypeClass::VariableString { .. } => Some(1),
@@ -155,20 +160,21 @@ fn heap_values(class: &TypeClass) -> Option<u64> {
         TypeClass::Array { base, dims } => {
             heap_values(base).map(|values| dims.iter().fold(values, |product, &dim| product.saturating_mul(dim.into())))
         }
-        // The addresses of a region's dataset and its selection; an object reference is an address.
+        // A region reference stores the address of its dataset and its selection; an object reference is just an
+        // address.
         TypeClass::Reference(ReferenceKind::Object) => Some(0),
         TypeClass::Reference(_) => None,
         _ => Some(0),
     }
 }
 
-/// Attributes of these lengths, `free` bytes of which fit into the object's header as it is.
+/// Returns the space of attributes of these lengths, if `free` bytes fit into the existing object header.
 pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64) -> u64 {
     let count = attributes.len() as u64;
     let sum = |attributes: &[u64]| attributes.iter().fold(0_u64, |sum, &len| sum.saturating_add(len));
     let dense = count > MAX_COMPACT_COUNT || attributes.iter().any(|&len| len >= MAX_MESSAGE_LEN_BYTES);
-    // In the header, in blocks that are added as attributes come; each block has a checksum, and the message that
-    // continues the header there took the place of another, which moved along.
+    // In the header, in blocks added as attributes are created. Each block has a checksum, and the message in the
+    // header that points to it takes the place of another message, which moves to the block.
     let in_header = |attributes: &[u64]| {
         let beyond = sum(attributes).saturating_sub(free);
         if beyond == 0 { 0 } else { beyond.saturating_add(attributes.len() as u64 * 32) }
@@ -176,8 +182,8 @@ pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64
     if compat == Compat::Earliest || !dense {
         return in_header(attributes);
     }
-    // Those that stood in the header leave their room free when the ninth sends all to dense storage. Records of 17
-    // bytes by name. Objects above 4 KiB get room of their own and a record of 24 bytes.
+    // Attributes that were in the header leave their space free when the ninth moves all of them to dense storage.
+    // Records by name have 17 bytes. Objects above 4 KiB get separate space and a record of 24 bytes.
     let before = in_header(&attributes[..attributes.len().min(MAX_COMPACT_COUNT as usize)]);
     let (small, large): (Vec<u64>, Vec<u64>) = attributes.iter().partition(|&&len| len <= 4096);
     let records = tree_v2_len_bytes(512, 17, count, Fill::NoOrder);

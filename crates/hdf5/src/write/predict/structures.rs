@@ -1,24 +1,24 @@
-//! Lengths of the structures that hold many entries: B-trees of version 2, fractal heaps, global heaps.
+//! Lengths of structures with many entries: version 2 B-trees, fractal heaps, global heaps.
 
-/// How full the nodes of a version 2 B-tree are.
+/// Fill level of the nodes of a version 2 B-tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fill {
-    /// Records came in order: measured, libhdf5 shifts records to the left neighbour before it splits a node, so that
-    /// nodes are nine tenths full.
+    /// Records inserted in order. As measured, libhdf5 shifts records to the left neighbour before it splits a node, so
+    /// that nodes are nine tenths full.
     InOrder,
-    /// Records came in no order: measured, two thirds.
+    /// Records inserted in random order: two thirds full, as measured.
     NoOrder,
-    /// At least: a node splits in halves, one of whose records goes up.
+    /// Minimum: a node splits in halves, and one of its records moves up.
     Least,
 }
 
-/// Records of a leaf and of an inner node. Beside a record, an inner node stores an address and up to three bytes of
-/// counts.
+/// Returns the number of records of a leaf and of an inner node. In addition to each record, an inner node stores an
+/// address and up to three bytes of counts.
 pub(super) fn tree_v2_capacity(node_len_bytes: u64, record_len_bytes: u64) -> (u64, u64) {
     ((node_len_bytes - 10) / record_len_bytes, (node_len_bytes - 10) / (record_len_bytes + 11))
 }
 
-/// Version 2 B-tree: header 38, nodes of `node_len_bytes`, records of `record_len_bytes`.
+/// Returns the length of a version 2 B-tree: header 38, nodes of `node_len_bytes`, records of `record_len_bytes`.
 pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, count: u64, fill: Fill) -> u64 {
     let filled = |capacity: u64| match fill {
         Fill::InOrder => capacity * 9 / 10,
@@ -35,15 +35,16 @@ pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, coun
     38_u64.saturating_add(nodes.saturating_mul(node_len_bytes))
 }
 
-/// Fractal heap: header 146, free-space header and list about 100, blocks in rows of four: two rows of blocks of
-/// `first_block_len_bytes`, then each row twice as large up to 64 KiB. A block loses 22 bytes and what the next
-/// object does not fit into. From the second block on, an indirect block lists them: its rows double in number.
+/// Returns the length of a fractal heap: header 146, free-space header and list about 100, blocks in rows of four.
+/// There are two rows of blocks of `first_block_len_bytes`, then each row has blocks of twice the size, up to 64 KiB.
+/// Each block loses 22 bytes and the remainder into which the next object does not fit. From the second block on, an
+/// indirect block lists them; its number of rows doubles as it grows.
 pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_bytes: u64) -> u64 {
     let (mut left, mut blocks_len_bytes, mut count) = (content_len_bytes, 0_u64, 0_u64);
     while left > 0 {
         let row = count / 4;
         let len_bytes = (first_block_len_bytes << row.saturating_sub(1).min(16)).min(64 * 1024);
-        // At 64 KiB the rest is a division.
+        // Once blocks have 64 KiB, the rest is a division.
         let blocks = if len_bytes == 64 * 1024 { left.div_ceil(len_bytes - 64) } else { 1 };
         blocks_len_bytes = blocks_len_bytes.saturating_add(blocks.saturating_mul(len_bytes));
         left = left.saturating_sub(blocks.saturating_mul(len_bytes - 64));
@@ -54,16 +55,17 @@ pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_byt
     246_u64.saturating_add(blocks_len_bytes).saturating_add(list)
 }
 
-/// Values in global heap collections, which come to so much with their headers (16 bytes) and padding.
+/// Returns the length of the global heap collections for values that take `content_len_bytes` with their headers (16
+/// bytes) and padding.
 ///
-/// A collection of 4 KiB is given up when the next value does not fit into what is left of it; one that is longer than
-/// a collection gets one of its length. So each collection but the last holds, with the first value of the next, more
-/// than its length: all take at most twice what the values do.
+/// A collection of 4 KiB is closed when the next value does not fit into its remainder; a value longer than a
+/// collection gets one of its own length. So each collection except the last, together with the first value of the
+/// next, holds more than its length: all collections take at most twice the length of the values.
 pub(super) fn heap_len_bytes(content_len_bytes: u64, value_count: u64) -> u64 {
     content_len_bytes.saturating_mul(2).saturating_add(value_count.saturating_mul(16)).saturating_add(4096)
 }
 
-/// Levels of a tree whose nodes have at least `children` children.
+/// Returns the number of levels of a tree whose nodes have at least `children` children.
 pub(super) fn levels(count: u64, children: u64) -> u64 {
     let (mut levels, mut reach) = (1, children);
     while reach < count {
