@@ -1,8 +1,8 @@
 /* Runs a program and measures it: `raddle_measure FILE COMMAND…` writes one JSON object to FILE.
-
- It is a separate process, in C, because the system reports the processor time, memory and calls of a child and its
- descendants only to the process that waits for it, and safe Rust cannot query them. Invariant: the figures cover only
- the command and its descendants, except for descendants that nobody waited for. */
+ *
+ * It is a separate process, in C, because the system reports the processor time, memory and calls of a child and its
+ * descendants only to the process that waits for it, and safe Rust cannot query them. Invariant: the figures cover only
+ * the command and its descendants, except for descendants that nobody waited for. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

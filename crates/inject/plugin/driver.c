@@ -280,8 +280,8 @@ static herr_t driver_truncate(H5FD_t *given, hid_t list, bool closing) {
     return 0;
 }
 
-/* Called only if HDF5_USE_FILE_LOCKING and the program allow it. On a file system without locks there are no conflicts.
- * */
+/* Called only if HDF5_USE_FILE_LOCKING and the program allow it. On a file system without locks there are no
+ * conflicts. */
 static herr_t driver_lock(H5FD_t *file, bool is_exclusive) {
     int result = flock(((open_file *)file)->descriptor, (is_exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
     return result < 0 && errno != ENOSYS ? -1 : 0;

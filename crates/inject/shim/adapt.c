@@ -12,11 +12,11 @@
  * a cache the first time costs page faults, 1.4 to 2.2 ns per byte on the machine where it was measured; compressing
  * all of it takes 3 ns per byte or more. */
 #define PARTS_OF_SWEEP 4
-/* Maximum length of runs, in bytes, for which reading a whole large chunk into the cache is faster than a call per run.
- * */
+/* Maximum length of runs, in bytes, for which reading a whole large chunk into the cache is faster than a call per
+ * run. */
 #define LONG_RUN_BYTES 1024
 
-/* Caches of open datasets. */
+/* Caches given to datasets that are still open. */
 static struct {
     const hdf5 *library;
     hid_t id;

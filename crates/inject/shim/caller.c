@@ -1,8 +1,8 @@
 /* Finds the libhdf5 that a call is meant for.
-
- RTLD_NEXT does not work: Python loads extension modules with RTLD_LOCAL, so the global scope contains no libhdf5, and a
- process may hold several (the h5py, PyTables and netCDF4 wheels each contain one). The caller decides: its object is
- found from the return address, and the function is looked up in that object's dependencies. */
+ *
+ * RTLD_NEXT does not work: Python loads extension modules with RTLD_LOCAL, so the global scope contains no libhdf5, and a
+ * process may hold several (the h5py, PyTables and netCDF4 wheels each contain one). The caller decides: its object is
+ * found from the return address, and the function is looked up in that object's dependencies. */
 #define _GNU_SOURCE
 #include "hdf5.h"
 

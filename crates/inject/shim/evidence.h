@@ -1,7 +1,7 @@
 /* Derives the chunk cache that a program needs from its accesses to a chunked dataset.
-
- Numbers only: nothing here calls HDF5. A cache helps if accesses return to chunks that earlier accesses touched and
- left incomplete, and if it holds all chunks touched in between. */
+ *
+ * Numbers only: nothing here calls HDF5. A cache helps if accesses return to chunks that earlier accesses touched and
+ * left incomplete, and if it holds all chunks touched in between. */
 #ifndef RADDLE_EVIDENCE_H
 #define RADDLE_EVIDENCE_H
 

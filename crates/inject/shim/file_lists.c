@@ -1,7 +1,7 @@
 /* File access and file creation lists.
-
- A setting is made only if the program left this libhdf5's default (read from a new list of the class), or the user
- forces it. */
+ *
+ * A setting is made only if the program left this libhdf5's default (read from a new list of the class), or the user
+ * forces it. */
 #include "outcome.h"
 #include "settings.h"
 
@@ -142,8 +142,8 @@ hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with
         if (!library->H5Pset_page_buffer_size || !library->H5Pget_page_buffer_size) say_refused(what, "page_buffer (HDF5 %s has none)", library->version);
         else if (parallel) say_kept(what, "page_buffer (parallel)");
         else if (!with_page_buffer) say_refused(what, "page_buffer");
-        /* A creation that failed because of it would leave the file behind, and the second attempt would then fail too.
-         * */
+        /* A creation that failed because of it would leave the file behind, and the second attempt would then fail
+         * too. */
         else if (flags & H5F_ACC_EXCL) say_kept(what, "page_buffer (exclusive creation)");
         else if (library->H5Pget_page_buffer_size(list, &now, &metadata, &raw) >= 0 && now && !is_forced("page_buffer"))
             say_kept(what, "page_buffer=%zu", now);

@@ -1,7 +1,7 @@
 /* The part of HDF5's interface that the shim uses, as one table per libhdf5 in the process.
-
- It is declared here instead of including a header: the shim is a single object for every HDF5 from 1.10, is not linked
- with HDF5, and can be built without it. The types are those of the binary interface, which these versions share. */
+ *
+ * It is declared here instead of including a header: the shim is a single object for every HDF5 from 1.10, is not linked
+ * with HDF5, and can be built without it. The types are those of the binary interface, which these versions share. */
 #ifndef RADDLE_HDF5_H
 #define RADDLE_HDF5_H
 

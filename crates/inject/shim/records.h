@@ -1,7 +1,7 @@
 /* Records of files and datasets while a program is adapted to, and their log at the end.
-
- One lock guards all of this. Invariant: HDF5 is never called with the lock held, because a call may wait for another
- thread that is in HDF5 and waits for the lock. */
+ *
+ * One lock guards all of this. Invariant: HDF5 is never called with the lock held, because a call may wait for another
+ * thread that is in HDF5 and waits for the lock. */
 #ifndef RADDLE_RECORDS_H
 #define RADDLE_RECORDS_H
 
@@ -91,8 +91,8 @@ file_record *file_add(const file_record *found);
 int file_place(const file_record *record);
 /* Whether datasets of any file may be refreshed; may be called without the lock. */
 bool any_refreshed(void);
-/* Counts a dataset under the decision of its file, if the file still has its record; -1 if not, or if there is no room.
- * */
+/* Counts a dataset under the decision of its file, if the file still has its record; -1 if not, or if there is no
+ * room. */
 int decision_add(int file, unsigned long long file_order, const decision *made);
 
 /* Returns the kind with this shape and name; -1 if there is no room. */
