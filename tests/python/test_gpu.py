@@ -277,7 +277,7 @@ def test_batches_keep_to_the_memory(tmp_path, device):
                 first, second = (slot.loads for slot in device.slots[-2:])
                 # One is read while another is decoded.
                 assert first - second in (0, 1)
-        assert "a chunk takes" in gpu.decoded_by(ours, memory=40_000)["wide"]
+        assert "a chunk needs" in gpu.decoded_by(ours, memory=40_000)["wide"]
         plan = _device_plan.plan_columns(ours._columns(None), None, 20_000)
         assert all(20_000 - 1_000 < batch.len_bytes <= 20_000 for batch in plan.batches[:-1])
 
@@ -337,12 +337,12 @@ def test_filters_in_another_order_are_for_the_cpu(tmp_path, monkeypatch):
 
 
 def test_facts_that_contradict_each_other_are_for_the_cpu():
-    with pytest.raises(_device_plan._ByCpu, match="40 bytes stored for 48"):
+    with pytest.raises(_device_plan._ByCpu, match="40 bytes stored instead of 48"):
         _device_plan._in_blocks((6, 2), 4, np.array([[0, 0, 100, 40, 0]]), 1 << 20)
     column = _device_plan.Column("c", (10,), np.dtype("i4"), (10,), (0, 10, 1), (10,), 4, 0, None)
     pieces = _device_plan._pieces(np.array([[0, 100, 40, 0]]), [2])
     _device_plan._check_pieces(column, pieces, [(2, "shuffle", (4,))], False)
-    with pytest.raises(_device_plan._ByCpu, match=r"shuffled by \(8,\) bytes, elements of 4"):
+    with pytest.raises(_device_plan._ByCpu, match=r"shuffled by \(8,\) bytes, but elements have 4"):
         _device_plan._check_pieces(column, pieces, [(2, "shuffle", (8,))], False)
 
 
@@ -531,7 +531,7 @@ def test_a_status_that_is_no_success_is_a_refusal(library, merged):
                 assert slot.inflate(streams).tolist() == [found]
 
 
-@pytest.mark.parametrize("devices, said", [(0, "the driver shows none"), (None, "cudaErrorInsufficientDriver")])
+@pytest.mark.parametrize("devices, said", [(0, "the driver reports none"), (None, "cudaErrorInsufficientDriver")])
 def test_no_device(library, merged, monkeypatch, devices, said):
     monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in.cupy(devices))
     with raddle.open(merged) as file, pytest.raises(errors.UnsupportedError, match=f"no CUDA device: {said}"):
