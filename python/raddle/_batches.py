@@ -44,7 +44,9 @@ class Rows:
         columns = group._columns(names)
         lengths = {column.shape[0] if column.shape else None for column in columns.values()}
         if len(lengths) != 1 or None in lengths:
-            raise UsageError(f"{group.name}: columns of {len(lengths)} different lengths are not a table; name columns of equal length")
+            raise UsageError(
+                f"{group.name}: columns of {len(lengths)} different lengths are not a table; name columns of equal length"
+            )
         if kept_blocks < 1:
             raise UsageError(f"kept_blocks={kept_blocks} is too small")
         self._group = group
@@ -149,7 +151,9 @@ class Batches:
         size: int = 1,
     ) -> None:
         if batch_rows < 1 or window < 1 or not 0 <= rank < size:
-            raise UsageError(f"cannot draw batches of {batch_rows} rows from windows of {window} blocks for rank {rank} of {size}")
+            raise UsageError(
+                f"cannot draw batches of {batch_rows} rows from windows of {window} blocks for rank {rank} of {size}"
+            )
         self._rows, self._batch_rows, self._shuffle = rows, batch_rows, shuffle
         self._seed, self._window, self._rank, self._size = seed, window, rank, size
         self._epoch = 0

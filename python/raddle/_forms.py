@@ -83,7 +83,9 @@ def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
 
 def _numbers(name: str, values: npt.NDArray[Any], arrays: Arrays) -> Any:
     if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8 or values.dtype == np.float16:
-        raise UsageError(f"product {name!r} has type {values.dtype}: only bools, integers, float32 and float64 can be written")
+        raise UsageError(
+            f"product {name!r} has type {values.dtype}: only bools, integers, float32 and float64 can be written"
+        )
     arrays.append(_bytes(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))))
     form: Any = {"number": values.dtype.newbyteorder("=").name}
     for count in reversed(values.shape[1:]):

@@ -237,7 +237,7 @@ def test_columns_that_no_device_holds_are_named_together(tmp_path):
             gpu.read_columns(file, ["one"], device=StandIn())
         with pytest.raises(KeyError):
             gpu.read_columns(file, ["absent"], device=StandIn())
-        with pytest.raises(errors.UsageError, match="0 bytes of memory"):
+        with pytest.raises(errors.UsageError, match="memory=0 is too small"):
             gpu.read_columns(file, ["number"], memory=0, device=StandIn())
         assert list(gpu.read_columns(file, ["number"], device=StandIn())) == ["number"]
 
@@ -356,7 +356,7 @@ def test_any_number_of_ranges_in_one_run(tmp_path):
     with open(tmp_path / "ranges", "rb") as file, ThreadPoolExecutor(2) as threads:
         read_ranges(file.fileno(), reads, memory.data, threads, "ranges")
         assert np.array_equal(memory.reshape(-1, 4)[::-1, :3].reshape(-1), values)
-        with pytest.raises(errors.DamagedError, match="ranges: ends before byte 9001"):
+        with pytest.raises(errors.DamagedError, match="ranges: the file ends before byte 9001"):
             read_ranges(file.fileno(), reads + [1, 0, 0], memory.data, threads, "ranges")
 
 
@@ -541,11 +541,11 @@ def test_no_device(library, merged, monkeypatch, devices, said):
 def test_another_nvcomp_is_refused(library, merged):
     library.version = 5100
     with raddle.open(merged) as file:
-        with pytest.raises(errors.UsageError, match=r"nvCOMP 5\.1 is installed, 6 is what raddle calls"):
+        with pytest.raises(errors.UsageError, match=r"nvCOMP 5\.1 is installed, but raddle needs version 6"):
             gpu.read_columns(file["rec"])
         library.version = 6000
         del library.nvcompBatchedDeflateDecompressGetTempSize
-        with pytest.raises(errors.UsageError, match="another nvCOMP than version 6"):
+        with pytest.raises(errors.UsageError, match="the installed nvCOMP is not version 6"):
             gpu.read_columns(file["rec"])
 
 
@@ -582,7 +582,7 @@ def test_direct_reads_where_the_system_has_them(library, merged, monkeypatch, av
         assert set(asked) == {"is_gds_available"}
         if available:
             monkeypatch.setattr(DirectFile, "missing", 1)
-            with pytest.raises(errors.DamagedError, match="all.h5: ends before"):
+            with pytest.raises(errors.DamagedError, match="all.h5: the file ends within"):
                 gpu.read_columns(ours["rec"], ["map"])
 
 
