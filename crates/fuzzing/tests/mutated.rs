@@ -27,18 +27,18 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
         LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.realloc(old, layout, new_len_bytes) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.dealloc(old, layout) }
     }
 }

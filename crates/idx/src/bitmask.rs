@@ -28,13 +28,13 @@ pub enum BitmaskError {
     /// `F`: every level stored whole, not as differences of a hierarchy.
     #[error("bitmask {text:?} stores blocks at full resolution (F), which is not supported; only V is")]
     FullResolution {
-        /// The bitmask.
+        /// Text of the bitmask.
         text: String,
     },
     /// Text other than `V` and digits.
     #[error("bitmask {text:?} is not V followed by digits 0 to 4 (character {position})")]
     Letter {
-        /// The bitmask.
+        /// Text of the bitmask.
         text: String,
         /// Position of the first wrong character, from 0.
         position: usize,

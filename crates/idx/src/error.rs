@@ -21,21 +21,21 @@ pub enum IdxError {
     /// A file could not be read.
     #[error("cannot {operation} {}: {source}", path.display())]
     Read {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
     /// A file could not be written.
     #[error("cannot {operation} {}: {source}", path.display())]
     Write {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
     /// The header is invalid.
@@ -43,7 +43,7 @@ pub enum IdxError {
     Header {
         /// The `.idx` file.
         path: PathBuf,
-        /// Reason.
+        /// Underlying error.
         source: HeaderError,
     },
     /// A box cannot be written into an existing time step.
@@ -51,7 +51,7 @@ pub enum IdxError {
     Update {
         /// The `.idx` file.
         path: PathBuf,
-        /// Reason.
+        /// Description of the fault.
         fault: UpdateFault,
     },
     /// A block is missing or damaged.
@@ -59,11 +59,11 @@ pub enum IdxError {
     Block {
         /// The file that holds the block, or should hold it.
         path: PathBuf,
-        /// Field.
+        /// Name of the field.
         field: String,
         /// Number of the block.
         block: u64,
-        /// Reason.
+        /// Underlying error.
         source: BlockFault,
     },
     /// The blocks have a format version that is not supported.
@@ -71,7 +71,7 @@ pub enum IdxError {
     BlockVersion {
         /// The `.idx` file.
         path: PathBuf,
-        /// Version.
+        /// Version found.
         version: u32,
     },
     /// A field stores its samples filtered across levels.
@@ -79,9 +79,9 @@ pub enum IdxError {
     Filter {
         /// The `.idx` file.
         path: PathBuf,
-        /// Field.
+        /// Name of the field.
         field: String,
-        /// Filter.
+        /// Name of the filter.
         filter: String,
     },
     /// A field cannot be written with the requested compression: raddle does not support it, or it does not take
@@ -92,7 +92,7 @@ pub enum IdxError {
          accuracy: for the first two)"
     )]
     Compression {
-        /// Field.
+        /// Name of the field.
         field: String,
         /// Requested compression.
         compression: String,
@@ -102,7 +102,7 @@ pub enum IdxError {
         "field {field:?}: blocks that several ranks write at once cannot be compressed; choose two or three phases"
     )]
     OnePhase {
-        /// Field.
+        /// Name of the field.
         field: String,
     },
     /// The boxes of the ranks do not cover the dataset exactly once.
@@ -146,7 +146,7 @@ pub enum IdxError {
     NoTime {
         /// The `.idx` file.
         path: PathBuf,
-        /// Reason.
+        /// Description of the fault.
         fault: TimeFault,
     },
     /// A box reaches beyond the dataset.
@@ -172,11 +172,11 @@ pub enum IdxError {
     EmptyBox {
         /// The `.idx` file.
         path: PathBuf,
-        /// First sample.
+        /// First sample of the box.
         start: Vec<u64>,
         /// End of the box, exclusive.
         end: Vec<u64>,
-        /// Resolution.
+        /// Resolution of the request.
         resolution: u32,
     },
     /// A buffer does not have the length of the samples.
@@ -200,7 +200,7 @@ pub enum IdxError {
     /// The output already exists.
     #[error("{} exists", path.display())]
     Exists {
-        /// Output.
+        /// Path of the output.
         path: PathBuf,
     },
     /// The time step to add already exists.
@@ -212,7 +212,7 @@ pub enum IdxError {
     /// The `.idx` path does not name a regular file.
     #[error("{} is not a regular file; name another output", path.display())]
     NotAFile {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
     },
     /// The output to replace contains other files than a dataset's.
@@ -228,7 +228,7 @@ pub enum IdxError {
         owner.as_ref().map_or_else(String::new, |owner| format!(" ; it is the preview of {}", owner.display()))
     )]
     OtherPreview {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// The output that the folder names.
         owner: Option<PathBuf>,
@@ -252,7 +252,7 @@ pub enum IdxError {
     Zarr {
         /// The folder, or a shard in it.
         path: PathBuf,
-        /// Reason.
+        /// Underlying error.
         source: Box<ZarrFault>,
     },
     /// A chunk could not be compressed.
@@ -266,7 +266,7 @@ pub enum IdxError {
     Engine {
         /// The `.idx` file.
         path: PathBuf,
-        /// Reason.
+        /// Reason, as text.
         reason: String,
     },
 }
@@ -281,7 +281,7 @@ pub enum UpdateFault {
          whole time step again"
     )]
     Rounded {
-        /// Field.
+        /// Name of the field.
         field: String,
         /// Compression named in the header.
         compression: String,
@@ -301,7 +301,7 @@ pub enum UpdateFault {
     /// A field is passed twice.
     #[error("field {field:?} is passed twice")]
     FieldTwice {
-        /// Field.
+        /// Name of the field.
         field: String,
     },
 }

@@ -81,7 +81,7 @@ pub enum Layout {
 /// Samples of a block that form one lattice, and their positions in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// First sample.
+    /// Coordinates of the first sample.
     pub origin: Point,
     /// Base-2 logarithm of the spacing per axis.
     pub log2_spacing: [u32; MAX_RANK],

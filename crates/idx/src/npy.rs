@@ -26,7 +26,7 @@ pub enum NpyError {
     /// The dictionary lacks a key or has an unexpected value for it.
     #[error("its header has no readable {key}")]
     Key {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
     },
     /// IDX does not have the type of the values.

@@ -32,7 +32,7 @@ pub enum PartitionFault {
     /// A box is empty or reaches beyond the dataset.
     #[error("rank {rank} passes the box {given}, which is empty or reaches beyond the dataset")]
     Outside {
-        /// Rank.
+        /// Number of the rank.
         rank: usize,
         /// Box of the rank.
         given: SampleBox,
@@ -40,7 +40,7 @@ pub enum PartitionFault {
     /// Two boxes overlap.
     #[error("ranks {first} and {second} both pass the samples {part}")]
     Overlap {
-        /// One rank.
+        /// One of the two ranks.
         first: usize,
         /// The other rank, which may be the same.
         second: usize,

@@ -12,13 +12,13 @@ pub enum TemplateError {
     /// The template is absolute or contains `..`, so it could name any file.
     #[error("{template:?} leads out of the folder of the .idx file")]
     Outside {
-        /// The template.
+        /// Text of the template.
         template: String,
     },
     /// A `%` does not begin a supported conversion.
     #[error("{template:?} contains a conversion other than {expected}")]
     Conversion {
-        /// The template.
+        /// Text of the template.
         template: String,
         /// Supported conversion.
         expected: &'static str,
@@ -26,7 +26,7 @@ pub enum TemplateError {
     /// The name is empty, contains a null byte, or is too long for any file system.
     #[error("{template:?} is not a valid file name")]
     Name {
-        /// The template.
+        /// Text of the template.
         template: String,
     },
 }

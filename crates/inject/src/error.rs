@@ -16,7 +16,7 @@ pub enum InjectError {
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
     /// There is no program with this name.
@@ -28,7 +28,7 @@ pub enum InjectError {
     /// The path cannot be preloaded: the dynamic linker separates paths with spaces and colons and supports no quoting.
     #[error("{}: objects cannot be preloaded from a folder with a space or a colon in its name", folder.display())]
     Separator {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
     },
     /// No folder was named, and the environment does not name a cache folder.

@@ -87,11 +87,11 @@ impl Wishes {
 /// A setting that is not applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {
-    /// Setting.
+    /// Setting that is not applied.
     pub knob: Knob,
     /// Value that is not applied.
     pub value: Value,
-    /// Reason.
+    /// Reason, as text.
     pub reason: &'static str,
 }
 

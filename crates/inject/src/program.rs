@@ -25,7 +25,7 @@ pub enum Route {
     },
     /// Settings cannot be applied.
     None {
-        /// Reason.
+        /// Reason, as text.
         reason: String,
     },
 }

@@ -14,7 +14,7 @@ pub enum ReportError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
     /// The file is not JSON, or not a report of a run.

@@ -27,9 +27,9 @@ pub struct Measurement {
     pub file_system: FileSystem,
     /// HDF5 library that was measured.
     pub hdf5: Library,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub elapsed_s: Option<f64>,
-    /// Experiments.
+    /// Experiments of the workload, in order.
     pub experiments: Vec<Experiment>,
     /// One summary line per experiment, with the paper's result.
     pub summary: Vec<Line>,
@@ -55,7 +55,7 @@ pub struct Line {
     pub setting: Option<String>,
     /// Ratio of that setting to its default.
     pub estimate: Option<Estimate>,
-    /// Its verdict.
+    /// Verdict on that setting.
     pub verdict: Option<String>,
     /// Reason for leaving it out.
     pub reason: Option<String>,
@@ -65,13 +65,13 @@ pub struct Line {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Planned {
-    /// Name.
+    /// Name of the table.
     pub name: String,
     /// One-line title.
     pub title: String,
     /// Result of the paper.
     pub paper: Option<String>,
-    /// Rows.
+    /// Rows of the table.
     pub rows: Vec<PlannedRow>,
 }
 
@@ -79,7 +79,7 @@ pub struct Planned {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PlannedRow {
-    /// Name.
+    /// Name of the row.
     pub name: String,
     /// Command that reported them.
     pub command: String,
@@ -91,13 +91,13 @@ pub struct PlannedRow {
     pub verdict: String,
 }
 
-/// A machine.
+/// Description of a machine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Processor.
+    /// Model of the processor.
     pub processor: String,
-    /// Cores.
+    /// Number of cores.
     pub cores: u64,
     /// Operating system.
     pub system: String,
@@ -115,7 +115,7 @@ pub struct FileSystem {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Library {
-    /// Version.
+    /// Version of the library.
     pub version: String,
     /// File, or `bundled`.
     pub library: String,
@@ -125,7 +125,7 @@ pub struct Library {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Experiment {
-    /// Name.
+    /// Name of the experiment.
     pub name: String,
     /// One-line title.
     pub title: String,
@@ -175,7 +175,7 @@ pub struct Phase {
 pub struct PhaseFinding {
     /// `write` or `read`.
     pub phase: String,
-    /// Median seconds.
+    /// Median time in seconds.
     pub time_s: f64,
     /// See [`Finding`].
     pub estimate: Option<Estimate>,
@@ -247,7 +247,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
-    /// Stages.
+    /// Times of the stages.
     pub stages: Vec<StageTime>,
     /// Bytes of values.
     pub len_bytes: u64,
@@ -263,13 +263,13 @@ pub struct Outcome {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct StageTime {
-    /// Name.
+    /// Name of the stage.
     pub stage: String,
     /// `write` or `read`, for runs that do both.
     pub phase: Option<String>,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub wall_s: f64,
-    /// Processor seconds.
+    /// Processor time in seconds.
     pub cpu_s: f64,
 }
 

@@ -38,7 +38,7 @@ pub enum Subject {
 /// A run and its output file.
 #[derive(Debug, Clone, Default)]
 pub struct ShownRun {
-    /// The run.
+    /// Report of the run.
     pub run: Run,
     /// The output file, if it could be inspected.
     pub file: Option<File>,

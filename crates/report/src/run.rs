@@ -18,11 +18,11 @@ pub struct Run {
     pub host: Option<String>,
     /// Time when it ended, in seconds since 1970.
     pub finished_unix_s: Option<f64>,
-    /// Warnings.
+    /// Warnings of the run.
     pub warnings: Vec<String>,
     /// Differences between the inputs.
     pub differences: Vec<Difference>,
-    /// The inputs.
+    /// Files that were read.
     pub input_files: Vec<InputFile>,
     /// Inputs that were left out.
     pub skipped: Vec<SkippedFile>,
@@ -40,11 +40,11 @@ pub struct Run {
     pub metadata_len_bytes: Option<u64>,
     /// Uncompressed bytes of the output.
     pub logical_len_bytes: Option<u64>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Digest of all values.
     pub digest: Option<String>,
-    /// Memory.
+    /// Memory use of the run.
     pub memory: Memory,
     /// Prediction of the plan.
     pub prediction: Option<Prediction>,
@@ -103,7 +103,7 @@ pub struct InputFile {
 pub struct SkippedFile {
     /// Path as passed by the user.
     pub path: String,
-    /// Reason.
+    /// Reason, as text.
     pub reason: String,
 }
 
@@ -203,7 +203,7 @@ pub struct Engine {
     pub tiles: Option<u64>,
     /// Number of threads of all ranks.
     pub jobs: Option<u64>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Stages of all ranks.
     pub stages: Vec<Stage>,
@@ -212,10 +212,10 @@ pub struct Engine {
 /// One stage on one rank.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Stage {
-    /// Rank.
+    /// Number of the rank.
     #[serde(default)]
     pub rank: u32,
-    /// Name.
+    /// Name of the stage.
     pub stage: String,
     /// Wall time, summed over threads.
     pub wall_s: f64,
@@ -240,7 +240,7 @@ pub struct Prediction {
     pub metadata_len_bytes: Option<u64>,
     /// Uncertainty of the sum of both, as a share of the sum.
     pub size_error: Option<f64>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Memory of buffers.
     pub memory_len_bytes: Option<u64>,
@@ -283,7 +283,7 @@ pub struct Bucket {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Dataset {
-    /// Path.
+    /// Path of the dataset.
     pub path: String,
     /// Uncompressed bytes.
     pub logical_len_bytes: u64,

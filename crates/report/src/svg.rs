@@ -25,7 +25,7 @@ pub const COLOURS: [&str; 11] = [
 pub struct Figure {
     /// Short name, used for files and links.
     pub name: String,
-    /// Title.
+    /// Title of the figure.
     pub title: String,
     /// Description in a sentence or two.
     pub caption: String,

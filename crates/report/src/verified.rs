@@ -31,7 +31,7 @@ pub struct Verification {
     pub compared_len_bytes: u64,
     /// Differences found.
     pub mismatches: Vec<Mismatch>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
 }
 

@@ -66,13 +66,13 @@ pub struct DatasetContent {
     pub class: TypeClass,
     /// First path of the committed type, if it uses one.
     pub committed: Option<Path>,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
     /// All elements in canonical bytes, last dimension fastest.
     pub values: Vec<u8>,
     /// Fill value, if the user defined one.
     pub fill: Option<Vec<u8>>,
-    /// Attributes.
+    /// Attributes of the dataset.
     pub attributes: Attributes,
 }
 
@@ -81,7 +81,7 @@ pub struct DatasetContent {
 pub struct AttributeContent {
     /// Type, in normal form.
     pub class: TypeClass,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
     /// All elements in canonical bytes.
     pub values: Vec<u8>,

@@ -76,7 +76,7 @@ pub struct DatasetSpec {
     pub class: Arc<TypeClass>,
     /// Path of the committed type to use (of the same class).
     pub committed: Option<Path>,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
     /// Layout of its storage.
     pub layout: LayoutSpec,
@@ -92,7 +92,7 @@ pub struct DatasetSpec {
     pub values: Vec<u8>,
 }
 
-/// Layouts.
+/// Layout of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayoutSpec {
     /// Compact, in the object header.
@@ -121,11 +121,11 @@ pub enum FilterSpec {
 /// An attribute.
 #[derive(Clone, PartialEq)]
 pub struct AttributeSpec {
-    /// Name.
+    /// Name of the attribute.
     pub name: Vec<u8>,
-    /// Type.
+    /// Type of the elements.
     pub class: Arc<TypeClass>,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
     /// All elements in canonical bytes.
     pub values: Vec<u8>,

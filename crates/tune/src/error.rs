@@ -13,11 +13,11 @@ pub enum TuneError {
     /// An option of `raddle idx write` has an invalid value.
     #[error("{}: [idx] {option} cannot be {value}", path.display())]
     IdxValue {
-        /// Profile.
+        /// Path of the profile.
         path: PathBuf,
-        /// Option.
+        /// Name of the option.
         option: &'static str,
-        /// Value.
+        /// Value of the setting or option.
         value: Value,
     },
     /// A call of the operating system failed.
@@ -27,13 +27,13 @@ pub enum TuneError {
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
     /// A profile or workload is not TOML of this format.
     #[error("{}: not a {what} of this version: {}", path.display(), in_a_line(source))]
     Form {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// `profile` or `workload`.
         what: &'static str,
@@ -43,7 +43,7 @@ pub enum TuneError {
     /// A profile was written by a newer raddle.
     #[error("{}: the profile has format {found}, but this raddle supports up to {known}: use the raddle that wrote it, or a newer one", path.display())]
     Newer {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// Format of the file.
         found: u32,
@@ -53,17 +53,17 @@ pub enum TuneError {
     /// A setting has an invalid value.
     #[error("{knob} cannot be {value}: it is {}", knob.kind())]
     Value {
-        /// Setting.
+        /// The setting concerned.
         knob: Knob,
-        /// Value.
+        /// Value of the setting or option.
         value: Value,
     },
     /// A setting is under the wrong heading.
     #[error("{}: {knob} belongs under [{belongs}.{knob}]", path.display())]
     Heading {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// Setting.
+        /// The setting concerned.
         knob: Knob,
         /// Correct heading.
         belongs: &'static str,
@@ -71,7 +71,7 @@ pub enum TuneError {
     /// A text is not a version of HDF5.
     #[error("{text:?} is not a version of HDF5: give two numbers, for example 1.10")]
     Reader {
-        /// The text.
+        /// Text that was parsed.
         text: String,
     },
     /// A workload is inconsistent.
@@ -81,23 +81,23 @@ pub enum TuneError {
         path: PathBuf,
         /// Name of the experiment.
         experiment: String,
-        /// Reason.
+        /// Description of the fault.
         fault: WorkloadFault,
     },
     /// A name is neither a preset nor a file.
     #[error("{name}: no such workload: give a file, or one of {}", crate::workload::preset_names().join(", "))]
     NoSuchWorkload {
-        /// The name.
+        /// Name that was looked up.
         name: String,
     },
     /// A setting is not available with this library on this machine.
     #[error("{knob} = {value} is not available: {why}")]
     NotApplicable {
-        /// Setting.
+        /// The setting concerned.
         knob: Knob,
-        /// Value.
+        /// Value of the setting or option.
         value: Value,
-        /// Reason.
+        /// Obstacle that prevents it.
         why: Obstacle,
     },
     /// HDF5 reported an error.
@@ -116,13 +116,13 @@ pub enum TuneError {
     /// A message between raddle and a worker is invalid.
     #[error("invalid message from or to a worker: {source}")]
     Answer {
-        /// Cause.
+        /// Underlying error.
         source: serde_json::Error,
     },
     /// There is too little free space for the files of runs.
     #[error("{}: {free_len_bytes} bytes are free, but runs may need {needed_len_bytes}: choose another folder or a smaller scale", folder.display())]
     NoSpace {
-        /// Folder.
+        /// Path of the folder.
         folder: PathBuf,
         /// Space that runs may need.
         needed_len_bytes: u64,
@@ -180,9 +180,9 @@ pub enum WorkloadFault {
     /// A chunk has a wrong number of dimensions.
     #[error("chunk {shape:?} does not fit datasets of {dims:?}")]
     Chunk {
-        /// Shape.
+        /// Shape of the chunk.
         shape: Vec<u64>,
-        /// Extent.
+        /// Extent of the datasets.
         dims: Vec<u64>,
     },
     /// The experiment from which the profile should come does not exist.

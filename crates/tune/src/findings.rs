@@ -68,7 +68,7 @@ pub struct Findings {
 /// How one phase of the runs was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PhaseFindings {
-    /// Phase.
+    /// Phase of the runs.
     pub phase: Phase,
     /// See [`Findings::metric`].
     pub metric: Metric,
@@ -81,7 +81,7 @@ pub struct PhaseFindings {
 /// Findings of one phase of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PhaseFinding {
-    /// Phase.
+    /// Phase of the runs.
     pub phase: Phase,
     /// Median seconds, in the metric [`PhaseFindings::metric`].
     pub time_s: f64,
@@ -104,7 +104,7 @@ pub enum Values {
 /// Findings of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// Arm.
+    /// Arm that was run.
     pub arm: Arm,
     /// Ratio to the default in the metric [`Findings::metric`]; absent for the default itself.
     pub estimate: Option<Estimate>,
@@ -170,17 +170,17 @@ pub(crate) fn phases(arms: &[Arm]) -> &'static [Phase] {
 /// Medians over the runs of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Medians {
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub wall_s: f64,
-    /// Processor seconds.
+    /// Processor time in seconds.
     pub cpu_s: f64,
-    /// Read calls.
+    /// Number of read calls.
     pub read_calls: Option<f64>,
-    /// Write calls.
+    /// Number of write calls.
     pub write_calls: Option<f64>,
     /// Length of the file.
     pub file_len_bytes: f64,
-    /// Peak memory.
+    /// Peak memory, in bytes.
     pub peak_rss_bytes: Option<f64>,
 }
 

@@ -7,7 +7,7 @@ use raddle_core::stripes;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A machine.
+/// Description of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the processor, as reported by the system.

@@ -41,7 +41,7 @@ pub struct Measurement {
     pub limits: Option<Limits>,
     /// Elapsed seconds in total.
     pub elapsed_s: f64,
-    /// Experiments.
+    /// Experiments of the workload, in order.
     pub experiments: Vec<MeasuredExperiment>,
     /// One summary line per experiment, with the paper's result.
     pub summary: Vec<Line>,
@@ -56,7 +56,7 @@ pub struct Measurement {
 /// An experiment and its findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredExperiment {
-    /// Name.
+    /// Name of the experiment.
     pub name: String,
     /// One-line title.
     pub title: String,
@@ -64,7 +64,7 @@ pub struct MeasuredExperiment {
     pub paper: Option<String>,
     /// Kernel of the experiment.
     pub kernel: Kernel,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub elapsed_s: f64,
     /// Sweep, rounds and proof.
     #[serde(flatten)]

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planned {
-    /// Name.
+    /// Name of the table.
     pub name: String,
     /// One-line title.
     pub title: String,
     /// Place in the paper and its result.
     pub paper: Option<String>,
-    /// Its rows.
+    /// Rows of the table.
     pub cases: Vec<Case>,
 }
 
@@ -24,7 +24,7 @@ pub struct Planned {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Name.
+    /// Name of the row.
     pub name: String,
     /// Command line without the program's name; `--json` is added.
     pub command: String,
@@ -46,7 +46,7 @@ pub struct Case {
 pub struct Row {
     /// Name of the row.
     pub name: String,
-    /// The command.
+    /// Command that was run.
     pub command: String,
     /// Numbers reported by the command.
     pub here: BTreeMap<String, f64>,
@@ -59,13 +59,13 @@ pub struct Row {
 /// A table with results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
-    /// Name.
+    /// Name of the table.
     pub name: String,
     /// One-line title.
     pub title: String,
     /// Place in the paper and its result.
     pub paper: Option<String>,
-    /// Its rows.
+    /// Rows of the table.
     pub rows: Vec<Row>,
 }
 

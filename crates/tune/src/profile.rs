@@ -93,7 +93,7 @@ pub struct MeasuredLibrary {
 /// A value and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The value.
+    /// Measured value of the setting.
     pub value: Value,
     /// Whether to override a value chosen by the program. Raddle never writes it: users may set it.
     #[serde(default)]

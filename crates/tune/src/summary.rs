@@ -18,7 +18,7 @@ pub struct Line {
     pub place: Option<String>,
     /// Result of the paper; absent if only the place is known.
     pub paper: Option<String>,
-    /// Result here.
+    /// Result of this measurement.
     #[serde(flatten)]
     pub here: Here,
 }
@@ -40,14 +40,14 @@ pub enum Here {
         setting: Option<String>,
         /// Ratio of that setting to the default.
         estimate: Option<Estimate>,
-        /// Its verdict.
+        /// Verdict on that setting.
         verdict: Verdict,
         /// Number of settings by verdict.
         tally: Tally,
     },
     /// The library or the machine cannot run it.
     LeftOut {
-        /// Reason.
+        /// Reason, as text.
         reason: String,
     },
     /// There was no time for it.
@@ -63,7 +63,7 @@ pub struct Tally {
     pub worse: usize,
     /// No difference from the default.
     pub no_effect: usize,
-    /// Undecided.
+    /// Undecided, because the runs vary too much.
     pub cannot_tell: usize,
     /// Not run, or failed.
     pub left_out: usize,

@@ -23,41 +23,41 @@ pub enum HeaderError {
     /// A key lacks its closing parenthesis, or would not be read back unchanged.
     #[error("key {key:?} is not a name in parentheses followed by its value")]
     Key {
-        /// The key.
+        /// Name of the key.
         key: String,
     },
     /// A key occurs twice.
     #[error("key ({key}) occurs twice")]
     KeyTwice {
-        /// The key.
+        /// Name of the key.
         key: String,
     },
     /// A required key is missing.
     #[error("key ({key}) is missing")]
     Missing {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
     },
     /// A value is not a whole number in range.
     #[error("({key}) is {text:?}, but must be a whole number, 0 or greater")]
     Number {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
-        /// The value.
+        /// Text of the value.
         text: String,
     },
     /// The version is unknown.
     #[error("version {version} is unknown; known versions are 1 to {VERSION}")]
     Version {
-        /// The version.
+        /// Version found.
         version: u32,
     },
     /// A value is not supported.
     #[error("({key}) is {value:?}, which is not supported")]
     Unsupported {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
-        /// Its value.
+        /// Value of the key.
         value: String,
     },
     /// The name of the output is not that of an `.idx` file.
@@ -80,9 +80,9 @@ pub enum HeaderError {
     /// An axis of the box is empty or longer than the bitmask's.
     #[error("axis {axis} of the box goes from {start} to before {end}; the bitmask has room for 0 to before {limit}")]
     Box {
-        /// Axis.
+        /// Index of the axis.
         axis: usize,
-        /// First sample.
+        /// First sample of the box.
         start: u64,
         /// End of the box along the axis, exclusive.
         end: u64,
@@ -127,7 +127,7 @@ pub enum HeaderError {
     /// Two fields have the same name.
     #[error("field {name:?} occurs twice")]
     FieldTwice {
-        /// Name.
+        /// Name of the field.
         name: String,
     },
     /// No field can be compressed as requested.
@@ -139,7 +139,7 @@ pub enum HeaderError {
     /// The length of a block does not fit its record.
     #[error("blocks of field {name:?} with 2^{bits} samples are too long: lengths must fit 32 bits")]
     BlockLength {
-        /// Field.
+        /// Name of the field.
         name: String,
         /// Bits per block.
         bits: u32,

@@ -5,7 +5,7 @@ use super::{Field, HeaderError, MAX_FIELDS, MAX_HEADER_LEN_BYTES};
 /// An attribute `name(value)` after the type of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// Name.
+    /// Name of the attribute.
     pub name: String,
     /// Text in the parentheses.
     pub value: String,

@@ -28,7 +28,7 @@ use std::time::Instant;
 /// Fields of a dataset at a time step, the source of blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockSource<'a> {
-    /// The dataset.
+    /// Dataset to read from.
     pub dataset: &'a Dataset,
     /// Time step, if the dataset has any.
     pub time: Option<u64>,

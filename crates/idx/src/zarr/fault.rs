@@ -70,7 +70,7 @@ pub enum ZarrFault {
     /// Several fields have the same name.
     #[error("two fields are named {name:?}")]
     Repeated {
-        /// Their name.
+        /// Name of these fields.
         name: String,
     },
     /// A shard needs a single owner, which one-phase writing does not provide.
@@ -89,7 +89,7 @@ pub enum ZarrFault {
     /// Metadata is not JSON, or not that of the expected kind of node.
     #[error("{}: {reason}", file.display())]
     Metadata {
-        /// The `zarr.json`.
+        /// Path of the `zarr.json`.
         file: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -97,7 +97,7 @@ pub enum ZarrFault {
     /// A Zarr feature is not supported.
     #[error("{}: raddle does not read {what}; zarr-python and OME readers do", file.display())]
     Unsupported {
-        /// The `zarr.json`.
+        /// Path of the `zarr.json`.
         file: PathBuf,
         /// The unsupported feature.
         what: String,
@@ -149,7 +149,7 @@ pub enum ZarrFault {
     Codec {
         /// Number of the chunk in the shard.
         chunk: usize,
-        /// Reason.
+        /// Underlying error.
         source: CodecError,
     },
 }

@@ -48,7 +48,7 @@ pub struct Case {
 /// A file made by a case.
 #[derive(Debug, Clone)]
 pub struct HostileFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
     /// Expected result of reading it.
     pub expectation: Expectation,

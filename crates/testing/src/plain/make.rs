@@ -89,7 +89,7 @@ impl Maker<'_> {
         // the calls.
         match &object.what {
             What::Group(_) if object.path == b"/" => {}
-            // SAFETY: see above.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::Group(order) => unsafe {
                 let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
                 let status = H5Pset_link_creation_order(list.id(), order_flags(*order));
@@ -98,28 +98,28 @@ impl Maker<'_> {
                 drop(call.handle("H5Gcreate2", id)?);
             },
             What::Dataset(spec) => self.create_dataset(call, &name, spec)?,
-            // SAFETY: see above.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::CommittedType(class) => unsafe {
                 let datatype = build(self.library, call, class)?;
                 let links = self.link_list(call, &name)?;
                 let status = H5Tcommit2(file, name.as_ptr(), datatype.id(), links.id(), H5P_DEFAULT, H5P_DEFAULT);
                 call.status("H5Tcommit2", status)?;
             },
-            // SAFETY: see above.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::HardLink(target) => unsafe {
                 let target = call.c_string("H5Lcreate_hard", target)?;
                 let links = self.link_list(call, &name)?;
                 let status = H5Lcreate_hard(file, target.as_ptr(), file, name.as_ptr(), links.id(), H5P_DEFAULT);
                 call.status("H5Lcreate_hard", status)?;
             },
-            // SAFETY: see above.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::SoftLink(text) => unsafe {
                 let text = call.c_string("H5Lcreate_soft", text)?;
                 let links = self.link_list(call, &name)?;
                 let status = H5Lcreate_soft(text.as_ptr(), file, name.as_ptr(), links.id(), H5P_DEFAULT);
                 call.status("H5Lcreate_soft", status)?;
             },
-            // SAFETY: see above.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::ExternalLink { file: other, path } => unsafe {
                 let other = call.c_string("H5Lcreate_external", other)?;
                 let path = call.c_string("H5Lcreate_external", path)?;

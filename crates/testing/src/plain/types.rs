@@ -202,12 +202,12 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
     let size = unsafe { H5Tget_size(id) };
     let len_bytes = size as u32;
     let inner = |handle: Result<Handle>| -> Result<Arc<TypeClass>> { Ok(Arc::new(describe(library, call, &handle?)?)) };
-    // SAFETY: see above.
+    // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
     let base = || inner(unsafe { call.handle("H5Tget_super", H5Tget_super(id)) });
-    // SAFETY: see above.
+    // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
     Ok(match unsafe { H5Tget_class(id) } {
         H5T_class_t::H5T_INTEGER => {
-            // SAFETY: see above.
+            // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
             let signed = unsafe { H5Tget_sign(id) } == H5T_sign_t::H5T_SGN_2;
             let (order, bits, padding) = (order_of(call, id)?, bits_of(id), padding_of(call, id)?);
             TypeClass::Integer { len_bytes, order, signed, bits, padding }
@@ -219,7 +219,7 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
         H5T_class_t::H5T_FLOAT => {
             let mut fields = [0_usize; 5];
             let [sign, exponent_at, exponent_len, mantissa_at, mantissa_len] = &mut fields;
-            // SAFETY: see above.
+            // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
             let (inner_pad, normalization, exponent_bias) = unsafe {
                 let status = H5Tget_fields(id, sign, exponent_at, exponent_len, mantissa_at, mantissa_len);
                 call.status("H5Tget_fields", status)?;
@@ -249,7 +249,7 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
             TypeClass::Time { len_bytes, order: order_of(call, id)?, precision_bits }
         }
         H5T_class_t::H5T_STRING => {
-            // SAFETY: see above.
+            // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
             let (padding, charset, variable) = unsafe {
                 let variable = call.status("H5Tis_variable_str", H5Tis_variable_str(id))? > 0;
                 (H5Tget_strpad(id) as u8, H5Tget_cset(id) as u8, variable)
@@ -261,13 +261,14 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
             }
         }
         H5T_class_t::H5T_OPAQUE => {
-            // SAFETY: see above; the call passes ownership of the tag to us.
+            // SAFETY: the lock is held and `id` is an open datatype; the call passes ownership of the tag to us.
             let tag = unsafe { take_string(library, H5Tget_tag(id)) }.unwrap_or_default();
             TypeClass::Opaque { len_bytes, tag }
         }
         H5T_class_t::H5T_COMPOUND => {
             let members = (0..member_count(call, id)?).map(|number| {
-                // SAFETY: see above; `number` is below the count, and the call passes ownership of the name to us.
+                // SAFETY: the lock is held and `id` is an open datatype; `number` is below the count, and the call
+                // passes ownership of the name to us.
                 let (name, offset, member) = unsafe {
                     let name = take_string(library, H5Tget_member_name(id, number)).unwrap_or_default();
                     let member = call.handle("H5Tget_member_type", H5Tget_member_type(id, number));
@@ -290,8 +291,8 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
         H5T_class_t::H5T_ENUM => {
             let symbols = (0..member_count(call, id)?).map(|number| {
                 let mut value = vec![0; len_bytes as usize];
-                // SAFETY: see above; `value` is as long as the base type, and the call passes ownership of the name to
-                // us.
+                // SAFETY: the lock is held and `id` is an open datatype; `value` is as long as the base type, and the
+                // call passes ownership of the name to us.
                 unsafe {
                     let name = take_string(library, H5Tget_member_name(id, number)).unwrap_or_default();
                     call.status("H5Tget_member_value", H5Tget_member_value(id, number, value.as_mut_ptr().cast()))?;
@@ -303,7 +304,7 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
         }
         H5T_class_t::H5T_VLEN => TypeClass::Sequence { base: base()?, len_bytes: 16 },
         H5T_class_t::H5T_ARRAY => {
-            // SAFETY: see above; `dims` has `rank` entries.
+            // SAFETY: the lock is held and `id` is an open datatype; `dims` has `rank` entries.
             let dims = unsafe {
                 let rank = call.status("H5Tget_array_ndims", H5Tget_array_ndims(id))?;
                 let mut dims = vec![0_u64; rank as usize];

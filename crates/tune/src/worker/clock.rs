@@ -57,12 +57,12 @@ impl Phase {
 /// Time of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
-    /// Stage.
+    /// Stage that was timed.
     pub stage: Stage,
     /// Phase of the run; absent if a run only writes or only reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub wall_s: f64,
     /// Processor time, user and system, in seconds.
     pub cpu_s: f64,

@@ -40,10 +40,10 @@ impl Scale {
     }
 }
 
-/// Experiments.
+/// A list of experiments to measure together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// Name.
+    /// Name of the workload.
     pub name: String,
     /// One-line title.
     pub title: String,
@@ -51,7 +51,7 @@ pub struct Workload {
     pub scale: Scale,
     /// Index of the experiment whose winner becomes the profile.
     pub profile_from: usize,
-    /// Experiments.
+    /// Experiments of the workload, in order.
     pub experiments: Vec<Experiment>,
     /// Tables of planned numbers, which are not measured.
     pub planned: Vec<Planned>,
@@ -62,7 +62,7 @@ pub struct Workload {
 /// Cases, and the settings compared in each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// Name.
+    /// Name of the experiment.
     pub name: String,
     /// One-line title.
     pub title: String,
@@ -87,7 +87,7 @@ pub struct Experiment {
 pub struct Case {
     /// Name; absent if it is the only case.
     pub name: Option<String>,
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
     /// Settings of the default.
     pub base: Settings,
@@ -98,7 +98,7 @@ pub struct Case {
 /// Another kernel, libhdf5 or number of ranks, or all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
     /// The libhdf5, if it differs from the default's.
     pub library: Option<PathBuf>,
@@ -116,9 +116,9 @@ pub struct Candidate {
     pub case: Option<String>,
     /// Setting that is swept; absent for the default, a variant or a combination.
     pub knob: Option<Knob>,
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
-    /// All settings.
+    /// All settings of the run.
     pub settings: Settings,
     /// Number of MPI ranks.
     pub ranks: u32,
