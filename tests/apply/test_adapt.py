@@ -181,7 +181,7 @@ sys.exit(7)
 
 def test_the_limit_of_one_and_of_all(apply, tmp_path):
     _, done = both(apply, tmp_path, WRITE_ROWS, "{}", options=["--auto-cache", "9MiB"])
-    assert len(set(columns(done.stdout)[0])) == 1 and "does not fit the limit" in done.log
+    assert len(set(columns(done.stdout)[0])) == 1 and "exceed the limit" in done.log
     code = WRITE_ROWS.replace("range(3)", "range(8)").replace("print(", "kept = [*globals().get('kept', []), plane]; print(")
     _, done = both(apply, tmp_path, code, "{}", options=["--auto-cache", "10MiB"])
     caches = columns(done.stdout)[0]

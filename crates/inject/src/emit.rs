@@ -174,9 +174,9 @@ mod tests {
         let text = source(&settings, Language::Netcdf);
         assert!(text.contains("netCDF4.set_alignment(65536, 1048576)"), "{text}");
         assert!(text.contains("netCDF4.set_chunk_cache(size=16777216)"), "{text}");
-        assert!(text.contains("# not said here: meta_block=65536"), "{text}");
+        assert!(text.contains("# not set here: meta_block=65536"), "{text}");
         let text = source(&settings, Language::H5py);
-        assert!(text.contains("meta_block_size=65536") && !text.contains("not said"), "{text}");
+        assert!(text.contains("meta_block_size=65536") && !text.contains("not set here"), "{text}");
         let text = source(&settings, Language::C);
         assert!(text.contains("H5Pset_cache(fapl, elements, slots, 16777216, preemption);"), "{text}");
     }

@@ -242,7 +242,7 @@ mod tests {
         let with_szip = Abilities { filters: vec!["szip"], ..abilities("1.10.8") };
         let both = Settings::default().and(Knob::Szip, Value::Whole(8)).and(Knob::SzipEntropy, Value::Whole(16));
         let error = Translated::of(&both, &with_szip).unwrap_err().to_string();
-        assert!(error.contains("szip_entropy = 16") && error.contains("one coding"), "{error}");
+        assert!(error.contains("szip_entropy = 16") && error.contains("only one"), "{error}");
         let none = both.and(Knob::Szip, Value::Whole(0));
         let szip = Translated::of(&none, &with_szip).unwrap().dataset.szip;
         assert_eq!(szip, Some((SzipCoding::Entropy, 16)));

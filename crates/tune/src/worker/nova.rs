@@ -379,7 +379,7 @@ mod tests {
                 failed.expect_err("the inputs are others").to_string()
             };
             let error = error_of(&request, 5);
-            assert!(error.contains("written was"), "{error}");
+            assert!(error.contains("was written"), "{error}");
             let other = Request { kernel: Kernel::Nova(Nova { rows: 201, partition, ..nova(1) }), ..request };
             let error = error_of(&other, 6);
             assert!(error.contains("has the size [150, 1]"), "{error}");

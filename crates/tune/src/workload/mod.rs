@@ -435,7 +435,7 @@ variants.converted = { converts = true }
             "kind = \"random\", longest_len_bytes = 8192, datasets = 2",
             "kind = \"ior\", api = \"hdf5\", burst_len_bytes = 8, bursts = 3, collective = true",
         );
-        assert!(refused(&together).contains("no multiple of the ranks"), "{}", refused(&together));
+        assert!(refused(&together).contains("must be a multiple of the ranks"), "{}", refused(&together));
     }
 
     const BURSTS: &str = r#"
@@ -462,7 +462,7 @@ knobs.alignment = [4096]
         assert_eq!(of(Scale::Tiny), std::slice::from_ref(&kib));
         assert_eq!(of(Scale::Full), [kib, mib]);
         assert!(refused(&BURSTS.replace("65536", "1000")).contains("at least one"));
-        assert!(refused(&BURSTS.replace("[1024,", "[1024, 1024,")).contains("another of this name"));
+        assert!(refused(&BURSTS.replace("[1024,", "[1024, 1024,")).contains("another experiment has the same name"));
     }
 
     #[test]
@@ -483,7 +483,7 @@ knobs.alignment = [4096]
         };
         // 128 numbers for two ranks.
         assert!(divided(64).is_ok());
-        assert!(divided(65).unwrap_err().to_string().contains("blocks_per_burst, with the ranks"));
+        assert!(divided(65).unwrap_err().to_string().contains("blocks_per_burst (with the ranks"));
     }
 
     const CASES: &str = r#"
@@ -515,7 +515,7 @@ variants.parallel = { library = "parallel.so", attributes = 3 }
         assert_eq!(candidates[1].settings.words(), "alignment=4KiB meta_block=4KiB");
         let cases: Vec<Option<&str>> = candidates.iter().map(|arm| arm.case.as_deref()).collect();
         assert_eq!(cases, [[Some("D=8"); 3], [Some("D=2"); 3]].concat());
-        assert!(refused(&CASES.replace("D=2", "D=8")).contains("another of this name"));
+        assert!(refused(&CASES.replace("D=2", "D=8")).contains("another experiment has the same name"));
         assert!(refused(&CASES.replace("datasets = 2 }", "datasets = 0 }")).contains("datasets is 0"));
         let none = CASES.replace("knobs.alignment = [4096]", "").replace("variants.parallel = ", "scale.full = ");
         assert!(refused(&none.replace("library = \"parallel.so\", ", "")).contains("nothing is compared"));
@@ -539,7 +539,7 @@ variants.parallel = { library = "parallel.so", attributes = 3 }
             ("D=2: hdf5=b.so", other("b.so")),
         ];
         assert_eq!(found, expected);
-        assert!(refused(&CASES.replace("\"parallel.so\"", "1")).contains("library is a text"));
+        assert!(refused(&CASES.replace("\"parallel.so\"", "1")).contains("library must be a string"));
     }
 
     #[test]
