@@ -41,7 +41,7 @@ pub enum IdxError {
     /// The header is invalid.
     #[error("{}: {source}", path.display())]
     Header {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Underlying error.
         source: HeaderError,
@@ -49,7 +49,7 @@ pub enum IdxError {
     /// A box cannot be written into an existing time step.
     #[error("{}: {fault}", path.display())]
     Update {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Description of the fault.
         fault: UpdateFault,
@@ -69,7 +69,7 @@ pub enum IdxError {
     /// The blocks have a format version that is not supported.
     #[error("{}: blocks of version {version} are not supported, only those of version 6", path.display())]
     BlockVersion {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Version found.
         version: u32,
@@ -77,7 +77,7 @@ pub enum IdxError {
     /// A field stores its samples filtered across levels.
     #[error("{}: field {field:?} has filter {filter:?}, which is not supported", path.display())]
     Filter {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Name of the field.
         field: String,
@@ -108,7 +108,7 @@ pub enum IdxError {
     /// The boxes of the ranks do not cover the dataset exactly once.
     #[error("{}: {source}", path.display())]
     Partition {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// What is wrong with them.
         source: Box<PartitionFault>,
@@ -116,7 +116,7 @@ pub enum IdxError {
     /// The existing dataset has other fields, counts or layout than the step to be written.
     #[error("{}: the existing dataset has another {what}; name another output", path.display())]
     HeaderDiffers {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// What differs.
         what: &'static str,
@@ -124,7 +124,7 @@ pub enum IdxError {
     /// A field does not exist.
     #[error("{}: no field {field}; the dataset has {count}", path.display())]
     NoField {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Number of the field.
         field: usize,
@@ -134,7 +134,7 @@ pub enum IdxError {
     /// A resolution does not exist.
     #[error("{}: resolution {resolution} is beyond the highest, {limit}", path.display())]
     NoResolution {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Requested resolution.
         resolution: u32,
@@ -144,7 +144,7 @@ pub enum IdxError {
     /// A time step does not exist, or the request must name one.
     #[error("{}: {fault}", path.display())]
     NoTime {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Description of the fault.
         fault: TimeFault,
@@ -153,7 +153,7 @@ pub enum IdxError {
     #[error("{}: the box goes from {axis} = {start} to before {end}; the dataset has samples {first} to before {limit} there",
         path.display())]
     BoxOutside {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Name of the axis.
         axis: char,
@@ -170,7 +170,7 @@ pub enum IdxError {
     #[error("{}: the box from {start:?} to before {end:?} holds no samples of the dataset at resolution {resolution}",
         path.display())]
     EmptyBox {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// First sample of the box.
         start: Vec<u64>,
@@ -236,7 +236,7 @@ pub enum IdxError {
     /// Another process is writing the same dataset.
     #[error("{} is being written by another process (lock on {})", path.display(), lock.display())]
     Locked {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// The lock file.
         lock: PathBuf,
@@ -264,7 +264,7 @@ pub enum IdxError {
     /// The engine stopped for another reason.
     #[error("{}: {reason}", path.display())]
     Engine {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Reason, as text.
         reason: String,

@@ -67,7 +67,7 @@ impl Default for WriteOptions {
 /// Report of writing a time step; the same on every rank, except for memory.
 #[derive(Debug, Clone, Serialize)]
 pub struct WriteReport {
-    /// The `.idx` file.
+    /// Path of the `.idx` file.
     pub output: PathBuf,
     /// Time step, if the dataset has any.
     pub time: Option<u64>,

@@ -30,7 +30,7 @@ use std::time::Instant;
 pub struct PreviewOf {
     /// Path of the array.
     pub path: String,
-    /// The `.idx` file.
+    /// Path of the `.idx` file.
     pub file: PathBuf,
     /// Elements of the array per axis, slowest first.
     pub shape: Vec<u64>,
