@@ -255,8 +255,8 @@ mod tests {
         (first, last, addresses.len(), last - first + 1)
     }
 
-    /// Table I of the paper. It counts P2 and P3 counter-clockwise in (b) and (c), and misprints the bound of P1 in (c),
-    /// 40:45, as 5.
+    /// Table I of the paper. It counts P2 and P3 counter-clockwise in (b) and (c), and misprints the bound of P1 in
+    /// (c), 40:45, as 5.
     #[test]
     fn table_one() {
         let regular = [(0, 0), (4, 0), (0, 4), (4, 4)].map(|(x, y)| finest(x..x + 4, y..y + 4));

@@ -131,8 +131,8 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
     }))
 }
 
-/// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not exchange sizes; a
-/// barrier stands for the exchange.
+/// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not
+/// exchange sizes; a barrier stands for the exchange.
 fn collect<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64, File<'a>)>> {
     let own = match nova.partition {
         Partition::Files => run.team.share(nova.inputs),

@@ -253,7 +253,8 @@ impl Experiment {
         })
     }
 
-    /// Sets the number of ranks of each run. If the kernel is the work of one rank, the work grows with the number of ranks.
+    /// Sets the number of ranks of each run. If the kernel is the work of one rank, the work grows with the number of
+    /// ranks.
     pub fn set_ranks(&mut self, ranks: u32) {
         let (per_rank, before) = (self.is_per_rank, self.ranks);
         for kernel in self.kernels_mut().filter(|_| per_rank) {
