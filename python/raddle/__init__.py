@@ -2,9 +2,9 @@
 
 * `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
 * `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the xarray engine
-``"raddle"`` and `raddle.references` connect to dask, awkward, MPI, PyTorch, xarray and Zarr.
+  ``"raddle"`` and `raddle.references` connect to dask, awkward, MPI, PyTorch, xarray and Zarr.
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do the same as the commands
-of these names and return their reports.
+  of these names and return their reports.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
 * `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.

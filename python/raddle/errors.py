@@ -8,7 +8,7 @@ Each of them is a `RaddleError` and, if a built-in class fits, also one of that 
 * ``details``: further lines of the message, such as the table of differences between inputs, or None;
 * ``hint``: suggested action, or None;
 * ``differences``: differences between inputs, if they are the cause: ``path``, ``kind``, ``expected``, ``found``,
-``inputs``, as in reports.
+  ``inputs``, as in reports.
 
 Warnings are `RaddleWarning`s. ``warnings.simplefilter("error", raddle.errors.DifferencesWarning)`` refuses inputs that
 differ in any way, before anything is written.
