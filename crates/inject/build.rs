@@ -1,5 +1,5 @@
-//! Builds the two C objects that programs are given, the preloaded one and the driver plugin, and the program that measures
-//! others. They are embedded in the command, so that one file is all there is to install.
+//! Builds the preloaded object and the driver plugin, written in C, and the program that measures others. They are
+//! embedded in the command, so that only a single file has to be installed.
 
 use std::path::{Path, PathBuf};
 
@@ -33,13 +33,13 @@ fn main() {
     ];
     for (name, sources, is_shared) in all {
         let object = out.join(name);
-        // Elsewhere there is nothing to preload; an empty object says so.
+        // On other systems there is nothing to preload, which an empty object indicates.
         let made = if is_linux { link(&object, &sources, is_shared) } else { std::fs::write(&object, []).is_ok() };
         assert!(made, "building {name} from C failed");
     }
 }
 
-/// One shared object that exports only what is marked, or a program. It needs nothing but the C library.
+/// Links a program, or a shared object that exports only marked functions. It depends on the C library only.
 fn link(object: &Path, sources: &[PathBuf], is_shared: bool) -> bool {
     let compiler = cc::Build::new().pic(true).opt_level(2).std("gnu11").cargo_metadata(false).get_compiler();
     let mut command = compiler.to_command();

@@ -1,12 +1,12 @@
-"""raddle: many HDF5 files as they were produced in, the few files that should have existed out.
+"""raddle: rewrites many HDF5 files into a few files laid out for reading.
 
 * `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
-* `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the engine ``"raddle"`` of
-  xarray and `raddle.references` lead to dask, awkward, MPI, PyTorch, xarray and Zarr.
-* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do what the commands of these names
-  do and return their reports.
-* `raddle.idx` writes and reads arrays in IDX, of which readers get any resolution.
-* `raddle.gpu` reads columns to a GPU, where they are decoded.
+* `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the xarray engine
+  ``"raddle"`` and `raddle.references` connect to dask, awkward, MPI, PyTorch, xarray and Zarr.
+* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do the same as the commands
+  of these names and return their reports.
+* `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
+* `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
 
 Errors are described in `raddle.errors`.
@@ -68,7 +68,7 @@ __all__ = [
     "verify",
 ]
 
-# Where each name comes from: the `raddle` command starts without numpy.
+# Module of each name; imported lazily, so that the `raddle` command starts without numpy.
 _PLACES = {
     **dict.fromkeys(("Batches", "Rows"), "_batches"),
     "Dataset": "_dataset",
@@ -100,7 +100,7 @@ def __dir__() -> list[str]:
 
 
 def _declare_reader() -> None:
-    """Say how the interpreter reads a file with libhdf5 in a process of its own."""
+    """Register how the interpreter reads a file with libhdf5 in a separate process."""
     reader = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "_reader.py")
     core = _os.path.abspath(_core.__file__)
     if _sys.executable:

@@ -9,8 +9,8 @@ from raddle import _core
 
 
 def main() -> int:
-    """Run the command line of this process; returns the exit code."""
-    # The command stops by itself at the first Ctrl-C, and its exit code tells; Python has no more to say to it.
+    """Run the command line of this process and return the exit code."""
+    # The command handles the first Ctrl-C itself and reports it by its exit code, so Python must not print anything.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.main(["raddle", *sys.argv[1:]])
 

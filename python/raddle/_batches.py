@@ -1,7 +1,7 @@
 """Rows of a table in batches, for training: each chunk is decoded once per epoch.
 
-Nothing of PyTorch is needed: its loaders take any object with ``__len__`` and ``__getitem__`` for a dataset, and any that
-can be iterated for a sampler.
+PyTorch is not needed: its loaders accept any object with ``__len__`` and ``__getitem__`` as a dataset, and any iterable
+as a sampler.
 """
 
 from __future__ import annotations
@@ -19,40 +19,43 @@ from raddle.errors import UsageError
 if TYPE_CHECKING:
     from raddle._file import Group
 
-# Rows of a block where no column is in chunks.
+# Rows per block if no column is chunked.
 _UNCHUNKED_ROWS = 1 << 16
 
 
 class Rows:
-    """The rows of a table, as PyTorch's map-style datasets.
+    """The rows of a table, as a PyTorch map-style dataset.
 
-    ``rows[5]`` is a dict with the values of a row; ``rows[[5, 1, 7]]`` and ``rows[mask]`` a dict of arrays. Rows are read in
-    blocks of whole chunks, of which the last ones used are kept.
+    ``rows[5]`` is a dict with the values of a row; ``rows[[5, 1, 7]]`` and ``rows[mask]`` are dicts of arrays. Rows are
+    read in blocks of whole chunks; the most recently used blocks are kept.
 
     Parameters
     ----------
     group
         The group whose datasets are the columns.
     names
-        Paths of the columns, from the group. Default: all datasets of the group that have a dimension.
+        Paths of the columns, relative to the group. Default: all datasets of the group that have a dimension.
     kept_blocks
-        Blocks kept in memory: twice the ``window`` of the `Batches` that draw from them, or blocks are read again.
+        Number of blocks kept in memory. With fewer than twice the ``window`` of the `Batches` drawn from them, blocks
+        are read again.
     """
 
     def __init__(self, group: Group, names: Sequence[str] | None = None, *, kept_blocks: int = 8) -> None:
         columns = group._columns(names)
         lengths = {column.shape[0] if column.shape else None for column in columns.values()}
         if len(lengths) != 1 or None in lengths:
-            raise UsageError(f"{group.name}: columns of {len(lengths)} lengths are no table; name those that are one")
+            raise UsageError(
+                f"{group.name}: columns of {len(lengths)} different lengths are not a table; name columns of equal length"
+            )
         if kept_blocks < 1:
-            raise UsageError(f"{kept_blocks} blocks kept")
+            raise UsageError(f"kept_blocks={kept_blocks} is too small")
         self._group = group
         self.names = list(columns)
         """Names of the columns."""
         self._count: int = next(iter(lengths))  # type: ignore[assignment]
         chunk_rows = [column.chunks[0] for column in columns.values() if column.chunks]
         self.block_rows = max(chunk_rows, default=_UNCHUNKED_ROWS)
-        """Rows of a block: of the longest chunk."""
+        """Number of rows per block, that of the longest chunk."""
         self._kept_blocks = kept_blocks
         self._kept: OrderedDict[int, dict[str, npt.NDArray[Any]]] = OrderedDict()
 
@@ -65,19 +68,19 @@ class Rows:
         return self._rows(self._numbers(index))
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        """Several rows, each as a dict: what loaders that collate rows themselves ask for."""
+        """Several rows, each as a dict, for loaders that collate rows themselves."""
         batch = self._rows(self._numbers(indices))
         return [{name: values[at] for name, values in batch.items()} for at in range(len(indices))]
 
     def _numbers(self, index: Any) -> npt.NDArray[np.int64]:
-        """Row numbers of a list or a mask, as numpy takes them for an index."""
+        """Row numbers of a list or a mask, as in numpy's indexing."""
         listed = np.asarray(index)
         if listed.dtype == bool:
             if listed.shape != (self._count,):
-                raise IndexError(f"a mask of shape {listed.shape} for {self._count} rows")
+                raise IndexError(f"a mask of shape {listed.shape} does not fit {self._count} rows")
             return np.flatnonzero(listed)
         if listed.ndim != 1 or (listed.size and listed.dtype.kind not in "iu"):
-            raise IndexError(f"rows are numbered by integers or a mask, not by an array of {listed.dtype}")
+            raise IndexError(f"rows are selected by integers or a mask, not by an array of {listed.dtype}")
         return listed.astype(np.int64)
 
     def _rows(self, wanted: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
@@ -110,11 +113,11 @@ class Rows:
 
 
 class Batches:
-    """Batches of row numbers that draw from few blocks at a time: a sampler for PyTorch's loaders.
+    """Batches of row numbers drawn from few blocks at a time: a sampler for PyTorch's loaders.
 
-    Blocks are put in a random order; of each ``window`` of them the rows are shuffled together. So every row comes once
-    per epoch, and every block is read once if the `Rows` keep twice ``window`` blocks: a batch may begin in one window and
-    end in the next.
+    Blocks are put in a random order, and the rows of each ``window`` of blocks are shuffled together. Every row occurs
+    once per epoch, and every block is read once if the `Rows` keep twice ``window`` blocks: a batch may begin in one
+    window and end in the next.
 
     >>> rows = raddle.Rows(f["rec"], ["energy", "map"])  # doctest: +SKIP
     >>> batches = raddle.Batches(rows, 1024, seed=1)  # doctest: +SKIP
@@ -123,17 +126,17 @@ class Batches:
     Parameters
     ----------
     rows
-        What is drawn from.
+        The rows to draw from.
     batch_rows
-        Rows of a batch; the last one may have fewer.
+        Number of rows per batch; the last one may have fewer.
     shuffle
-        False: in the order of the file.
+        False: keep the order of the file.
     seed
         The same seed and epoch give the same batches.
     window
-        Blocks whose rows are shuffled together.
+        Number of blocks whose rows are shuffled together.
     rank, size
-        This process draws every ``size``-th block, from number ``rank`` of the epoch's order.
+        This process draws every ``size``-th block, starting with number ``rank`` of the epoch's order.
     """
 
     def __init__(
@@ -148,13 +151,15 @@ class Batches:
         size: int = 1,
     ) -> None:
         if batch_rows < 1 or window < 1 or not 0 <= rank < size:
-            raise UsageError(f"batches of {batch_rows} rows from windows of {window} blocks for rank {rank} of {size}")
+            raise UsageError(
+                f"cannot draw batches of {batch_rows} rows from windows of {window} blocks for rank {rank} of {size}"
+            )
         self._rows, self._batch_rows, self._shuffle = rows, batch_rows, shuffle
         self._seed, self._window, self._rank, self._size = seed, window, rank, size
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of another epoch, as PyTorch's samplers for several processes do."""
+        """Draw the batches of another epoch, like PyTorch's distributed samplers."""
         self._epoch = epoch
 
     def _own_blocks(self, random: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -185,6 +190,6 @@ class Batches:
         return np.arange(start, min(start + self._rows.block_rows, len(self._rows)))
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches per epoch."""
         blocks = self._own_blocks(np.random.default_rng((self._seed, self._epoch)))
         return math.ceil(sum(len(self._rows_of(block)) for block in blocks) / self._batch_rows)

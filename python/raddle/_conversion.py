@@ -1,6 +1,6 @@
-"""Values of one type as another, as libhdf5 converts them: what does not fit is clipped, and fields are matched by name.
+"""Conversion of values between types as in libhdf5: values out of range are clipped, and fields are matched by name.
 
-Not for values of the type wanted, which are read where they belong.
+Values that already have the requested type are read without this module.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# What x86-64 makes of a NaN, which has no integer, where its own instructions convert: libhdf5 leaves numbers in the machine's
-# byte order to them. 0 for all others.
+# The integer that x86-64 instructions give for a NaN. libhdf5 uses these instructions for numbers in native byte order;
+# for all others a NaN becomes 0.
 _OF_NAN = {"i4": -(2**31), "i8": -(2**63), "u8": 2**63}
 
 
 def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An array of the same shape and the type wanted; ``values`` itself where it has it. Fields not in it are zero."""
+    """Return an array of the requested type; ``values`` itself if it has that type. Missing fields become zero."""
     wanted = np.dtype(dtype).base
     if values.dtype == wanted:
         return values
@@ -26,11 +26,11 @@ def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any
 
 
 def assign(target: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
-    """Write values into an array of their shape.
+    """Assign values to an array of the same shape.
 
-    Integers beyond the range of the target's become its least or greatest, floats lose what is behind the point before. Floats
-    that are too large for a shorter type become infinite. A NaN becomes the integer that h5py shows on x86-64.
-    Fields of the target that the values do not have stay as they are.
+    Integers out of range are clipped to the minimum or maximum of the target type, and floats are truncated first.
+    Floats that are too large for a shorter type become infinite. A NaN becomes the integer that h5py shows on x86-64.
+    Fields of the target that the values lack are unchanged.
     """
     source, wanted = values.dtype, target.dtype
     if source != wanted and source.names is not None and wanted.names is not None:
@@ -45,7 +45,7 @@ def assign(target: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
         target[...] = values
         if source.kind == "f" and wanted.kind in "iu":
             limits = np.iinfo(wanted)
-            # The greatest of 8 bytes is no float: the power of two behind it is.
+            # The maximum of an 8-byte integer is not a float, but the next power of two is.
             target[values >= np.float64(limits.max + 1)] = limits.max
             target[values <= np.float64(limits.min)] = limits.min
             native = source.isnative and wanted.isnative
@@ -53,7 +53,7 @@ def assign(target: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
 
 
 def _within(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Integers clipped to the range of another type; the values themselves where its range holds theirs."""
+    """Clip integers to the range of another type; return the values themselves if its range contains theirs."""
     have, limits = np.iinfo(values.dtype), np.iinfo(wanted)
     if limits.min <= have.min and have.max <= limits.max:
         return values

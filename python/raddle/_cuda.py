@@ -1,6 +1,7 @@
-"""Columns on a CUDA device: cupy's arrays, nvCOMP's inflate, reads through pinned memory or by GPUDirect Storage.
+"""Columns on a CUDA device: cupy arrays, nvCOMP inflate, reads through pinned memory or GPUDirect Storage.
 
-Only what needs CUDA is here: plans, order and proofs are those of `raddle._device_columns`, which any `Device` runs.
+Contains only what needs CUDA: planning, placement and verification are in `raddle._device_columns`, which works with
+any `Device`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from raddle._ranges import read_ranges
 from raddle.errors import DamagedError, UnsupportedError, UsageError
 
 _ADLER_MODULUS = 65521
-"""RFC 1950: the largest prime below 2**16."""
+"""Modulus of Adler-32 (RFC 1950): the largest prime below 2**16."""
 
 
 class Cuda:
@@ -45,33 +46,33 @@ class Cuda:
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise _no_device(str(error)) from error
         if not count:
-            raise _no_device("the driver shows none")
+            raise _no_device("the driver reports none")
         self.cupy = cupy
-        # Without the array of products that `octets * weights` would make.
+        # Avoids the temporary array of products that `octets * weights` would create.
         self.weighted_sum = cupy.ReductionKernel(
             "uint8 octet, uint64 weight", "uint64 total", "octet * weight", "a + b", "total = a", "0", "raddle_weighted_sum"
         )
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """As `Device.empty`."""
+        """See `Device.empty`."""
         return self.cupy.empty(shape, dtype)
 
     def upload(self, host: npt.NDArray[Any]) -> Array:
-        """As `Device.upload`."""
+        """See `Device.upload`."""
         return self.cupy.asarray(host)
 
     def fetch(self, array: Array) -> npt.NDArray[Any]:
-        """As `Device.fetch`."""
+        """See `Device.fetch`."""
         host: npt.NDArray[Any] = self.cupy.asnumpy(array)
         return host
 
     def finish(self) -> None:
-        """As `Device.finish`."""
+        """See `Device.finish`."""
         self.cupy.cuda.Device().synchronize()
 
     @contextmanager
     def slot(self, path: str, threads: int, packed_len_bytes: int, len_bytes: int) -> Iterator[Slot]:
-        """As `Device.slot`."""
+        """See `Device.slot`."""
         slot = CudaSlot(self, path, threads, packed_len_bytes, len_bytes)
         try:
             yield slot
@@ -80,7 +81,7 @@ class Cuda:
 
 
 class CudaSlot:
-    """A stream of its own, with the memory that its work uses."""
+    """A stream with the memory that its work uses."""
 
     def __init__(self, device: Cuda, path: str, threads: int, packed_len_bytes: int, len_bytes: int) -> None:
         cupy = device.cupy
@@ -96,7 +97,7 @@ class CudaSlot:
             self._threads = ThreadPoolExecutor(threads)
 
     def close(self) -> None:
-        """Wait for the slot's work and give back what it holds."""
+        """Wait for the slot's work and release its memory."""
         self._stream.synchronize()
         if self._direct is None:
             self._threads.shutdown()
@@ -105,30 +106,30 @@ class CudaSlot:
             self._direct.close()
 
     def current(self) -> AbstractContextManager[Any]:
-        """As `Slot.current`."""
+        """See `Slot.current`."""
         stream: AbstractContextManager[Any] = self._stream
         return stream
 
     def load(self, reads: npt.NDArray[np.int64]) -> None:
-        """As `Slot.load`."""
+        """See `Slot.load`."""
         self._stream.synchronize()
         if self._direct is not None:
             parts = [(self.memory[offset : offset + length], length, address) for address, offset, length in reads.tolist()]
             under_way = [self._direct.pread(*part) for part in parts]
             if any(future.get() != length for future, (_, length, _) in zip(under_way, parts, strict=True)):
-                raise DamagedError(f"{self._path}: ends before a chunk does")
+                raise DamagedError(f"{self._path}: the file ends within a chunk")
             return
         read_ranges(self._descriptor, reads, self._staged.data, self._threads, self._path)
         end = int((reads[:, 1] + reads[:, 2]).max())
         self.memory.data.copy_from_host_async(self._staged.ctypes.data, end, self._stream)
 
     def inflate(self, streams: npt.NDArray[np.int64]) -> Array:
-        """As `Slot.inflate`."""
+        """See `Slot.inflate`."""
         cupy, nvcomp, count = self._device.cupy, self._device.nvcomp, len(streams)
         table = streams.T.astype(np.uint64)
         table[0] += np.uint64(self.memory.data.ptr)
         table[2] += np.uint64(self.memory.data.ptr)
-        # Held until the call: memory that is given back may be the next array's.
+        # Kept until the call: freed memory could be reused for the next array.
         held = cupy.asarray(np.ascontiguousarray(table))
         packed, packed_lengths, raw, raw_lengths = (held[row].data.ptr for row in range(4))
         inflated, statuses = cupy.empty(count, np.uint64), cupy.empty(count, np.int32)
@@ -146,11 +147,11 @@ class CudaSlot:
         return cupy.where(statuses == 0, inflated.astype(np.int64), -1)
 
     def gather(self, positions: npt.NDArray[np.int64]) -> Array:
-        """As `Slot.gather`."""
+        """See `Slot.gather`."""
         return self.memory[self._device.cupy.asarray(positions)]
 
     def adler32(self, rows: Array) -> Array:
-        """As `Slot.adler32`."""
+        """See `Slot.adler32`."""
         cupy, count = self._device.cupy, rows.shape[1]
         weights = cupy.arange(count, 0, -1, dtype=np.uint64)[None, :]
         low = (rows.sum(axis=1, dtype=np.uint64) + 1) % _ADLER_MODULUS
@@ -159,7 +160,7 @@ class CudaSlot:
 
 
 def direct_file(path: str) -> Any:
-    """The file for reads from storage straight to the device; None without kvikio or without GPUDirect Storage."""
+    """The file opened for GPUDirect Storage; None without kvikio or GPUDirect Storage."""
     try:
         import kvikio
         from kvikio import cufile_driver
@@ -170,5 +171,5 @@ def direct_file(path: str) -> Any:
 
 def _no_device(why: str) -> UnsupportedError:
     error = UnsupportedError(f"no CUDA device: {why}")
-    error.hint = "read with library='dict', or where there is an NVIDIA GPU with its driver"
+    error.hint = "read with library='dict', or on a machine with an NVIDIA GPU and its driver"
     return error

@@ -1,8 +1,8 @@
-"""Datasets: what they say of themselves, and reading them.
+"""Datasets: their properties, and reading them.
 
-What the compiled part does not decode as h5py shows it (references, compounds with variable-length members, unusual
-numbers, filters it does not know) is read by h5py where that is installed; virtual datasets and external files otherwise by
-libhdf5. Both run in processes of their own.
+Data that the compiled part does not decode like h5py (references, compounds with variable-length members, unusual
+numbers, unknown filters) is read by h5py if it is installed. Virtual datasets and external files are otherwise read by
+libhdf5. Both run in separate processes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from raddle._core import _Outline as Outline
     from raddle._file import File
 
-# Values read at once by an iteration over rows.
+# Bytes read at once when iterating over rows.
 _ITERATION_LEN_BYTES = 1 << 20
 
-# Values that h5py is asked for at once: they pass through a socket, and each answer has a time limit of its own. Longer ones
-# where a chunk is longer, which would be decoded for each block; not so many where their length is not known.
+# Bytes requested from h5py at once: they pass through a socket, and each answer has a separate time limit. Longer if a
+# chunk is longer, because each block would decode it again; shorter if the length of the values is unknown.
 _BLOCK_LEN_BYTES = 64 << 20
 _LONG_BLOCK_LEN_BYTES = 512 << 20
 _OBJECTS_LEN_BYTES = 1 << 20
@@ -44,7 +44,7 @@ _DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP, _SCALEOFFSET, _LZF = 1, 2, 3, 4, 6, 3200
 
 
 class Dataset(HdfObject):
-    """A dataset: indexed, it reads; its properties are h5py's."""
+    """A dataset that is read by indexing; its properties are those of h5py."""
 
     __slots__ = ("_outline", "_storage_facts")
 
@@ -70,18 +70,18 @@ class Dataset(HdfObject):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Elements per dimension; ``()`` for a scalar, None for a null dataspace."""
+        """Number of elements per dimension; ``()`` for a scalar, None for a null dataspace."""
         return self._described()[0]
 
     @property
     def maxshape(self) -> tuple[int | None, ...] | None:
-        """Largest shape; None for a dimension that can grow without limit."""
+        """Maximum shape, with None for unlimited dimensions."""
         shape, largest, _ = self._described()
         return shape if largest is None else largest
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of an element, as h5py shows it."""
+        """Type of an element, as shown by h5py."""
         kind = self._element_type()
         if kind.route == "other":
             return through_h5py(self, f"type of {self.name}").type(self.name)
@@ -105,7 +105,7 @@ class Dataset(HdfObject):
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
-        """Chunk shape; None where the data is not chunked."""
+        """Chunk shape; None if the data is not chunked."""
         return self._storage()[1]
 
     def _filter(self, number: int) -> tuple[int, ...] | None:
@@ -119,7 +119,7 @@ class Dataset(HdfObject):
 
     @property
     def compression_opts(self) -> Any:
-        """Level of gzip; None for other filters, those of szip and others see h5py."""
+        """Level of gzip, or h5py's value for szip and others; None for other filters."""
         parameters = self._filter(_DEFLATE)
         return parameters[0] if parameters else None
 
@@ -146,21 +146,21 @@ class Dataset(HdfObject):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the values are those of other datasets."""
+        """Whether the values are stored in other datasets."""
         return self._storage()[0] == "virtual"
 
     def virtual_sources(self) -> list[Any]:
-        """Where the values of a virtual dataset are, as h5py's tuples.
+        """Sources of a virtual dataset, as h5py's tuples.
 
-        Raises UsageError for a dataset that is not virtual, and `raddle.errors.UnsupportedError` without h5py.
+        Raises UsageError if the dataset is not virtual, and `raddle.errors.UnsupportedError` without h5py.
         """
         if not self.is_virtual:
-            raise UsageError(f"{self.name} is no virtual dataset")
+            raise UsageError(f"{self.name} is not a virtual dataset")
         return through_h5py(self, f"sources of {self.name}").sources(self.name)
 
     @property
     def external(self) -> list[tuple[str, int, int]] | None:
-        """Names, offsets and lengths in bytes of the parts of other files that hold the values; None without them."""
+        """Names, offsets and lengths in bytes of the external file segments that hold the values; None without them."""
         if self._storage()[0] != "external":
             return None
         return through_h5py(self, f"files of {self.name}").external(self.name)
@@ -190,7 +190,7 @@ class Dataset(HdfObject):
         return shape[0]
 
     def len(self) -> int:
-        """Elements of the first dimension."""
+        """Number of elements along the first dimension."""
         return builtins.len(self)
 
     def __iter__(self) -> Iterator[Any]:
@@ -209,22 +209,23 @@ class Dataset(HdfObject):
         Parameters
         ----------
         selection
-            What would stand between brackets: numbers, slices with steps of at least 1, Ellipsis, a list or array of
-            numbers or a mask for one axis, a mask of the dataset's shape, names of fields; or a region reference of h5py.
+            The index that would be in brackets: numbers, slices with steps of at least 1, Ellipsis, a list or array of
+            numbers or a mask for one axis, a mask of the dataset's shape, names of fields; or a region reference of
+            h5py.
         out
-            Array for the values, of the selection's shape; values are converted to its type, as libhdf5 does: clipped to
-            its range. Read without a copy where it is C-contiguous and has the dataset's type.
+            Array for the values, of the selection's shape. Values are converted to its type as in libhdf5, clipped to
+            its range. No copy is made if it is C-contiguous and has the dataset's type.
 
         Returns
         -------
         numpy.ndarray or scalar
-            ``out``, or a new array; a scalar where the selection names one element, and an array without dimensions where
-            it is an Ellipsis of a scalar dataset.
+            ``out``, or a new array; a scalar if the selection names a single element, and an array without dimensions
+            for an Ellipsis of a scalar dataset.
 
         Raises
         ------
         IndexError, TypeError, ValueError
-            If the selection makes no sense for the shape.
+            If the selection does not fit the shape.
         raddle.errors.DamagedError
             If a chunk does not decode to exactly its length.
         """
@@ -254,7 +255,7 @@ class Dataset(HdfObject):
         return array[()] if array.ndim == 0 and not chosen.keeps_array else array
 
     def _region(self, reference: Any, out: npt.NDArray[Any] | None) -> Any:
-        """Values of a region, of which libhdf5 says what shape they have."""
+        """Values of a region, whose shape is determined by libhdf5."""
         found = through_h5py(self, f"a region of {self.name}").region(self.name, reference)
         if out is None:
             return found
@@ -263,7 +264,7 @@ class Dataset(HdfObject):
         return out
 
     def _values(self, chosen: Selection, out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-        """The array of a selection, all fields."""
+        """The array of a selection, with all fields."""
         kind = self._element_type()
         base, inner = kind.dtype.subdtype or (kind.dtype, ())
         direct = out is not None and check_destination(out, chosen.shape + inner, base)
@@ -281,18 +282,18 @@ class Dataset(HdfObject):
         return array
 
     def _foreign(self, chosen: Selection) -> npt.NDArray[Any]:
-        """Values that the compiled part does not read itself."""
+        """Values that the compiled part cannot read."""
         other = self._file._h5py()
         kind = self._element_type()
         if other is not None:
-            # All axes, for an element alone is no array; those of a number go with the shape.
+            # All axes, because a single element is not an array. Axes of single numbers are dropped with the shape.
             asked, picked = ascending(chosen.axes)
             found = other.values(self.name, asked, *self._blocks(chosen))
             read: npt.NDArray[Any] = np.asarray(found, dtype=None if kind.route != "bytes" else kind.dtype.base)
-            # The Ellipsis: without axes, an empty index would make a scalar.
+            # An Ellipsis, because an empty index would return a scalar.
             return read[(*picked, ...)].reshape(chosen.shape + read.shape[len(picked) :])
         if kind.route == "other":
-            raise UnsupportedError(f"{self.name}: a type that only h5py shows; install h5py")
+            raise UnsupportedError(f"{self.name}: this type can only be read by h5py; install h5py")
         rows, relative = None, list(bounds(chosen.axes))
         if relative:
             first = chosen.axes[0]
@@ -308,15 +309,15 @@ class Dataset(HdfObject):
         return shaped
 
     def _blocks(self, chosen: Selection) -> tuple[int, int]:
-        """Rows of a selection that h5py is asked for at once, and the bytes that it decodes for each.
+        """Rows of a selection to request from h5py at once, and the bytes to decode for each.
 
-        Blocks are whole chunks, where these are not too long.
+        Blocks consist of whole chunks unless these are too long.
         """
         dtype, chunks, shape = self.dtype, self.chunks, self.shape or ()
-        # Of a chunk everything is decoded, whatever is selected of it, and one row of each if rows lie far apart.
+        # Selecting part of a chunk decodes all of it, and for scattered rows a chunk is decoded for each row.
         decoded_len_bytes = dtype.itemsize * math.prod(shape[1:]) * (chunks[0] if chunks else 1)
         row_len_bytes = max(1, dtype.itemsize * math.prod(chosen.read_shape[1:]))
-        # Texts and sequences are longer than the places for them.
+        # Texts and sequences are longer than their descriptors.
         rows = (_OBJECTS_LEN_BYTES if dtype.hasobject else _BLOCK_LEN_BYTES) // row_len_bytes
         if chunks is None:
             return max(1, rows), decoded_len_bytes
@@ -327,11 +328,11 @@ class Dataset(HdfObject):
     def read_direct(
         self, dest: npt.NDArray[Any], source_sel: Any = None, dest_sel: Any = None
     ) -> None:
-        """Read into an array that is there, as h5py's method of this name."""
+        """Read into an existing array, like the h5py method of this name."""
         chosen = () if source_sel is None else source_sel
         target = dest if dest_sel is None else dest[dest_sel]
         if target.base is None and target is not dest:
-            # A fancy index made a copy.
+            # Fancy indexing has made a copy.
             dest[dest_sel] = converted(np.asarray(self.read(chosen)), dest.dtype)
             return
         values = target if target.shape else target.reshape(())
@@ -343,7 +344,7 @@ class Dataset(HdfObject):
         Parameters
         ----------
         block_len_bytes
-            About how many bytes of values a block has. Blocks consist of whole chunks, so none is decoded twice.
+            Approximate bytes of values per block. Blocks consist of whole chunks, so none is decoded twice.
 
         Returns
         -------
@@ -362,39 +363,39 @@ class Dataset(HdfObject):
         Parameters
         ----------
         sel
-            A number or a slice for each axis: only chunks that have a part in it, and of these that part. Default: all.
+            A number or slice per axis: only chunks that overlap it, restricted to it. Default: all.
 
         Raises
         ------
         TypeError
             If the dataset is not chunked.
         raddle.errors.UsageError
-            If the selection has not one number or slice without a step per axis, within the shape.
+            If the selection does not consist of one number or slice without a step per axis, within the shape.
         """
         return chunk_selections(self, sel)
 
     def astype(self, dtype: npt.DTypeLike) -> TypeView:
-        """A view whose values are converted to ``dtype`` when read, as libhdf5 converts: clipped to its range."""
+        """A view whose values are converted to ``dtype`` when read, clipped to its range as in libhdf5."""
         return TypeView(self, dtype)
 
     def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> TextView:
-        """A view whose values are ``str`` instead of bytes. Raises TypeError for a dataset of something else."""
+        """A view whose values are ``str`` instead of bytes. Raises TypeError for datasets that do not hold texts."""
         kind = self._element_type()
         if kind.route != "strings" and (kind.route != "bytes" or kind.dtype.base.kind != "S"):
-            raise TypeError(f"{self.name} holds no texts")
+            raise TypeError(f"{self.name} does not hold texts")
         return TextView(self, encoding, errors)
 
     def fields(self, names: str | Sequence[str]) -> FieldsView:
-        """A view of some fields of a compound. Raises ValueError where it does not have them."""
+        """A view of some fields of a compound. Raises ValueError if a field does not exist."""
         return FieldsView(self, names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Numbers of types are those of one opening of the file.
+        # Identifiers of types are valid for one opening of the file only.
         return (Dataset, (self._file, self._number, self.name))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("values of a file cannot be had without a copy")
+            raise ValueError("values of a file cannot be returned without a copy")
         array: npt.NDArray[Any] = np.asarray(self.read(...))
         return array if dtype is None else converted(array, dtype)
 

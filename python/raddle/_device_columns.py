@@ -1,8 +1,7 @@
-"""Columns decoded on a device, as a plan says; what the device does not decode comes from the CPU.
+"""Columns decoded on a device by a plan; the CPU decodes all others.
 
-Not for CUDA: everything here works on any `Device`. Invariant: values are those of `Group.read_columns`, in the machine's
-byte order. A column of which a chunk does not inflate to its length and its checksum is read again by the CPU, which
-decides.
+Independent of CUDA: everything here works with any `Device`. Invariant: values are those of `Group.read_columns`, in
+native byte order. If a chunk does not inflate to its length and checksum, the CPU reads its column again and decides.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ if TYPE_CHECKING:
     from raddle._file import Group
 
 SLOTS = 2
-"""Batches in flight: one is read while another is decoded."""
+"""Number of batches in flight: one is read while another is decoded."""
 
 
 @dataclass(frozen=True)
 class _Proof:
-    """What shows whether a batch inflated as it should, still on the device: a row per deflated chunk."""
+    """Evidence that a batch inflated correctly, still on the device: a row per deflated chunk."""
 
     columns: list[int]
     lengths_bytes: npt.NDArray[np.int64]
     inflated: Array
     sums: list[Array]
-    """Of the chunks of a span each."""
+    """Adler-32 of the inflated chunks, one array per span."""
     ends: Array
-    """Header and trailer as stored."""
+    """Header and trailer of each stored chunk."""
 
 
 def columns_on(
@@ -56,7 +55,7 @@ def columns_on(
     memory: int,
     threads: int | None = None,
 ) -> dict[str, Array]:
-    """The columns as arrays of the device, in the order of their names; batches take ``memory`` bytes there."""
+    """The columns as arrays of the device, in the order of their names; batches use ``memory`` bytes on the device."""
     plan = plan_columns(group._columns(names), rows, memory // SLOTS)
     arrays = _decoded(device, group.file._source.path, plan, threads or _core.default_threads())
     left = [name for name in plan.names if name not in arrays]
@@ -67,7 +66,7 @@ def columns_on(
 
 
 def _decoded(device: Device, path: str, plan: Plan, threads: int) -> dict[str, Array]:
-    """The columns that the device decodes and that prove to be whole."""
+    """The columns that the device decodes and that pass verification."""
     arrays = [device.empty(column.shape, column.dtype) for column in plan.columns]
     cells = [_cells(column, array) for column, array in zip(plan.columns, arrays, strict=True)]
     for column, target in zip(plan.columns, cells, strict=True):
@@ -94,13 +93,13 @@ def _decoded(device: Device, path: str, plan: Plan, threads: int) -> dict[str, A
 
 
 def reads(batch: Batch) -> npt.NDArray[np.int64]:
-    """What `Slot.load` takes to bring a batch to the device."""
+    """Arguments for `Slot.load` that read a batch to the device."""
     fields = ("addresses", "packed_offsets", "lengths")
     return np.stack([np.concatenate([getattr(span, field) for span in batch.spans]) for field in fields], axis=1)
 
 
 def streams(spans: list[Span], columns: tuple[Column, ...], behind: int) -> npt.NDArray[np.int64]:
-    """What `Slot.inflate` takes to inflate the chunks of spans to memory from ``behind``."""
+    """Arguments for `Slot.inflate` that inflate the chunks of spans to memory starting at ``behind``."""
     around = ZLIB_HEADER_LEN_BYTES + ZLIB_TRAILER_LEN_BYTES
     found = []
     for span in spans:
@@ -112,7 +111,7 @@ def streams(spans: list[Span], columns: tuple[Column, ...], behind: int) -> npt.
 
 
 def _decode(slot: Slot, batch: Batch, columns: tuple[Column, ...], cells: list[Array]) -> _Proof | None:
-    """Bring a batch to the device, inflate what is deflated and put every chunk where it belongs."""
+    """Read a batch to the device, inflate deflated chunks and put every chunk in its place."""
     slot.load(reads(batch))
     with slot.current():
         deflated = [span for span in batch.spans if span.is_deflated]
@@ -136,11 +135,11 @@ def _inflate(slot: Slot, behind: int, spans: list[Span], columns: tuple[Column, 
 
 
 def _refuted(device: Device, proof: _Proof) -> set[int]:
-    """Columns with a chunk that did not inflate to its length and checksum, or whose stream is of another kind."""
+    """Columns with a chunk that did not inflate to its length and checksum, or whose stream has another format."""
     ends = device.fetch(proof.ends).astype(np.uint32)
     sums = np.concatenate([device.fetch(sums) for sums in proof.sums])
     header = ends[:, 0] << 8 | ends[:, 1]
-    # RFC 1950: method 8 is deflate, header a multiple of 31, no preset dictionary.
+    # RFC 1950: method 8 is deflate, the header is a multiple of 31, no preset dictionary.
     is_zlib = (ends[:, 0] & 15 == 8) & (header % 31 == 0) & (ends[:, 1] & 32 == 0)
     expected = ends[:, 2] << 24 | ends[:, 3] << 16 | ends[:, 4] << 8 | ends[:, 5]
     good = is_zlib & (device.fetch(proof.inflated) == proof.lengths_bytes) & (sums == expected)
@@ -148,21 +147,21 @@ def _refuted(device: Device, proof: _Proof) -> set[int]:
 
 
 def _cells(column: Column, array: Array) -> Array:
-    """An array as bytes: rows, other axes of the dataset, numbers of an element, bytes of a number."""
+    """An array as bytes with axes for rows, other axes of the dataset, numbers of an element, and bytes of a number."""
     width = column.swap_len_bytes or column.item_len_bytes
     octets = array.reshape(array.size).view(np.uint8)
     return octets.reshape(column.rows[1], *column.dims[1:], column.item_len_bytes // width, width)
 
 
 def _turned(column: Column, octets: Array) -> Array:
-    """Elements, their bytes the last axis, cut into numbers whose bytes are in the machine's order."""
+    """Elements with their bytes as the last axis, split into numbers in native byte order."""
     width = column.swap_len_bytes or column.item_len_bytes
     numbers = octets.reshape(*octets.shape[:-1], column.item_len_bytes // width, width)
     return numbers[..., ::-1] if column.swap_len_bytes else numbers
 
 
 def _chunks(slot: Slot, behind: int, span: Span, column: Column) -> Array:
-    """The chunks of a span without filters but the shuffle, a row each."""
+    """The chunks of a span, a row each, without filters except for the shuffle."""
     stride = column.stride_bytes
     offset = behind + span.raw_offset if span.is_deflated else int(span.packed_offsets[0])
     rows = slot.memory[offset : offset + len(span) * stride].reshape(len(span), stride)
@@ -170,10 +169,10 @@ def _chunks(slot: Slot, behind: int, span: Span, column: Column) -> Array:
 
 
 def _place(chunks: Array, span: Span, column: Column, target: Array) -> None:
-    """Copy chunks to their rows, undoing the shuffle."""
+    """Copy chunks to their rows and undo the shuffle."""
     count, shape = len(span), column.chunk_shape
     if span.is_shuffled:
-        # First bytes of all elements, then second bytes, and so on.
+        # The first bytes of all elements, then the second bytes, and so on.
         planes = chunks.reshape(count, column.item_len_bytes, *shape)
         items = planes.transpose(0, *range(2, 2 + len(shape)), 1)
     else:
@@ -190,7 +189,7 @@ def _place(chunks: Array, span: Span, column: Column, target: Array) -> None:
 
 
 def _overlap(column: Column, origin: list[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """The wanted part of a chunk, and where it belongs in the result."""
+    """The requested part of a chunk, and its place in the result."""
     start, count, step = column.rows
     first = max(0, -((start - origin[0]) // step))
     last = max(first, min(count, -((start - origin[0] - column.chunk_shape[0]) // step)))

@@ -1,9 +1,9 @@
-"""Which chunks of which columns go to a device in which batch: plain values, made from metadata alone.
+"""Plan of batches: which chunks of which columns a device decodes together; plain values, made from metadata alone.
 
-A column is decoded on the device if it is stored in one run or in chunks that are not filtered, shuffled, deflated, or
-shuffled and deflated. Every other column has a reason here, and is decoded by the CPU. Not for doing any of it.
+A column is decoded on the device if it is contiguous, or stored in chunks that are not filtered, shuffled, deflated, or
+shuffled and deflated. Every other column gets a reason here and is decoded by the CPU. Nothing is decoded here.
 
-Invariant: the chunks of a column's spans are all of its chunks that hold wanted rows, each once.
+Invariant: the chunks of a column's spans are all its chunks with requested rows, each once.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ if TYPE_CHECKING:
 _DEFLATE, _SHUFFLE = 1, 2
 
 ZLIB_HEADER_LEN_BYTES, ZLIB_TRAILER_LEN_BYTES = 2, 4
-"""Around the deflate stream of a chunk (RFC 1950): compression method and flags; Adler-32 of the inflated bytes."""
+"""Bytes before and after the deflate stream of a chunk (RFC 1950): compression method and flags; Adler-32 of the
+inflated bytes."""
 
 _LEAST_STREAM_LEN_BYTES = ZLIB_HEADER_LEN_BYTES + 1 + ZLIB_TRAILER_LEN_BYTES
 
 _MOST_CHUNK_LEN_BYTES = 1 << 28
-"""Of a deflated chunk: the weighted sum of an Adler-32 over as many bytes, 255 n (n + 1) / 2, is below 2**64. nvCOMP's own
-limit is 2**32 - 1."""
+"""Maximum length of a deflated chunk: for this many bytes, the weighted sum of an Adler-32, 255 n (n + 1) / 2, is below
+2**64. nvCOMP's limit is 2**32 - 1."""
 
 _BLOCK_LEN_BYTES = 8 << 20
-"""About how much of data in one run is one piece: several in flight, and each large against the cost of a copy."""
+"""Approximate length of the pieces of contiguous data: several in flight, each large compared with the cost of a
+copy."""
 
 _HELD = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
-"""Types of which cupy has arrays: kinds of numpy and lengths in bytes."""
+"""Types that cupy arrays can have: numpy kinds with lengths in bytes."""
 
 
 @dataclass(frozen=True)
@@ -48,39 +50,39 @@ class Column:
 
     name: str
     shape: tuple[int, ...]
-    """Of the result; axes of elements that are arrays are the last ones."""
+    """Shape of the result; axes of elements that are arrays come last."""
     dtype: np.dtype[Any]
-    """Of the result, in the machine's byte order."""
+    """Type of the result, in native byte order."""
     dims: tuple[int, ...]
     """Extent of the dataset, in elements."""
     rows: tuple[int, int, int]
     """First row, number of rows, step."""
     chunk_shape: tuple[int, ...]
-    """In elements; of a piece where the data is in one run."""
+    """Shape of a chunk in elements, or of a piece of contiguous data."""
     item_len_bytes: int
-    """An element."""
+    """Length of an element."""
     swap_len_bytes: int
-    """Numbers of this length whose bytes are to be reversed; 0 where none."""
+    """Length of numbers whose bytes must be reversed; 0 if none."""
     fill: bytes | None
-    """What rows hold that no chunk has, an element as stored; None where chunks have all of them."""
+    """Stored element of rows without a chunk; None if every row has a chunk."""
 
     @property
     def chunk_len_bytes(self) -> int:
-        """A chunk without filters."""
+        """Length of a chunk without filters."""
         return math.prod(self.chunk_shape) * self.item_len_bytes
 
     @property
     def stride_bytes(self) -> int:
-        """From one chunk to the next where they lie one after the other on the device."""
+        """Distance between consecutive chunks on the device."""
         return int(_aligned(self.chunk_len_bytes))
 
 
 @dataclass(frozen=True)
 class Span:
-    """Chunks of a column that are stored alike, in one batch, in order of their origins."""
+    """Chunks of a column with the same filters, in one batch, ordered by origin."""
 
     column: int
-    """Number of the column."""
+    """Index of the column."""
     origins: npt.NDArray[np.int64]
     """First element of each chunk, per axis."""
     addresses: npt.NDArray[np.int64]
@@ -88,13 +90,14 @@ class Span:
     lengths: npt.NDArray[np.int64]
     """Stored lengths in bytes."""
     packed_offsets: npt.NDArray[np.int64]
-    """Where in the batch's stored bytes each chunk is."""
+    """Offset of each chunk in the batch's stored bytes."""
     raw_offset: int
-    """Where behind the batch's stored bytes the first chunk inflates to, if deflated; others are a stride apart."""
+    """Offset of the first inflated chunk after the batch's stored bytes, if deflated; the others follow at the
+    stride."""
     is_deflated: bool
     is_shuffled: bool
     is_run: bool
-    """Whether the chunks are wanted whole and are rows without a gap, so that all are copied at once."""
+    """Whether whole chunks are requested that form contiguous rows, so that all are copied at once."""
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -102,36 +105,36 @@ class Span:
 
 @dataclass(frozen=True)
 class Batch:
-    """What is on the device at one time."""
+    """The chunks on the device at one time."""
 
     spans: tuple[Span, ...]
     packed_len_bytes: int
-    """Of stored bytes, with gaps that align them."""
+    """Length of the stored bytes, including gaps for alignment."""
     raw_len_bytes: int
-    """Of what they inflate to, behind them."""
+    """Length of the inflated bytes, which follow the stored ones."""
 
     @property
     def len_bytes(self) -> int:
-        """Of both."""
+        """Total length."""
         return self.packed_len_bytes + self.raw_len_bytes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How columns come to a device."""
+    """Plan of decoding columns."""
 
     names: tuple[str, ...]
-    """All columns, in the order wanted."""
+    """All columns, in the requested order."""
     columns: tuple[Column, ...]
-    """Those that the device decodes."""
+    """Columns that the device decodes."""
     batches: tuple[Batch, ...]
     by_cpu: dict[str, str]
-    """Those that the CPU decodes, and why."""
+    """Columns that the CPU decodes, with the reason."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Chunks of one column as the file has them: a row per chunk."""
+    """Chunks of one column as stored in the file: a row per chunk."""
 
     origins: npt.NDArray[np.int64]
     addresses: npt.NDArray[np.int64]
@@ -141,16 +144,16 @@ class Pieces:
 
 
 class _ByCpu(Exception):
-    """Why the device does not decode a column."""
+    """Reason why the device does not decode a column."""
 
 
 def plan_columns(datasets: dict[str, Dataset], rows: slice | None, memory: int) -> Plan:
-    """Plan the reading of columns with batches of at most ``memory`` bytes.
+    """Plan reading columns in batches of at most ``memory`` bytes.
 
     Raises
     ------
     raddle.errors.UsageError
-        If a column has no rows, or a type of which a device has no arrays: all such columns are named.
+        If a column has no rows, or a type that device arrays cannot have: all such columns are named.
     """
     _check_types(datasets)
     columns: list[Column] = []
@@ -162,7 +165,7 @@ def plan_columns(datasets: dict[str, Dataset], rows: slice | None, memory: int) 
             stored = int(found.lengths[found.is_deflated].max(initial=0))
             taken = column.stride_bytes + (_padded(stored) if stored else 0)
             if taken > memory:
-                raise _ByCpu(f"a chunk takes {taken} bytes of {memory} that a batch may have")
+                raise _ByCpu(f"a chunk needs {taken} bytes, but a batch may use only {memory}")
         except _ByCpu as reason:
             by_cpu[name] = str(reason)
         else:
@@ -180,11 +183,11 @@ def _check_types(datasets: dict[str, Dataset]) -> None:
         elif base.itemsize not in _HELD.get(base.kind, ()):
             unfit.append(f"{name} ({base})")
     if unfit:
-        raise UsageError(f"no device array holds {', '.join(unfit)}; name the columns that are numbers")
+        raise UsageError(f"device arrays cannot hold {', '.join(unfit)}; name only columns of numbers")
 
 
 def _column(name: str, dataset: Dataset, rows: slice | None, memory: int) -> tuple[Column, Pieces]:
-    """The column and its chunks, as metadata tells; _ByCpu where the device does not decode it."""
+    """The column and its chunks, from metadata; raises _ByCpu if the device does not decode it."""
     kind = dataset._element_type()
     layout, chunk_shape, filters, is_native = dataset._storage()
     if kind.route != "bytes" or not is_native or layout not in ("contiguous", "chunked"):
@@ -211,7 +214,7 @@ def _column(name: str, dataset: Dataset, rows: slice | None, memory: int) -> tup
     column = Column(
         name,
         (count, *dims[1:], *inner),
-        # Without h5py's notes: an enumeration is its numbers.
+        # Without h5py's metadata: an enumeration becomes its numbers.
         np.dtype(base.newbyteorder("=").str),
         dims,
         wanted,
@@ -227,7 +230,7 @@ def _column(name: str, dataset: Dataset, rows: slice | None, memory: int) -> tup
 def _in_blocks(
     dims: tuple[int, ...], item_len_bytes: int, places: npt.NDArray[np.int64], block_len_bytes: int
 ) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
-    """Data in one run as if it were in chunks of whole rows, the last of which is cut short."""
+    """Contiguous data as if it were in chunks of whole rows, the last of which is shorter."""
     row_len_bytes = max(1, math.prod(dims[1:]) * item_len_bytes)
     block_rows = max(1, min(dims[0], block_len_bytes // row_len_bytes))
     shape = (block_rows, *dims[1:])
@@ -235,7 +238,7 @@ def _in_blocks(
         return shape, places
     address, length = int(places[0, -3]), int(places[0, -2])
     if length != dims[0] * row_len_bytes:
-        raise _ByCpu(f"{length} bytes stored for {dims[0] * row_len_bytes}")
+        raise _ByCpu(f"{length} bytes stored instead of {dims[0] * row_len_bytes}")
     blocks = np.zeros((-(-dims[0] // block_rows), places.shape[1]), np.int64)
     blocks[:, 0] = np.arange(len(blocks)) * block_rows
     blocks[:, -3] = address + blocks[:, 0] * row_len_bytes
@@ -244,7 +247,7 @@ def _in_blocks(
 
 
 def _pieces(places: npt.NDArray[np.int64], filters: list[int]) -> Pieces:
-    """Chunks with what is to be undone in each: filters that were not skipped."""
+    """Chunks with the operations to undo in each, for filters that were not skipped."""
     order = np.lexsort(places[:, -4::-1].T)
     places = places[order]
     mask = places[:, -1]
@@ -263,10 +266,10 @@ def _pieces(places: npt.NDArray[np.int64], filters: list[int]) -> Pieces:
 def _check_pieces(
     column: Column, pieces: Pieces, filters: list[tuple[int, str, tuple[int, ...]]], is_cut: bool
 ) -> None:
-    """Leave to the CPU, which says what is wrong, what does not have the length that it should have."""
+    """Leave chunks of unexpected length to the CPU, which reports the error."""
     for number, _, parameters in filters:
         if number == _SHUFFLE and parameters[:1] != (column.item_len_bytes,):
-            raise _ByCpu(f"shuffled by {parameters[:1]} bytes, elements of {column.item_len_bytes}")
+            raise _ByCpu(f"shuffled by {parameters[:1]} bytes, but elements have {column.item_len_bytes}")
     if pieces.is_deflated.any() and column.chunk_len_bytes > _MOST_CHUNK_LEN_BYTES:
         raise _ByCpu(f"deflated chunks of {column.chunk_len_bytes} bytes")
     if (pieces.lengths[pieces.is_deflated] < _LEAST_STREAM_LEN_BYTES).any():
@@ -294,13 +297,13 @@ def _fill(dataset: Dataset, item_len_bytes: int) -> bytes:
 
 
 def _chunks_with(dims: tuple[int, ...], chunk_shape: tuple[int, ...], start: int, end: int) -> int:
-    """Chunks that hold rows from ``start`` to ``end``, if none is missing."""
+    """Number of chunks with rows from ``start`` to ``end``, if none is missing."""
     along = -(-end // chunk_shape[0]) - start // chunk_shape[0]
     return along * math.prod(-(-dim // side) for dim, side in zip(dims[1:], chunk_shape[1:], strict=True))
 
 
 def batches(columns: list[Column], pieces: list[Pieces], memory: int) -> Iterable[Batch]:
-    """Chunks of all columns in batches of at most ``memory`` bytes, stored and inflated together."""
+    """Chunks of all columns in batches of at most ``memory`` bytes, counting stored and inflated bytes."""
     spans: list[Span] = []
     packed = raw = 0
     for number, (column, found) in enumerate(zip(columns, pieces, strict=True)):
@@ -318,7 +321,7 @@ def batches(columns: list[Column], pieces: list[Pieces], memory: int) -> Iterabl
 
 
 def _alike(column: Column, pieces: Pieces) -> Iterable[tuple[int, int, bool]]:
-    """First and last of chunks that make a span, and whether they are a run."""
+    """First and last of chunks that form a span, and whether they are a run."""
     count = len(pieces.addresses)
     if not count:
         return
@@ -326,7 +329,7 @@ def _alike(column: Column, pieces: Pieces) -> Iterable[tuple[int, int, bool]]:
     first_rows = pieces.origins[:, 0]
     is_wide = step == 1 and column.chunk_shape[1:] == column.dims[1:]
     inside = (first_rows >= start) & (first_rows + column.chunk_shape[0] <= start + rows) & is_wide
-    # Of a run, equal: what a chunk begins before its number among all.
+    # Equal for all chunks of a run: the origin of a chunk minus its index.
     lag = np.where(inside, first_rows - np.arange(count) * column.chunk_shape[0], -1)
     facts = np.stack([inside, pieces.is_deflated, pieces.is_shuffled, lag])
     cuts = np.flatnonzero((facts[:, 1:] != facts[:, :-1]).any(axis=0)) + 1
@@ -346,14 +349,14 @@ def _span(
     raw: int,
     memory: int,
 ) -> tuple[Span | None, int, int]:
-    """As many chunks as fit behind what a batch holds, and where they end; None where not even one fits."""
+    """As many chunks as fit in the rest of a batch, and their end; None if not even one fits."""
     is_deflated = bool(pieces.is_deflated[first])
     stride = column.stride_bytes
     lengths = pieces.lengths[first:last]
     if is_deflated:
         taken = _padded(lengths)
         packed_ends = packed + np.cumsum(taken)
-        # The stream, behind its header, is what has to be aligned.
+        # The stream, which follows its header, must be aligned.
         offsets = packed_ends - taken + ALIGNMENT - ZLIB_HEADER_LEN_BYTES
         raw_ends = raw + stride * np.arange(1, len(lengths) + 1)
     else:
@@ -382,5 +385,5 @@ def _aligned(length: Any) -> Any:
 
 
 def _padded(length: Any) -> Any:
-    """Room for a deflated chunk whose stream is aligned."""
+    """Space for a deflated chunk whose stream is aligned."""
     return _aligned(ALIGNMENT - ZLIB_HEADER_LEN_BYTES + length)

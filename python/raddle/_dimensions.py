@@ -1,4 +1,4 @@
-"""Dimensions of datasets: labels, and the dimension scales that are attached to them."""
+"""Dimensions of datasets: labels, and attached dimension scales."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Dimension:
-    """A dimension of a dataset: its label, and its scales by number or by name."""
+    """A dimension of a dataset: its label, and its scales by index or name."""
 
     __slots__ = ("_dataset", "_number")
 
@@ -24,17 +24,17 @@ class Dimension:
 
     @property
     def label(self) -> str:
-        """The label; empty where there is none."""
+        """The label; empty if there is none."""
         labels = self._dataset.attrs.get("DIMENSION_LABELS")
         return "" if labels is None else _text(labels[self._number])
 
     def values(self) -> list[Dataset]:
-        """The scales. References say which they are: they are read by h5py."""
+        """The scales, which are found through references read by h5py."""
         lists = self._dataset.attrs.get("DIMENSION_LIST")
         return [] if lists is None else [self._dataset.file[reference] for reference in lists[self._number]]
 
     def keys(self) -> list[str]:
-        """Names of the scales; a scale need not have one."""
+        """Names of the scales; empty for scales without a name."""
         return [name for name, _ in self.items()]
 
     def items(self) -> list[tuple[str, Dataset]]:
@@ -61,7 +61,7 @@ class Dimension:
 
 
 class Dimensions:
-    """The dimensions of a dataset, by number."""
+    """The dimensions of a dataset, by index."""
 
     __slots__ = ("_dataset",)
 

@@ -1,4 +1,4 @@
-"""Rows of a table by event: jagged arrays made of offsets and content."""
+"""Rows of a table by event: jagged arrays built from offsets and content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_events(group: Group, names: Sequence[str] | None, events: slice | None, key: str) -> Any:
-    """An awkward array with a list of records per event."""
+    """Return an awkward array with a list of records per event."""
     import awkward
 
     offsets, first_row = _offsets(group, events, key)
@@ -29,7 +29,7 @@ def read_events(group: Group, names: Sequence[str] | None, events: slice | None,
 
 
 def table_columns(group: Group, key: str) -> list[str]:
-    """Datasets with a row per row of the table: not those of the key that count events."""
+    """Datasets with one row per row of the table, without those of the key, which count events."""
     made = {f"{key}{ending}" for ending in (".seq", ".seq_cnt", ".offsets")}
     counted = group.get(f"{key}.seq")
     return [
@@ -40,7 +40,7 @@ def table_columns(group: Group, key: str) -> list[str]:
 
 
 def _offsets(group: Group, events: slice | None, key: str) -> tuple[npt.NDArray[np.int64], int]:
-    """Ends of the events' rows after a 0, counted from the first row; the first row."""
+    """Row offsets of the events, starting with 0, relative to the first row; and the first row."""
     name = f"{key}.offsets"
     found = group.get(name)
     if found is None:
@@ -49,9 +49,9 @@ def _offsets(group: Group, events: slice | None, key: str) -> tuple[npt.NDArray[
         raise error
     start, count, step = rows_of(events, max(0, len(found) - 1))
     if step != 1:
-        raise UsageError("events are read as they follow each other: no step")
+        raise UsageError("event slices must have a step of 1")
     offsets = np.asarray(found[start : start + count + 1], np.int64) if len(found) else np.zeros(1, np.int64)
     first = int(offsets[0])
     if first < 0 or (np.diff(offsets) < 0).any():
-        raise DamagedError(f"{found.name} is no list of ascending row numbers; make the keys anew")
+        raise DamagedError(f"{found.name} is not a list of ascending row numbers; recreate the keys")
     return offsets - first, first

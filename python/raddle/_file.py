@@ -1,6 +1,6 @@
-"""Groups and files: reading HDF5 files with the interface of h5py and all cores.
+"""Groups and files: reading HDF5 files with the interface of h5py on all cores.
 
-Objects are numbers of the compiled part with names; nothing is read from the file but values.
+Objects are identifiers of the compiled part with names; only values are read from the file.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# The name of a child of a group.
+# A name of a child of a group.
 _NAME: Callable[[Child], str] = itemgetter(0)
 
-# Soft and external links followed in one path, as many as libhdf5 follows (H5L_NUM_LINKS).
+# Maximum number of soft and external links followed in one path, as in libhdf5 (H5L_NUM_LINKS).
 _MOST_LINKS = 16
 
-# Where HDF5's own bytes begin: at 0, or at 512 and its doubles (format specification, section II.A).
+# Possible offsets of HDF5's signature: 0, 512 and its doubles (format specification, section II.A).
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -52,13 +52,13 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     Parameters
     ----------
     path
-        Any HDF5 file, netCDF-4 files among them; or a file object that was opened for bytes, as ``open(path, "rb")``,
-        ``io.BytesIO`` and ``fsspec`` give them. An object without a file of the system behind it is copied into memory
-        first, all of it: for parts of remote files, see the references of ``raddle inspect --refs``.
+        Any HDF5 file, including netCDF-4; or a binary file object, as returned by ``open(path, "rb")``, ``io.BytesIO``
+        and ``fsspec``. An object without a file of the system is first copied into memory as a whole: for parts of
+        remote files, use the references of ``raddle inspect --refs``.
     mode
-        ``"r"``, as of h5py: files are only read.
+        Only ``"r"``: files are opened for reading.
     threads
-        Threads that decode chunks. Default: the cores that this process may use.
+        Number of threads that decode chunks. Default: the cores available to this process.
 
     Returns
     -------
@@ -68,16 +68,16 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     Raises
     ------
     raddle.errors.InputNotFoundError
-        If there is no such file (also a ``FileNotFoundError``).
+        If the file does not exist (also a ``FileNotFoundError``).
     raddle.errors.DamagedError
-        If it is no HDF5 file, cut short or damaged (also an ``OSError``).
+        If it is not an HDF5 file, or is truncated or damaged (also an ``OSError``).
     raddle.errors.UsageError
-        If ``mode`` is another (also a ``ValueError``).
+        If ``mode`` is not ``"r"`` (also a ``ValueError``).
 
     Notes
     -----
-    The metadata is read at once, values when they are asked for. Chunks are decoded outside of libhdf5 and of Python's
-    lock. The file must not be written meanwhile.
+    The metadata is read at once, values on demand. Chunks are decoded without holding libhdf5's lock or Python's. The
+    file must not be written at the same time.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def read_columns(
 
 
 class _Items(ItemsView[str, Any]):
-    """Names and objects; None for links that lead nowhere, `Unreadable` for objects that cannot be read."""
+    """Names and objects; None for dangling links, `Unreadable` for objects that cannot be read."""
 
     _mapping: Group
 
@@ -108,7 +108,7 @@ class _Items(ItemsView[str, Any]):
 
 
 class _Values(ValuesView[Any]):
-    """Objects; None for links that lead nowhere, `Unreadable` for objects that cannot be read."""
+    """Objects; None for dangling links, `Unreadable` for objects that cannot be read."""
 
     _mapping: Group
 
@@ -122,7 +122,7 @@ class Group(HdfObject, Mapping[str, Any]):
     __slots__ = ()
 
     def __getitem__(self, name: Any) -> Any:
-        """The object of a name or path, or the one that a reference of h5py leads to."""
+        """The object with a name or path, or the one that an h5py reference points to."""
         if not isinstance(name, (str, bytes)) and is_reference(name):
             return referenced(self._file, name)
         found = self._find(encoded(name))
@@ -131,9 +131,9 @@ class Group(HdfObject, Mapping[str, Any]):
         return found
 
     def _find(self, path: bytes, most_links: int = _MOST_LINKS) -> Any:
-        """The object of a path, `Unreadable` where it cannot be read.
+        """The object at a path, `Unreadable` if it cannot be read.
 
-        Raises ObjectNotFoundError, and TooManyLinksError for soft links in a circle.
+        Raises ObjectNotFoundError, or TooManyLinksError for circular soft links.
         """
         found = self._core().find(self._number, path, most_links) if path else None
         if found is None:
@@ -141,7 +141,7 @@ class Group(HdfObject, Mapping[str, Any]):
         if isinstance(found, tuple):
             filename, path_there, links_left = found
             if not links_left:
-                # Not a TooManyLinksError: h5py as well tells circles through files otherwise than those within one.
+                # Not a TooManyLinksError: h5py also distinguishes circles through files from those within one file.
                 raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}: too many links into other files")
             return self._file._foreign_object(filename, path_there, links_left - 1)
         name = posixpath.normpath(posixpath.join(self.name, shown(path)))
@@ -152,7 +152,8 @@ class Group(HdfObject, Mapping[str, Any]):
     @overload
     def get(self, name: str, /, default: _T, getclass: bool = ..., getlink: bool = ...) -> Any | _T: ...
     def get(self, name: str, default: Any = None, getclass: bool = False, getlink: bool = False) -> Any:
-        """An object, its class, its link (a `HardLink`, `SoftLink` or `ExternalLink`), or ``default`` where there is none."""
+        """An object, its class, its link (a `HardLink`, `SoftLink` or `ExternalLink`), or ``default`` if it does not
+        exist."""
         try:
             if getlink:
                 described = self._link(encoded(name))
@@ -164,24 +165,25 @@ class Group(HdfObject, Mapping[str, Any]):
         return type(found) if getclass else found
 
     def _link(self, path: bytes) -> tuple[Any, ...] | None:
-        """What the last link of a path is. Raises ObjectNotFoundError where the path leads nowhere before."""
+        """The last link of a path. Raises ObjectNotFoundError if an earlier part of the path does not exist."""
         folder, name = posixpath.split(path.rstrip(b"/"))
         group = self._before(folder)
         return group._core().link(group._number, name) if isinstance(group, Group) else None
 
     def _before(self, folder: bytes) -> Any:
-        """What a path leads to before its last link. Raises ObjectNotFoundError, TooManyLinksError."""
+        """The object that contains the last link of a path. Raises ObjectNotFoundError or TooManyLinksError."""
         try:
             return self[folder] if folder else self
         except TooManyLinksError as error:
-            # Soft links of this file raise again. Those of another are nothing here, as for libhdf5.
+            # Circular soft links of this file raise again; those of another file count as missing, as in libhdf5.
             self._core().find(self._number, folder, _MOST_LINKS)
             raise ObjectNotFoundError(str(error)) from error
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a link, wherever it leads; TypeError for what is no name.
+        """Whether there is a link with this name, even if it is dangling; raises TypeError for values that are not
+        names.
 
-        Raises TooManyLinksError where soft links before the last lead in a circle.
+        Raises TooManyLinksError if soft links before the last part are circular.
         """
         path = encoded(name)  # type: ignore[arg-type]
         folder, last = posixpath.split(path.rstrip(b"/"))
@@ -203,11 +205,11 @@ class Group(HdfObject, Mapping[str, Any]):
         return KeysView(self)
 
     def items(self) -> ItemsView[str, Any]:
-        """Names and members; None for a link that leads nowhere, `Unreadable` for an object that cannot be read."""
+        """Names and members; None for dangling links, `Unreadable` for objects that cannot be read."""
         return _Items(self)
 
     def values(self) -> ValuesView[Any]:
-        """Members; None for a link that leads nowhere, `Unreadable` for an object that cannot be read."""
+        """Members; None for dangling links, `Unreadable` for objects that cannot be read."""
         return _Values(self)
 
     def _pairs(self) -> Iterator[tuple[str, Any]]:
@@ -226,26 +228,29 @@ class Group(HdfObject, Mapping[str, Any]):
             return None
 
     def visititems(self, function: Callable[[str, Any], _T | None]) -> _T | None:
-        """Call ``function(path, object)`` for every object below, each once, until it returns something.
+        """Call ``function(path, object)`` for every object below, each once, until it returns a value other than None.
 
-        An object that cannot be read is given as `Unreadable`.
+        An object that cannot be read is passed as `Unreadable`.
         """
         return self._visit("", {self._number}, function)
 
     def visit(self, function: Callable[[str], _T | None]) -> _T | None:
-        """Call ``function(path)`` for every object below, each once, until it returns something."""
+        """Call ``function(path)`` for every object below, each once, until it returns a value other than None."""
         return self.visititems(lambda path, _: function(path))
 
     def visititems_links(self, function: Callable[[str, Link], _T | None]) -> _T | None:
-        """Call ``function(path, link)`` for every link below, in groups of several names once, until it returns something."""
+        """Call ``function(path, link)`` for every link below until it returns a value other than None; groups with
+        several names are visited once."""
         return self._visit_links("", {self._number}, function)
 
     def visit_links(self, function: Callable[[str], _T | None]) -> _T | None:
-        """Call ``function(path)`` for every link below, in groups of several names once, until it returns something."""
+        """Call ``function(path)`` for every link below until it returns a value other than None; groups with several
+        names are visited once."""
         return self.visititems_links(lambda path, _: function(path))
 
     def _in_visiting_order(self) -> list[Child]:
-        # In the order of names' bytes, as libhdf5 visits: that of texts, if they are plain.
+        # Sorted by the bytes of the names, in which order libhdf5 visits them; for ASCII names this is the order of
+        # strings.
         children = self._core().children(self._number)
         if "".join(map(_NAME, children)).isascii():
             return sorted(children, key=_NAME)
@@ -294,14 +299,14 @@ class Group(HdfObject, Mapping[str, Any]):
         Parameters
         ----------
         names
-            Paths of datasets, from this group. Default: all datasets of the group that have a dimension.
+            Paths of datasets, relative to this group. Default: all datasets of the group that have a dimension.
         rows
-            Rows of the first axis, the same of every dataset: a slice, a list or array of numbers in any order, or a mask.
-            Default: all.
+            Rows of the first axis, the same for all datasets: a slice, a list or array of numbers in any order, or a
+            mask. Default: all.
         library
             ``"dict"``: a dict of arrays by name. ``"numpy"``: one structured array. ``"awkward"``: an awkward record
-            array. ``"pandas"``: a data frame. These three need columns of equal length. ``"cupy"``: a dict of arrays of a
-            GPU, decoded there (`raddle.gpu.read_columns`), for which rows are a slice.
+            array. ``"pandas"``: a data frame. The last three need columns of equal length. ``"cupy"``: a dict of GPU
+            arrays, decoded on the GPU (`raddle.gpu.read_columns`); rows must be a slice.
 
         Returns
         -------
@@ -310,15 +315,15 @@ class Group(HdfObject, Mapping[str, Any]):
         Raises
         ------
         raddle.errors.ObjectNotFoundError
-            If there is no such dataset (also a ``KeyError``).
+            If a dataset does not exist (also a ``KeyError``).
         raddle.errors.UsageError
-            If rows are something else, or the library has no equal for a column, which is named.
+            If ``rows`` is not valid, or the library cannot represent a column, which is named.
         IndexError, TypeError
             If a list or a mask of rows does not fit a dataset.
         """
         if library == "cupy":
             if rows is not None and not isinstance(rows, slice):
-                raise UsageError("rows for a GPU are a slice")
+                raise UsageError("rows for a GPU must be a slice")
             return gpu.read_columns(self, names, rows)
         columns = self._columns(names)
         arrays: dict[str, Any] = dict.fromkeys(columns)
@@ -352,21 +357,21 @@ class Group(HdfObject, Mapping[str, Any]):
         Parameters
         ----------
         names
-            Paths of columns, from this group. Default: all columns of the table.
+            Paths of columns, relative to this group. Default: all columns of the table.
         events
-            Events: rows of the group that has a row per event. Default: all.
+            Events, as rows of the group with one row per event. Default: all.
         key
-            The key's name: ``KEY.offsets`` says which rows are an event's.
+            Name of the key: ``KEY.offsets`` contains the rows of each event.
 
         Returns
         -------
         awkward.Array
-            For each event a list of records, of any length.
+            A list of records of any length per event.
 
         Raises
         ------
         raddle.errors.ObjectNotFoundError
-            If the group has no ``KEY.offsets``; ``raddle keys add`` makes them.
+            If the group has no ``KEY.offsets``; create it with ``raddle keys add``.
         """
         return read_events(self, names, events, key)
 
@@ -378,12 +383,12 @@ class Group(HdfObject, Mapping[str, Any]):
                     raise found._error()
             return {name: found for name, found in members if isinstance(found, Dataset) and found.shape}
         if isinstance(names, str):
-            raise UsageError("names is a list of names, not one text")
+            raise UsageError("names must be a list of names, not a string")
         columns = {}
         for name in names:
             found = self[name]
             if not isinstance(found, Dataset) or found.file is not self._file:
-                raise UsageError(f"{name!r} is no dataset of this file")
+                raise UsageError(f"{name!r} is not a dataset of this file")
             columns[name] = found
         return columns
 
@@ -398,18 +403,18 @@ class Group(HdfObject, Mapping[str, Any]):
 
 
 class File(Group):
-    """An HDF5 file opened for reading; made by `raddle.open`. It is its root group and a context manager."""
+    """An HDF5 file opened for reading by `raddle.open`. It is also its root group and a context manager."""
 
     __slots__ = ("_core_file", "_elements", "_h5py_file", "_linked", "_source", "_threads", "filename")
 
     filename: str
-    """Path as given; the name of a file object."""
+    """Path as passed by the user, or the name of a file object."""
 
     def __init__(self, path: Source, mode: str = "r", *, threads: int | None = None) -> None:
         if mode != "r":
             raise UsageError(f"mode {mode!r}: files are opened for reading only, with mode 'r'; h5py writes")
         if threads is not None and threads < 1:
-            raise UsageError(f"{threads} threads are too few")
+            raise UsageError(f"threads={threads} is too small")
         self._source = OpenSource(path)
         self._threads = threads
         self.filename = self._source.name
@@ -426,29 +431,29 @@ class File(Group):
 
     @property
     def userblock_size(self) -> int:
-        """Bytes before those of HDF5, which are a program's own."""
+        """Length of the user block, which precedes HDF5's data, in bytes."""
         place = 0
         with builtins.open(self._source.path, "rb") as raw:
             while (found := os.pread(raw.fileno(), len(_SIGNATURE), place)) != _SIGNATURE:
                 if not found:
-                    raise UsageError(f"{self.filename} is no HDF5 file any more")
+                    raise UsageError(f"{self.filename} is no longer an HDF5 file")
                 place = max(512, 2 * place)
         return place
 
     def partition(
         self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str = "evt"
     ) -> Share:
-        """Find which events and which rows of every table one of several readers takes.
+        """Return the events and the rows of every table that one of several readers takes.
 
         Parameters
         ----------
         reader
-            A communicator of mpi4py, or the number of the reader, from 0.
+            A communicator of mpi4py, or the index of the reader, from 0.
         size
-            Number of readers, where ``reader`` is a number.
+            Number of readers, if ``reader`` is an index.
         key
-            Name of the partition key, or its path in the group that has a row per event (``"/spill/evt"``), which is found
-            by itself where it is ``/spill`` or the only group with the key.
+            Name of the partition key, or its path in the group with one row per event (``"/spill/evt"``). A path is
+            only needed if that group is neither ``/spill`` nor the only group with the key.
 
         Returns
         -------
@@ -458,12 +463,12 @@ class File(Group):
         Raises
         ------
         raddle.errors.ObjectNotFoundError
-            If the file has no such key; ``raddle keys add`` makes one.
+            If the file has no such key; create it with ``raddle keys add``.
         """
         return share(self, reader, size, key)
 
     def close(self) -> None:
-        """Close the file and those that were opened through its external links."""
+        """Close the file and the files opened through its external links."""
         self._core_file = None
         if self._h5py_file is not None:
             self._h5py_file.close()
@@ -504,7 +509,7 @@ class File(Group):
         return Unreadable(self, number, name)
 
     def _foreign_object(self, filename: bytes, path: bytes, most_links: int) -> Any:
-        """The object behind an external link; its file stays open as long as this one."""
+        """The object at the end of an external link; its file stays open as long as this one."""
         other = os.path.join(self._source.folder, os.fsdecode(filename))
         if other not in self._linked:
             try:
@@ -514,7 +519,7 @@ class File(Group):
         return self._linked[other]._find(path, most_links)
 
     def _h5py(self) -> H5pyFile | None:
-        """The same file in h5py, which runs in a process of its own; None where that is not installed."""
+        """The same file in h5py, running in a separate process; None if h5py is not installed."""
         if self._h5py_file is None and is_installed():
             self._h5py_file = H5pyFile(self._source)
         return self._h5py_file
@@ -525,12 +530,12 @@ class File(Group):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self._source.is_path:
-            raise UsageError(f"{self.filename}: a file that was opened by an object cannot be sent to another process")
+            raise UsageError(f"{self.filename}: a file opened from a file object cannot be sent to another process")
         return (_opened_again, (self._source.path, self._source.name, self._threads))
 
 
 def _opened_again(path: str, name: str, threads: int | None) -> File:
-    """A file in another process, whose directory may be another; it shows the same name."""
+    """Reopen a file in another process, which may have another working directory; the file keeps its name."""
     file = File(path, threads=threads)
     file.filename = file._source.name = name
     return file

@@ -1,4 +1,4 @@
-"""Awkward arrays taken apart: the forms of products as the compiled part has them, and their arrays in its order."""
+"""Conversion of awkward arrays to the forms of products in the compiled part, with their arrays in its order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Arrays = list[npt.NDArray[Any]]
 
 
 def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[Arrays], int]:
-    """Products, the arrays of each, and the number of events, of records or of a mapping of arrays.
+    """Products, the arrays of each, and the number of events, from an array of records or a mapping of arrays.
 
-    ``classes`` are the names of products' classes.
+    ``classes`` maps products to the names of their classes.
     """
     import awkward as ak
 
@@ -25,11 +25,11 @@ def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, A
     else:
         whole = ak.Array(_native(arrays))
         if not ak.fields(whole):
-            raise UsageError(f"an array of type {whole.type} has no named fields; give a dict of arrays")
+            raise UsageError(f"an array of type {whole.type} has no named fields; pass a dict of arrays")
         named = {name: whole[name] for name in ak.fields(whole)}
     absent = classes.keys() - named.keys()
     if absent:
-        raise UsageError(f"classes of products that there are not: {', '.join(sorted(absent))}")
+        raise UsageError(f"unknown products in `classes`: {', '.join(sorted(absent))}")
     lengths = {name: len(array) for name, array in named.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"arrays of different lengths: {lengths}")
@@ -43,13 +43,13 @@ def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, A
 
 
 def _native(array: Any) -> Any:
-    """What awkward-array takes: numpy arrays of this machine's byte order only."""
+    """Convert to numpy arrays in native byte order, which awkward requires."""
     is_other = isinstance(array, np.ndarray) and not array.dtype.isnative
     return array.astype(array.dtype.newbyteorder("=")) if is_other else array
 
 
 def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
-    """The form of a packed layout; its arrays are appended to ``arrays``."""
+    """Return the form of a packed layout and append its arrays to ``arrays``."""
     from awkward import contents
 
     if isinstance(layout, contents.EmptyArray):
@@ -78,12 +78,14 @@ def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
         return {"record": fields}
     if isinstance(layout, contents.NumpyArray):
         return _numbers(name, np.asarray(layout.data), arrays)
-    raise UsageError(f"product {name!r} is of type {layout.form.type}: missing values and unions are not written")
+    raise UsageError(f"product {name!r} has type {layout.form.type}: missing values and unions cannot be written")
 
 
 def _numbers(name: str, values: npt.NDArray[Any], arrays: Arrays) -> Any:
     if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8 or values.dtype == np.float16:
-        raise UsageError(f"product {name!r} is of type {values.dtype}: bools, integers, float32 and float64 are written")
+        raise UsageError(
+            f"product {name!r} has type {values.dtype}: only bools, integers, float32 and float64 can be written"
+        )
     arrays.append(_bytes(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))))
     form: Any = {"number": values.dtype.newbyteorder("=").name}
     for count in reversed(values.shape[1:]):

@@ -1,7 +1,7 @@
-"""A file as h5py reads it, in a process of its own: for what the compiled part does not decode.
+"""A file read by h5py in a separate process, for data that the compiled part does not decode.
 
-Invariant: h5py never opens an input in this process. A question is answered, or refused within the limits of `_h5py_server`,
-whatever the file makes of libhdf5.
+Invariant: h5py never opens an input in this process. Every request is answered or refused within the limits of
+`_h5py_server`, whatever the file does to libhdf5.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ from raddle.errors import DamagedError, InputError, ObjectNotFoundError, Unsuppo
 if TYPE_CHECKING:
     from raddle._sources import OpenSource
 
-# Length of memory for long answers: that of a block (`raddle._dataset`), and a little beyond.
+# Length of shared memory for long answers: that of a block (`raddle._dataset`) plus some spare.
 SHARED_LEN_BYTES = 68 << 20
 
-# Shorter answers pass through the socket, at which a new mapping costs more.
+# Shorter answers pass through the socket, because a new mapping costs more.
 _LEAST_SHARED_BYTES = 1 << 20
 
-# Longest answer taken: a row may be longer than a block.
+# Maximum length of an answer: a row may be longer than a block.
 _ANSWER_LIMIT_BYTES = 1 << 30
 
-# CPU time of an answer without values: objects are read in milliseconds. As `ChildOptions` of the compiled part.
+# CPU time of an answer without values: objects are read in milliseconds. Equal to `ChildOptions` of the compiled part.
 _CPU_LIMIT_S = 5.0
 
-# Bytes of values that h5py decodes per second, at least: less than bzip2, the slowest of the usual filters.
+# Minimum rate at which h5py decodes values, in bytes per second: slower than bzip2, the slowest of the usual filters.
 _SLOWEST_BYTES_PER_S = 8 << 20
 
-# Most CPU time of an answer, whatever lengths the file claims.
+# Maximum CPU time of an answer, whatever lengths the file claims.
 _MOST_CPU_S = 60.0
 
-# Longest wait for an answer, or twice its CPU time: files may lie on slow file systems, and cores be busy.
+# Minimum wait for an answer; otherwise twice its CPU time: file systems may be slow, and cores busy.
 _WALL_LIMIT_S = 60.0
 
-# Time that answers which never come may cost per open file. Beyond it the file is given up, for it may have many objects that
-# take as long as they may.
+# Maximum time per open file that may be lost on answers that never come. Beyond it the file is not asked again, because
+# it may have many objects that use their full time.
 _PATIENCE_S = 10.0
 
-# For what is between the limits of the process and its end.
+# Time between the limits of the process and its end.
 _SLACK_S = 5.0
 
-# What h5py raises, as exceptions of the same classes. Others are reported as those of the file.
+# Exceptions of h5py that are raised as the same class. Others are reported as errors of the file.
 _SAME = {kind.__name__: kind for kind in (IndexError, TypeError, ValueError, MemoryError, NotImplementedError)}
 
 
 def is_installed() -> bool:
-    """Whether there is an h5py."""
+    """Whether h5py is installed."""
     return importlib.util.find_spec("h5py") is not None
 
 
 class H5pyFile:
-    """Asks h5py about one file. Questions may come from any thread, and from processes forked meanwhile."""
+    """Client that asks h5py about one file. Requests may come from any thread, and from forked processes."""
 
     def __init__(self, source: OpenSource) -> None:
         self._source = source
@@ -104,12 +104,13 @@ class H5pyFile:
     def values(
         self, path: str, selection: tuple[Any, ...], rows: int, row_len_bytes: int
     ) -> npt.NDArray[Any]:
-        """Values of a dataset: what h5py gives for a selection of all axes.
+        """Values of a dataset: h5py's result for a selection of all axes.
 
-        They are asked for by so many ``rows`` of the first axis, which take ``row_len_bytes`` each to decode.
+        They are requested in blocks of ``rows`` rows of the first axis, each of which takes ``row_len_bytes`` bytes to
+        decode.
         """
         if not selection:
-            # The Ellipsis: without axes, an empty index would make a scalar.
+            # An Ellipsis, because an empty index would return a scalar.
             return np.asarray(self._value("values", path, ...))
         first, *others = selection
         count = len(range(first.start, first.stop, first.step)) if isinstance(first, slice) else len(first)
@@ -120,7 +121,7 @@ class H5pyFile:
             block = np.asarray(self._value("values", path, asked, row_len_bytes * (end - start)))
             if made is None:
                 made = np.empty((count, *block.shape[1:]), block.dtype)
-            # A copy: the block may lie in memory that the next answer overwrites.
+            # Copied, because the next answer may overwrite the memory of the block.
             made[start:end] = block
         assert made is not None
         return made
@@ -138,17 +139,17 @@ class H5pyFile:
         return self._value("reference", path)
 
     def name_of(self, reference: Any) -> str | None:
-        """Path of the object that a reference leads to; None where it has none."""
+        """Path of the object that a reference points to; None if it has none."""
         name: str | None = self._value("name", "/", taken_apart(reference))
         return name
 
     def external(self, path: str) -> list[tuple[str, int, int]]:
-        """Names, offsets and lengths of the parts of other files that hold a dataset's values."""
+        """Names, offsets and lengths of the external file segments that hold a dataset's values."""
         document, _ = self._ask("external", path)
         return [(str(name), int(offset), int(length)) for name, offset, length in document]
 
     def sources(self, path: str) -> list[Any]:
-        """Where the values of a virtual dataset are, as h5py's tuples."""
+        """Sources of a virtual dataset, as h5py's tuples."""
         from h5py._hl.vds import VDSmap
 
         document, _ = self._ask("sources", path)
@@ -164,7 +165,7 @@ class H5pyFile:
             raise self._senseless(error) from error
 
     def _ask(self, what: str, path: str, argument: Any = None, len_bytes: int = 0) -> tuple[Any, memoryview]:
-        """The document of an answer, which takes so many bytes of values to find, and the bytes behind it."""
+        """The document of an answer and the bytes after it; ``len_bytes`` of values must be decoded to find it."""
         with self._lock:
             if self._lost_s >= _PATIENCE_S:
                 raise self._damaged(f"no answer in {self._lost_s:.0f} s; it is not asked again")
@@ -177,7 +178,7 @@ class H5pyFile:
                 "shared": self._shared_memory() if len_bytes >= _LEAST_SHARED_BYTES and what == "values" else None,
             }
             if self._owner != os.getpid():
-                # That of another process, which talks to it.
+                # The connection belongs to another process, which uses it.
                 self._end()
             if self._channel is None:
                 self._channel, self._owner = _connected(), os.getpid()
@@ -192,23 +193,24 @@ class H5pyFile:
                 self._lost_s += elapsed
                 raise self._damaged(f"{error or 'no answer'} after {elapsed:.1f} s") from error
             except BaseException:
-                # An interrupt, in the middle of an answer.
+                # An interrupt in the middle of an answer.
                 self._end()
                 raise
         if "error" in document:
             self._raise(str(document["error"]), str(document["message"]))
         if "shared" in document:
             if self._shared is None or not 0 <= int(document["shared"]) <= len(self._shared):
-                raise self._damaged("an answer in memory that there is not")
+                raise self._damaged("an answer outside the shared memory")
             data = memoryview(self._shared)[: int(document["shared"])]
         return document["value"], data
 
     def _shared_memory(self) -> tuple[str, int] | None:
-        """Memory for long answers, by the path under which the other process opens it; None where the system has none."""
+        """Shared memory for long answers, and the path under which the other process opens it; None if the system has
+        none."""
         if self._shared is None and hasattr(os, "memfd_create"):
             descriptor = os.memfd_create("raddle", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(descriptor, SHARED_LEN_BYTES)
-            # Memory that the other process made shorter would be the end of this one.
+            # If the other process truncated the memory, accessing it would kill this one.
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
             self._shared, self._descriptor = mmap.mmap(descriptor, SHARED_LEN_BYTES), descriptor
@@ -233,14 +235,14 @@ class H5pyFile:
             raise ValueError(f"an answer of {length + data_length} bytes, beyond the limit of {_ANSWER_LIMIT_BYTES},")
         document = json.loads(bytes(_received(channel, length)))
         if not isinstance(document, dict) or not {"value", "error"} & set(document):
-            raise ValueError("an answer that is none")
+            raise ValueError("an invalid answer")
         return document, _received(channel, data_length)
 
     def _end(self) -> None:
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
-        # A process that is taken over may still write to its memory: the next one gets another.
+        # A compromised process may still write to its memory, so the next one gets new memory.
         self._shared = None
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
@@ -250,10 +252,10 @@ class H5pyFile:
         self._end()
 
     def _damaged(self, what: str) -> DamagedError:
-        return DamagedError(f"{self._name}: h5py cannot read it: {what}; the file is damaged or hostile")
+        return DamagedError(f"{self._name}: h5py cannot read it: {what}; the file is corrupt or malicious")
 
     def _senseless(self, error: MessageError) -> DamagedError:
-        return self._damaged(f"its answer makes no sense: {error}")
+        return self._damaged(f"invalid answer: {error}")
 
     def _raise(self, kind: str, message: str) -> None:
         if kind == "KeyError":
@@ -264,8 +266,8 @@ class H5pyFile:
 
 
 def _received(channel: socket.socket, length: int) -> memoryview:
-    """So many bytes. Raises OSError where the process has gone."""
-    # Memory that is not written takes none: the length is the word of the other process.
+    """Receive ``length`` bytes. Raises OSError if the process has ended."""
+    # Untouched memory is not allocated, so a length claimed by the other process costs nothing.
     view = np.empty(length, np.uint8).data
     have = 0
     while have < length:
@@ -277,14 +279,14 @@ def _received(channel: socket.socket, length: int) -> memoryview:
 
 
 class _Server:
-    """The process that forks one for each file."""
+    """The process that forks a process per file."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
         self.channel, other = socket.socketpair()
         boot = "import sys; sys.path[:] = sys.argv[2:]; from raddle._h5py_server import serve; serve()"
         arguments = [sys.executable, "-I", "-S", "-c", boot, str(other.fileno()), *filter(None, sys.path)]
-        # Threads of numpy's would not come along into forked processes.
+        # Threads of numpy would not survive forking.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         silent = subprocess.DEVNULL
         with other:
@@ -297,7 +299,7 @@ class _Server:
             raise OSError(f"{sys.executable} ended before it was ready")
 
     def close(self) -> None:
-        """End the process, which waits for nothing else."""
+        """End the process, which holds no other resources."""
         self.channel.close()
         if self.owner == os.getpid():
             self.process.wait(_SLACK_S)
@@ -305,7 +307,7 @@ class _Server:
 
 _server: _Server | None = None
 _server_lock = threading.Lock()
-# Those of the process that this one was forked from: nobody here waits for them.
+# Servers of the process that this one was forked from; they are not waited for here.
 _inherited: list[_Server] = []
 
 
@@ -328,7 +330,7 @@ atexit.register(_at_exit)
 
 
 def _connected() -> socket.socket:
-    """A conversation with a new process for one file."""
+    """A connection to a new process for one file."""
     global _server
     with _server_lock:
         for attempt in range(2):
@@ -340,24 +342,25 @@ def _connected() -> socket.socket:
                     socket.send_fds(_server.channel, [b"f"], [theirs.fileno()])
                 return ours
             except OSError as error:
-                # It may have been killed since it was last asked.
+                # The server may have been killed since its last use.
                 if _server is not None:
                     _server.close()
                 _server = None
                 if attempt:
-                    raise UnsupportedError(f"h5py cannot be started in a process of its own: {error}") from error
+                    raise UnsupportedError(f"h5py cannot be started in a separate process: {error}") from error
     raise AssertionError("the second attempt returns or raises")
 
 
 def _part(axis: Any, start: int, end: int) -> Any:
-    """The selected elements from number ``start`` to ``end`` of an axis: of a slice with a start, a stop and a step, or a list."""
+    """The selected elements number ``start`` to ``end`` of an axis, which is a slice with start, stop and step, or a
+    list."""
     if not isinstance(axis, slice):
         return axis[start:end]
     return slice(axis.start + start * axis.step, axis.start + end * axis.step, axis.step)
 
 
 def _space(document: Any) -> Any:
-    """A dataspace of h5py of its extent and its selection."""
+    """Create an h5py dataspace from its extent and selection."""
     from h5py import h5s
 
     dims, largest, kind, selection = document

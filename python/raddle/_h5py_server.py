@@ -1,9 +1,10 @@
-"""The process that runs h5py on files which may be hostile: what the compiled part does not decode is read here.
+"""The process that runs h5py on untrusted files, for data that the compiled part does not decode.
 
-`serve` is run by an interpreter that `raddle._h5py_file` starts. It imports h5py once, and for each file that it is given forks a
-process, which answers questions about that file and may die, hang or be taken over by it: what one file does cannot reach
-another, nor the program that asks. Invariant: no answer takes longer than its question allows, and no
-process more memory than `MEMORY_LIMIT_BYTES`; the system's own timers and limits see to that, for libhdf5 holds Python's lock.
+`serve` is run by an interpreter that `raddle._h5py_file` starts. It imports h5py once and forks a process per file,
+which answers requests about that file. A file may crash, hang or compromise that process, but cannot affect other files
+or the requesting program. Invariant: no answer takes longer than its request allows, and no process uses more memory
+than `MEMORY_LIMIT_BYTES`. The system's timers and limits enforce this, because libhdf5 runs while holding Python's
+lock.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from raddle._h5py_values import Encoder, made_reference, type_document
 if TYPE_CHECKING:
     import h5py
 
-# Address space beyond what h5py takes before it opens a file.
+# Limit on the address space, in addition to what h5py uses before it opens a file.
 MEMORY_LIMIT_BYTES = 4 << 30
 
 HEADER = struct.Struct("<4sIQ")
-"""Before every message: a signature, the length of its document and that of the bytes behind it."""
+"""Header of every message: a signature, and the lengths of its document and of the bytes after it."""
 
 SIGNATURE = b"RdPy"
 
@@ -42,18 +43,18 @@ def send(channel: socket.socket, document: bytes, parts: list[Any]) -> None:
 
 
 def serve() -> None:
-    """Fork a process for each file until the program that asks has gone."""
+    """Fork a process per file until the requesting program has ended."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     import h5py  # noqa: F401
 
     try:
-        # Registers the filters that it brings.
+        # Importing it registers its filters.
         import hdf5plugin  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
         pass
-    # Nobody waits for the processes.
+    # Child processes are reaped automatically.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # No core files, and no file is written.
+    # Neither core files nor other files may be written.
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         resource.setrlimit(kind, (0, 0))
     listener.sendall(b"r")
@@ -67,18 +68,18 @@ def serve() -> None:
                     listener.close()
                     _converse(socket.socket(fileno=descriptor))
                 finally:
-                    # Not back into the loop, whatever happened.
+                    # Never return to the loop, whatever happened.
                     os._exit(0)
             os.close(descriptor)
 
 
 def _converse(channel: socket.socket) -> None:
-    """Answer questions about one file, of which the first says which."""
+    """Answer requests about one file, which the first request names."""
     _limit_memory()
     file = None
     shared: memoryview | None = None
     while (question := _received(channel)) is not None:
-        # The signals of these timers end a process whatever it is doing.
+        # The signals of these timers end a process in any state.
         signal.setitimer(signal.ITIMER_PROF, question["cpu_limit_s"])
         signal.setitimer(signal.ITIMER_REAL, question["wall_limit_s"])
         encoder = Encoder()
@@ -100,7 +101,7 @@ def _converse(channel: socket.socket) -> None:
 
 
 def _mapped(path: str, length: int) -> memoryview:
-    """Memory of the program that asks."""
+    """Memory shared with the requesting program."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         return memoryview(mmap.mmap(descriptor, length))
@@ -109,7 +110,7 @@ def _mapped(path: str, length: int) -> memoryview:
 
 
 def _placed(parts: list[Any], shared: memoryview, document: dict[str, Any]) -> list[Any]:
-    """Parts that are left to send: none if they fit into shared memory, where the document says that they are."""
+    """Parts that must still be sent: none if they fit into shared memory, in which case the document says so."""
     views = [memoryview(part).cast("B") for part in parts]
     length = sum(view.nbytes for view in views)
     if length > len(shared):
@@ -123,12 +124,12 @@ def _placed(parts: list[Any], shared: memoryview, document: dict[str, Any]) -> l
 
 
 def _limit_memory() -> None:
-    """Lower the limit of the address space to what is used and `MEMORY_LIMIT_BYTES`."""
+    """Limit the address space to its present size plus `MEMORY_LIMIT_BYTES`."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             used = int(statm.read().split()[0]) * resource.getpagesize()
     except OSError:
-        # Not Linux, and systems without this file do not keep the limit either.
+        # Not Linux; systems without this file do not enforce the limit anyway.
         return
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = used + MEMORY_LIMIT_BYTES
@@ -137,7 +138,7 @@ def _limit_memory() -> None:
 
 
 def _received(channel: socket.socket) -> Any:
-    """A question, which comes from the program that asks and is trusted; None at the end."""
+    """Receive a request, which comes from the requesting program and is trusted; None at the end."""
     header = channel.recv(HEADER.size, socket.MSG_WAITALL)
     if len(header) < HEADER.size:
         return None
@@ -147,7 +148,7 @@ def _received(channel: socket.socket) -> Any:
 
 
 def _opened(question: dict[str, Any]) -> h5py.File:
-    """The file of the first question, opened as it would be in the program that asks."""
+    """Open the file of the first request as the requesting program would."""
     import h5py
 
     for name in [name for name in os.environ if name.startswith("HDF5_")]:
@@ -155,17 +156,17 @@ def _opened(question: dict[str, Any]) -> h5py.File:
     os.environ.update(question["environment"])
     if question["directory"] is not None:
         os.chdir(question["directory"])
-    # libhdf5 opens no file that has no name.
+    # libhdf5 cannot open a file without a name.
     source = question["path"] if question["is_path"] else open(question["path"], "rb")
     return h5py.File(source, "r", locking="best-effort")
 
 
 def _answer(file: h5py.File, encoder: Encoder, what: str, path: str, argument: Any) -> Any:
-    """The document of an answer: what is asked of the object at a path."""
+    """The document of an answer to a request about the object at a path."""
     import h5py
 
     if what == "name":
-        # Of the object that a reference leads to, whatever the path.
+        # About the object that a reference points to; the path is ignored.
         name = h5py.h5r.get_name(made_reference(*argument), file.id)
         return None if name is None else name.decode("utf-8", "surrogateescape")
     found = file[path]
@@ -188,7 +189,7 @@ def _answer(file: h5py.File, encoder: Encoder, what: str, path: str, argument: A
             [_space_document(source.vspace), source.file_name, source.dset_name, _space_document(source.src_space)]
             for source in found.virtual_sources()
         ]
-    raise ValueError(f"a question {what!r}")
+    raise ValueError(f"unknown request {what!r}")
 
 
 def _space_document(space: Any) -> list[Any]:

@@ -1,9 +1,9 @@
-"""Values and types of h5py as messages of plain bytes, for the process that runs it.
+"""Serialization of h5py values and types as plain bytes, for the process that runs h5py.
 
-A message is a JSON document and the bytes that it cuts in order. The process that sends values may have been taken over by
-the file that it reads, so nothing here unpickles: a message makes numpy arrays, texts, numbers and references of h5py, or
-raises `MessageError`. References cross as the bytes that a file stores for them; h5py makes them of these in a file of its own
-in memory. Invariant: what `decode` allocates is bounded by the length of the message.
+A message is a JSON document followed by bytes that the document splits in order. The sending process may have been
+compromised by the file it reads, so nothing is unpickled: a message becomes numpy arrays, texts, numbers and h5py
+references, or raises `MessageError`. References are sent as the bytes stored in files; h5py recreates them through a
+file in memory. Invariant: the memory that `decode` allocates is bounded by the length of the message.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ import numpy as np
 
 from raddle._values import Empty
 
-# A type as numpy's `dtype.str` writes it.
+# A type in the form of numpy's `dtype.str`.
 _PLAIN_TYPE = re.compile(r"[<>|=][a-zA-Z?][0-9]*(\[[0-9a-zA-Z]+\])?")
 
-# Longest element: HDF5 stores the size of a type in 32 bits.
+# Maximum length of an element: HDF5 stores the size of a type in 32 bits.
 _LONGEST_ELEMENT_BYTES = 1 << 32
 
-# numpy's limit on dimensions since version 2; HDF5's is 32.
+# Maximum number of dimensions in numpy since version 2; HDF5's is 32.
 _MOST_DIMENSIONS = 64
 
-# Longest array with objects in it, whose padding is not in the message.
+# Maximum length of an array with objects, whose padding is not in the message.
 _LONGEST_ARRAY_BYTES = 1 << 30
 
 
 class MessageError(Exception):
-    """A message that makes no value."""
+    """A message that cannot be decoded."""
 
 
 class Encoder:
-    """Makes a message: documents of values, and the bytes that they cut."""
+    """Encoder of messages: documents of values, and their bytes."""
 
     def __init__(self) -> None:
         self.parts: list[Any] = []
 
     def value(self, value: Any) -> Any:
-        """The document of a value as h5py gives it: an array, a scalar, a text, a reference, an `h5py.Empty`."""
+        """The document of a value returned by h5py: an array, a scalar, a text, a reference, an `h5py.Empty`."""
         import h5py
 
         if value is None or isinstance(value, (bool, int, str)):
@@ -57,7 +57,7 @@ class Encoder:
             return ["array", self._array(value)]
         if isinstance(value, np.generic):
             return ["scalar", self._array(np.asarray(value))]
-        raise TypeError(f"a value of {type(value).__name__} cannot be passed on")
+        raise TypeError(f"a value of type {type(value).__name__} cannot be sent")
 
     def _array(self, array: np.ndarray[Any, Any]) -> Any:
         dtype, shape = array.dtype, list(array.shape)
@@ -90,21 +90,21 @@ class Encoder:
 
 
 class Decoder:
-    """Makes values of documents, which must be asked for in the order in which they were made."""
+    """Decoder of documents, which must be decoded in the order in which they were encoded."""
 
     def __init__(self, data: Any) -> None:
         self._data = memoryview(data)
         self._at = 0
 
     def value(self, document: Any) -> Any:
-        """The value of a document. Raises MessageError for what is none."""
+        """Decode the value of a document. Raises MessageError if it is not valid."""
         try:
             return self._value(document)
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError) as error:
             raise MessageError(str(error)) from error
 
     def dtype(self, document: Any) -> np.dtype[Any]:
-        """The type of a document. Raises MessageError for what is none."""
+        """Decode the type of a document. Raises MessageError if it is not valid."""
         try:
             return made_type(document)
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError) as error:
@@ -125,7 +125,7 @@ class Decoder:
         if kind == "scalar" and array.ndim == 0:
             return array[()]
         if kind != "array":
-            raise ValueError(f"a value of kind {kind!r}")
+            raise ValueError(f"invalid value of kind {kind!r}")
         return array
 
     def _array(self, document: Any) -> np.ndarray[Any, Any]:
@@ -160,13 +160,13 @@ class Decoder:
             for place, item in enumerate(content):
                 array[place] = self._value(item)
         else:
-            raise ValueError(f"an array of kind {kind!r}")
+            raise ValueError(f"invalid array of kind {kind!r}")
         return array.reshape(shape)
 
     def _fields(self, dtype: np.dtype[Any], shape: tuple[int, ...], content: Any) -> np.ndarray[Any, Any]:
         names = dtype.names or ()
         parts = [self._array(part) for part in content]
-        # The number of elements is bounded: each has an object, which takes a place in the message.
+        # The number of elements is bounded, because each object takes space in the message.
         if not dtype.hasobject or len(parts) != len(names) or any(part.shape[: len(shape)] != shape for part in parts):
             raise ValueError("fields that do not fit their array")
         if math.prod(shape) * dtype.itemsize > _LONGEST_ARRAY_BYTES:
@@ -179,10 +179,10 @@ class Decoder:
         return array
 
     def _ends(self, lengths: Any, count: int, length_bytes: Any, item_len_bytes: int = 1) -> list[int]:
-        """Where each item ends, of items with these lengths that have so many bytes together."""
+        """End of each item, for items with these lengths and this total length."""
         counts = np.frombuffer(self._cut(lengths), np.uint64) if lengths else np.empty(0, np.uint64)
         if len(counts) != count or (counts > len(self._data)).any():
-            raise ValueError(f"lengths of {len(counts)} items for {count}")
+            raise ValueError(f"lengths of {len(counts)} items instead of {count}")
         ends: list[int] = np.cumsum(counts, dtype=np.uint64).tolist()
         if (ends[-1] if ends else 0) * item_len_bytes != length_bytes or not item_len_bytes:
             raise ValueError(f"{length_bytes!r} bytes for items of other lengths")
@@ -197,7 +197,7 @@ class Decoder:
 
 
 def type_document(dtype: np.dtype[Any]) -> list[Any]:
-    """The document of a numpy type, with what h5py keeps in its metadata."""
+    """The document of a numpy type, including h5py's metadata."""
     if dtype.subdtype is not None:
         base, dimensions = dtype.subdtype
         return ["array", type_document(base), list(dimensions)]
@@ -218,7 +218,7 @@ def type_document(dtype: np.dtype[Any]) -> list[Any]:
 
 
 def made_type(document: Any) -> np.dtype[Any]:
-    """The type of a document. Raises one of Python's own exceptions for what is none."""
+    """The type of a document. Raises a built-in exception if it is not valid."""
     if document[0] == "array":
         _, base, dimensions = document
         made = np.dtype((made_type(base), _shape(dimensions)))
@@ -226,12 +226,12 @@ def made_type(document: Any) -> np.dtype[Any]:
         _, fields, length = document
         names = [name for name, _, _ in fields]
         formats = [made_type(described) for _, described, _ in fields]
-        # numpy refuses fields that lie over objects.
+        # numpy refuses fields that overlap objects.
         made = np.dtype({"names": names, "formats": formats, "offsets": [at for _, _, at in fields], "itemsize": length})
     else:
         plain, notes = document
         if not _PLAIN_TYPE.fullmatch(plain):
-            raise ValueError(f"a type {plain!r}")
+            raise ValueError(f"invalid type {plain!r}")
         metadata = {key: _made_note(key, note) for key, note in notes.items()}
         made = np.dtype(plain, metadata=metadata) if metadata else np.dtype(plain)
     if made.itemsize > _LONGEST_ELEMENT_BYTES:
@@ -253,7 +253,7 @@ def _made_note(key: str, note: Any) -> Any:
         return note
     if key == "h5py_opaque" and note is True:
         return True
-    raise ValueError(f"a note {key!r}: {note!r}")
+    raise ValueError(f"invalid metadata {key!r}: {note!r}")
 
 
 def _shape(dimensions: Any) -> tuple[int, ...]:
@@ -264,7 +264,8 @@ def _shape(dimensions: Any) -> tuple[int, ...]:
 
 
 def taken_apart(reference: Any) -> tuple[bytes, bool]:
-    """The bytes that a file stores for a reference of h5py, and whether it is one to a region: see `made_reference`."""
+    """The bytes that a file stores for an h5py reference, and whether it is a region reference; see
+    `made_reference`."""
     import h5py
 
     is_region = isinstance(reference, h5py.RegionReference)
@@ -274,21 +275,21 @@ def taken_apart(reference: Any) -> tuple[bytes, bool]:
 
 
 def made_reference(stored: bytes, is_region: bool) -> Any:
-    """The reference of h5py that a file stores as these bytes."""
+    """The h5py reference that a file stores as these bytes."""
     import h5py
 
     return _made_references(memoryview(stored), 1, h5py.regionref_dtype if is_region else h5py.ref_dtype)[0]
 
 
 def _stored_references(references: np.ndarray[Any, Any]) -> bytes:
-    """The bytes that a file stores for references, one after the other."""
+    """The bytes that a file stores for references, concatenated."""
     stage = _stage(references.dtype, len(references))
     stage[...] = references
     return bytes(stage.id.read_direct_chunk((0,))[1])
 
 
 def _made_references(stored: memoryview, count: int, dtype: np.dtype[Any]) -> Any:
-    """References of the bytes that a file stores for them."""
+    """The references that a file stores as these bytes."""
     import h5py
 
     length = 12 if h5py.check_ref_dtype(dtype) is h5py.RegionReference else 8
@@ -300,7 +301,7 @@ def _made_references(stored: memoryview, count: int, dtype: np.dtype[Any]) -> An
 
 
 def _stage(dtype: np.dtype[Any], count: int) -> Any:
-    """A dataset of one chunk in a file in memory, whose content does not matter: libhdf5 copies references as they are."""
+    """A one-chunk dataset in a file in memory, whose content does not matter: libhdf5 copies references unchanged."""
     import h5py
 
     global _memory
@@ -308,7 +309,7 @@ def _stage(dtype: np.dtype[Any], count: int) -> Any:
         _memory = h5py.File("references", "w", driver="core", backing_store=False)
     kind = h5py.check_ref_dtype(dtype).__name__
     if count > 1:
-        # Without a name, so that it goes with its last user.
+        # Without a name, so that it is deleted with its last user.
         return _memory.create_dataset(None, (count,), dtype, chunks=(count,))
     if kind not in _stages:
         _stages[kind] = _memory.create_dataset(kind, (1,), dtype, chunks=(1,))
@@ -316,5 +317,5 @@ def _stage(dtype: np.dtype[Any], count: int) -> Any:
 
 
 _memory: Any = None
-# For one reference, which is what attributes mostly have.
+# For a single reference, as most attributes contain.
 _stages: dict[str, Any] = {}

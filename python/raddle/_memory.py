@@ -1,8 +1,9 @@
-"""Arrays that are about to be read into.
+"""Allocation of arrays that values are read into.
 
-The kernel clears every new page before it is written, which costs less in large pages (2 MiB). numpy asks for these where an
-array has 4 MiB or more, but an array begins anywhere: one of 4 MB has room for one of them, and the rest lies in small pages. So
-arrays that are read together lie one behind the other in memory that begins with such a page.
+The kernel clears every new page before its first use, which is cheaper for large pages (2 MiB). numpy requests large
+pages for arrays of 4 MiB or more, but arrays begin anywhere: a 4 MB array covers only one large page, and the rest is
+in small pages. Arrays that are read together are therefore placed one after another in memory that begins with a large
+page.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# A large page of x86-64, and the usual one elsewhere. Less than one is not worth sharing.
+# A large page of x86-64, and the usual one elsewhere. Sharing is not worthwhile for less than one.
 _PAGE = 2 << 20
-# Bytes of an allocation that arrays share: it is freed when the last of them is.
+# Length of an allocation shared by arrays, which is freed when the last of them is.
 _SHARED = 32 << 20
-# Bytes from which an array has an allocation of its own.
+# Minimum length of an array that gets a separate allocation.
 _ALONE = _SHARED // 2
-# Bytes to whose multiples arrays lie: a line of the cache, and the widest vector.
+# Alignment of arrays: a cache line, and the widest vector.
 _ALIGNMENT = 64
 
 
@@ -45,8 +46,9 @@ def empty_arrays(wanted: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> lis
 
 
 def _pages(length: int) -> npt.NDArray[np.uint8]:
-    """Uninitialised bytes that begin with a large page. numpy asks for large pages, for there is room for a whole one before."""
-    # The last page is whole if little of it is unused; else small ones do for what lies in it.
+    """Uninitialised bytes that begin with a large page. numpy requests large pages, because an additional whole page is
+    allocated."""
+    # The last page is a large one if little of it is unused; otherwise small pages suffice for the remainder.
     unused = -length % _PAGE
     room = length + unused if unused <= length // 4 else length
     memory = np.empty(_PAGE + max(room, _PAGE), np.uint8)

@@ -1,7 +1,7 @@
-"""nvCOMP's batched inflate, called through its C interface (nvcomp.h and nvcomp/deflate.h of nvCOMP 6).
+"""Bindings to the batched inflate of nvCOMP's C interface (nvcomp.h and nvcomp/deflate.h of nvCOMP 6).
 
-The C interface, for nvCOMP's classes for Python tell no status of single streams. Of nvCOMP nothing is included: the package
-nvidia-libnvcomp-cu12 brings the library.
+The C interface is used because nvCOMP's Python classes do not report the status of single streams. No part of nvCOMP is
+included: the package nvidia-libnvcomp-cu12 provides the library.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 from raddle.errors import InternalError, UsageError
 
 _MAJOR = 6
-"""Of nvCOMP: functions and options changed with each one so far."""
+"""Supported major version of nvCOMP: functions and options changed with each version so far."""
 
 _SUCCESS = 0
 
@@ -35,7 +35,7 @@ class _Alignments(ctypes.Structure):
 
 
 class NvComp:
-    """The library, loaded. Addresses are those of device memory; work is put in order on ``stream``."""
+    """The loaded library. Addresses are those of device memory; work is enqueued on ``stream``."""
 
     def __init__(self) -> None:
         try:
@@ -44,7 +44,7 @@ class NvComp:
             raise UsageError("nvCOMP is not installed: pip install 'raddle[gpu]'") from error
         library = load_library()
         if library is None:
-            raise UsageError("nvCOMP's library cannot be loaded; install nvidia-libnvcomp-cu12 anew")
+            raise UsageError("nvCOMP's library cannot be loaded; reinstall nvidia-libnvcomp-cu12")
         size, pointer = ctypes.c_size_t, ctypes.c_void_p
         signatures = {
             "nvcompGetProperties": (pointer,),
@@ -60,7 +60,7 @@ class NvComp:
                 function = getattr(library, name)
                 function.argtypes, function.restype = types, ctypes.c_int
         except AttributeError as error:
-            raise UsageError(f"another nvCOMP than version {_MAJOR} is installed: {error}") from error
+            raise UsageError(f"the installed nvCOMP is not version {_MAJOR}: {error}") from error
         library.nvcompGetStatusString.argtypes = (ctypes.c_int,)
         library.nvcompGetStatusString.restype = ctypes.c_char_p
         self._library = library
@@ -69,10 +69,10 @@ class NvComp:
         self.version: tuple[int, int] = divmod(properties.version // 100, 10)
         """Major and minor version."""
         if self.version[0] != _MAJOR:
-            raise UsageError(f"nvCOMP {'.'.join(map(str, self.version))} is installed, {_MAJOR} is what raddle calls")
+            raise UsageError(f"nvCOMP {'.'.join(map(str, self.version))} is installed, but raddle needs version {_MAJOR}")
 
     def alignments(self) -> tuple[int, int, int]:
-        """Bytes to whose multiples streams, what they inflate to, and temporary memory have to be aligned."""
+        """Required alignments of streams, of their output, and of temporary memory, in bytes."""
         found = _Alignments()
         self._call(
             "nvcompBatchedDeflateDecompressGetRequiredAlignments", _DeflateOptions(), ctypes.byref(found)
@@ -80,7 +80,7 @@ class NvComp:
         return found.input, found.output, found.temp
 
     def temporary_len_bytes(self, count: int, largest_bytes: int, total_bytes: int, stream: int) -> int:
-        """Device memory that inflating ``count`` streams takes, of which the largest gives ``largest_bytes``."""
+        """Device memory needed to inflate ``count`` streams, the largest of which gives ``largest_bytes``."""
         found = ctypes.c_size_t()
         self._call(
             "nvcompBatchedDeflateDecompressGetTempSize",
@@ -97,14 +97,14 @@ class NvComp:
         temporary: tuple[int, int],
         stream: int,
     ) -> None:
-        """Inflate ``count`` deflate streams without headers; returns before it is done.
+        """Inflate ``count`` deflate streams without headers; returns before the work is done.
 
         Parameters
         ----------
         packed, raw
-            Addresses of two arrays each, of the streams' (of the outputs') addresses and lengths, as 64-bit numbers.
+            Addresses of two arrays each: addresses and lengths of the streams (of the outputs), as 64-bit numbers.
         found
-            Addresses of two arrays to be filled: lengths inflated (64 bits), statuses (32 bits; 0 is success).
+            Addresses of two arrays to fill: inflated lengths (64 bits) and statuses (32 bits; 0 is success).
         temporary
             Address and length of temporary memory.
         """

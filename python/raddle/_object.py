@@ -1,4 +1,4 @@
-"""What groups, datasets and committed datatypes have in common; their attributes."""
+"""Common base of groups, datasets and committed datatypes, and their attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HdfObject:
-    """An object of a file: its number and the name by which it was found."""
+    """An object of a file: its identifier and the name by which it was found."""
 
     __slots__ = ("_file", "_number", "name")
 
@@ -39,7 +39,7 @@ class HdfObject:
 
     @property
     def parent(self) -> Group:
-        """The group in the object's name."""
+        """The parent group in the object's name."""
         parent: Group = self._file[posixpath.dirname(self.name)]
         return parent
 
@@ -69,7 +69,7 @@ class HdfObject:
 
 
 class AttributeManager(Mapping[str, Any]):
-    """The attributes of an object, read when asked for; values as h5py gives them."""
+    """The attributes of an object, read on demand; values are those of h5py."""
 
     __slots__ = ("_owner",)
 
@@ -103,7 +103,7 @@ class AttributeManager(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         owner = self._owner
-        # TypeError for what is no name, as in h5py.
+        # Raises TypeError for values that are not names, as in h5py.
         return owner._core().attribute(owner._number, encoded(name)) is not None  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -128,13 +128,13 @@ class Datatype(HdfObject):
 
 
 class Unreadable(HdfObject):
-    """An object that cannot be read, as iterations give it in its place; by its name there is an exception instead."""
+    """An object that cannot be read, as returned by iteration; access by name raises an exception instead."""
 
     __slots__ = ()
 
     @property
     def reason(self) -> str:
-        """Why it cannot be read."""
+        """Reason why it cannot be read."""
         return self._core().reason(self._number)
 
     def _error(self) -> InputError:
@@ -147,8 +147,8 @@ class Unreadable(HdfObject):
 
 
 def through_h5py(owner: HdfObject, what: str) -> H5pyFile:
-    """The object's file in h5py."""
+    """Return the object's file in h5py."""
     other = owner._file._h5py()
     if other is None:
-        raise UnsupportedError(f"{what}: only h5py reads it; install h5py")
+        raise UnsupportedError(f"{what}: can only be read by h5py; install h5py")
     return other

@@ -1,8 +1,8 @@
-"""References written as kerchunk's parquet: a folder that readers load piece by piece.
+"""References written in kerchunk's parquet layout: a folder that readers load piece by piece.
 
-``.zmetadata`` holds all texts, and ``ARRAY/refs.N.parq`` the places of a fixed number of an array's chunks, in row-major
-order of their indices. Readers look rows up by number: every file has all of its rows, those of chunks that are not there
-without values.
+``.zmetadata`` holds all texts, and ``ARRAY/refs.N.parq`` the locations of a fixed number of an array's chunks, in
+row-major order of their indices. Readers find rows by number, so every file has all its rows; those of missing chunks
+have no values.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy.typing as npt
 from raddle.errors import UsageError
 
 _MOST_ROWS = 10_000
-"""Chunks in one file, at most; fsspec's own number."""
+"""Maximum number of chunks per file, the default of fsspec."""
 
 
 def write_parquet(references: dict[str, Any], folder: str) -> None:
-    """Write references, as `raddle.references` returns them, to a folder that is not there yet."""
+    """Write references, as returned by `raddle.references`, to a folder that must not exist."""
     if find_spec("fastparquet") is None:
         raise UsageError("references as parquet need fastparquet: pip install raddle[parquet]")
     os.mkdir(folder)
@@ -42,19 +42,19 @@ def write_parquet(references: dict[str, Any], folder: str) -> None:
         os.makedirs(os.path.join(folder, array), exist_ok=True)
         for number, values in _in_order(chunks, grids[array], rows).items():
             _write_rows(values, rows, os.path.join(folder, array, f"refs.{number}.parq"))
-    # Last: with it the folder is a store.
+    # Written last, because it makes the folder a store.
     with open(os.path.join(folder, ".zmetadata"), "w", encoding="utf-8") as written:
         json.dump({"metadata": metadata, "record_size": rows}, written)
 
 
 def _grid(described: dict[str, Any]) -> list[int]:
-    """Chunks along each axis; one of an array without axes, whose only chunk is 0."""
+    """Number of chunks along each axis; an empty list for an array without axes, whose only chunk is 0."""
     shape, chunks = described["shape"], described["chunks"]
     return [math.ceil(dim / chunk) for dim, chunk in zip(shape, chunks, strict=True)] or [1]
 
 
 def _in_order(chunks: dict[str, Any], grid: list[int], rows: int) -> dict[int, dict[int, Any]]:
-    """Values of chunks by number of the file and row in it."""
+    """Values of chunks by file number and row."""
     files: dict[int, dict[int, Any]] = {}
     for key, value in chunks.items():
         number = 0
@@ -81,7 +81,7 @@ def _write_rows(values: dict[int, Any], rows: int, path: str) -> None:
     encoding = {name: kind for name, kind in (("path", "utf8"), ("raw", "bytes")) if name in columns}
     frame = pandas.DataFrame(columns, copy=False)
     if all(url is not None for url in urls):
-        # Not with gaps: readers know these by None, which a category does not give them.
+        # Missing values must be None for readers, which a categorical column does not return.
         frame["path"] = frame["path"].astype("category")
     fastparquet.write(
         path, frame, compression="ZSTD", stats=False, object_encoding=encoding, has_nulls=list(encoding), write_index=False

@@ -1,4 +1,4 @@
-"""Shares of events: which rows of every table one of several readers takes, by the file's partition keys."""
+"""Shares of events: the rows of every table that one of several readers takes, by the file's partition keys."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 
 class Communicator(Protocol):
-    """What is asked of a communicator; mpi4py's have it."""
+    """The methods of a communicator that are used; those of mpi4py have them."""
 
     def Get_rank(self) -> int:
-        """Number of this process, from 0."""
+        """Index of this process, from 0."""
 
     def Get_size(self) -> int:
         """Number of processes."""
 
 
 class Share(Mapping[str, slice]):
-    """What one of several readers takes of a file: a mapping from groups with keys to their rows.
+    """The part of a file for one of several readers: a mapping from groups with keys to their rows.
 
-    The shares of all ranks hold every row of every such group once, rows of one event in one share.
+    The shares of all ranks contain every row of every such group once, and all rows of an event in the same share.
     """
 
     __slots__ = ("_file", "_key", "_rows", "events", "rank", "size")
 
     rank: int
-    """The reader, from 0."""
+    """Index of the reader, from 0."""
     size: int
     """Number of readers."""
     events: slice
-    """Its events: rows of the group that has a row per event."""
+    """Events of the share: rows of the group with one row per event."""
 
     def __init__(self, file: File, key: str, described: dict[str, Any], groups: list[bytes]) -> None:
         self._file = file
@@ -49,12 +49,12 @@ class Share(Mapping[str, slice]):
         self.rank, self.size = described["rank"], described["size"]
         self.events = slice(described["events"]["start"], described["events"]["end"])
         rows = [slice(table["rows"]["start"], table["rows"]["end"]) for table in described["tables"]]
-        # The names in the description are made for terminals.
+        # The names in the description are escaped for terminals.
         paths = [group.decode("utf-8", "surrogateescape") for group in groups]
         self._rows = dict(zip(paths, rows, strict=True))
 
     def __getitem__(self, group: str | Group) -> slice:
-        """Rows of a group, named or given, for all of its datasets."""
+        """Rows of all datasets of a group, which is passed by name or as an object."""
         path = "/" + (group if isinstance(group, str) else group.name).strip("/")
         if path not in self._rows:
             error = ObjectNotFoundError(f"{path} has no rows by event")
@@ -71,7 +71,7 @@ class Share(Mapping[str, slice]):
     def read_columns(
         self, group: str | Group, names: Sequence[str] | None = None, *, library: Library = "dict"
     ) -> Any:
-        """Read this share's rows of a group's datasets, by default of all columns: `Group.read_columns`."""
+        """Read this share's rows of datasets of a group, by default all columns: see `Group.read_columns`."""
         rows = self[group]
         found = cast("Group", self._file[group] if isinstance(group, str) else group)
         wanted = table_columns(found, self._key) if names is None else names
@@ -83,18 +83,18 @@ class Share(Mapping[str, slice]):
 
 
 def share(file: File, reader: Communicator | SupportsIndex, size: SupportsIndex | None, key: str) -> Share:
-    """The share of a rank, given as a number or by its communicator."""
-    # Integers of numpy as well.
+    """The share of a rank, passed as an index or a communicator."""
+    # Also accepts numpy integers.
     if isinstance(reader, SupportsIndex):
         if size is None:
-            raise UsageError("partition(rank, size), or partition(communicator)")
+            raise UsageError("call partition(rank, size) or partition(communicator)")
         rank, size = operator.index(reader), operator.index(size)
     else:
         if size is not None:
-            raise UsageError("a communicator knows its size")
+            raise UsageError("size must be omitted with a communicator")
         rank, size = reader.Get_rank(), reader.Get_size()
     if not 0 <= rank < size:
-        raise UsageError(f"rank {rank} of {size}")
+        raise UsageError(f"rank {rank} is not valid for {size} ranks")
     path = index_key(file, key)
     name = posixpath.basename(path).removesuffix(".seq")
     described, groups = _core.partition(file._source.path, path, rank, size)
@@ -102,7 +102,7 @@ def share(file: File, reader: Communicator | SupportsIndex, size: SupportsIndex 
 
 
 def index_key(file: File, key: str) -> str:
-    """Path of the key of the group that has a row per event."""
+    """Path of the key of the group with one row per event."""
     named = key.removesuffix(".seq")
     if "/" in named:
         return "/" + named.strip("/") + ".seq"
@@ -114,7 +114,10 @@ def index_key(file: File, key: str) -> str:
         error.hint = f"make it: raddle keys add {file.filename}, or raddle.merge(..., keys=[...])"
         raise error
     if len(names) > 1 and "/spill" not in names:
-        raise UsageError(f"which of these has a row per event? key='{names[0]}/{named}', say; of {', '.join(names)}")
+        raise UsageError(
+            f"several groups have the key; name the one with one row per event, for example key='{names[0]}/{named}', "
+            f"of {', '.join(names)}"
+        )
     chosen = names[0] if len(names) == 1 else "/spill"
     return f"{chosen.rstrip('/')}/{named}.seq"
 

@@ -1,8 +1,8 @@
 """Progress of a run in terminals and notebooks.
 
-The compiled part calls with what every stage has done so far, several times a second. Shown is the stage that goes
-through the values, in bytes; with tqdm where it is installed, else as a line that is written over on a terminal. Nothing
-is shown where standard error is no terminal and there is no notebook.
+The compiled part reports the progress of every stage several times a second. The stage that processes the values is
+shown, in bytes: with tqdm if it is installed, otherwise as a line that is overwritten on a terminal. Nothing is shown
+if standard error is not a terminal and there is no notebook.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Shown = bool | Literal["auto"] | Callable[[str, int, int | None], object]
 
 
 def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Progress, Callable[[], None]]:
-    """What the compiled part calls, and what ends it."""
+    """Return the callback for the compiled part, and a function that ends the display."""
     display: _Display
     if callable(shown):
         display = _Called(shown)
@@ -31,7 +31,7 @@ def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Pro
     elif shown is False:
         display = _Silent()
     else:
-        raise UsageError(f"progress is True, False, 'auto' or a function, not {shown!r}")
+        raise UsageError(f"progress must be True, False, 'auto' or a function, not {shown!r}")
 
     def told(stages: list[Stage], messages: list[tuple[str, str]]) -> None:
         for severity, text in messages:
@@ -41,7 +41,7 @@ def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Pro
                 warn(_differences_warning(text))
         running = [stage for stage in stages if not stage[4]] or stages[-1:]
         if running:
-            # The one that is furthest in the order of a run and knows its length.
+            # The latest stage of the run whose length is known.
             name, done, _, total, _ = max(running, key=lambda stage: (stage[3] is not None, stage[1]))
             display.advance(name, done, total)
 
@@ -50,11 +50,11 @@ def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Pro
 
 class _Display:
     def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
-        """A stage has done so much."""
+        """Show the progress of a stage."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """The run is over."""
+        """End the display when the run is over."""
 
 
 class _Silent(_Display):
@@ -71,7 +71,7 @@ class _Called(_Display):
 
 
 class _Line(_Display):
-    """A line on standard error."""
+    """A display as a line on standard error."""
 
     def __init__(self) -> None:
         self._length = 0
@@ -91,7 +91,7 @@ class _Line(_Display):
 
 
 class _Bar(_Display):
-    """A bar of tqdm per stage."""
+    """A display as a tqdm bar per stage."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self._make = make

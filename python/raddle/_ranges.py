@@ -1,6 +1,6 @@
-"""Ranges of a file read into memory that is there, by several threads.
+"""Reading of file ranges into existing memory by several threads.
 
-Ranges that follow one another in the file come in one call, wherever in memory they belong.
+Consecutive ranges of the file are read in one call, wherever they belong in memory.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy.typing as npt
 from raddle.errors import DamagedError
 
 _CALL_LEN_BYTES = 8 << 20
-"""About how much a call reads: many calls per batch for the threads to share, each long against what a call costs."""
+"""Approximate length of a read: small enough that threads share the reads of a batch, large compared with the cost of a
+call."""
 
 _CALL_RANGES = 1024
-"""Buffers that one call takes: Linux's UIO_MAXIOV."""
+"""Maximum number of buffers per call: Linux's UIO_MAXIOV."""
 
 
 def read_ranges(
@@ -35,7 +36,7 @@ def read_ranges(
     Raises
     ------
     raddle.errors.DamagedError
-        If the file ``name`` ends before a range does.
+        If the file ``name`` ends within a range.
     """
     parts = [(address, memory[offset : offset + length]) for address, offset, length in reads.tolist() if length]
     list(threads.map(lambda call: _read(descriptor, call, name), _calls(parts)))
@@ -62,9 +63,9 @@ def _read(descriptor: int, call: list[_Part], name: str) -> None:
     for address, part in call:
         have = min(got, len(part))
         got -= have
-        # Calls may read less than is there.
+        # Calls may return fewer bytes than requested.
         while have < len(part):
             more = os.preadv(descriptor, [part[have:]], address + have)
             if not more:
-                raise DamagedError(f"{name}: ends before byte {address + len(part)}, where a chunk does")
+                raise DamagedError(f"{name}: the file ends before byte {address + len(part)}, the end of a chunk")
             have += more

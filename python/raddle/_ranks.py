@@ -1,4 +1,4 @@
-"""What is asked of a communicator of ranks."""
+"""Interface of a communicator of ranks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any, Protocol
 
 
 class Communicator(Protocol):
-    """What is asked of a communicator; mpi4py's have it."""
+    """The methods of a communicator that are used; those of mpi4py have them."""
 
     def Get_rank(self) -> int:
-        """Number of this process, from 0."""
+        """Index of this process, from 0."""
 
     def Get_size(self) -> int:
         """Number of processes."""
 
     def allgather(self, sendobj: Any) -> Any:
-        """The objects of all processes."""
+        """Gather an object from every process to all."""
 
     def alltoall(self, sendobj: Any) -> Any:
-        """One object from each process to each."""
+        """Send an object from each process to each."""

@@ -1,7 +1,7 @@
-"""Reads one file with libhdf5 for the process that started this one.
+"""Reads one file with libhdf5 for the parent process.
 
 Run as a script, not imported: ``python -I -S _reader.py PATH_OF_CORE``. It loads the compiled part by its path, without
-the package and without site-packages, and may die over a hostile file.
+the package and site-packages, and may crash on a malicious file.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""What runs return: the reports of the command as objects.
+"""Results of runs: the reports of the command as objects.
 
-The fields are those of the command's JSON (``--json``, ``--report``), a promise: fields are added, not renamed. Sizes are in
-bytes (``..._len_bytes``), times in seconds (``..._s``).
+The fields are those of the command's JSON (``--json``, ``--report``) and are stable: fields may be added, but not
+renamed. Sizes are in bytes (``..._len_bytes``), times in seconds (``..._s``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Fields:
-    """Named values; objects inside are `Fields` as well."""
+    """Named values; nested objects are `Fields` too."""
 
     __slots__ = ("_values",)
 
@@ -50,7 +50,7 @@ class Fields:
 
 
 class _Report(Fields):
-    """A report with a table for notebooks."""
+    """A report that notebooks show as a table."""
 
     __slots__ = ()
 
@@ -73,23 +73,23 @@ class _Report(Fields):
 
 
 class Plan(_Report):
-    """What a merge would do."""
+    """Plan of a merge."""
 
     __slots__ = ()
 
     inputs: list[Fields]
     """Input files in the order of their rows: ``path``, ``len_bytes``."""
     skipped: list[Fields]
-    """Inputs that cannot be read and are left out: ``path``, ``reason``."""
+    """Inputs that cannot be read and would be left out: ``path``, ``reason``."""
     output: Fields
     """The output: ``datasets`` (``path``, ``datatype``, ``dims``, ``chunk_shape``, ...), ``chunks``, ..."""
     differences: list[Fields]
     """Differences between inputs that the join bridges: ``path``, ``kind``, ``expected``, ``found``, ``inputs``."""
     predicted: Fields
-    """Expected size, time and memory: ``stored_len_bytes``, ``metadata_len_bytes``, ``size_error`` (uncertainty as a share of their
-    sum; above 0.15 the size is unknown), ``elapsed_s`` and ``cpu_s`` (None if the sample does not determine them), ``is_short``
-    (less than 2 s, for which no ``elapsed_s`` is predicted), ``memory_len_bytes`` (of buffers), ``sampled_len_bytes``,
-    ``input_len_bytes``."""
+    """Predicted size, time and memory: ``stored_len_bytes``, ``metadata_len_bytes``, ``size_error`` (uncertainty as a
+    share of their sum; above 0.15 the size is unknown), ``elapsed_s`` and ``cpu_s`` (None if the sample does not
+    determine them), ``is_short`` (less than 2 s, for which no ``elapsed_s`` is predicted), ``memory_len_bytes`` (of
+    buffers), ``sampled_len_bytes``, ``input_len_bytes``."""
     scan_s: float
     elapsed_s: float
 
@@ -111,7 +111,7 @@ class Plan(_Report):
 
 
 class MergeReport(_Report):
-    """What a merge did."""
+    """Report of a merge."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ class MergeReport(_Report):
     elapsed_s: float
     resumed_tiles: int
     digest: str
-    """Digest of all values; equal values have equal digests whatever the layout."""
+    """Digest of all values; equal values have equal digests in any layout."""
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
@@ -146,7 +146,7 @@ class MergeReport(_Report):
 
 
 class AppendReport(_Report):
-    """What an append did."""
+    """Report of an append."""
 
     __slots__ = ()
 
@@ -154,7 +154,7 @@ class AppendReport(_Report):
     inputs: int
     skipped: list[Fields]
     differences: list[Fields]
-    """Differences from the file that were bridged; the file is the first of the inputs."""
+    """Differences from the file that were bridged; the file counts as the first input."""
     input_len_bytes: int
     old_len_bytes: int
     output_len_bytes: int
@@ -173,7 +173,7 @@ class AppendReport(_Report):
 
 
 class VerifyReport(_Report):
-    """Whether a file holds what it should; true in a condition if it does."""
+    """Report of a verification; true as a condition if the file is correct."""
 
     __slots__ = ()
 
@@ -181,12 +181,12 @@ class VerifyReport(_Report):
     objects: int
     compared_len_bytes: int
     mismatches: list[Fields]
-    """What differs: ``path``, ``what``, ``row``, ``input``."""
+    """Differences found: ``path``, ``what``, ``row``, ``input``."""
     elapsed_s: float
 
     @property
     def ok(self) -> bool:
-        """Nothing differs."""
+        """Whether there are no differences."""
         return not self.mismatches
 
     def __bool__(self) -> bool:
@@ -204,7 +204,7 @@ class VerifyReport(_Report):
 
 
 class Inspection(_Report):
-    """Where the bytes of a file went."""
+    """How the bytes of a file are used."""
 
     __slots__ = ()
 
@@ -219,9 +219,9 @@ class Inspection(_Report):
     groups: list[Fields]
     datasets: list[Fields]
     faults: list[Fields]
-    """Objects that cannot be read and indexes that are damaged."""
+    """Unreadable objects and damaged indexes."""
     advice: list[Fields]
-    """What could be better."""
+    """Suggestions for improvement."""
 
     def _rows(self) -> list[tuple[str, str]]:
         space = self.space
@@ -238,7 +238,7 @@ class Inspection(_Report):
 
 
 def size(len_bytes: int) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes for people."""
     value, unit = float(len_bytes), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if value < 1024 or unit == "TiB":

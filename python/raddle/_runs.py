@@ -1,4 +1,4 @@
-"""The runs of the command as functions."""
+"""The commands as functions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def plan(
     progress: Shown = "auto",
     **options: Any,
 ) -> Plan:
-    """Say what a merge would do; reads metadata only and writes nothing.
+    """Plan a merge; reads metadata only and writes nothing.
 
-    Parameters are those of `merge`.
+    For the parameters, see `merge`.
 
     Returns
     -------
@@ -43,7 +43,8 @@ def plan(
     Raises
     ------
     raddle.errors.InputError
-        If inputs cannot be read or do not fit together; ``differences`` says how, ``details`` is their table.
+        If inputs cannot be read or do not fit together; ``differences`` lists the differences, ``details`` shows them
+        as a table.
     """
     common = {
         "join": join,
@@ -78,33 +79,35 @@ def merge(
     Parameters
     ----------
     inputs
-        A path or several: files, folders (all HDF5 files in them), globs. Their order is natural (``run2`` before
-        ``run10``) unless ``order="given"``.
+        One or several paths: files, folders (all HDF5 files in them), globs. They are sorted in natural order (``run2``
+        before ``run10``) unless ``order="given"``.
     output
-        The file to write. It appears under this name when it is complete.
+        The file to write. It gets this name when it is complete.
     join
-        Which datasets the output has where not every input has them: ``"exact"`` (the default; differences are an
-        error), ``"inner"``, ``"outer"``.
+        Datasets of the output if not every input has all of them: ``"exact"`` (the default; differences are an error),
+        ``"inner"``, ``"outer"``.
     attributes
-        Attributes that differ between inputs: ``"first"`` (the default) keeps the first input's, ``"identical"`` those that
-        are equal everywhere, ``"stack"`` makes datasets with a row per input, ``"error"`` refuses.
+        What to do with attributes that differ between inputs: ``"first"`` (the default) keeps those of the first input,
+        ``"identical"`` keeps those that are equal everywhere, ``"stack"`` makes datasets with a row per input,
+        ``"error"`` refuses.
     add_column
         Columns that repeat an attribute of each input in its rows: ``["run=@run"]`` in every group,
-        ``["/hits/run=@run"]`` in one, ``["/hits/cut=/hits@threshold"]`` of another object than the root.
+        ``["/hits/run=@run"]`` in one group, ``["/hits/cut=/hits@threshold"]`` for an attribute of another object than
+        the root.
     layout
-        How the output will be read, which decides the chunk shapes: ``"events"`` (default), ``"scan"``, ``"random"``,
-        ``"cloud"``, ``"keep"``. The command's ``--for``.
+        How the output will be read, which determines the chunk shapes: ``"events"`` (default), ``"scan"``,
+        ``"random"``, ``"cloud"``, ``"keep"``. The same as the command's ``--for``.
     compress
-        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"``, ``"none"``; ``"zstd:1"``
-        to ``"zstd:22"`` and ``"lz4"`` are read faster, by h5py with hdf5plugin.
+        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"``, ``"none"``;
+        ``"zstd:1"`` to ``"zstd:22"`` and ``"lz4"``, which are faster to read but need hdf5plugin in h5py.
     keys
-        Id columns of the group that has a row per event, to make partition keys of.
+        Id columns of the group with one row per event, from which partition keys are made.
     force
         Replace the output if it exists.
     jobs
-        Threads. Default: the cores that this process may use.
+        Number of threads. Default: the cores available to this process.
     memory
-        Bytes for buffers, or a text such as ``"512MiB"``. Default: 1 GiB.
+        Size of buffers in bytes, or a string such as ``"512MiB"``. Default: 1 GiB.
     progress
         True, False, ``"auto"`` (in notebooks and on terminals) or a function ``(stage, done_len_bytes,
         total_len_bytes_or_None)``.
@@ -115,13 +118,13 @@ def merge(
     Returns
     -------
     MergeReport
-        What was done. With a preview, ``report.preview`` tells of it.
+        Report of the merge. With a preview, ``report.preview`` describes it.
 
     Warns
     -----
     raddle.errors.DifferencesWarning
-        If inputs differ in what the options bridge (attributes, by default), before anything is written; one warning that
-        lists all. ``report.differences`` has them as well.
+        If inputs differ in ways that the options bridge (attributes, by default), before anything is written; a single
+        warning lists all differences. They are also in ``report.differences``.
 
     Raises
     ------
@@ -130,9 +133,9 @@ def merge(
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
     raddle.errors.LockedError
-        If another run writes it.
+        If another run is writing the output.
     KeyboardInterrupt
-        At Ctrl-C. The same call goes on where this one stopped.
+        On Ctrl-C. The same call resumes the merge.
 
     Examples
     --------
@@ -166,21 +169,21 @@ def append(
     progress: Shown = "auto",
     **options: Any,
 ) -> AppendReport:
-    """Append the rows of more files to a merged file, in place and as one step.
+    """Append the rows of more files to a merged file, in place and atomically.
 
-    Parameters that are not listed are those of `merge`.
+    For all other parameters, see `merge`.
 
     Parameters
     ----------
     file
-        The file that grows. It is the old or the new one at any time.
+        The file to append to. At any time it holds either the old or the new state.
     again
-        Append inputs also if the file has their rows already.
+        Append inputs even if the file already contains their rows.
 
     Raises
     ------
     raddle.errors.InputError
-        If inputs cannot be read, do not fit, or are in the file already.
+        If inputs cannot be read, do not fit, or are already in the file.
     """
     common = {"join": join, "again": again, "compress": compress, "jobs": jobs, "memory": memory}
     return AppendReport(_run(_core.append, [os.fspath(file), *_paths(inputs)], common, options, progress))
@@ -195,7 +198,7 @@ def verify(
     progress: Shown = "auto",
     **options: Any,
 ) -> VerifyReport:
-    """Check that a merged file holds what its inputs hold, or, without inputs, what was written.
+    """Check that a merged file has the values of its inputs or, without inputs, those that were written.
 
     Parameters
     ----------
@@ -204,24 +207,24 @@ def verify(
     against
         The inputs, as for the merge. Default: the digests in the file.
     join, options
-        What the merge was given is remembered in the file; an option given here holds in place of that.
+        The options of the merge are stored in the file; options passed here override them.
 
     Returns
     -------
     VerifyReport
-        True in a condition if all is equal; ``mismatches`` says what is not.
+        True as a condition if all values are equal; ``mismatches`` lists the differences.
 
     Raises
     ------
     raddle.errors.InputError
-        If a file cannot be read, or there are no digests.
+        If a file cannot be read, or has no digests.
     """
     common = {"join": join, "jobs": jobs, "against": None if against is None else _paths(against)}
     return VerifyReport(_run(_core.verify, [os.fspath(file)], common, options, progress))
 
 
 def inspect(file: Path) -> Inspection:
-    """Say where the bytes of an HDF5 file went, and what could be better; reads metadata only.
+    """Report how the bytes of an HDF5 file are used, and suggest improvements; reads metadata only.
 
     Raises
     ------
@@ -234,34 +237,36 @@ def inspect(file: Path) -> Inspection:
 def references(
     file: Path, output: Path | None = None, *, group: str | None = None, url: str | None = None
 ) -> dict[str, Any]:
-    """Say where each chunk of an HDF5 file lies, so that readers of Zarr read it as it is; reads metadata only.
+    """Return the location of each chunk of an HDF5 file, so that Zarr readers can read the file directly; reads
+    metadata only.
 
     Parameters
     ----------
     file
         The file.
     output
-        Where to write the references, for kerchunk, fsspec and VirtualiZarr: as JSON, or, if the name ends with
-        ``.parquet``, as a folder in kerchunk's parquet layout, of which readers load only what they need. Default: nowhere.
+        Where to write the references, for kerchunk, fsspec and VirtualiZarr: as JSON or, if the name ends in
+        ``.parquet``, as a folder in kerchunk's parquet layout, which readers load in parts. Default: they are not
+        written.
     group
-        A group whose references are wanted, as the root. Default: those of the whole file.
+        Group to use as the root. Default: the whole file.
     url
-        How readers reach the file. Default: its absolute path.
+        URL by which readers open the file. Default: its absolute path.
 
     Returns
     -------
     dict
-        The references: ``{"version": 1, "refs": {...}}``. Objects that Zarr has no equal for are left out, with a warning
-        for each.
+        The references: ``{"version": 1, "refs": {...}}``. Objects that Zarr cannot represent are left out, with a
+        warning each.
 
     Raises
     ------
     raddle.errors.InputError
         If the file cannot be read.
     raddle.errors.ObjectNotFoundError
-        If there is no such group.
+        If the group does not exist.
     raddle.errors.UsageError
-        If parquet is wanted and fastparquet is not installed.
+        If parquet is requested and fastparquet is not installed.
     OSError
         If ``output`` cannot be written; a folder is not replaced.
 
@@ -273,7 +278,7 @@ def references(
     for path, reason in left_out:
         warnings.warn(f"{path} is left out: {reason}", stacklevel=2)
     found: dict[str, Any] = json.loads(text)
-    # The root is what there is without a group.
+    # Without a group, the root is used.
     if group is not None and group.strip("/"):
         prefix = group.strip("/") + "/"
         inside = {key.removeprefix(prefix): at for key, at in found["refs"].items() if key.startswith(prefix)}
@@ -294,17 +299,17 @@ def _paths(inputs: Inputs) -> list[str]:
     if isinstance(inputs, (str, os.PathLike)):
         return [os.fspath(inputs)]
     if hasattr(inputs, "read"):
-        # Its lines would be taken for paths.
-        raise UsageError(f"{inputs!r} is a file object: name files by their paths")
+        # Its lines would be treated as paths.
+        raise UsageError(f"{inputs!r} is a file object: pass the paths of files")
     return [os.fspath(path) for path in inputs]
 
 
-# Options whose values the command takes in one argument with commas between them; others are given several times.
+# Options whose values the command takes as one comma-separated argument; others are repeated.
 _WITH_COMMAS = {"keys", "sort-by", "key-datasets"}
 
 
 def _command_line(paths: list[str], options: dict[str, Any]) -> list[str]:
-    """The arguments of the command. A path is never taken for an option, nor for one of its values."""
+    """The arguments of the command. Paths cannot be mistaken for options or their values."""
     line: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -325,14 +330,14 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def _level_of_caller() -> int:
-    """The ``stacklevel`` with which the caller of this function names the code that called the package."""
+    """The ``stacklevel`` at which a warning refers to the code that called the package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
 
 
-# What belongs to the command's own output, not to a call.
+# Options of the command's output, which do not apply to a call.
 _NOT_FOR_CALLS = {"json", "dry_run", "quiet", "verbose", "progress", "log_json", "report", "list", "null", "datasets"}
 
 
@@ -345,7 +350,7 @@ def _run(
 ) -> dict[str, Any]:
     unfit = _NOT_FOR_CALLS & options.keys()
     if unfit:
-        raise UsageError(f"{', '.join(sorted(unfit))}: an option of the command that a call does not have")
+        raise UsageError(f"{', '.join(sorted(unfit))}: only available as an option of the command")
 
     def warn(text: str | Warning) -> None:
         warnings.warn(text, stacklevel=_level_of_caller())

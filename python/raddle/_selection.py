@@ -1,4 +1,4 @@
-"""What stands between the brackets: numpy's and h5py's indexing as one selection per axis."""
+"""Indexing as in numpy and h5py, resolved to one selection per axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from raddle.errors import SelectionError, UsageError
 
-# Start, count and step, or the elements themselves.
+# Start, count and step, or the selected elements themselves.
 Axis = tuple[int, int, int] | npt.NDArray[np.uint64]
 
 
@@ -21,13 +21,13 @@ class Selection:
     """A selection of a dataset's elements."""
 
     axes: list[Axis]
-    # Of the result; axes selected by a single number are gone.
+    # Shape of the result, without axes selected by a single number.
     shape: tuple[int, ...]
-    # Fields of a compound, in the order wanted; one that was not given in a list gives an array of its values.
+    # Fields of a compound, in the requested order; a field that was not passed in a list gives an array of its values.
     fields: list[str] | str | None
-    # The result is an array even where it has one element only.
+    # Whether the result is an array even if it has a single element.
     keeps_array: bool
-    # For a mask of several dimensions: which of the elements read are wanted.
+    # For a mask of several dimensions: which of the elements read are selected.
     mask: npt.NDArray[np.bool_] | None = None
 
     @property
@@ -37,9 +37,9 @@ class Selection:
 
 
 def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
-    """The selection that ``dataset[arguments]`` means.
+    """Resolve the selection of ``dataset[arguments]``.
 
-    Raises IndexError, TypeError or ValueError for what is none.
+    Raises IndexError, TypeError or ValueError if it is not valid.
     """
     items = list(arguments) if isinstance(arguments, tuple) else [arguments]
     fields, items = _fields(items)
@@ -47,7 +47,7 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
         return _masked(items[0], shape, fields)
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
-        raise SelectionError("only one Ellipsis (...) is possible")
+        raise SelectionError("only one Ellipsis (...) is allowed")
     if not ellipses:
         items.append(Ellipsis)
     missing = len(shape) - (len(items) - 1)
@@ -74,34 +74,35 @@ Rows = slice | Sequence[int] | npt.NDArray[Any] | None
 
 
 def rows_of(rows: Rows, dim: int) -> tuple[int, int, int]:
-    """Start, count and step of a slice of rows. Raises UsageError for rows that are no slice."""
+    """Start, count and step of a slice of rows. Raises UsageError if rows are not a slice."""
     if rows is not None and not isinstance(rows, slice):
-        raise UsageError(f"rows as {type(rows).__name__}: only a slice of them is read here")
+        raise UsageError(f"rows must be a slice here, not a {type(rows).__name__}")
     axis, _ = _axis(slice(None) if rows is None else rows, dim)
     assert isinstance(axis, tuple)
     return axis
 
 
 def listed_rows(rows: Rows, dim: int) -> Axis:
-    """A slice, a list or a mask of rows as the selection of an axis.
+    """The selection of an axis for a slice, list or mask of rows.
 
-    Raises UsageError for anything else, and what `select` raises for rows that are not there.
+    Raises UsageError for other types, and the errors of `select` for rows out of range.
     """
     if rows is None or isinstance(rows, slice):
         return rows_of(rows, dim)
-    # A tuple reads like a range, which a slice is.
+    # A tuple looks like a range, for which a slice should be used.
     if isinstance(rows, (list, range)) or (isinstance(rows, np.ndarray) and rows.ndim == 1):
         return _listed(rows, dim)
-    raise UsageError(f"rows {rows!r} are no slice, list, or array of numbers or truth values")
+    raise UsageError(f"rows {rows!r} are not a slice, list, or array of integers or booleans")
 
 
 def bounds(axes: Sequence[Axis]) -> tuple[Any, ...]:
-    """Axes as numpy takes them, all kept."""
+    """Axes as numpy indices, keeping all axes."""
     return tuple(shifted(axis, 0) for axis in axes)
 
 
 def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Axes as h5py takes them, all kept and lists ascending, and the index that makes of its values those wanted."""
+    """Axes as h5py indices, keeping all axes with lists in ascending order, and the index that restores the requested
+    order."""
     asked: list[Any] = []
     picked: list[Any] = []
     for axis in axes:
@@ -116,7 +117,7 @@ def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 
 def shifted(axis: Axis, start: int) -> Any:
-    """An axis as numpy takes it, of an array that begins with element ``start``."""
+    """An axis as a numpy index into an array that begins at element ``start``."""
     if isinstance(axis, tuple):
         first, count, step = axis
         return slice(first - start, first - start + count * step, step)
@@ -124,7 +125,7 @@ def shifted(axis: Axis, start: int) -> Any:
 
 
 def ends(axis: Axis) -> tuple[int, int]:
-    """The first element and one past the last."""
+    """The first element, and the end (exclusive)."""
     if isinstance(axis, tuple):
         start, count, step = axis
         return start, start + (count - 1) * step + 1 if count else start
@@ -132,7 +133,7 @@ def ends(axis: Axis) -> tuple[int, int]:
 
 
 def is_whole(selection: Any) -> bool:
-    """Whether a selection names nothing: ``()`` or an Ellipsis, which is all that a null dataspace takes."""
+    """Whether a selection is ``()`` or an Ellipsis, the only ones for a null dataspace."""
     items = selection if isinstance(selection, tuple) else (selection,)
     return len(items) <= 1 and all(item is Ellipsis for item in items)
 
@@ -149,7 +150,7 @@ def _fields(items: list[Any]) -> tuple[list[str] | str | None, list[Any]]:
 
 
 def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
-    """The selection of an axis, and whether the result has the axis."""
+    """The selection of an axis, and whether the result keeps the axis."""
     if isinstance(item, slice):
         step = 1 if item.step is None else operator.index(item.step)
         if step < 1:
@@ -161,9 +162,9 @@ def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
     try:
         number = operator.index(item)
     except TypeError:
-        raise TypeError(f"{item!r} is no index of a dataset") from None
+        raise TypeError(f"{item!r} is not a valid index of a dataset") from None
     if isinstance(item, (bool, np.bool_)):
-        raise TypeError("a single truth value is no index of a dataset")
+        raise TypeError("a single boolean is not a valid index of a dataset")
     wrapped = number + dim if number < 0 else number
     if not 0 <= wrapped < dim:
         raise IndexError(f"Index ({number}) out of range for (0-{dim - 1})" if dim else "index into an empty axis")
@@ -173,15 +174,15 @@ def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
 def _listed(item: Sequence[Any] | npt.NDArray[Any], dim: int) -> npt.NDArray[np.uint64]:
     listed = np.asarray(item)
     if listed.ndim != 1:
-        raise TypeError("only one-dimensional lists and arrays index an axis")
+        raise TypeError("only one-dimensional lists and arrays can index an axis")
     if listed.dtype == bool:
         if len(listed) != dim:
-            raise TypeError(f"a mask of {len(listed)} elements for an axis of {dim}")
+            raise TypeError(f"a mask of {len(listed)} elements does not fit an axis of {dim}")
         return np.flatnonzero(listed).astype(np.uint64)
     if not len(listed):
         return np.empty(0, np.uint64)
     if listed.dtype.kind not in "iu":
-        raise TypeError(f"an array of {listed.dtype} is no index of a dataset")
+        raise TypeError(f"an array of {listed.dtype} is not a valid index of a dataset")
     if listed.dtype.kind == "i":
         listed = np.where(listed < 0, listed + dim, listed)
         if listed.min() < 0:
@@ -193,7 +194,7 @@ def _listed(item: Sequence[Any] | npt.NDArray[Any], dim: int) -> npt.NDArray[np.
 
 def _masked(mask: npt.NDArray[np.bool_], shape: tuple[int, ...], fields: list[str] | str | None) -> Selection:
     if mask.shape != shape:
-        raise TypeError(f"a mask of shape {mask.shape} for a dataset of shape {shape}")
+        raise TypeError(f"a mask of shape {mask.shape} does not fit a dataset of shape {shape}")
     axes: list[Axis] = []
     bounds = []
     for number in range(mask.ndim):
@@ -207,9 +208,9 @@ def _masked(mask: npt.NDArray[np.bool_], shape: tuple[int, ...], fields: list[st
 
 
 def check_destination(array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether values can be read straight into ``array``; fails where they do not fit at all."""
+    """Whether values can be read directly into ``array``; raises an exception if they do not fit."""
     if not isinstance(array, np.ndarray):
-        raise TypeError("the output is no numpy array")
+        raise TypeError("the output is not a numpy array")
     if array.shape != shape:
-        raise UsageError(f"an output of shape {array.shape} for values of shape {shape}")
+        raise UsageError(f"an output of shape {array.shape} does not fit values of shape {shape}")
     return array.dtype == dtype and array.flags.c_contiguous and array.flags.writeable

@@ -1,4 +1,4 @@
-"""What can be opened: paths, and file objects as paths of this process's descriptors."""
+"""Sources that can be opened: paths, and file objects as paths of this process's descriptors."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import IO, Any, Union
 from raddle.errors import UsageError
 
 Source = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", IO[bytes]]
-"""A path, or an object with ``read`` that gives bytes."""
+"""A path, or an object whose ``read`` returns bytes."""
 
 _COPY_LEN_BYTES = 1 << 20
 
 
 class OpenSource:
-    """A source and the path under which this process and its children can open it."""
+    """A source, and the path by which this process and its children can open it."""
 
     __slots__ = ("_descriptor", "folder", "name", "path")
 
     name: str
-    """What messages and `repr` call it: the path as given."""
+    """Name for messages and `repr`: the path as passed by the user."""
 
     path: str
-    """Where it is opened, now and later: absolute, for the process may change its directory."""
+    """Absolute path for opening it, because the process may change its directory."""
 
     folder: str
-    """Where relative names of other files begin: the folder of the file, absolute."""
+    """Absolute folder of the file, to which relative names of other files refer."""
 
     def __init__(self, source: Source) -> None:
         self._descriptor: int | None = None
@@ -43,16 +43,16 @@ class OpenSource:
         self.name = name if isinstance(name, str) else f"<{type(source).__name__}>"
         self.folder = os.path.dirname(_absolute(self.name))
         self._descriptor = _descriptor_of(source, self.name)
-        # With the number of this process: a reader process of its own opens it by the same path.
+        # Includes the process number: a separate reader process opens it by the same path.
         self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
     @property
     def is_path(self) -> bool:
-        """Whether others can open it by its name."""
+        """Whether other processes can open it by its name."""
         return self._descriptor is None
 
     def close(self) -> None:
-        """Give up the descriptor; what was opened by the path stays open."""
+        """Close the descriptor; files opened by the path stay open."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -62,17 +62,17 @@ class OpenSource:
 
 
 def _absolute(path: str) -> str:
-    # Not `abspath`: without its ".." a path through a symbolic link leads elsewhere.
+    # Not `abspath`, which removes "..": a path through a symbolic link would then lead elsewhere.
     return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def _descriptor_of(source: Any, name: str) -> int:
-    """A descriptor of our own of the file behind an object, or of a copy in memory where there is none."""
-    # Not `fileno` alone: that of gzip's objects is the compressed file's.
+    """A separate descriptor of the file of an object, or of a copy in memory if it has none."""
+    # `fileno` alone is not enough: for gzip objects it is the compressed file.
     raw = source if isinstance(source, io.FileIO) else getattr(source, "raw", None)
     if not isinstance(raw, io.FileIO) or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
         return _copied(source, name)
-    # What was written through the object may still lie in its buffer.
+    # Data written through the object may still be in its buffer.
     source.flush()
     return os.dup(raw.fileno())
 

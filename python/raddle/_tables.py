@@ -1,4 +1,4 @@
-"""Columns as tables of the libraries that people use."""
+"""Columns as tables of popular libraries."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Library = Literal["dict", "numpy", "awkward", "pandas", "cupy"]
 
 
 def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
-    """The columns as `Group.read_columns` promises them."""
+    """The columns in the form described in `Group.read_columns`."""
     if library == "dict":
         return arrays
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
-        raise UsageError(f"columns of {len(lengths)} lengths make no table; read them as a dict")
+        raise UsageError(f"columns of {len(lengths)} different lengths are not a table; read them as a dict")
     if library == "numpy":
         fields = [(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]
         table = np.empty(lengths.pop() if lengths else 0, fields)
@@ -37,13 +37,13 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
 
         flat = {name: array if array.ndim == 1 else list(array) for name, array in arrays.items()}
         return pandas.DataFrame(flat)
-    raise UsageError(f"library {library!r} is none of dict, numpy, awkward, pandas, cupy")
+    raise UsageError(f"library {library!r} is not one of dict, numpy, awkward, pandas, cupy")
 
 
 def awkward_column(array: npt.NDArray[Any], name: str = "a column") -> Any:
-    """A column as awkward's layout: texts, lists of variable length and compounds included, all of the types they have.
+    """A column as an awkward layout of the same types, including texts, lists of variable length and compounds.
 
-    Raises UsageError, with the column's name, for a type that awkward has no array of.
+    Raises UsageError, with the column's name, for a type that awkward cannot represent.
     """
     import awkward
 
@@ -52,12 +52,12 @@ def awkward_column(array: npt.NDArray[Any], name: str = "a column") -> Any:
         fields = [awkward_column(flat[field], f"{field} of {name}") for field in array.dtype.names]
         return _regular(awkward.contents.RecordArray(fields, list(array.dtype.names), length=len(flat)), array.shape)
     if array.dtype != object:
-        # Awkward's arrays are in the machine's byte order.
+        # Awkward requires native byte order.
         native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
         try:
             return awkward.from_numpy(native, highlevel=False)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{name}: awkward has no array of {array.dtype}: {error}") from error
+            raise UsageError(f"{name}: awkward cannot represent {array.dtype}: {error}") from error
     kept: Mapping[str, Any] = array.dtype.metadata or {}
     base = kept.get("vlen")
     if base in (str, bytes):
@@ -65,7 +65,7 @@ def awkward_column(array: npt.NDArray[Any], name: str = "a column") -> Any:
     elif isinstance(base, np.dtype) and base.kind in "biufcmM":
         content = _content(flat, list(flat), base)
     else:
-        raise UsageError(f"{name}: awkward has no array of its type; read it as a dict")
+        raise UsageError(f"{name}: awkward cannot represent its type; read it as a dict")
     return _regular(content, array.shape)
 
 
@@ -84,7 +84,7 @@ def _content(flat: npt.NDArray[Any], items: list[npt.NDArray[Any]], base: np.dty
 
 
 def _regular(content: Any, shape: tuple[int, ...]) -> Any:
-    """Elements of an array, one after the other, as lists of its dimensions behind the first."""
+    """Consecutive elements of an array, as lists of its dimensions after the first."""
     import awkward
 
     for axis in reversed(range(1, len(shape))):

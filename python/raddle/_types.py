@@ -1,4 +1,4 @@
-"""HDF5 types as numpy types, the same that h5py shows, and values made of bytes."""
+"""HDF5 types as numpy types, equal to those of h5py, and values created from bytes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-# How the compiled part passes values: the array's own bytes, or a list with the bytes of each element. "other": not at
-# all, or not as h5py shows them.
+# Form in which the compiled part passes values: the array's bytes, or a list with the bytes of each element; "other":
+# not supported, or not the same as in h5py.
 Route = Literal["bytes", "strings", "sequences", "other"]
 
 _UTF8 = 1
@@ -18,13 +18,13 @@ _UTF8 = 1
 
 @dataclass(frozen=True)
 class ElementType:
-    """A type of the file in Python's terms."""
+    """A type of the file in Python."""
 
     dtype: np.dtype[Any]
     route: Route
 
     def array(self, shape: tuple[int, ...], values: bytes | Sequence[bytes]) -> npt.NDArray[Any]:
-        """An array of values as the compiled part passes them."""
+        """An array of values passed by the compiled part."""
         array = np.empty(shape, self.dtype)
         if self.route == "bytes":
             if array.nbytes:
@@ -55,7 +55,7 @@ def sequence_base(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def element_type(description: tuple[Any, ...], points_elsewhere: bool) -> ElementType:
-    """The numpy type for a description by the compiled part."""
+    """The numpy type for a description from the compiled part."""
     kind = description[0]
     if kind == "variable_string":
         made = str if description[1] == _UTF8 else bytes
@@ -72,7 +72,7 @@ def element_type(description: tuple[Any, ...], points_elsewhere: bool) -> Elemen
 
 
 def _plain(description: tuple[Any, ...]) -> np.dtype[Any] | None:
-    """The numpy type whose values are the bytes in the file; None where there is none."""
+    """The numpy type whose values are the bytes in the file; None if there is none."""
     match description:
         case ("int", length, order, signed):
             return np.dtype(f"{order}{'i' if signed else 'u'}{length}")
@@ -98,7 +98,7 @@ def _plain(description: tuple[Any, ...]) -> np.dtype[Any] | None:
 def _opaque(length: int, tag: bytes) -> np.dtype[Any] | None:
     if not tag.startswith(b"NUMPY:"):
         return np.dtype(f"V{length}") if length else None
-    # h5py keeps numpy types that HDF5 does not have, such as times, under a tag.
+    # h5py stores numpy types that HDF5 lacks, such as times, under a tag.
     try:
         dtype = np.dtype(tag[len(b"NUMPY:") :].decode(), metadata={"h5py_opaque": True})
     except (TypeError, ValueError):
@@ -112,7 +112,7 @@ def _enumeration(base: tuple[Any, ...], symbols: list[tuple[bytes, bytes]]) -> n
         return None
     members = {name.decode(): int(np.frombuffer(value, number)[0]) for name, value in symbols}
     if members == {"FALSE": 0, "TRUE": 1}:
-        # Other than of one signed byte, libhdf5 converts them.
+        # libhdf5 converts them unless they have one signed byte.
         return np.dtype(bool) if number == np.dtype("i1") else None
     return np.dtype(number, metadata={"enum": members})
 
@@ -132,5 +132,5 @@ def _compound(length: int, fields: list[tuple[bytes, int, tuple[Any, ...]]]) -> 
     try:
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": length})
     except ValueError:
-        # Two members of one name.
+        # Two members with the same name.
         return None

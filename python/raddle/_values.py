@@ -1,4 +1,4 @@
-"""Values and names that stand for themselves: null values, links, names as bytes."""
+"""Null values, links, and names as bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raddle.errors import UnsupportedError
 
 
 class Empty:
-    """The value of a dataset or attribute without elements (a null dataspace): a type and no shape."""
+    """The value of a dataset or attribute with a null dataspace: a type without a shape."""
 
     __slots__ = ("dtype",)
 
@@ -22,7 +22,7 @@ class Empty:
         self.dtype = np.dtype(dtype)
 
     def __eq__(self, other: object) -> bool:
-        # h5py's class of the same name counts as well.
+        # Also equal to h5py's class of the same name.
         alike = getattr(other, "shape", 0) is None and getattr(other, "size", 0) is None
         return alike and getattr(other, "dtype", None) == self.dtype
 
@@ -34,7 +34,7 @@ class Empty:
 
 
 class HardLink:
-    """A link to an object of the file, as `Group.get` gives it with ``getlink``."""
+    """A link to an object of the file, as returned by `Group.get` with ``getlink``."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class HardLink:
 
 
 class SoftLink:
-    """A link to a path, as `Group.get` gives it with ``getlink``."""
+    """A link to a path, as returned by `Group.get` with ``getlink``."""
 
     __slots__ = ("path",)
 
@@ -55,7 +55,7 @@ class SoftLink:
 
 
 class ExternalLink:
-    """A link to a path in another file, as `Group.get` gives it with ``getlink``."""
+    """A link to a path in another file, as returned by `Group.get` with ``getlink``."""
 
     __slots__ = ("filename", "path")
 
@@ -73,26 +73,26 @@ _LINKS: dict[str, type[Link]] = {"hard": HardLink, "soft": SoftLink, "external":
 
 
 def link(described: tuple[Any, ...]) -> Link:
-    """The link that the compiled part describes.
+    """The link described by the compiled part.
 
-    Raises UnsupportedError for one of a kind that a program defined for itself.
+    Raises UnsupportedError for user-defined links.
     """
     made = _LINKS.get(described[0])
     if made is None:
-        raise UnsupportedError("a link of a kind that a program defined for itself")
-    # A hard link is described by its object's number, which is no affair of the caller.
+        raise UnsupportedError("user-defined links are not supported")
+    # A hard link is described by its object's identifier, which callers do not need.
     return made() if made is HardLink else made(*described[1:])
 
 
 def encoded(name: str | bytes) -> bytes:
-    """A name as the file has it. Raises TypeError for what is no name."""
+    """A name as stored in the file. Raises TypeError for values that are not names."""
     if isinstance(name, bytes):
         return name
     if not isinstance(name, str):
-        raise TypeError(f"a name is str or bytes, not {type(name).__name__}")
+        raise TypeError(f"a name must be str or bytes, not {type(name).__name__}")
     return name.encode("utf-8", "surrogateescape")
 
 
 def shown(name: bytes) -> str:
-    """A name of the file as Python's own functions show names."""
+    """A name of the file, decoded like Python's file names."""
     return name.decode("utf-8", "surrogateescape")

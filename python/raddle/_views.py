@@ -1,4 +1,4 @@
-"""Views of a dataset: its values as another type, as ``str``, or some of its fields, changed when they are read."""
+"""Views of a dataset that convert values when they are read: to another type, to ``str``, or to some of its fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class View(ABC):
-    """A dataset whose values are changed on reading: indexed as the dataset, and pickled like it."""
+    """A dataset whose values are converted on reading: indexed and pickled like the dataset."""
 
     __slots__ = ("_dataset",)
 
@@ -31,7 +31,7 @@ class View(ABC):
 
     @abstractmethod
     def _changed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of the view for those of the dataset."""
+        """Convert values of the dataset to those of the view."""
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -63,7 +63,7 @@ class View(ABC):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("values of a file cannot be had without a copy")
+            raise ValueError("values of a file cannot be returned without a copy")
         return np.asarray(self[()], dtype=self.dtype.base if dtype is None else dtype)
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class View(ABC):
 
 
 class TypeView(View):
-    """Values converted to another type, as libhdf5 converts: clipped to its range."""
+    """Values converted to another type as in libhdf5, clipped to its range."""
 
     __slots__ = ("_dtype",)
 
@@ -81,7 +81,7 @@ class TypeView(View):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type wanted."""
+        """The requested type."""
         return self._dtype
 
     def _changed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -99,7 +99,7 @@ class TextView(View):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of Python's objects."""
+        """The object type."""
         return np.dtype(object)
 
     def _changed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -109,7 +109,7 @@ class TextView(View):
 
 
 class FieldsView(View):
-    """Some fields of a compound; one that is not named in a list gives its values alone."""
+    """Some fields of a compound; a field that is not passed in a list gives an array of its values."""
 
     __slots__ = ("_dtype", "_names")
 
@@ -120,7 +120,7 @@ class FieldsView(View):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The field's type, or a compound of those named."""
+        """The field's type, or a compound of the named fields."""
         return self._dtype
 
     def _changed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -128,7 +128,7 @@ class FieldsView(View):
 
 
 def fields_dtype(dtype: np.dtype[Any], names: str | list[str]) -> np.dtype[Any]:
-    """Type of fields of a compound, packed. Raises ValueError where there is none of them."""
+    """Packed type of fields of a compound. Raises ValueError if a field does not exist."""
     if dtype.names is None:
         raise ValueError("Field names only allowed for compound types")
     for name in [names] if isinstance(names, str) else names:
@@ -138,7 +138,7 @@ def fields_dtype(dtype: np.dtype[Any], names: str | list[str]) -> np.dtype[Any]:
 
 
 def with_fields(array: npt.NDArray[Any], names: str | list[str]) -> npt.NDArray[Any]:
-    """Fields of a structured array, packed, as h5py gives them."""
+    """Fields of a structured array, packed as by h5py."""
     dtype = fields_dtype(array.dtype, names)
     if isinstance(names, str):
         return np.ascontiguousarray(array[names]) if array.ndim else array[names]

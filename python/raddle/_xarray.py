@@ -1,9 +1,9 @@
-"""The engine ``"raddle"`` of xarray: netCDF-4 and other HDF5 files, variables read when they are used.
+"""The xarray engine ``"raddle"``: netCDF-4 and other HDF5 files, with variables read on demand.
 
-Texts of variable length are ``str``, as other engines show them.
+Texts of variable length become ``str``, as in other engines.
 
-Dimensions are named by dimension scales, as in netCDF-4; those without a name are called ``phony_dim_0`` and so on, one per
-length, as other engines of xarray do.
+Dimensions are named after dimension scales, as in netCDF-4; dimensions without a name are called ``phony_dim_0`` and so
+on, one per length, as in other xarray engines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from raddle._dataset import Dataset
 
-# HDF5's and netCDF-4's own bookkeeping.
+# Attributes used internally by HDF5 and netCDF-4.
 _HIDDEN = {
     "CLASS",
     "NAME",
@@ -44,7 +44,7 @@ _HIDDEN = {
 
 
 class _Values(BackendArray):
-    """Values of a dataset, read where xarray indexes them."""
+    """Values of a dataset, read when xarray indexes them."""
 
     def __init__(self, dataset: Dataset) -> None:
         texts = _has_texts(dataset)
@@ -66,12 +66,12 @@ def _has_texts(dataset: Dataset) -> bool:
 
 
 class _Store(AbstractDataStore):
-    """A group of a file as xarray's decoders take it."""
+    """A group of a file for xarray's decoders."""
 
     def __init__(self, file: File, group: Group, unnamed: dict[int, str]) -> None:
         self._file = file
         self._group = group
-        # Names of dimensions without one, by length: the same in all groups of a tree.
+        # Generated names of dimensions, by length: the same in all groups of a tree.
         self._unnamed = unnamed
 
     def get_attrs(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class _Store(AbstractDataStore):
         return _attributes(self._group)
 
     def get_variables(self) -> dict[str, Variable]:
-        """Datasets of the group that have values; those that cannot be read are left out, with a warning."""
+        """Datasets of the group that have values; unreadable ones are left out, with a warning."""
         columns = []
         for name, found in self._group.items():
             if isinstance(found, Unreadable):
@@ -111,7 +111,7 @@ class _Store(AbstractDataStore):
         return Variable(dims, indexing.LazilyIndexedArray(_Values(dataset)), attributes, encoding)
 
     def get_dimensions(self) -> dict[str, int]:
-        """Lengths of the dimensions; those of the variables are known to xarray."""
+        """Lengths of the dimensions; xarray takes those of variables from the variables."""
         return {}
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class _Store(AbstractDataStore):
 
 
 def _attributes(owner: HdfObject) -> dict[str, Any]:
-    """Attributes as xarray has them: texts as ``str``, arrays of one element as that."""
+    """Attributes in xarray's form: texts as ``str``, arrays of one element as that element."""
     found = {}
     for name in owner.attrs:
         if name in _HIDDEN:
@@ -142,12 +142,12 @@ def _attributes(owner: HdfObject) -> dict[str, Any]:
 
 
 class RaddleBackend(BackendEntrypoint):
-    """Opens HDF5 and netCDF-4 files with all cores: ``xarray.open_dataset(path, engine="raddle")``."""
+    """Opens HDF5 and netCDF-4 files on all cores: ``xarray.open_dataset(path, engine="raddle")``."""
 
-    description = "Open HDF5 and netCDF-4 files with all cores"
+    description = "Open HDF5 and netCDF-4 files on all cores"
     url = ""
     supports_groups = True
-    # Other engines know these files as well: this one is used where it is named.
+    # Other engines also open these files: this one is used only if it is named.
     open_dataset_parameters = (
         "filename_or_obj",
         "mask_and_scale",
@@ -162,7 +162,7 @@ class RaddleBackend(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Never: the engine is named."""
+        """Always false: the engine must be named."""
         return False
 
     def open_dataset(
@@ -179,7 +179,7 @@ class RaddleBackend(BackendEntrypoint):
         group: str | None = None,
         threads: int | None = None,
     ) -> XarrayDataset:
-        """A group of a file (default: the root) as a dataset of xarray; ``threads`` as in `raddle.open`."""
+        """Open a group of a file (default: the root) as an xarray dataset; ``threads`` as in `raddle.open`."""
         file = File(filename_or_obj, threads=threads)
         store = _Store(file, _group(file, group), {})
         dataset = StoreBackendEntrypoint().open_dataset(
@@ -203,7 +203,8 @@ class RaddleBackend(BackendEntrypoint):
         threads: int | None = None,
         **decoders: Any,
     ) -> dict[str, XarrayDataset]:
-        """A group of a file (default: the root) and all below it as datasets of xarray, by path from the group.
+        """Open a group of a file (default: the root) and all groups below as xarray datasets, by path relative to the
+        group.
 
         ``decoders`` are the other parameters of `open_dataset`.
         """
@@ -213,7 +214,7 @@ class RaddleBackend(BackendEntrypoint):
         in_use: set[str] = set()
         for below, found in _groups(_group(file, group)).items():
             store = _Store(file, found, unnamed)
-            # As other engines name them.
+            # Named as in other engines.
             path = below or "." if group else f"/{below}"
             datasets[path] = StoreBackendEntrypoint().open_dataset(store, **decoders)
             in_use.add(path)
@@ -221,7 +222,8 @@ class RaddleBackend(BackendEntrypoint):
         return datasets
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
-        """A group of a file (default: the root) and all below it as a tree of xarray; parameters of `open_groups_as_dict`."""
+        """Open a group of a file (default: the root) and all groups below as an xarray tree; parameters as in
+        `open_groups_as_dict`."""
         from xarray import DataTree
 
         datasets = self.open_groups_as_dict(filename_or_obj, **options)
@@ -232,18 +234,18 @@ class RaddleBackend(BackendEntrypoint):
 
 
 def _close_last(file: File, in_use: set[str], path: str) -> None:
-    """Close one dataset of several of a file: the file with the last."""
+    """Close one of several datasets of a file, and the file with the last one."""
     in_use.discard(path)
     if not in_use:
         file.close()
 
 
 def _group(file: File, path: str | None) -> Group:
-    """A group of a file that was opened for it alone: closed where there is none."""
+    """A group of a newly opened file, which is closed if the group does not exist."""
     try:
         found = file[path] if path else file
         if not isinstance(found, Group):
-            raise UsageError(f"{path!r} is no group")
+            raise UsageError(f"{path!r} is not a group")
     except BaseException:
         file.close()
         raise
@@ -251,7 +253,7 @@ def _group(file: File, path: str | None) -> Group:
 
 
 def _groups(group: Group) -> dict[str, Group]:
-    """A group and all below, each once, by the path from it."""
+    """A group and all groups below, each once, by path relative to it."""
     groups = {"": group}
 
     def take(path: str, member: Any) -> None:

@@ -1,17 +1,17 @@
 """Exceptions of raddle.
 
-Every one of them is a `RaddleError` and also one of Python's own where that has a fitting class, so that ``except
-OSError`` or ``except KeyError`` catches it. Each carries
+Each of them is a `RaddleError` and, if a built-in class fits, also one of that class, so that ``except OSError`` or
+``except KeyError`` catches it. Each has these attributes:
 
-* ``kind``: a short word for programs, for example ``"damaged"``; a promise, unlike the message;
-* ``exit_code``: what the ``raddle`` command ends with for this error (``raddle merge --help`` lists the meanings);
-* ``details``: lines below the message, such as the table of differences between inputs, or None;
-* ``hint``: what to do, or None;
-* ``differences``: how inputs differ, where that is what is wrong: ``path``, ``kind``, ``expected``, ``found``, ``inputs``,
-  as in reports.
+* ``kind``: a short identifier for programs, for example ``"damaged"``; stable, unlike the message;
+* ``exit_code``: exit code of the ``raddle`` command for this error (``raddle merge --help`` lists them);
+* ``details``: further lines of the message, such as the table of differences between inputs, or None;
+* ``hint``: suggested action, or None;
+* ``differences``: differences between inputs, if they are the cause: ``path``, ``kind``, ``expected``, ``found``,
+  ``inputs``, as in reports.
 
-Warnings are `RaddleWarning`s. ``warnings.simplefilter("error", raddle.errors.DifferencesWarning)`` refuses inputs that differ
-in anything: nothing is written then.
+Warnings are `RaddleWarning`s. ``warnings.simplefilter("error", raddle.errors.DifferencesWarning)`` refuses inputs that
+differ in any way, before anything is written.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class RaddleError(Exception):
-    """Base of all exceptions of raddle."""
+    """Base class of all exceptions of raddle."""
 
     kind: str = "error"
     exit_code: int = 1
@@ -68,13 +68,13 @@ class RaddleError(Exception):
 
 
 class InternalError(RaddleError, RuntimeError):
-    """A defect of raddle. Please report it with its message and what led to it."""
+    """A bug in raddle. Please report the message and the steps that led to it."""
 
     kind = "internal"
 
 
 class UsageError(RaddleError, ValueError):
-    """Arguments that make no sense."""
+    """Invalid arguments."""
 
     kind = "usage"
     exit_code = 2
@@ -83,19 +83,19 @@ class UsageError(RaddleError, ValueError):
 class SelectionError(UsageError, IndexError):
     """A selection with more indices than the dataset has dimensions, or with two Ellipses.
 
-    A ``ValueError``, as h5py raises, and an ``IndexError``, as numpy does.
+    It is a ``ValueError``, as in h5py, and an ``IndexError``, as in numpy.
     """
 
 
 class ObjectNotFoundError(RaddleError, KeyError):
-    """A path that leads to no object of the file, or an attribute that is not there."""
+    """An object or attribute that does not exist."""
 
     kind = "not_found"
     exit_code = 3
 
 
 class TooManyLinksError(RaddleError, RuntimeError):
-    """A path over soft links that lead in a circle, or over more than 16; h5py raises a ``RuntimeError`` as well."""
+    """A path with circular soft links, or with more than 16; h5py also raises a ``RuntimeError``."""
 
     kind = "too_many_links"
     exit_code = 3
@@ -104,7 +104,7 @@ class TooManyLinksError(RaddleError, RuntimeError):
 class InputError(RaddleError, OSError):
     """A file that cannot be read, or that does not fit the others; nothing was written.
 
-    ``errno`` is set where the operating system refused.
+    ``errno`` is set if the operating system reported an error.
     """
 
     kind = "input_refused"
@@ -112,26 +112,26 @@ class InputError(RaddleError, OSError):
 
 
 class InputNotFoundError(InputError, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
     kind = "io"
 
 
 class DamagedError(InputError):
-    """A file whose bytes contradict the format or themselves (``not_hdf5``, ``truncated``, ``damaged``)."""
+    """A file that violates the format or is inconsistent (``not_hdf5``, ``truncated``, ``damaged``)."""
 
     kind = "damaged"
 
 
 class UnsupportedError(RaddleError, NotImplementedError):
-    """Valid, but beyond what raddle, libhdf5 in its child process and h5py, where installed, can read."""
+    """Valid data that neither raddle, nor libhdf5 in its child process, nor h5py (if installed) can read."""
 
     kind = "unsupported"
     exit_code = 3
 
 
 class OutputError(RaddleError, OSError):
-    """The output cannot be written: space, permission, device, or it is there already."""
+    """The output cannot be written: space, permission, device, or it already exists."""
 
     kind = "output"
     exit_code = 5
@@ -145,31 +145,31 @@ class LimitError(RaddleError, OSError):
 
 
 class LockedError(RaddleError, BlockingIOError):
-    """Another run writes the same output."""
+    """Another run is writing the same output."""
 
     kind = "locked"
     exit_code = 7
 
 
 class InterruptedRunError(RaddleError):
-    """A run was stopped. The same call goes on where it stopped."""
+    """A run was stopped. The same call resumes it."""
 
     kind = "interrupted"
     exit_code = 130
 
 
 class RankFailedError(RaddleError):
-    """Another rank of a collective call failed, whose own exception says why; nothing was written."""
+    """Another rank of a collective call failed, and its exception describes why; nothing was written."""
 
     kind = "rank_failed"
 
 
 class RaddleWarning(UserWarning):
-    """Base of the warnings of raddle that carry more than text."""
+    """Base class of raddle's warnings that carry more than a text."""
 
 
 class DifferencesWarning(RaddleWarning):
-    """Inputs differ, and the run goes on with what its options say of that: ``differences`` has all of them."""
+    """Inputs differ, and the run continues as its options say; ``differences`` lists all differences."""
 
     def __init__(self, message: str, differences: Sequence[Fields] = ()) -> None:
         super().__init__(message, differences)
@@ -180,7 +180,7 @@ class DifferencesWarning(RaddleWarning):
 
 
 _SHOWN_DIFFERENCES = 20
-"""Differences that the text of a warning lists."""
+"""Maximum number of differences in the text of a warning."""
 
 
 def _differences(text: str) -> list[Fields]:
@@ -190,7 +190,7 @@ def _differences(text: str) -> list[Fields]:
 
 
 def _differences_warning(text: str) -> DifferencesWarning:
-    """The warning about differences that the compiled part tells of, as JSON."""
+    """Create the warning about differences that the compiled part reports as JSON."""
     differences = _differences(text)
     count = f"{len(differences):,} difference{'' if len(differences) == 1 else 's'}"
     lines = [f"{count} between the inputs, bridged as the options say:"]
@@ -232,7 +232,7 @@ def _make(
     errno: int | None,
     differences: str = "[]",
 ) -> RaddleError:
-    """The exception for an error of the compiled part."""
+    """Create the exception for an error of the compiled part."""
     fallback = InputNotFoundError if errno == _ENOENT else InputError
     error = _CLASSES.get(kind, fallback)(message)
     error.kind, error.exit_code, error.details, error.hint = kind, exit_code, details, hint

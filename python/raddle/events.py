@@ -1,8 +1,8 @@
-"""HEP events: ROOT files, packed data streams and HDF5 read into awkward arrays, and arrays written.
+"""HEP events: ROOT files, packed data streams and HDF5 files read as awkward arrays, and arrays written as events.
 
-`raddle.events.open` reads trees and RNTuples of ROOT files, packed data streams, and every HDF5 layout of `raddle events
-convert`, with all cores and without ROOT. `raddle.events.write` writes arrays (such as those that uproot reads), and
-`raddle.events.convert`, `raddle.events.merge` and `raddle.events.inspect` are the commands of these names.
+`raddle.events.open` reads trees and RNTuples of ROOT files, packed data streams, and every HDF5 layout of `raddle
+events convert`, on all cores and without ROOT. `raddle.events.write` writes arrays (such as those read by uproot).
+`raddle.events.convert`, `raddle.events.merge` and `raddle.events.inspect` do the same as the commands of these names.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ __all__ = ["Basket", "Events", "EventsInspection", "EventsReport", "Product", "c
 Layout = Literal["columns", "product", "event", "batch", "pds", "rntuple"]
 
 Differing = Literal["refuse", "leave-out", "fill"]
-"""What becomes of products that not all files have in one form."""
+"""Treatment of products that do not have the same form in all files."""
 
 ID = np.dtype([("run", "u4"), ("lumi", "u4"), ("event", "u8")])
 """The type of ids: run, subrun (or luminosity block) and event."""
 
 
 class Product(NamedTuple):
-    """What every event has one of."""
+    """A product: a value that every event has."""
 
     name: str
     type: str
-    """As awkward-array writes types: ``var * float32``; ``bytes[root]`` for objects that are not decoded."""
+    """Type in the notation of awkward-array: ``var * float32``; ``bytes[root]`` for objects that are not decoded."""
     class_name: str
-    """Name of its C++ class, as the file states it; empty if it does not."""
+    """Name of its C++ class in the file; empty if unknown."""
 
 
 class Basket(NamedTuple):
-    """The values of a branch in some events, as a file stores them together, decompressed."""
+    """A decompressed basket: the values of a branch for consecutive events, as stored together in a file."""
 
     start: int
-    """Its first event."""
+    """First event."""
     stop: int
-    """The event behind its last."""
+    """End of the events (exclusive)."""
     data: npt.NDArray[np.uint8]
-    """Bytes of all its events, without anything between; numbers are big-endian. Shape ``(bytes,)``."""
+    """Bytes of all its events, contiguous; numbers are big-endian. Shape ``(bytes,)``."""
     offsets: npt.NDArray[np.int32] | None
-    """Where in `data` each event's bytes begin, and where the last end, shape ``(stop - start + 1,)``; None if all events have
-    equally many."""
+    """Offset in `data` of each event's bytes, and the end of the last, shape ``(stop - start + 1,)``; None if all
+    events have the same length."""
 
 
 class EventsReport(_Report):
-    """What writing events did."""
+    """Report of writing events."""
 
     __slots__ = ()
 
@@ -87,20 +87,20 @@ class EventsReport(_Report):
 
 
 class EventsInspection(_Report):
-    """What a file of events holds."""
+    """Description of a file of events."""
 
     __slots__ = ()
 
     file: str
     format: str
-    """Format and layout, in words."""
+    """Format and layout, as text."""
     events: int
     mean_len_bytes: int
-    """Length of an event in memory, in the mean."""
+    """Mean length of an event in memory."""
     products: list[Fields]
     """Products: ``name``, ``class``, ``type``, ``len_bytes`` (with ``sizes=True``), ``as_bytes`` (why it is not decoded)."""
     unread: list[str]
-    """Branches and fields that are no products, and why."""
+    """Branches and fields that are not products, with the reason."""
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
@@ -113,10 +113,10 @@ class EventsInspection(_Report):
 
 
 class Events(Mapping[str, Any]):
-    """Events of a file, or of several behind each other: a mapping from names of products to awkward arrays.
+    """Events of one or several files: a mapping from names of products to awkward arrays.
 
-    Nothing is read before it is asked for. `arrays` reads several products in one parallel pass. In another process (pickled, as by
-    dask and multiprocessing) the files are opened again.
+    Values are read on demand. `arrays` reads several products in one parallel pass. In another process (pickled, as by
+    dask and multiprocessing) the files are reopened.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Events(Mapping[str, Any]):
         self._left_out = [Fields(left) for left in found["left_out"]]
 
     def close(self) -> None:
-        """Close the files. What was read stays; nothing more can be."""
+        """Close the files. Arrays already read remain valid; nothing more can be read."""
         self._source = None
 
     def __enter__(self) -> Events:
@@ -176,7 +176,8 @@ class Events(Mapping[str, Any]):
 
     @property
     def left_out(self) -> list[Fields]:
-        """Products that not all files have in one form (``differing="leave-out"``): ``product``, ``reason``."""
+        """Products left out because they do not have the same form in all files (``differing="leave-out"``):
+        ``product``, ``reason``."""
         return list(self._left_out)
 
     @property
@@ -185,7 +186,7 @@ class Events(Mapping[str, Any]):
         return self._len
 
     def __len__(self) -> int:
-        """Number of products; that of events is `num_entries`."""
+        """Number of products; the number of events is `num_entries`."""
         return len(self._products)
 
     def __iter__(self) -> Iterator[str]:
@@ -212,28 +213,28 @@ class Events(Mapping[str, Any]):
         names
             Names of products, or globs such as ``"Muon_*"``. Default: all.
         start, stop
-            The first event and the one behind the last; negative numbers count from the end. Default: all.
+            The first event and the end (exclusive); negative numbers count from the last event. Default: all.
         library
             ``"ak"`` for an awkward array of records, ``"np"`` for a dict of numpy arrays.
 
         Returns
         -------
         awkward.Array or dict
-            A field, or an item, for each product. Shape ``(stop - start, ...)``.
+            A field or an item per product. Shape ``(stop - start, ...)``.
 
         Raises
         ------
         raddle.errors.ObjectNotFoundError
-            If there is no such product (also a ``KeyError``).
+            If a product does not exist (also a ``KeyError``).
         raddle.errors.InputError
-            If the file is damaged: with file, tree, branch and entries.
+            If the file is damaged; the message names file, tree, branch and entries.
         raddle.errors.UsageError
-            If numpy arrays are asked for of products that are jagged.
+            If numpy arrays are requested for jagged products.
         """
         import awkward as ak
 
         if library not in ("ak", "np"):
-            raise UsageError(f"library={library!r}: 'ak' or 'np'")
+            raise UsageError(f"library={library!r} must be 'ak' or 'np'")
         numbers = self._chosen(names)
         first, end = self._range(start, stop)
         _, columns = self._open_source().read(numbers, (first, end), self._running)
@@ -262,16 +263,16 @@ class Events(Mapping[str, Any]):
         names, start, stop, library
             As in `arrays`.
         step
-            Events of a range. Default: 100,000.
+            Number of events per range. Default: 100,000.
 
         Yields
         ------
         awkward.Array or dict
-            As `arrays` gives them.
+            The results of `arrays`.
         """
         each = 100_000 if step is None else step
         if each < 1:
-            raise UsageError(f"step={step}: at least one event")
+            raise UsageError(f"step={step} must be at least one event")
         first, end = self._range(start, stop)
         for at in range(first, end, each):
             yield self.arrays(names, at, min(at + each, end), library)
@@ -279,24 +280,24 @@ class Events(Mapping[str, Any]):
     def baskets(
         self, names: str | Iterable[str] | None = None, start: int | None = None, stop: int | None = None
     ) -> dict[str, list[Basket]]:
-        """Read baskets of branches and decompress them, in one parallel pass: for decoders of your own.
+        """Read and decompress baskets of branches in one parallel pass, for callers with their own decoders.
 
         Parameters
         ----------
         names, start, stop
-            As in `arrays`; baskets come whole, from that with the first event to that with the last.
+            As in `arrays`; baskets are returned whole, from the one with the first event to the one with the last.
 
         Returns
         -------
         dict
-            For each product its baskets, in the order of events.
+            The baskets of each product, in the order of events.
 
         Raises
         ------
         raddle.errors.ObjectNotFoundError
-            If there is no such product (also a ``KeyError``).
+            If a product does not exist (also a ``KeyError``).
         raddle.errors.InputError
-            If this is no tree (TTree) of a ROOT file, or it is damaged.
+            If this is not a tree (TTree) of a ROOT file, or it is damaged.
 
         Examples
         --------
@@ -311,15 +312,15 @@ class Events(Mapping[str, Any]):
         }
 
     def ids(self, start: int | None = None, stop: int | None = None) -> npt.NDArray[Any] | None:
-        """Run, subrun and event of each event, or None if the file does not know them.
+        """Run, subrun and event of each event, or None if the file does not record them.
 
         Returns
         -------
         numpy.ndarray
-            Shape ``(stop - start,)``, of `raddle.events.ID`.
+            Shape ``(stop - start,)``, of type `raddle.events.ID`.
         """
         first, end = self._range(start, stop)
-        # A range without events does not tell whether there are ids.
+        # An empty range does not show whether there are ids.
         some = (first, end) if first < end else (0, min(1, self._len))
         ids, _ = self._open_source().read([], some, self._running)
         if ids is None:
@@ -365,7 +366,7 @@ class Events(Mapping[str, Any]):
         try:
             converted: npt.NDArray[Any] = ak.to_numpy(array)
         except ValueError as error:
-            raise UsageError(f"product {name!r} ({array.type.content}) is no numpy array; leave out library='np'") from error
+            raise UsageError(f"product {name!r} ({array.type.content}) cannot be a numpy array; leave out library='np'") from error
         return converted
 
 
@@ -386,25 +387,26 @@ def open(
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> Events:
-    """Open a file of events of any format, or several behind each other.
+    """Open one or several files of events of any format.
 
     Parameters
     ----------
     paths
-        ROOT files, packed data streams, HDF5 files of events: a path or several, in this order. Globs (``"run*.root"``) stand for
-        the files that match, folders for the HDF5 files in them, in natural order. ``"run1.root:Events"`` names the tree, too.
+        ROOT files, packed data streams, HDF5 files of events: one or several paths, in this order. Globs
+        (``"run*.root"``) stand for the matching files, folders for the HDF5 files in them, in natural order.
+        ``"run1.root:Events"`` also names the tree.
     tree
         Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     raw
-        Products as the bytes that are stored, not as columns.
+        Return products as stored bytes instead of columns.
     differing
-        What becomes of products that not all files have in one form: ``"refuse"`` (the first is named in an error),
-        ``"leave-out"`` (with a warning; see `Events.left_out`), or ``"fill"``: events of files without them get zeros and empty
-        lists.
+        Treatment of products that do not have the same form in all files: ``"refuse"`` (an error names the first),
+        ``"leave-out"`` (with a warning; see `Events.left_out`), or ``"fill"`` (events of files without them get zeros
+        and empty lists).
     jobs
-        Threads. Default: the cores that this process may use.
+        Number of threads. Default: the cores available to this process.
     memory
-        Bytes for what is being read beside the arrays, or a text such as ``"512MiB"``. Default: 1 GiB.
+        Memory for reading in addition to the arrays, in bytes, or a string such as ``"512MiB"``. Default: 1 GiB.
 
     Returns
     -------
@@ -414,9 +416,10 @@ def open(
     Raises
     ------
     raddle.errors.InputError
-        If a file is not there, of no known format, or damaged, or lacks a product of the first and ``differing`` does not help.
+        If a file does not exist, has an unknown format, is damaged, or lacks a product of the first file and
+        ``differing`` does not allow it.
     raddle.errors.UsageError
-        If no file is named, or trees of several names.
+        If no file is named, or trees with several names.
 
     Examples
     --------
@@ -425,21 +428,21 @@ def open(
     """
     files, of_all = _without_trees(_paths(paths), tree)
     if not files:
-        raise UsageError("no files given: name files, folders or globs")
+        raise UsageError("no files: name files, folders or globs")
     events = Events(files, of_all, raw, differing, jobs, memory)
     if names := [left.product for left in events.left_out]:
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         what = f"{', '.join(names[:_MOST_NAMED])}{more}"
-        warnings.warn(f"{what} left out: not in all files in one form; left_out says why", stacklevel=2)
+        warnings.warn(f"{what} left out because their form differs between files; see left_out", stacklevel=2)
     return events
 
 
 _MOST_NAMED = 12
-"""Products that a warning names."""
+"""Maximum number of products that a warning names."""
 
 
 def _without_trees(paths: list[str], tree: str | None) -> tuple[list[str], str | None]:
-    """Paths without the trees that some of them name, as uproot writes it, and the tree of all."""
+    """Paths without the trees that some of them name in uproot's notation, and the tree of all."""
     files, trees = [], {tree} - {None}
     for path in paths:
         file, _, name = path.rpartition(":")
@@ -449,7 +452,9 @@ def _without_trees(paths: list[str], tree: str | None) -> tuple[list[str], str |
             path = file
         files.append(path)
     if len(trees) > 1:
-        raise UsageError(f"trees of several names: {', '.join(sorted(str(name) for name in trees))}; open each by itself")
+        raise UsageError(
+            f"trees have different names: {', '.join(sorted(str(name) for name in trees))}; open them separately"
+        )
     return files, next(iter(trees), None)
 
 
@@ -467,20 +472,21 @@ def write(
     progress: Shown = "auto",
     **options: Any,
 ) -> EventsReport:
-    """Write arrays as the products of events.
+    """Write arrays as products of events.
 
     Parameters
     ----------
     output
-        The file to write. It appears under this name when it is complete.
+        The file to write. It gets this name when it is complete.
     arrays
-        An awkward array of records, such as uproot's ``tree.arrays()``, or an array for each product; first axis: events.
-        Lists, records, strings, byte strings, numbers and bools; no missing values and no unions.
+        An awkward array of records, such as uproot's ``tree.arrays()``, or an array per product; the first axis is that
+        of events. Lists, records, strings, byte strings, numbers and bools are supported; missing values and unions are
+        not.
     ids
-        Run, subrun and event of each event: shape ``(events,)``, of `raddle.events.ID`, or of other whole numbers that fit its
-        types. Default: none.
+        Run, subrun and event of each event: shape ``(events,)``, of type `raddle.events.ID` or of other integers that
+        fit its types. Default: none.
     classes
-        Names of products' C++ classes, for byte strings. These are taken to be objects as ROOT serialises them.
+        Names of products' C++ classes, for byte strings, which are assumed to be objects serialised by ROOT.
     layout, compress, jobs, memory, progress, options
         As in `convert`. Layouts other than columns and RNTuples take byte strings only.
     force
@@ -489,12 +495,12 @@ def write(
     Returns
     -------
     EventsReport
-        What was written.
+        Report of the write.
 
     Raises
     ------
     raddle.errors.UsageError
-        If an array is none of events, or of a type that is not written; if an id does not fit its type.
+        If an array is not one of events or has an unsupported type, or an id does not fit its type.
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
 
@@ -516,15 +522,15 @@ def write(
 def _ids(
     ids: npt.ArrayLike, entries: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-    """Runs, subruns and events of the types that are written; what does not fit them is refused."""
+    """Runs, subruns and events in the types that are written; values that do not fit are refused."""
     rows = np.asarray(ids)
     if rows.dtype.names is None or not {"run", "lumi", "event"} <= set(rows.dtype.names) or rows.shape != (entries,):
-        raise UsageError(f"ids of type {rows.dtype} and shape {rows.shape}, not {ID} and ({entries},)")
+        raise UsageError(f"ids have type {rows.dtype} and shape {rows.shape}; expected {ID} and ({entries},)")
 
     def column(name: str) -> npt.NDArray[Any]:
         values, largest = rows[name], int(np.iinfo(ID[name]).max)
         if values.dtype.kind not in "iu" or values.ndim != 1:
-            raise UsageError(f"ids: {name} is of type {rows.dtype[name]}, not whole numbers")
+            raise UsageError(f"ids: {name} has type {rows.dtype[name]}, not integers")
         for at in (values.argmin(), values.argmax()) if entries else ():
             if not 0 <= int(values[at]) <= largest:
                 raise UsageError(f"ids: {name} {values[at]} of event {at} does not fit {ID[name]}, 0 to {largest:,}")
@@ -553,28 +559,28 @@ def convert(
     Parameters
     ----------
     inputs
-        A path or several, one behind the other.
+        One or several paths, in the order of their events.
     output
-        The file to write. It appears under this name when it is complete.
+        The file to write. It gets this name when it is complete.
     layout
         ``"columns"`` (a flat array for each leaf), ``"product"``, ``"event"``, ``"batch"``, ``"pds"`` or ``"rntuple"`` (a ROOT
         file).
     products
-        Globs of names of products. Default: all.
+        Globs of product names. Default: all.
     tree
         Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     force
         Replace the output if it exists.
     communicator
-        The ranks that share the work: mpi4py's communicators or what has their ``Get_rank``, ``Get_size``, ``allgather`` and
-        ``alltoall``. All ranks call with the same other arguments; without progress.
+        The ranks that share the work: communicators of mpi4py, or objects with the same ``Get_rank``, ``Get_size``,
+        ``allgather`` and ``alltoall``. All ranks must pass the same other arguments; no progress is shown.
     compress
         ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``; ``"zstd:1"`` to
-        ``"zstd:22"`` and ``"lz4"`` are read faster, by h5py with hdf5plugin.
+        ``"zstd:22"`` and ``"lz4"``, which are faster to read but need hdf5plugin in h5py.
     jobs
-        Threads. Default: the cores that this process may use.
+        Number of threads. Default: the cores available to this process.
     memory
-        Bytes for buffers, or a text such as ``"512MiB"``. Default: 1 GiB.
+        Size of buffers in bytes, or a string such as ``"512MiB"``. Default: 1 GiB.
     progress
         As in `raddle.merge`.
     options
@@ -584,12 +590,12 @@ def convert(
     Returns
     -------
     EventsReport
-        What was written.
+        Report of the conversion.
 
     Raises
     ------
     raddle.errors.InputError
-        If inputs cannot be read: with file, tree, branch and entries.
+        If inputs cannot be read; the message names file, tree, branch and entries.
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
     """
@@ -600,7 +606,7 @@ def convert(
     if products is not None and not isinstance(products, str):
         products = list(products)
         if not products:
-            raise UsageError("products=[]: name some, or leave it out for all")
+            raise UsageError("products=[] is empty: name products, or leave it out for all")
     common: dict[str, Any] = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
     common |= {"products": products, "tree": tree}
     return _written(call, _paths(inputs), output, common, options, progress)
@@ -616,14 +622,14 @@ def merge(
     progress: Shown = "auto",
     **options: Any,
 ) -> EventsReport:
-    """Put the events of several files of one layout into one file.
+    """Merge the events of several files with the same layout into one file.
 
-    Parameters are those of `convert`; options those of ``raddle events merge``.
+    For the parameters, see `convert`; options are those of ``raddle events merge``.
 
     Returns
     -------
     EventsReport
-        What was written.
+        Report of the merge.
 
     Raises
     ------
@@ -644,19 +650,19 @@ def _written(
     options: dict[str, Any],
     progress: Shown,
 ) -> EventsReport:
-    """What a call that writes `output` has done: `common` are the options that are arguments, `options` others."""
+    """Run a call that writes `output`; `common` are the options that are arguments, `options` the others."""
     return EventsReport(_run(call, inputs, {"output": os.fspath(output), **common}, options, progress))
 
 
 def inspect(file: Path, *, tree: str | None = None, raw: bool = False, sizes: bool = False) -> EventsInspection:
-    """Say what a file of events holds.
+    """Describe a file of events.
 
     Parameters
     ----------
     tree, raw
         As in `open`.
     sizes
-        Read all events, and say how long each product is.
+        Read all events to report the length of each product.
 
     Raises
     ------

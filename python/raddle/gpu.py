@@ -1,15 +1,14 @@
-"""Columns read straight to a GPU: compressed bytes are moved there, and decoded there.
+"""Columns read directly to a GPU: compressed bytes are transferred and decoded there.
 
-Needs an NVIDIA GPU and ``pip install 'raddle[gpu]'`` (cupy, and nvCOMP's library). Bytes come from the file through pinned
-memory, or by GPUDirect Storage where kvikio is installed and the system has it. Chunks are inflated by nvCOMP in batches,
-the byte shuffle is undone on the device, and each chunk's Adler-32 is compared there.
+Needs an NVIDIA GPU and ``pip install 'raddle[gpu]'`` (cupy, and nvCOMP's library). The file is read through pinned
+memory, or by GPUDirect Storage if kvikio is installed and the system supports it. nvCOMP inflates chunks in batches;
+the byte shuffle is undone and each chunk's Adler-32 is verified on the device.
 
-What the device does not decode (other filters, checksums of the filter fletcher32, compact, virtual and external data,
-chunks larger than a batch) is decoded by the CPU and copied; `decoded_by` says which column goes which way. Values are those of
-`raddle.Group.read_columns`, in the machine's byte order.
+Data that the device does not decode (other filters, fletcher32 checksums, compact, virtual and external data, chunks
+larger than a batch) is decoded by the CPU and copied; `decoded_by` reports which columns are decoded where. Values are
+those of `raddle.Group.read_columns`, in native byte order.
 
-.. note:: Tested against a stand-in for the device, which does with numpy and zlib what the device is to do. It has not yet been
-   run on a GPU.
+.. note:: Tested with a substitute for the device that is based on numpy and zlib. It has not yet been run on a GPU.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["MEMORY_BYTES", "decoded_by", "read_columns"]
 
 MEMORY_BYTES = 1 << 30
-"""Device memory for batches where nothing else is said: 1 GiB. nvCOMP inflates all chunks of a batch at once, so more of it
-keeps more of the device busy."""
+"""Default device memory for batches: 1 GiB. nvCOMP inflates all chunks of a batch at once, so more memory keeps more of
+the device busy."""
 
 
 def read_columns(
@@ -38,45 +37,45 @@ def read_columns(
     memory: int = MEMORY_BYTES,
     device: Device | None = None,
 ) -> dict[str, Any]:
-    """Read many datasets of a group to arrays of cupy, decoded on the device.
+    """Read many datasets of a group to cupy arrays, decoded on the device.
 
     Parameters
     ----------
     group
         The group whose datasets are the columns.
     names
-        Paths of datasets, from the group. Default: all datasets of the group that have a dimension.
+        Paths of datasets, relative to the group. Default: all datasets of the group that have a dimension.
     rows
-        Rows of the first axis, the same of every dataset. Default: all.
+        Rows of the first axis, the same for all datasets. Default: all.
     memory
-        Bytes of device memory for batches, beside the arrays themselves and what nvCOMP takes. As much pinned memory of the
-        host, at most, holds stored bytes.
+        Bytes of device memory for batches, in addition to the arrays and nvCOMP's own memory. At most the same amount
+        of pinned host memory holds stored bytes.
     device
-        What decodes, for tests. Default: the current device of cupy.
+        The device that decodes, for tests. Default: the current device of cupy.
 
     Returns
     -------
     dict
-        cupy.ndarray by name, of the dataset's shape along the wanted rows, in the machine's byte order. Enumerations are their
-        numbers. All work is done when it returns: arrays can be used on any stream.
+        cupy.ndarray by name, with the dataset's shape for the requested rows, in native byte order. Enumerations become
+        numbers. All work is finished on return: arrays can be used on any stream.
 
     Raises
     ------
     raddle.errors.UsageError
-        If cupy or nvCOMP is not installed, or if cupy has no arrays of a column's type (texts, compounds, references, floats
-        of 16 bytes): all such columns are named.
+        If cupy or nvCOMP is not installed, or cupy cannot represent the type of a column (texts, compounds, references,
+        floats of 16 bytes): all such columns are named.
     raddle.errors.UnsupportedError
         If there is no CUDA device.
     raddle.errors.ObjectNotFoundError
-        If there is no such dataset (also a ``KeyError``).
+        If a dataset does not exist (also a ``KeyError``).
     raddle.errors.DamagedError
         If a chunk does not decode to exactly its length.
 
     Notes
     -----
-    A chunk whose length or checksum is not right after it was inflated is read again by the CPU, which decides. nvCOMP
-    promises nothing about damaged streams: one may stop the device's work with an error of CUDA. ``raddle verify`` tells
-    beforehand.
+    If the length or checksum of an inflated chunk is wrong, the CPU reads its column again and decides. nvCOMP gives no
+    guarantees for damaged streams: one may stop the device's work with a CUDA error. Use ``raddle verify`` to check a
+    file in advance.
 
     Examples
     --------
@@ -96,7 +95,8 @@ def read_columns(
 def decoded_by(
     group: Group, names: Sequence[str] | None = None, rows: slice | None = None, *, memory: int = MEMORY_BYTES
 ) -> dict[str, str]:
-    """Say what decodes each column, without a device: ``"device"``, or ``"cpu: "`` and why. Parameters as of `read_columns`."""
+    """Report what decodes each column, without a device: ``"device"``, or ``"cpu: "`` and the reason. Parameters as in
+    `read_columns`."""
     from raddle._device_columns import SLOTS
     from raddle._device_plan import plan_columns
 
@@ -107,4 +107,4 @@ def decoded_by(
 
 def _check_memory(memory: int) -> None:
     if memory < 1:
-        raise UsageError(f"{memory} bytes of memory")
+        raise UsageError(f"memory={memory} is too small")

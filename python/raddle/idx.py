@@ -1,8 +1,9 @@
 """IDX datasets: arrays that can be read at any resolution, written and read from memory.
 
-`raddle.idx.write` makes a dataset of numpy arrays, in one process or with the ranks of an MPI communicator that each hold
-boxes of it; or an OME-Zarr folder, if the path ends with ``.zarr``, which zarr-python and OME-Zarr viewers read. `raddle.idx.read` gives a box at a resolution, `raddle.idx.refine` one resolution after the other, from coarse
-to fine. Axes are in numpy's order: ``a[z, y, x]``.
+`raddle.idx.write` writes numpy arrays as a dataset, in one process or on the ranks of an MPI communicator that each
+hold boxes of it. If the path ends in ``.zarr``, it writes an OME-Zarr folder, which zarr-python and OME-Zarr viewers
+read. `raddle.idx.read` reads a box at a resolution, `raddle.idx.refine` one resolution after another, from coarse to
+fine. Axes are in numpy's order: ``a[z, y, x]``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Box", "Info", "WriteReport", "ZarrInfo", "info", "read", "refine", "
 Path = str | os.PathLike[str]
 _T = TypeVar("_T")
 
-# Names of axes, the fastest first.
+# Names of axes, fastest first.
 _AXES = "xyzuv"
 
 
@@ -35,13 +36,13 @@ class Box(NamedTuple):
     """Samples that a process holds: a box of the dataset."""
 
     start: Sequence[int]
-    """Its first sample along each axis."""
+    """First sample along each axis."""
     samples: Mapping[str, npt.ArrayLike]
-    """An array for each field."""
+    """An array per field."""
 
 
 class WriteReport(_Report):
-    """What writing a dataset, or a time step of one, took."""
+    """Report of writing a dataset or a time step."""
 
     __slots__ = ()
 
@@ -50,7 +51,7 @@ class WriteReport(_Report):
     ranks: int
     phases: str
     durability: str
-    """``"synced"``, or ``"unsynced"`` where the disk was not waited for."""
+    """``"synced"``, or ``"unsynced"`` if the write did not wait for the disk."""
     files: int
     blocks: int
     sample_len_bytes: int
@@ -60,13 +61,15 @@ class WriteReport(_Report):
     encode_s: float
     publish_s: float
     restructure_messages: list[Fields]
-    """What each rank sent to bring samples into power-of-two boxes: ``messages``, ``len_bytes``, ``by_log2_len``."""
+    """Messages sent by each rank to move samples to power-of-two boxes: ``messages``, ``len_bytes``,
+    ``by_log2_len``."""
     aggregate_messages: list[Fields]
-    """What each rank sent to bring samples to those that make their blocks."""
+    """Messages sent by each rank to move samples to the ranks that encode their blocks."""
     stages: list[Fields]
-    """What each rank took for restructuring, regrouping (aggregation), publishing: ``rank``, ``stage``, ``wall_s``, ..."""
+    """Times of each rank for restructuring, regrouping (aggregation) and publishing: ``rank``, ``stage``, ``wall_s``,
+    ..."""
     rank_memory: list[Fields]
-    """What each rank held in memory, at most: ``peak_rss_bytes``, ``budget_peak_bytes``."""
+    """Peak memory of each rank: ``peak_rss_bytes``, ``budget_peak_bytes``."""
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
@@ -79,26 +82,26 @@ class WriteReport(_Report):
 
 
 class Info(_Report):
-    """What a dataset holds."""
+    """Description of a dataset."""
 
     __slots__ = ()
 
     path: str
     version: int
     shape: list[int]
-    """Samples along each axis."""
+    """Number of samples along each axis."""
     start: list[int]
-    """The first sample along each axis, 0 in most datasets."""
+    """First sample along each axis, 0 in most datasets."""
     bitmask: str
     bits_per_block: int
     blocks_per_file: int
     files: str
     steps: list[int]
-    """Time steps, if it has any."""
+    """Time steps, if the dataset has any."""
     fields: list[Fields]
     """Fields: ``name``, ``sample`` (its type), ``compression``, ``order``, ``len_bytes``, ``is_read_by_openvisus``."""
     resolutions: list[Fields]
-    """Resolutions, the coarsest first: ``resolution``, ``shape``."""
+    """Resolutions, coarsest first: ``resolution``, ``shape``."""
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
@@ -111,7 +114,7 @@ class Info(_Report):
 
 
 class ZarrInfo(_Report):
-    """What an OME-Zarr folder holds."""
+    """Description of an OME-Zarr folder."""
 
     __slots__ = ()
 
@@ -160,61 +163,62 @@ def write(
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> WriteReport:
-    """Write arrays as the fields of a dataset, or of a time step of one, whole or not at all.
+    """Write arrays as the fields of a dataset or of a time step, atomically.
 
     Parameters
     ----------
     path
-        The ``.idx`` file, whose blocks lie in a folder of that name beside it; or a folder ``NAME.zarr``.
+        The ``.idx`` file, whose blocks are stored in a folder of the same name next to it; or a folder ``NAME.zarr``.
     samples
-        An array for each field, or several boxes with such arrays; a numpy array alone is the only field, called as the
-        output. The boxes of all ranks are disjoint and together the dataset. A rank that holds nothing gives arrays with an
-        axis of length 0.
+        An array per field, or several boxes with such arrays; a numpy array alone is the only field, named after the
+        output. The boxes of all ranks must be disjoint and cover the dataset. A rank without samples passes arrays with
+        an axis of length 0.
     shape
-        Samples along each axis of the whole dataset; an array with an axis more holds the components of its samples
-        there. Default: the shape of the arrays.
+        Number of samples along each axis of the whole dataset; an array with one more axis holds the components of its
+        samples along it. Default: the shape of the arrays.
     start
-        The first sample of ``samples`` along each axis. Default: 0.
+        First sample of ``samples`` along each axis. Default: 0.
     step
-        The time step, for a dataset that has some.
+        The time step, for a dataset with time steps.
     communicator
-        The ranks that write together, each its boxes: mpi4py's communicators or what has their ``Get_rank``,
-        ``Get_size``, ``allgather`` and ``alltoall``. All ranks call with the same other arguments.
+        The ranks that write together, each its boxes: communicators of mpi4py, or objects with the same ``Get_rank``,
+        ``Get_size``, ``allgather`` and ``alltoall``. All ranks must pass the same other arguments.
     format
-        Default: OME-Zarr if the path ends with ``.zarr``, else IDX.
+        Default: OME-Zarr if the path ends in ``.zarr``, otherwise IDX.
     compress
-        ``"zip"`` (default for IDX), ``"zstd"`` (default for OME-Zarr, only there) or ``"none"``. Only in IDX ``"lz4"``, ``"zfp"``
-        (every bit), ``"zfp:precision=16"`` (about so many bits of each number) and ``"zfp:accuracy=0.001"`` (floating-point
-        numbers to within so much); fields that zfp does not take have zip.
+        ``"zip"`` (default for IDX), ``"zstd"`` (default for OME-Zarr, only there) or ``"none"``. For IDX also
+        ``"lz4"``, ``"zfp"`` (lossless), ``"zfp:precision=16"`` (about this many bits of each number) and
+        ``"zfp:accuracy=0.001"`` (floating-point numbers to within this error); fields that zfp does not support use
+        zip.
     order, bitmask, bits_per_block, blocks_per_file
         Layout of IDX, as the options of ``raddle idx write``.
     split_vectors
-        Which vectors are written as one field per component, called ``NAME_0``, ``NAME_1``, ...: ``"never"`` (default), ``"all"``, or
-        ``"wide"``: those that OpenVisus does not read, for example five or eleven ``float64``.
+        Which vectors are written as one field per component, named ``NAME_0``, ``NAME_1``, ...: ``"never"`` (default),
+        ``"all"``, or ``"wide"``: those that OpenVisus does not read, for example five or eleven ``float64``.
     chunk, shard, levels, downsample, axes, spacing, unit
-        Layout of OME-Zarr, as the options of ``raddle idx write``. Components become axis c. A folder is written at once:
-        time is an axis of the arrays, ``axes="tzyx"``.
+        Layout of OME-Zarr, as the options of ``raddle idx write``. Components become axis c. A folder is written in one
+        call: time is an axis of the arrays, ``axes="tzyx"``.
     force
-        Replace the dataset if there is one.
+        Replace an existing dataset.
     append
-        Add a time step to the dataset that is there.
+        Add a time step to an existing dataset.
     sync
-        Wait for the disk before anything gets its name, so that it survives a crash of the machine. With ``False`` such a
-        crash can lose or damage what was written, while one of the program does no more harm than ever.
+        Wait for the disk before files get their names, so that they survive a crash of the machine. With ``False``,
+        such a crash can lose or damage the output; a crash of the program cannot.
     phases, box, aggregators
         How ranks write, as the options of ``raddle idx write``; the files are the same.
     profile
-        A profile that `raddle idx write --tune=FILE` wrote: box, blocks per file and aggregators where they are not given;
-        ``"auto"`` is the newest for this machine and file system.
+        A profile written by `raddle idx write --tune=FILE`: it sets box, blocks per file and aggregators unless they
+        are passed; ``"auto"`` is the newest profile for this machine and file system.
     jobs
-        Threads. Default: the cores that this process may use, by the number of ranks.
+        Number of threads. Default: the cores available to this process, divided by the number of ranks.
     memory
-        Bytes for what is made of the samples, or a text such as ``"512MiB"``. Default: 1 GiB.
+        Memory for processing the samples in bytes, or a string such as ``"512MiB"``. Default: 1 GiB.
 
     Returns
     -------
     WriteReport
-        What was done, on every rank.
+        Report of the write, on every rank.
 
     Raises
     ------
@@ -223,7 +227,7 @@ def write(
     raddle.errors.OutputError
         If the output exists or cannot be written.
     raddle.errors.InputError
-        If the dataset to append to is not there, is another, or boxes overlap or leave samples out.
+        If the dataset to append to does not exist or differs, or if boxes overlap or leave out samples.
 
     Examples
     --------
@@ -286,28 +290,28 @@ def read(
     step
         The time step. Default: the first.
     box
-        A slice without step for each axis, of samples at full resolution: ``np.s_[:, 10:20, 64:]``; of a dataset with one axis
-        also the slice alone. Default: all.
+        A slice without step per axis, in samples at full resolution: ``np.s_[:, 10:20, 64:]``; for a dataset with one
+        axis, also a single slice. Default: all.
     resolution
-        The highest level to read, as `info` lists them. Default: all of them.
+        The highest level to read, as listed by `info`. Default: the highest of the dataset.
     missing
-        What to do about blocks that are not stored: an error, or the field's default value. Damaged blocks are an error.
+        Treatment of blocks that are not stored: an error, or the field's default value. Damaged blocks are an error.
     communicator
-        The ranks that read together, as in `write`: each names its ``box``, all else is the same. Every block is read and
-        decoded by one of them, and what others need of it is sent.
+        The ranks that read together, as in `write`: each passes its ``box``; all other arguments are the same. Every
+        block is read and decoded by one rank, which sends the others what they need.
     jobs
-        Threads. Default: the cores that this process may use, by the number of ranks.
+        Number of threads. Default: the cores available to this process, divided by the number of ranks.
 
     Returns
     -------
     numpy.ndarray
-        Of the samples in the box those of the resolution; components are the last axis. On ranks it may be empty: a box may
-        lie between the samples of a resolution.
+        The samples of the resolution in the box; components are the last axis. On ranks it may be empty, because a box
+        may lie between the samples of a resolution.
 
     Raises
     ------
     raddle.errors.InputError
-        If the dataset or a block cannot be read, or has no such field, step or samples.
+        If the dataset or a block cannot be read, or the field, step or samples do not exist.
 
     Examples
     --------
@@ -336,22 +340,21 @@ def refine(
     communicator: Communicator | None = None,
     jobs: int | None = None,
 ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Read a box again and again, from the coarsest resolution at which it holds samples to the finest.
+    """Read a box repeatedly, from the coarsest resolution at which it holds samples to the finest.
 
     Parameters
     ----------
     path, field, step, box, missing, communicator, jobs
-        As in `read`. Ranks go through the same resolutions, also those at which the box of one of them holds no samples.
+        As in `read`. All ranks use the same resolutions, including those at which some of their boxes hold no samples.
     resolution
         The last resolution. Default: the highest.
     every
-        How many resolutions from one to the next. Default: as many as there are axes, which doubles the samples along
-        each axis.
+        Number of resolutions per step. Default: the number of axes, which doubles the samples along each axis.
 
     Yields
     ------
     tuple
-        Resolution, and the array as `read` gives it.
+        The resolution, and the array returned by `read`.
 
     Examples
     --------
@@ -362,7 +365,7 @@ def refine(
     def prepare() -> tuple[Info, list[tuple[int, int]]]:
         described = info(path)
         if every is not None and every < 1:
-            raise UsageError(f"every={every}: at least one resolution from one to the next")
+            raise UsageError(f"every={every} must be at least 1")
         whole = [slice(None)] * len(described.shape)
         return described, _ranges(described, whole if box is None else box, may_be_empty=communicator is not None)
 
@@ -387,12 +390,14 @@ def info(path: Path) -> Info:
     """
     told = json.loads(_core.idx_info(os.fspath(path)))
     if "images" in told:
-        raise UsageError(f"{os.fspath(path)!r} is an OME-Zarr folder: zarr_info describes it, zarr.open reads it")
+        raise UsageError(
+            f"{os.fspath(path)!r} is an OME-Zarr folder: use zarr_info to describe it and zarr.open to read it"
+        )
     return Info(told)
 
 
 def zarr_info(path: Path) -> ZarrInfo:
-    """Say which images and levels an OME-Zarr folder of the kind that raddle writes holds; reads metadata alone.
+    """List the images and levels of an OME-Zarr folder of the kind that raddle writes; reads metadata only.
 
     Raises
     ------
@@ -401,17 +406,17 @@ def zarr_info(path: Path) -> ZarrInfo:
     """
     told = json.loads(_core.idx_info(os.fspath(path)))
     if "images" not in told:
-        raise UsageError(f"{os.fspath(path)!r} is an IDX dataset: info describes it")
+        raise UsageError(f"{os.fspath(path)!r} is an IDX dataset: use info to describe it")
     return ZarrInfo(told)
 
 
 def _size(counts: str | Sequence[int] | None) -> str | None:
-    """A size as the command takes it."""
+    """Format a size for the command."""
     return counts if counts is None or isinstance(counts, str) else "x".join(str(int(count)) for count in counts)
 
 
 class _Held(NamedTuple):
-    """What this process holds, as the compiled part takes it."""
+    """The samples of this process, in the form of the compiled part."""
 
     shape: list[int]
     fields: list[tuple[str, str]]
@@ -419,7 +424,7 @@ class _Held(NamedTuple):
 
 
 def _plain(name: str) -> str:
-    """A name that a header can hold."""
+    """A name that is valid in a header."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "field"
 
 
@@ -429,16 +434,18 @@ def _held(
     if isinstance(samples, Mapping):
         given = [Box(() if start is None else start, samples)]
     elif start is not None:
-        raise UsageError("start is that of one box; several boxes have their own")
+        raise UsageError("start applies to a single box; each of several boxes has its own start")
     elif isinstance(samples, str | bytes) or not isinstance(samples, Sequence):
-        raise UsageError(f"samples of type {type(samples).__name__}: an array for each field, {{name: array}}, or boxes")
+        raise UsageError(
+            f"samples cannot be of type {type(samples).__name__}: pass an array per field, {{name: array}}, or boxes"
+        )
     else:
         wrong = next((box for box in samples if not _is_box(box)), None)
         if wrong is not None:
-            raise UsageError(f"{type(wrong).__name__} among boxes: Box(start, {{name: array}})")
+            raise UsageError(f"{type(wrong).__name__} is not a box: pass Box(start, {{name: array}})")
         given = [Box(*box) for box in samples]
     if not given or not given[0].samples:
-        raise UsageError("no arrays; a process that holds no samples gives arrays with an axis of length 0")
+        raise UsageError("no arrays; a process without samples must pass arrays with an axis of length 0")
     fields: list[tuple[str, str]] = []
     boxes: list[tuple[list[int], list[int], list[npt.NDArray[np.uint8]]]] = []
     whole: list[int] | None = None if shape is None else [int(count) for count in shape]
@@ -446,7 +453,7 @@ def _held(
         arrays = {name: np.asarray(array) for name, array in box.samples.items()}
         if whole is None:
             if len(given) > 1:
-                raise UsageError("several boxes: give the shape of the whole dataset")
+                raise UsageError("with several boxes, pass the shape of the whole dataset")
             whole = list(min(arrays.values(), key=np.ndim).shape)
         counts = list(next(iter(arrays.values())).shape[: len(whole)])
         described = [(name, _sample_type(name, array, counts)) for name, array in arrays.items()]
@@ -455,7 +462,7 @@ def _held(
         fields = described
         first = [int(at) for at in box.start] or [0] * len(whole)
         if len(first) != len(whole) or any(at < 0 for at in first):
-            raise UsageError(f"a box starts at {first}; the dataset has {len(whole)} axes, from 0 on")
+            raise UsageError(f"a box starts at {first}; the dataset has {len(whole)} axes, starting at 0 or later")
         if 0 not in counts:
             boxes.append((first, counts, [_bytes(array) for array in arrays.values()]))
     assert whole is not None
@@ -467,12 +474,14 @@ def _is_box(box: object) -> bool:
 
 
 def _sample_type(name: str, array: npt.NDArray[Any], counts: list[int]) -> str:
-    """The type of samples as IDX names it: ``float32``, ``uint8[3]``."""
+    """The type of samples in IDX notation: ``float32``, ``uint8[3]``."""
     if list(array.shape[: len(counts)]) != counts or array.ndim > len(counts) + 1:
-        raise UsageError(f"field {name!r} has shape {array.shape}, which are not {counts} samples, with components or not")
+        raise UsageError(
+            f"field {name!r} has shape {array.shape}, which does not match {counts} samples, with or without components"
+        )
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8 or array.dtype == np.float16:
-        raise UsageError(f"field {name!r} is of type {array.dtype}; IDX has integers, float32 and float64")
-    # The name does not tell the byte order.
+        raise UsageError(f"field {name!r} has type {array.dtype}; IDX supports integers, float32 and float64")
+    # The name does not include the byte order.
     number = array.dtype.newbyteorder("=").name
     return number if array.ndim == len(counts) else f"{number}[{array.shape[-1]}]"
 
@@ -485,7 +494,7 @@ def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 def _agreed(
     communicator: Communicator | None, prepare: Callable[[], _T], told_alike: Callable[[_T], object]
 ) -> _T:
-    """What ``prepare`` gives, on all ranks or on none; an error where they were told different things."""
+    """The result of ``prepare``, on all ranks or on none; raises an error if ranks passed different arguments."""
     prepared: list[_T] = []
     problem: Exception | None = None
     try:
@@ -500,23 +509,23 @@ def _agreed(
                 if other is None:
                     raise UsageError(f"rank {rank}: {words}")
                 if other != all_told[0][1]:
-                    raise UsageError(f"rank {rank} was given another dataset or other options than rank 0: {other}")
+                    raise UsageError(f"rank {rank} was passed another dataset or other options than rank 0: {other}")
     if problem is not None:
         raise problem
     return prepared[0]
 
 
 def _what(field: str | None, step: int | None, resolution: int | None, missing: str) -> list[str]:
-    """Options that say what to read, but for the box."""
+    """Options that select what to read, except for the box."""
     if missing not in ("error", "default"):
-        raise UsageError(f"missing={missing!r}: 'error' or 'default'")
+        raise UsageError(f"missing={missing!r} must be 'error' or 'default'")
     options = {"field": field, "step": step, "resolution": resolution}
     line = [f"--{name}={value}" for name, value in options.items() if value is not None]
     return line + (["--missing-as-default"] if missing == "default" else [])
 
 
 def _along(ranges: list[tuple[int, int]] | None) -> list[str]:
-    """The option that names a box."""
+    """The option that selects a box."""
     if ranges is None:
         return []
     along = zip(_AXES, reversed(ranges), strict=False)
@@ -532,21 +541,21 @@ def _read(
 
 
 def _ranges(described: Info, box: slice | Sequence[slice], *, may_be_empty: bool) -> list[tuple[int, int]]:
-    """First sample and one past the last along each axis."""
+    """First sample and end (exclusive) along each axis."""
     if isinstance(box, slice):
         box = (box,)
     if not isinstance(box, tuple | list):
-        raise UsageError(f"box={box!r}: a slice for each axis, as np.s_[:, 10:20] makes them")
+        raise UsageError(f"box={box!r} must be a slice per axis, such as np.s_[:, 10:20]")
     if len(box) != len(described.shape):
-        raise UsageError(f"a box of {len(box)} axes; the dataset has {len(described.shape)}")
+        raise UsageError(f"the box has {len(box)} axes, but the dataset has {len(described.shape)}")
     ranges = []
     for along, first, count in zip(box, described.start, described.shape, strict=True):
         if not isinstance(along, slice) or along.step not in (None, 1):
-            raise UsageError(f"{along!r} in a box: a slice without step")
+            raise UsageError(f"{along!r} in a box must be a slice without step")
         begin = first if along.start is None else int(along.start)
         end = first + count if along.stop is None else int(along.stop)
         if not first <= begin <= end <= first + count or (begin == end and not may_be_empty):
-            raise UsageError(f"{begin}:{end} in a box: the dataset has samples {first} to {first + count}")
+            raise UsageError(f"{begin}:{end} in a box is out of range: the dataset has samples {first} to {first + count}")
         ranges.append((begin, end))
     return ranges
 

@@ -85,7 +85,7 @@ def test_rows_of_later_datasets_get_the_cache_that_the_first_lacked(apply, tmp_p
     assert adapted[1] < plain[1] / 8 and adapted[2] < plain[2] / 8, (plain, adapted)
     assert "step0/plane (chunks 200x50 of 8-byte elements, 80000 bytes): chunk cache left: nothing was observed" in done.log
     assert "returning to 128 chunks that it does not hold; HDF5 takes a larger cache only when a dataset is opened" in done.log
-    assert "step1/plane and 1 more opened" in done.log and "10240000 bytes by what was observed before" in done.log
+    assert "step1/plane and 1 more opened" in done.log and "10240000 bytes by accesses observed before" in done.log
 
 
 def test_readers_get_it_while_the_dataset_is_open(apply, tmp_path):
@@ -97,7 +97,7 @@ def test_readers_get_it_while_the_dataset_is_open(apply, tmp_path):
     _, plain = columns(untouched.stdout)
     assert caches == (64 * MIB, 128 * 80000, 128 * 80000)
     assert all(mine < theirs / 4 for mine, theirs in zip(adapted, plain)), (plain, adapted)
-    assert "67108864 bytes by what was observed, while it was open, for the file is only read" in done.log
+    assert "67108864 bytes by observed accesses, while it was open, because the file is only read" in done.log
 
 
 def test_debian_s_library(apply, serial, tmp_path):
@@ -109,7 +109,7 @@ def test_debian_s_library(apply, serial, tmp_path):
 
     done = apply(["--adapt"], [program, tmp_path / "narrow.h5", "write", 1600])
     assert caches(done.stdout) == [MIB] * 4
-    assert "left: the usual cache holds what is returned to" in done.log
+    assert "left: the usual cache holds the chunks that are accessed again" in done.log
     # A cache set explicitly is kept.
     done = apply(["--adapt", "--set", "chunk_cache=512KiB"], [program, tmp_path / "narrow.h5", "write", 1600])
     assert caches(done.stdout) == [512 * KIB] * 4 and "kept: it was set already" in done.log
@@ -147,8 +147,8 @@ def test_a_compressed_dataset_gets_a_sweep_at_once(apply, tmp_path):
     code = WRITE_ROWS.replace("(200, 6400)", "(1000, 6400)")
     untouched, done = both(apply, tmp_path, code, "dict(compression='gzip', compression_opts=1)")
     assert columns(untouched.stdout)[0][0] < columns(done.stdout)[0][0] == 128 * 80000
-    assert "10240000 bytes by its shape, for it is compressed and was not observed before" in done.log
-    assert "10240000 bytes by what was observed before it was opened" in done.log
+    assert "10240000 bytes by its shape, because it is compressed and was not observed before" in done.log
+    assert "10240000 bytes by accesses observed before it was opened" in done.log
 
 
 @pytest.mark.parametrize("where", ["dataset", "file"])
@@ -160,7 +160,7 @@ def test_caches_that_the_program_sets_are_kept(apply, tmp_path, where):
     assert "chunk cache kept: it was set already" in done.log or where == "dataset"
     if where == "dataset":
         # Observes only if a cache could help.
-        assert "by what was observed" not in done.log
+        assert "by accesses observed" not in done.log and "by observed accesses" not in done.log
 
 
 def test_time_steps_in_files_of_their_own(apply, tmp_path):
@@ -182,7 +182,7 @@ sys.exit(7)
 
 def test_the_limit_of_one_and_of_all(apply, tmp_path):
     _, done = both(apply, tmp_path, WRITE_ROWS, "{}", options=["--auto-cache", "9MiB"])
-    assert len(set(columns(done.stdout)[0])) == 1 and "does not fit the limit" in done.log
+    assert len(set(columns(done.stdout)[0])) == 1 and "exceed the limit" in done.log
     code = WRITE_ROWS.replace("range(3)", "range(8)").replace("print(", "kept = [*globals().get('kept', []), plane]; print(")
     _, done = both(apply, tmp_path, code, "{}", options=["--auto-cache", "10MiB"])
     caches = columns(done.stdout)[0]
@@ -229,7 +229,7 @@ def test_files_that_ranks_share_are_left_alone(apply, mpi, parallel, tmp_path):
     program = parallel("ranks")
     done = apply(["--adapt", "--block", "64KiB"], [*mpi.start(2), program, tmp_path / "a.h5"], **mpi.variables)
     assert "alignment 1\n" in done.stdout
-    assert done.log.count("a.h5: left as it is: ranks share it by MPI-IO") == 2
+    assert done.log.count("a.h5: left as it is: ranks share it through MPI-IO") == 2
     with h5py.File(tmp_path / "a.h5") as file:
         assert np.array_equal(file["rows"][1], 1e6 + np.arange(100000))
 
@@ -360,4 +360,4 @@ def test_dry_run_and_programs_that_cannot_be_observed(apply, bundled, tmp_path):
     assert "what accesses need, at most 256 MiB each" in shown and "large objects of new files, to 1.00 MiB" in shown
     assert "alignment    none" in apply(["--adapt", "--dry-run"], [sys.executable]).stdout
     done = apply(["--adapt"], [bundled("settings"), tmp_path / "a.h5"])
-    assert "not adapted to: HDF5 is inside of the program" in done.stderr
+    assert "not adapted to: HDF5 is linked statically into the program" in done.stderr

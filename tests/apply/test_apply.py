@@ -187,7 +187,7 @@ def test_a_static_program_gets_the_driver(apply, bundled, tmp_path):
     done = apply(SETTINGS, [program, tuned])
     assert [int(offset) % MIB for offset in told(done.stdout)["offset"]] == [0, 0, 0]
     assert "(driver raddle_apply): set alignment=1048576" in done.log
-    assert "left out sieve=131072: HDF5 is inside of the program" in done.stderr
+    assert "left out sieve=131072: HDF5 is linked statically into the program" in done.stderr
     assert_same(plain, tuned)
     # An ordinary file that grows with the default driver.
     with h5py.File(tuned, "a") as file:

@@ -263,8 +263,8 @@ def test_ranks_that_are_not_to_be_had(raddle, ranks, mpi):
     assert "name one with --hdf5" in raddle(*words).stdout
     assert "built without MPI" in raddle(*words, "--hdf5", "libhdf5_serial.so.103", "--mpirun", mpi.launcher, **mpi.variables).stdout
     absent = ranks("battle-layout", "ranks-baseline-16KiB", launcher="/absent/mpirun").stdout
-    assert "/absent/mpirun, which is not there" in absent
-    assert "give more --time" not in absent, "time was sufficient"
+    assert "/absent/mpirun, which does not exist" in absent
+    assert "give more --time" not in absent, "time is not what was missing"
     alone = ranks("battle-layout", "ranks-baseline-16KiB", script='shift 2; exec "$@"', expect=3).stderr
     assert f"the MPI of {mpi.library} sees 1" in alone and "--mpirun" in alone
     refused = ranks("battle-layout", "ranks-baseline-16KiB", script="echo not as root >&2; exit 1").stdout

@@ -175,7 +175,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tm
     taken.mkdir()
     (taken / "notes.txt").write_text("mine")
     assert "exists" in refused(5, *inputs, "--preview")
-    assert "holds other things" in refused(5, *inputs, "--preview", "--force")
+    assert "contains files that are not blocks" in refused(5, *inputs, "--preview", "--force")
     assert (taken / "notes.txt").read_text() == "mine"
 
 

@@ -206,7 +206,7 @@ def test_what_cannot_be_written_says_why(raddle, tmp_path):
     assert "--append" in raddle(*write, tmp_path / "a.zarr", "--append", expect=2).stderr
     assert "whole chunks" in raddle(*write, tmp_path / "a.zarr", "--chunk", "4x4x4", "--shard", "6x8x8", expect=2).stderr
     assert "lz4" in raddle(*write, tmp_path / "a.zarr", "-c", "lz4", expect=2).stderr
-    assert "one rank" in raddle(*write, tmp_path / "a.zarr", "--phases", "one", expect=2).stderr
+    assert "single rank" in raddle(*write, tmp_path / "a.zarr", "--phases", "one", expect=2).stderr
     assert "--step" in raddle(*write, tmp_path / "a.zarr", "--step", 4, expect=2).stderr
     raddle(*write, tmp_path / "a.zarr")
     assert "exists" in raddle(*write, tmp_path / "a.zarr", expect=5).stderr

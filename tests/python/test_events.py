@@ -230,7 +230,7 @@ def test_a_path_may_name_the_tree_as_well(tree, tmp_path, monkeypatch):
     for path in (f"{tree}:Events", f"{tree}:Events;1", f"{tree.parent}/*{tree.name}:Events"):
         assert ak.array_equal(raddle.events.open(path)["met"], met)
     assert raddle.events.open([f"{tree}:Events", tree], tree="Events").num_entries == 2 * ENTRIES
-    with pytest.raises(errors.UsageError, match="trees of several names: Events, Other; open each"):
+    with pytest.raises(errors.UsageError, match="trees have different names: Events, Other; open them"):
         raddle.events.open(f"{tree}:Events", tree="Other")
     with pytest.raises(errors.InputError, match="tree Other: no such tree"):
         raddle.events.open(f"{tree}:Other")
@@ -465,8 +465,8 @@ def test_ids_of_wider_types_are_written_where_they_fit(tmp_path, kind):
         ((2**32, 2, 3), "u8", r"run 4294967296 of event 1"),
         ((1, -1, 3), "i8", r"lumi -1 of event 1"),
         ((1, 2, -5), "i8", r"event -5 of event 1"),
-        ((1, 2, 3), "f8", r"run is of type float64, not whole numbers"),
-        ((1, 2, 3), ("i8", (2,)), r"run is of type .*, not whole numbers"),
+        ((1, 2, 3), "f8", r"run has type float64, not integers"),
+        ((1, 2, 3), ("i8", (2,)), r"run has type .*, not integers"),
     ],
 )
 def test_ids_that_do_not_fit_are_refused(tmp_path, row, kind, words):

@@ -238,7 +238,7 @@ def test_columns_that_no_device_holds_are_named_together(tmp_path):
             gpu.read_columns(file, ["one"], device=StandIn())
         with pytest.raises(KeyError):
             gpu.read_columns(file, ["absent"], device=StandIn())
-        with pytest.raises(errors.UsageError, match="0 bytes of memory"):
+        with pytest.raises(errors.UsageError, match="memory=0 is too small"):
             gpu.read_columns(file, ["number"], memory=0, device=StandIn())
         assert list(gpu.read_columns(file, ["number"], device=StandIn())) == ["number"]
 
@@ -278,7 +278,7 @@ def test_batches_keep_to_the_memory(tmp_path, device):
                 first, second = (slot.loads for slot in device.slots[-2:])
                 # One batch is read while another is decoded.
                 assert first - second in (0, 1)
-        assert "a chunk takes" in gpu.decoded_by(ours, memory=40_000)["wide"]
+        assert "a chunk needs" in gpu.decoded_by(ours, memory=40_000)["wide"]
         plan = _device_plan.plan_columns(ours._columns(None), None, 20_000)
         assert all(20_000 - 1_000 < batch.len_bytes <= 20_000 for batch in plan.batches[:-1])
 
@@ -338,12 +338,12 @@ def test_filters_in_another_order_are_for_the_cpu(tmp_path, monkeypatch):
 
 
 def test_facts_that_contradict_each_other_are_for_the_cpu():
-    with pytest.raises(_device_plan._ByCpu, match="40 bytes stored for 48"):
+    with pytest.raises(_device_plan._ByCpu, match="40 bytes stored instead of 48"):
         _device_plan._in_blocks((6, 2), 4, np.array([[0, 0, 100, 40, 0]]), 1 << 20)
     column = _device_plan.Column("c", (10,), np.dtype("i4"), (10,), (0, 10, 1), (10,), 4, 0, None)
     pieces = _device_plan._pieces(np.array([[0, 100, 40, 0]]), [2])
     _device_plan._check_pieces(column, pieces, [(2, "shuffle", (4,))], False)
-    with pytest.raises(_device_plan._ByCpu, match=r"shuffled by \(8,\) bytes, elements of 4"):
+    with pytest.raises(_device_plan._ByCpu, match=r"shuffled by \(8,\) bytes, but elements have 4"):
         _device_plan._check_pieces(column, pieces, [(2, "shuffle", (8,))], False)
 
 
@@ -357,7 +357,7 @@ def test_any_number_of_ranges_in_one_run(tmp_path):
     with open(tmp_path / "ranges", "rb") as file, ThreadPoolExecutor(2) as threads:
         read_ranges(file.fileno(), reads, memory.data, threads, "ranges")
         assert np.array_equal(memory.reshape(-1, 4)[::-1, :3].reshape(-1), values)
-        with pytest.raises(errors.DamagedError, match="ranges: ends before byte 9001"):
+        with pytest.raises(errors.DamagedError, match="ranges: the file ends before byte 9001"):
             read_ranges(file.fileno(), reads + [1, 0, 0], memory.data, threads, "ranges")
 
 
@@ -532,7 +532,7 @@ def test_a_status_that_is_no_success_is_a_refusal(library, merged):
                 assert slot.inflate(streams).tolist() == [found]
 
 
-@pytest.mark.parametrize("devices, said", [(0, "the driver shows none"), (None, "cudaErrorInsufficientDriver")])
+@pytest.mark.parametrize("devices, said", [(0, "the driver reports none"), (None, "cudaErrorInsufficientDriver")])
 def test_no_device(library, merged, monkeypatch, devices, said):
     monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in.cupy(devices))
     with raddle.open(merged) as file, pytest.raises(errors.UnsupportedError, match=f"no CUDA device: {said}"):
@@ -542,11 +542,11 @@ def test_no_device(library, merged, monkeypatch, devices, said):
 def test_another_nvcomp_is_refused(library, merged):
     library.version = 5100
     with raddle.open(merged) as file:
-        with pytest.raises(errors.UsageError, match=r"nvCOMP 5\.1 is installed, 6 is what raddle calls"):
+        with pytest.raises(errors.UsageError, match=r"nvCOMP 5\.1 is installed, but raddle needs version 6"):
             gpu.read_columns(file["rec"])
         library.version = 6000
         del library.nvcompBatchedDeflateDecompressGetTempSize
-        with pytest.raises(errors.UsageError, match="another nvCOMP than version 6"):
+        with pytest.raises(errors.UsageError, match="the installed nvCOMP is not version 6"):
             gpu.read_columns(file["rec"])
 
 
@@ -583,7 +583,7 @@ def test_direct_reads_where_the_system_has_them(library, merged, monkeypatch, av
         assert set(asked) == {"is_gds_available"}
         if available:
             monkeypatch.setattr(DirectFile, "missing", 1)
-            with pytest.raises(errors.DamagedError, match="all.h5: ends before"):
+            with pytest.raises(errors.DamagedError, match="all.h5: the file ends within"):
                 gpu.read_columns(ours["rec"], ["map"])
 
 

@@ -180,7 +180,7 @@ def test_time_steps(tmp_path):
     with pytest.raises(errors.InputError, match="time step"):
         raddle.idx.read(path, step=9)
     # Between others, where no step was written.
-    with pytest.raises(errors.InputError, match="has no time step 5; those there are: 2 to 3, 7$"):
+    with pytest.raises(errors.InputError, match="has no time step 5; available: 2 to 3, 7$"):
         raddle.idx.read(path, step=5)
     assert not raddle.idx.read(path, step=5, missing="default").any()
     with pytest.raises(errors.InputError, match="set of fields"):

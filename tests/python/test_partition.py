@@ -135,7 +135,7 @@ def test_what_makes_no_sense(opened, runs, tmp_path, keyed):
     with h5py.File(tmp_path / "moved.h5", "a") as file:
         file.move("spill", "events")
     with raddle.open(tmp_path / "moved.h5") as moved:
-        with pytest.raises(ValueError, match="a row per event"):
+        with pytest.raises(ValueError, match="one row per event"):
             moved.partition(0, 2)
         assert moved.partition(1, 2, key="/events/evt")["events"] == slice(60, 120)
 

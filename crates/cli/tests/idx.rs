@@ -164,7 +164,7 @@ fn a_box_is_put_into_a_step() {
     );
     ends(folder, &into("p.npy", "1", "z=2:4,x=4:5"), 2, "--into goes beyond z = 3");
     ends(folder, &into("p.npy", "1", "u=0:1"), 2, "--into names axis u");
-    ends(folder, &into("p.npy", "2", "z=1:3,x=4:5"), 3, "has no time step 2; those there are: 0 to 1");
+    ends(folder, &into("p.npy", "2", "z=1:3,x=4:5"), 3, "has no time step 2; available: 0 to 1");
     let without = ["idx", "write", "p.npy", "-o", "st.idx", "--name", "v", "--into", "z=1:3,x=4:5"];
     ends(folder, &without, 3, "name one with --step");
     ends(
@@ -211,7 +211,7 @@ fn what_cannot_be_replaced_in_part_is_refused() {
     let text = std::fs::read_to_string(folder.join("flat.idx")).unwrap();
     std::fs::rename(folder.join("flat/0000.bin"), folder.join("0000.bin")).unwrap();
     std::fs::write(folder.join("flat.idx"), text.replace("./flat/%04x.bin", "./%04x.bin")).unwrap();
-    ends(folder, &into("flat.idx"), 3, "give a time step no folder of its own");
+    ends(folder, &into("flat.idx"), 3, "do not give each time step a separate folder");
 }
 
 #[test]
@@ -311,11 +311,11 @@ fn a_step_that_is_gone_is_told() {
     done(folder, &["idx", "write", "a.npy", "-o", "st.idx", "--append", "--step", "2", "-q"]);
     std::fs::remove_dir_all(folder.join("st/time_0001")).unwrap();
     done(folder, &["idx", "verify", "st.idx"]);
-    ends(folder, &against, 8, "has no time step 1; those there are: 0, 2");
+    ends(folder, &against, 8, "has no time step 1; available: 0, 2");
     // So it is when it is read: its blocks are not what is missing.
     let read = ["idx", "read", "st.idx", "-o", "p.npy", "--step", "1"];
     let (code, _, stderr) = raddle(folder, &read);
-    assert!(code == 3 && stderr.contains("has no time step 1; those there are: 0, 2"), "{stderr}");
+    assert!(code == 3 && stderr.contains("has no time step 1; available: 0, 2"), "{stderr}");
     assert!(!stderr.contains("--missing-as-default"), "{stderr}");
     done(folder, &[&read[..], &["--missing-as-default"]].concat());
     // A file of a step that is there is told with its blocks.
@@ -433,7 +433,7 @@ fn a_plan_that_takes_too_much_memory_is_refused() {
     };
     ends(folder, &plan("4000000", &[]), 6, "of memory here, more than 4.00 GiB");
     ends(folder, &plan("18446744073709551557", &[]), 6, "of memory here");
-    ends(folder, &plan("64", &["--bits-per-block", "0"]), 2, "at least 1 is written");
+    ends(folder, &plan("64", &["--bits-per-block", "0"]), 2, "use at least 1");
     ends(folder, &plan("64", &["--phases", "one"]), 2, "[possible values: two, three]");
     done(folder, &plan("64", &[]));
 }
@@ -449,11 +449,14 @@ fn what_is_no_array_is_told_as_what_it_is() {
     done(folder, &["idx", "write", "a.npy", "-o", "s.idx", "--step", "3", "-q"]);
     let add = ["idx", "write", "a.npy", "-o", "s.idx", "--append", "--step", "3"];
     ends(folder, &add, 5, "name another step with --step");
-    ends(folder, &["idx", "read", "s.idx", "-o", "p.npy", "--step", "7"], 3, "has no time step 7; those there are: 3");
+    ends(folder, &["idx", "read", "s.idx", "-o", "p.npy", "--step", "7"], 3, "has no time step 7; available: 3");
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
-    let words = "has no time steps, and time step 7 was asked for";
+    let words = "has no time steps, but time step 7 was requested";
     ends(folder, &["idx", "read", "o.idx", "-o", "p.npy", "--step", "7"], 3, words);
     std::fs::write(folder.join("o/diary.txt"), b"mine").unwrap();
     let (code, _, stderr) = raddle(folder, &["idx", "write", "a.npy", "-o", "o.idx"]);
-    assert!(code == 5 && stderr.contains("holds other things than blocks") && !stderr.contains("--force"), "{stderr}");
+    assert!(
+        code == 5 && stderr.contains("contains files that are not blocks") && !stderr.contains("--force"),
+        "{stderr}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Writes the seeds of a target into a folder, for `make fuzz`: `seeds TARGET FOLDER`.
+//! Writes the seeds of a target to a folder, for `make fuzz`: `seeds TARGET FOLDER`.
 
 use raddle_fuzzing::TARGETS;
 

@@ -1,4 +1,4 @@
-//! Filters: chunks as stored in, values out, with a second inflater as judge; and values in, chunks out, and back.
+//! Filters: stored chunks are decoded and compared with a second inflater; values are encoded and decoded again.
 
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
@@ -8,18 +8,19 @@ use raddle_codec::{
     Compression, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline,
 };
 
-/// The bytes are a pipeline and a chunk.
+/// Target whose bytes are a pipeline and a chunk.
 pub(crate) fn pipeline(bytes: &[u8]) {
     decode_arbitrary(bytes);
 }
 
-/// Chunks that HDF5 and its plugins wrote, of every filter.
+/// Chunks with every filter, written by HDF5 and its plugins.
 pub(crate) fn pipeline_seeds() -> Vec<Vec<u8>> {
     let vectors = include_str!("../../codec/tests/vectors/vectors.txt");
     vectors.lines().filter_map(pipeline_seed).collect()
 }
 
-/// A line of the vectors as `decode_arbitrary` reads it; `None` where its layout has no room for a number.
+/// Converts a line of the test vectors to the form that `decode_arbitrary` reads; `None` if a number does not fit that
+/// form.
 fn pipeline_seed(line: &str) -> Option<Vec<u8>> {
     let fields: Vec<&str> = line.split('\t').collect();
     let &[_, element_len_bytes, filters, filter_mask, stored, raw] = &fields[..] else { return None };
@@ -39,7 +40,8 @@ fn bytes_of(hexadecimal: &str) -> Option<Vec<u8>> {
     (0..hexadecimal.len()).step_by(2).map(digit).collect()
 }
 
-/// Longest output of the deflate target: beyond the decoder for small chunks, and beyond what the farthest distance reaches.
+/// Maximum output of the deflate target: more than the decoder for small chunks takes, and more than the largest match
+/// distance.
 const INFLATED_LIMIT_BYTES: usize = 10 * 4096;
 
 fn adler32(bytes: &[u8]) -> u32 {
@@ -50,7 +52,8 @@ fn adler32(bytes: &[u8]) -> u32 {
     high << 16 | low
 }
 
-/// The bytes are a deflate stream without header and sum. Given the right ones, all decoders that take it must agree.
+/// Target whose bytes are a deflate stream without header and checksum. With the right ones added, all decoders that
+/// accept it must agree.
 pub(crate) fn deflate(bytes: &[u8]) {
     let mut judged = vec![0; INFLATED_LIMIT_BYTES];
     let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
@@ -69,7 +72,7 @@ pub(crate) fn deflate(bytes: &[u8]) {
     }
     let pipeline = Pipeline::new(&[filter(KnownFilter::Deflate, &[6])], 1).expect("deflate is known");
     let mut state = DecodeState::default();
-    // Exactly as long, too short by a byte, too long by one: only the first is right.
+    // The exact length, one byte less and one byte more: only the first is right.
     for (len_bytes, is_right) in
         [(judged.len(), true), (judged.len() + 1, false), (judged.len().wrapping_sub(1), false)]
     {
@@ -87,7 +90,7 @@ fn filter(known: KnownFilter, parameters: &[u32]) -> Filter {
     Filter { id: known.id(), optional: false, name: vec![], parameters: parameters.to_vec() }
 }
 
-/// Streams of this project's own encoders: fixed and dynamic codes, matches, literals, stored blocks.
+/// Streams of this project's encoders: fixed and dynamic codes, matches, literals, stored blocks.
 pub(crate) fn deflate_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for raw in raw_seeds() {
@@ -106,7 +109,7 @@ pub(crate) fn deflate_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Numbers as data has them: equal, rising, noisy, few of many.
+/// Typical number sequences: equal, rising, noisy, few distinct values.
 fn raw_seeds() -> Vec<Vec<u8>> {
     let words = |count: u32, number: fn(u32) -> u32| (0..count).flat_map(|at| number(at).to_le_bytes()).collect();
     vec![
@@ -120,7 +123,8 @@ fn raw_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The first bytes are encoder options, the others a chunk: what is encoded decodes to the same, by two decoders.
+/// Target whose first bytes are encoder options and the rest a chunk: the encoded chunk must decode to the same bytes
+/// with two decoders.
 pub(crate) fn encode(bytes: &[u8]) {
     let Some((&[compression, element, flags], raw)) = bytes.split_first_chunk::<3>() else { return };
     let element_len_bytes = usize::from(element % 16) + 1;

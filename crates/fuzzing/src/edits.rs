@@ -1,7 +1,7 @@
-//! Edits of a seed file that keep its checksums right, so that they reach what lies behind the checks.
+//! Edits of a seed file that keep its checksums right, to reach the code behind the checks.
 //!
-//! Input: number of the seed (1 byte), then edits of 5 bytes: place (3 bytes), what to do, a value. Newer metadata has a
-//! checksum per structure, and a fuzzer that changes bytes alone never gets past it.
+//! Input: number of the seed (1 byte), then edits of 5 bytes each: position (3 bytes), operation, value. Newer metadata
+//! has a checksum per structure, which a fuzzer that only changes bytes never passes.
 
 use crate::seeds;
 use raddle_hdf5::native::checksum::lookup3;
@@ -10,18 +10,18 @@ use std::sync::LazyLock;
 
 const EDIT_LEN_BYTES: usize = 5;
 
-/// How structures with a checksum as their last four bytes begin (file format specification, III).
+/// Signatures of structures that end in a four-byte checksum (file format specification, III).
 const SIGNATURES: [&[u8; 4]; 15] = [
     b"\x89HDF", b"OHDR", b"OCHK", b"BTHD", b"BTIN", b"BTLF", b"FRHP", b"FHIB", b"FAHD", b"FADB", b"EAHD", b"EAIB",
     b"EASB", b"EADB", b"SMTB",
 ];
 
-/// Longest such structure that is looked for.
+/// Maximum length of such a structure.
 const LONGEST_LEN_BYTES: usize = 2048;
 
 struct Seed {
     bytes: Vec<u8>,
-    /// What each checksum is of; it follows.
+    /// Range covered by each checksum, which follows the range.
     checked: Vec<Range<usize>>,
 }
 
@@ -32,7 +32,7 @@ static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| {
     found
 });
 
-/// Where a signature stands and a checksum of what is between it and the checksum follows.
+/// Finds ranges that begin with a signature and are followed by their checksum.
 fn checked(bytes: &[u8]) -> Vec<Range<usize>> {
     let starts = (0..bytes.len()).filter(|&at| SIGNATURES.iter().any(|signature| bytes[at..].starts_with(*signature)));
     let ends = |start: usize| {
@@ -42,7 +42,7 @@ fn checked(bytes: &[u8]) -> Vec<Range<usize>> {
     starts.filter_map(|start| ends(start).map(|end| start..end)).collect()
 }
 
-/// The edited file; the number of its seed.
+/// Returns the edited file and the number of its seed.
 pub(crate) fn edited(input: &[u8]) -> (Vec<u8>, usize) {
     let (number, edits) = input.split_first().unwrap_or((&0, &[]));
     let number = usize::from(*number) % SEEDS.len();
@@ -52,7 +52,7 @@ pub(crate) fn edited(input: &[u8]) -> (Vec<u8>, usize) {
         let at = u32::from_le_bytes([edit[0], edit[1], edit[2], 0]) as usize % bytes.len();
         apply(&mut bytes, at, edit[3], edit[4]);
     }
-    // Structures do not lie in one another, so that the order does not matter.
+    // Structures are not nested, so the order does not matter.
     for range in &seed.checked {
         let sum = lookup3(&bytes[range.clone()]).to_le_bytes();
         bytes[range.end..range.end + 4].copy_from_slice(&sum);
@@ -68,7 +68,7 @@ fn apply(bytes: &mut [u8], at: usize, what: u8, value: u8) {
         3 => bytes[at..at + width].fill(value),
         4 => bytes[at] = bytes[at].wrapping_add(value),
         5 => {
-            // An address or a length from elsewhere in the file.
+            // An address or a length from another place in the file.
             let from = (at + usize::from(value) * 8) % (bytes.len() - width + 1);
             bytes.copy_within(from..from + width, at);
         }
@@ -77,7 +77,7 @@ fn apply(bytes: &mut [u8], at: usize, what: u8, value: u8) {
     }
 }
 
-/// The untouched seeds, and some of them with an edit for the fuzzer to change.
+/// The unchanged seeds, and some of them with an edit that the fuzzer can change.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let untouched = (0..SEEDS.len()).map(|number| vec![number as u8]);
     let edited = (0..SEEDS.len()).flat_map(|number| {

@@ -1,5 +1,5 @@
-//! Files of events: trees of ROOT files, packed data streams, HDF5 files of every layout. What opens is read whole, in ranges
-//! of two lengths, which must agree.
+//! Event files: trees of ROOT files, packed data streams, HDF5 files of every layout. Files that open are read
+//! completely, in ranges of two lengths, which must agree.
 
 use crate::scratch;
 use raddle_core::cancel::CancelToken;
@@ -13,16 +13,16 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Ranges are of about so many bytes.
+/// Approximate lengths of ranges.
 const UNITS_LEN_BYTES: [u64; 2] = [300, 1 << 20];
 
-/// No more events are read of what claims to have many.
+/// Maximum number of events read from a file that claims to have many.
 const MOST_ENTRIES: u64 = 10_000;
 
-/// Likewise of the baskets of a branch.
+/// Maximum number of baskets read per branch.
 const MOST_BASKETS: usize = 50;
 
-/// The bytes are a ROOT file.
+/// Target whose bytes are a ROOT file.
 pub(crate) fn tree(bytes: &[u8]) {
     if let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) {
         for name in file.ntuples() {
@@ -51,7 +51,7 @@ pub(crate) fn tree(bytes: &[u8]) {
     }
 }
 
-/// Reads each basket of products that are bytes of entries: it holds those of its entries.
+/// Reads each basket of byte products and checks that it holds exactly the bytes of its entries.
 fn read_baskets(tree: &TreeSource) {
     for product in 0..tree.schema().products.len() {
         let ends = tree.basket_ends(product).expect("a tree has baskets");
@@ -70,7 +70,7 @@ fn read_baskets(tree: &TreeSource) {
     }
 }
 
-/// The bytes are a packed data stream.
+/// Target whose bytes are a packed data stream.
 pub(crate) fn stream(bytes: &[u8]) {
     if let Ok(stream) = PdsSource::of_bytes(Path::new("fuzzed.pds"), bytes.to_vec()) {
         read(&stream);
@@ -78,7 +78,7 @@ pub(crate) fn stream(bytes: &[u8]) {
     }
 }
 
-/// The bytes are an HDF5 file of events.
+/// Target whose bytes are an HDF5 file of events.
 pub(crate) fn event_file(bytes: &[u8]) {
     if let Ok(file) = Hdf5Source::open(&scratch::write("events.h5", bytes)) {
         read(&file);
@@ -86,7 +86,7 @@ pub(crate) fn event_file(bytes: &[u8]) {
     }
 }
 
-/// Reads each product by itself: one that cannot be read hides no other.
+/// Reads each product separately, so that an unreadable one does not hide others.
 fn read(source: &dyn Source) {
     let entries = source.len_entries().min(MOST_ENTRIES);
     for product in 0..source.schema().products.len() {
@@ -112,14 +112,14 @@ fn read(source: &dyn Source) {
             }
             whole.push(all);
         }
-        // A fault may lie in a range of one length alone: what both could read must be the same.
+        // A fault may affect ranges of one length only; products that both lengths could read must be equal.
         if let [Some(small), Some(large)] = whole.as_slice() {
             assert_eq!((&small.ids, &small.columns), (&large.ids, &large.columns));
         }
     }
 }
 
-/// Trees as ROOT 6.40 writes them, and as the framework packs events into them; what made them stands beside them.
+/// Trees written by ROOT 6.40, and trees of packed events; the programs that made them are next to them.
 pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
     [
         &include_bytes!("../../events/tests/samples/split.root")[..],
@@ -192,7 +192,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     made
 });
 
-/// What a sink makes of a source.
+/// Returns the bytes that a sink writes for a source.
 fn written<K: Sink>(
     source: &TestProducts,
     unit_multiple: u64,

@@ -1,4 +1,4 @@
-//! Whole files: metadata, chunk indexes, values, heaps, digests, and the merge of what is accepted.
+//! Whole files: metadata, chunk indexes, values, heaps, digests, and merges of accepted files.
 
 use crate::edits::edited;
 use crate::scratch;
@@ -16,15 +16,15 @@ use std::path::Path;
 const LIMITS: ReadLimits =
     ReadLimits { objects: 100_000, links: 100_000, depth: 1000, work_len_bytes: 4 << 20, cache_len_bytes: 1 << 20 };
 
-/// Longest dataset that is read, and longest chunk.
+/// Maximum length of a dataset that is read, and of a chunk.
 const VALUES_LIMIT_BYTES: u64 = 1 << 20;
 
-/// The bytes are a file.
+/// Target whose bytes are a file.
 pub(crate) fn file(bytes: &[u8]) {
     read_all(&scratch::write("file.h5", bytes));
 }
 
-/// The bytes are edits of a file whose checksums stay right.
+/// Target whose bytes are edits of a file whose checksums stay right.
 pub(crate) fn edited_file(bytes: &[u8]) {
     read_all(&scratch::write("file.h5", &edited(bytes).0));
 }
@@ -50,7 +50,8 @@ fn read_all(path: &Path) {
     let _ = raddle_hdf5::inspect::inspect(&file, &LIMITS, None);
 }
 
-/// The dataset with the length that its contiguous values need where more is stored: a form does not tell of the rest.
+/// Returns the dataset with the length that its contiguous values need, if more is stored: a form does not record the
+/// excess.
 fn with_needed_length(dataset: &Dataset) -> Dataset {
     let mut dataset = dataset.clone();
     let needed =
@@ -93,7 +94,8 @@ fn read_values(file: &InputFile, tree: &FileTree, dataset: &Dataset) {
     if class.is_file_local() {
         let (mut resolver, mut canonical) = (Resolver::new(file, tree), Vec::new());
         for element in values.chunks_exact(class.len_bytes().max(1) as usize) {
-            // Texts may be shared: a small file can tell long values, which a reader bounds as this does.
+            // Texts may be shared, so that a small file can represent many long values; readers need the same limit as
+            // here.
             if canonical.len() as u64 > VALUES_LIMIT_BYTES
                 || resolver.canonical(class, element, &mut canonical).is_err()
             {
@@ -114,8 +116,8 @@ fn options(output: &Path) -> MergeOptions {
     }
 }
 
-/// The bytes are edits of a file; it is merged with itself. Whatever is merged, its own digests confirm, and so does a
-/// comparison with the inputs.
+/// Target whose bytes are edits of a file, which is merged with itself. A merged file must pass verification by its
+/// digests and by comparison with the inputs.
 pub(crate) fn merge(bytes: &[u8]) {
     let input = scratch::write("input.h5", &edited(bytes).0);
     let inputs = [input.clone(), input];
@@ -134,7 +136,7 @@ pub(crate) fn merge(bytes: &[u8]) {
     assert!(own.mismatches.is_empty(), "{:?}", own.mismatches);
 }
 
-/// The bytes are edits of a file, which is compared with the digests in it.
+/// Target whose bytes are edits of a file, which is compared with its digests.
 pub(crate) fn digests(bytes: &[u8]) {
     let path = scratch::write("own.h5", &edited(bytes).0);
     let cancel = CancelToken::new();

@@ -1,4 +1,4 @@
-//! IDX: headers as text, files of blocks, and heads of `.npy` files.
+//! IDX: headers as text, files of blocks, and headers of `.npy` files.
 
 use crate::scratch;
 use raddle_core::cancel::CancelToken;
@@ -7,7 +7,7 @@ use raddle_idx::template::FileTemplate;
 use raddle_idx::{Dataset, Existing, Field, Header, Query, Readers, WriteOptions, Writer};
 use std::path::{Component, PathBuf};
 
-/// The bytes are an `.idx` file, or the head of an `.npy` file.
+/// Target whose bytes are an `.idx` file or the header of an `.npy` file.
 pub(crate) fn header(bytes: &[u8]) {
     if let Ok(head) = NpyHead::parse(bytes) {
         let again = NpyHead::parse(&NpyHead::to_bytes(head.number, &head.shape)).expect("what is read can be written");
@@ -27,7 +27,7 @@ pub(crate) fn header(bytes: &[u8]) {
     header.grid(header.bitmask.max_level()).expect("the box holds samples");
 }
 
-/// Headers as OpenVisus, PIDX and raddle write them.
+/// Headers as written by OpenVisus, PIDX and raddle.
 pub(crate) fn header_seeds() -> Vec<Vec<u8>> {
     let open_visus = "(version)\n6\n(box)\n0 21 0 35 0 21\n(fields)\nrho float32 default_compression(zip) \
         default_layout(row_major) default_value(0) min(0) max(0) \n + v float64[3] min(0 0 0) max(0 0 0)\n(bits)\n\
@@ -42,7 +42,7 @@ pub(crate) fn header_seeds() -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain([head]).collect()
 }
 
-/// The dataset whose blocks are tried: both orders, a vector, all compressions.
+/// Header of the dataset whose blocks are tested: both orders, a vector, all compressions.
 fn dataset() -> Header {
     let field = |(name, sample, layout, compression): (&str, &str, &str, &str)| {
         Field::new(name, sample.parse().expect("a type"))
@@ -64,7 +64,7 @@ fn dataset() -> Header {
     header
 }
 
-/// The bytes are the one file of blocks of a dataset.
+/// Target whose bytes are the single file of blocks of a dataset.
 pub(crate) fn blocks(bytes: &[u8]) {
     let path = open_scratch();
     scratch::write("d.bin", bytes);
@@ -81,7 +81,7 @@ pub(crate) fn blocks(bytes: &[u8]) {
     }
 }
 
-/// The header, written where the blocks will be.
+/// Writes the header to the scratch folder.
 fn open_scratch() -> PathBuf {
     let path = scratch::path("d.idx");
     if !path.exists() {
@@ -90,7 +90,7 @@ fn open_scratch() -> PathBuf {
     path
 }
 
-/// A good file, and one with a field less.
+/// A valid file, and one with a field missing.
 pub(crate) fn block_seeds() -> Vec<Vec<u8>> {
     let header = dataset();
     let smooth = |step: usize, len: usize| (0..len).map(|at| (at / step) as u8).collect::<Vec<u8>>();

@@ -1,4 +1,4 @@
-//! Journals of interrupted runs: what is read is what would be written.
+//! Journals of interrupted runs: a journal that is read must be written back unchanged.
 
 use raddle_core::claims::Claim;
 use raddle_core::engine::PlacedBatch;
@@ -18,7 +18,7 @@ fn index() -> TileIndex {
     Plan { arrays: vec![array(5), array(0), array(60)] }.tile_index()
 }
 
-/// The bytes are a journal.
+/// Target whose bytes are a journal.
 pub(crate) fn journal(bytes: &[u8]) {
     let index = index();
     let Ok(Some(mut journal)) = Journal::open(bytes, 0, START_ADDRESS) else { return };

@@ -1,4 +1,5 @@
-//! Files as libhdf5 reads them in a child process: whatever they make of it, there is an answer or an error, and soon.
+//! Files read by libhdf5 in a child process: whatever libhdf5 does, there must be an answer or an error within a time
+//! limit.
 
 use crate::edits::edited;
 use crate::scratch;
@@ -6,19 +7,19 @@ use raddle_hdf5::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
 use raddle_hdf5::model::ObjectKind;
 use std::time::{Duration, Instant};
 
-/// Longest answer.
+/// Maximum length of an answer.
 const ANSWER_LIMIT_LEN_BYTES: u64 = 1 << 20;
 
-/// Datasets whose values are asked for.
+/// Maximum number of datasets whose values are requested.
 const MOST_DATASETS: usize = 8;
 
-/// CPU time of an answer, the least that can be set.
+/// CPU time per answer, the minimum that can be set.
 const CPU_TIME: Duration = Duration::from_secs(1);
 
-/// Longest wait for all answers: the last one may begin when patience has almost ended. Cores may be busy.
+/// Maximum time for all answers: the last one may begin shortly before the timeout, and cores may be busy.
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// The bytes are edits of a file.
+/// Target whose bytes are edits of a file.
 pub(crate) fn library(bytes: &[u8]) {
     let path = scratch::write("library.h5", &edited(bytes).0);
     let command = ReaderCommand::own().expect("the system knows its processes' executables");

@@ -1,14 +1,14 @@
-//! Changed copies of seeds, drawn from numbers: flipped bits, other bytes and words, cuts, repeats and splices.
+//! Random mutations of seeds: flipped bits, changed bytes and words, cuts, repetitions and splices.
 
 use raddle_testing::strategy::Draw;
 
-/// Numbers at which parsers go wrong, as 64 bits of which a place takes as many as it has.
+/// Numbers that often break parsers, as 64 bits; shorter fields take the low bytes.
 const ODD_NUMBERS: [u64; 10] = [0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0x7FFF_FFFF, 0xFFFF_FFFF, i64::MAX as u64, u64::MAX];
 
-/// Longest result of splices and repeats.
+/// Maximum length of the result of splices and repetitions.
 const LONGEST_LEN_BYTES: usize = 1 << 20;
 
-/// A changed copy of one of `seeds`, of which there must be one at least.
+/// Returns a mutated copy of one of `seeds`, which must not be empty.
 pub fn mutated(seeds: &[Vec<u8>], draw: &mut Draw) -> Vec<u8> {
     let mut bytes = seeds[draw.below(seeds.len() as u64) as usize].clone();
     for _ in 0..=draw.below(4) {
@@ -36,7 +36,7 @@ fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], draw: &mut Draw) {
         4 => bytes[at] = bytes[at].wrapping_add(if draw.below(2) == 0 { 1 } else { 255 }),
         5 => bytes.truncate(at),
         6 => {
-            // A run of bytes once more, in another place: structures that overlap or come twice.
+            // Copies a run of bytes to another place: structures that overlap or occur twice.
             let end = (at + 1 + draw.below(64) as usize).min(bytes.len());
             let run = bytes[at..end].to_vec();
             let to = place(bytes.len() - run.len(), draw);

@@ -1,11 +1,11 @@
-//! What the reader process says: the parent believes nothing of it.
+//! Messages of the reader process, which the parent must not trust.
 
 use crate::seeds;
 use raddle_hdf5::child::arbitrary;
 use raddle_hdf5::native::{ReadLimits, read_tree};
 use raddle_hdf5::source::InputFile;
 
-/// The bytes are frames of a conversation.
+/// Target whose bytes are frames of a conversation.
 pub(crate) fn protocol(bytes: &[u8]) {
     arbitrary::read(bytes);
 }

@@ -1,4 +1,4 @@
-//! Files for parsers that want one: one folder per thread, in memory where the system has such a place.
+//! Files for parsers that need one: one folder per thread, in memory if the system supports it.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// This thread's path with that name.
+/// Path in this thread's folder with that name.
 pub(crate) fn path(name: &str) -> PathBuf {
     FOLDER.with(|folder| folder.get_or_init(in_memory).path().join(name))
 }
@@ -18,7 +18,7 @@ fn in_memory() -> TempDir {
     tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).expect("a temporary folder")
 }
 
-/// The bytes as a file.
+/// Writes the bytes to a file.
 pub(crate) fn write(name: &str, bytes: &[u8]) -> PathBuf {
     let path = path(name);
     std::fs::write(&path, bytes).expect("a temporary folder takes files");

@@ -1,4 +1,4 @@
-//! HDF5 files of all kinds of structure, a few kilobytes each: random schemas in four format bounds, and merges of them.
+//! HDF5 files with all kinds of structures, a few kilobytes each: random schemas in four formats, and merges of them.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -10,10 +10,10 @@ use raddle_testing::spec::Format;
 use raddle_testing::strategy::{SchemaOptions, files as random_files};
 use std::sync::LazyLock;
 
-/// Random schemas; each gives an input and a merged file.
+/// Number of random schemas; each gives an input and a merged file.
 const SCHEMAS: usize = 12;
 
-/// Longest seed. Longer ones only make each case slower.
+/// Maximum length of a seed; longer ones would only make each case slower.
 const LONGEST_LEN_BYTES: usize = 40_000;
 
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
@@ -44,7 +44,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     made
 });
 
-/// The files' bytes.
+/// Bytes of the files.
 pub(crate) fn files() -> Vec<Vec<u8>> {
     FILES.clone()
 }

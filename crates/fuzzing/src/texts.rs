@@ -4,7 +4,7 @@ use raddle_cli::options::compression::Compression;
 use raddle_cli::options::layout::Chunk;
 use raddle_cli::options::size::Size;
 
-/// The bytes are an option's value.
+/// Target whose bytes are an option's value.
 pub(crate) fn texts(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(Size(len_bytes)) = text.parse::<Size>() {
@@ -18,7 +18,7 @@ pub(crate) fn texts(bytes: &[u8]) {
     }
 }
 
-/// Values that are taken, and some that are not.
+/// Values that are accepted, and some that are not.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let texts = [
         "512MiB",

@@ -7,16 +7,16 @@ use raddle_core::progress::{Silent, Watch};
 use raddle_idx::zarr::{ChunkCompression, Downsample, Form, FormOptions, Images, ZarrWriter};
 use raddle_idx::{Patch, WriteOptions};
 
-/// Files of the folder that is tried, which the bytes are one behind the other.
+/// Files of the tested folder, whose contents are concatenated in the input.
 const FILES: [&str; 4] = ["zarr.json", "0/zarr.json", "0/c/0/0", "0/c/0/1"];
 
-/// Between the files.
+/// Separator between the files.
 const END: &[u8] = b"\n\x00\n";
 
-/// More samples than a changed shape need have.
+/// More samples than a changed shape needs.
 const MANY_SAMPLES: u64 = 1 << 16;
 
-/// The bytes are the files of a folder of one image.
+/// Target whose bytes are the files of a folder with one image.
 pub(crate) fn folder(bytes: &[u8]) {
     let mut rest = bytes;
     for name in FILES {

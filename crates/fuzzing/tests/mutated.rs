@@ -1,5 +1,5 @@
-//! Every target on its seeds and on changed copies of them: no panic, no case that takes long, no large request for
-//! memory. The long version is `make soak`, the one that seeks its way by coverage `make fuzz`.
+//! Runs every target on its seeds and mutated copies: no panic, no slow case, no large memory request. `make soak` runs
+//! the long version, `make fuzz` the one guided by coverage.
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
 use raddle_fuzzing::mutate::mutated;
@@ -12,33 +12,33 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The system's allocator, noting the largest request.
+/// The system's allocator, recording the largest request.
 struct Counting;
 
 static LARGEST_BYTES: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: all is done by the system's allocator, with the arguments as they came.
+// SAFETY: all calls are forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps the trait's contract, which is that of the system's allocator.
+        // SAFETY: the caller upholds the trait's contract, which is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
         LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.realloc(old, layout, new_len_bytes) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.dealloc(old, layout) }
     }
 }
@@ -46,13 +46,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The engine's memory in the target `merge` is 32 MiB; nothing else comes near.
+/// The engine may use 32 MiB in the target `merge`; all others need far less.
 const LARGEST_REQUEST_BYTES: u64 = 48 << 20;
 
-/// No case takes a tenth of it, but the machine may be busy.
+/// No case takes a tenth of this, but the machine may be busy.
 const LONGEST_CASE: Duration = Duration::from_secs(20);
 
-/// Targets one after the other: the largest request is of one of them.
+/// Runs one target at a time, so that the largest request is attributed to it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn seed_of_draws() -> u64 {
@@ -99,17 +99,17 @@ macro_rules! targets {
 
 targets! { pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts }
 
-/// The reader process of other tests: not a test of its own.
+/// The reader process of other tests; not a test itself.
 #[test]
 #[ignore = "runs as the child process of other tests"]
 fn reader_child() {
-    // Not where all ignored tests are run: it would lower the limits of the process.
+    // Skipped if all ignored tests run, because it would lower the limits of the process.
     if std::env::args().any(|argument| argument == "reader_child") {
         serve().unwrap();
     }
 }
 
-/// Makes this executable the reader process of the targets that start one.
+/// Registers this executable as the reader process of the targets that start one.
 fn declare_reader() {
     let arguments = ["reader_child", "--exact", "--ignored", "--nocapture"].map(Into::into).to_vec();
     ReaderCommand { executable: std::env::current_exe().unwrap(), arguments }.declare_own();

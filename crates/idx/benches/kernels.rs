@@ -1,7 +1,8 @@
-//! What it costs to bring an array into blocks and back: 256 x 256 x 256 float32 against memcpy of the same bytes.
+//! Cost of moving an array into blocks and back: 256 x 256 x 256 float32, compared with memcpy of the same bytes.
 //!
-//! Times are CPU times of this thread, best of several rounds, interleaved, so that other work on the machine hardly
-//! counts. Blocks go to one buffer after the other, as on the way to a file; every round trip is checked first.
+//! Times are CPU times of this thread, the best of several interleaved rounds, so that other work on the machine hardly
+//! affects them. Blocks are packed one after another into one buffer, as when writing a file; every round trip is
+//! verified first.
 //! Run: `cargo bench -p raddle-idx --bench kernels [side]`.
 
 use raddle_idx::bitmask::Bitmask;
@@ -11,7 +12,7 @@ use raddle_idx::kernel::{decode, encode};
 const ROUNDS: usize = 9;
 const SAMPLE_LEN_BYTES: usize = 4;
 
-/// CPU seconds of this thread.
+/// CPU time of this thread, in seconds.
 fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

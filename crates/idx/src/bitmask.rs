@@ -1,21 +1,24 @@
-//! The bitmask: which axis each level of the hierarchy splits, and by it the Z and HZ address of every sample.
+//! The bitmask: the axis that each level of the hierarchy splits, which determines the Z and HZ address of every
+//! sample.
 //!
-//! `V` and one digit per level, coarsest first; digit d splits axis d, of which axis 0 (x) runs fastest in memory. The
-//! last letter is the lowest bit of the Z address. These functions are the definition, one sample at a time; what moves
-//! data is in [`crate::kernel`]. Invariant: HZ addresses and the points of the power-of-two box are in bijection.
+//! A bitmask is `V` followed by one digit per level, coarsest first; digit d splits axis d, and axis 0 (x) varies
+//! fastest in memory. The last letter is the lowest bit of the Z address. These functions define the addresses one
+//! sample at a time; [`crate::kernel`] moves the data. Invariant: HZ addresses and the points of the power-of-two box
+//! are in bijection.
 //!
 //! Source: Kumar et al., "Efficient Data Restructuring and Aggregation for I/O Acceleration in PIDX", SC12, section II.
 
-/// Most axes of an IDX dataset.
+/// Maximum number of axes of an IDX dataset.
 pub const MAX_RANK: usize = 5;
 
-/// Names of the axes, the fastest first.
+/// Names of the axes, fastest first.
 pub const AXES: [char; MAX_RANK] = ['x', 'y', 'z', 'u', 'v'];
 
-/// Most letters of a bitmask: addresses and the marker bit above them fit 63 bits, which OpenVisus reads as signed.
+/// Maximum number of letters of a bitmask: addresses and the marker bit above them fit 63 bits, because OpenVisus reads
+/// them as signed.
 pub const MAX_LEVEL: u32 = 62;
 
-/// Coordinates or counts per axis, x first; axes beyond the rank hold 0 as coordinates and 1 as counts.
+/// Coordinates or counts per axis, x first; axes beyond the rank hold 0 as a coordinate and 1 as a count.
 pub type Point = [u64; MAX_RANK];
 
 /// Why a bitmask is refused.
@@ -25,24 +28,24 @@ pub enum BitmaskError {
     /// `F`: every level stored whole, not as differences of a hierarchy.
     #[error("bitmask {text:?} stores blocks at full resolution (F), which is not supported; only V is")]
     FullResolution {
-        /// The bitmask.
+        /// Text of the bitmask.
         text: String,
     },
-    /// Not `V` and digits.
+    /// Text other than `V` and digits.
     #[error("bitmask {text:?} is not V followed by digits 0 to 4 (character {position})")]
     Letter {
-        /// The bitmask.
+        /// Text of the bitmask.
         text: String,
-        /// First wrong character, counted from 0.
+        /// Position of the first wrong character, from 0.
         position: usize,
     },
     /// More letters than addresses have bits.
     #[error("bitmask has {letters} letters, {MAX_LEVEL} are supported")]
     TooLong {
-        /// Letters.
+        /// Number of letters.
         letters: usize,
     },
-    /// No or too many axes, or an axis without samples.
+    /// No axes, too many axes, or an axis without samples.
     #[error("no bitmask for a box of {counts:?} samples: 1 to {MAX_RANK} axes of at least one sample are needed")]
     Counts {
         /// Samples per axis.
@@ -50,22 +53,22 @@ pub enum BitmaskError {
     },
 }
 
-/// A bitmask, parsed.
+/// A parsed bitmask.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bitmask {
-    /// Axis split by level i + 1.
+    /// Axis split by each level; level i + 1 is at index i.
     letters: Vec<u8>,
-    /// `splits[h][d]`: letters d among the first h.
+    /// `splits[h][d]`: how often axis d occurs in the first h letters.
     splits: Vec<[u8; MAX_RANK]>,
-    /// Axes: one more than the highest digit, at least 1.
+    /// Number of axes: one more than the highest digit, at least 1.
     rank: usize,
 }
 
 impl Bitmask {
-    /// Reads `V` and digits.
+    /// Parses `V` followed by digits.
     ///
     /// # Errors
-    /// If the text is not a bitmask, or one of the kind `F`.
+    /// If the text is not a bitmask, or is a bitmask of kind `F`.
     pub fn parse(text: &str) -> Result<Self, BitmaskError> {
         let quoted = || text.chars().take(80).collect::<String>();
         match text.as_bytes().first() {
@@ -80,12 +83,12 @@ impl Bitmask {
         Self::from_axes(letters.iter().map(|letter| letter - b'0').collect())
     }
 
-    /// The bitmask that OpenVisus makes for a box of `counts` samples per axis: axes take turns from the coarsest level,
-    /// x first, until each has split its length, rounded up to a power of two. Ends so that x is split last but for
-    /// longer axes, which leaves most rows contiguous (docs/design/018-idx.md).
+    /// Returns the bitmask that OpenVisus uses for a box of `counts` samples per axis: the axes alternate from the
+    /// coarsest level, x first, until each has split its length, rounded up to a power of two. Unless another axis is
+    /// longer, x is split last, so most rows stay contiguous (docs/design/018-idx.md).
     ///
     /// # Errors
-    /// If `counts` has no or more than [`MAX_RANK`] axes, holds 0, or needs more than [`MAX_LEVEL`] letters.
+    /// If `counts` has no axes or more than [`MAX_RANK`], contains 0, or needs more than [`MAX_LEVEL`] letters.
     pub fn for_counts(counts: &[u64]) -> Result<Self, BitmaskError> {
         let refused = || BitmaskError::Counts { counts: counts.to_vec() };
         if counts.is_empty() || counts.len() > MAX_RANK || counts.contains(&0) {
@@ -121,38 +124,39 @@ impl Bitmask {
         Ok(Self { letters, splits, rank })
     }
 
-    /// Number of levels after level 0: the resolution that holds every sample.
+    /// Number of levels after level 0, which is the resolution that holds every sample.
     pub fn max_level(&self) -> u32 {
         self.letters.len() as u32
     }
 
-    /// Axes that the letters name.
+    /// Number of axes that the letters name.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The axis that `level` (1 to [`Bitmask::max_level`]) splits.
+    /// Returns the axis that `level` (1 to [`Bitmask::max_level`]) splits.
     pub fn axis(&self, level: u32) -> usize {
         usize::from(self.letters[level as usize - 1])
     }
 
-    /// How often each axis is split by the levels up to `level`.
+    /// Returns how often the levels up to `level` split each axis.
     pub fn splits(&self, level: u32) -> [u32; MAX_RANK] {
         self.splits[level as usize].map(u32::from)
     }
 
-    /// Base-2 logarithm, per axis, of the power-of-two box.
+    /// Base-2 logarithm of the size of the power-of-two box, per axis.
     pub fn log2_counts(&self) -> [u32; MAX_RANK] {
         self.splits(self.max_level())
     }
 
-    /// Base-2 logarithm, per axis, of the spacing of the samples of the levels up to `resolution`.
+    /// Base-2 logarithm, per axis, of the spacing of the samples in the levels up to `resolution`.
     pub fn log2_spacing(&self, resolution: u32) -> [u32; MAX_RANK] {
         let (all, coarse) = (self.log2_counts(), self.splits(resolution));
         std::array::from_fn(|axis| all[axis] - coarse[axis])
     }
 
-    /// Z address of a point of the power-of-two box: the bits of its coordinates, mixed as the letters say.
+    /// Returns the Z address of a point of the power-of-two box: the bits of its coordinates, interleaved in the order
+    /// of the letters.
     pub fn z_address(&self, point: &Point) -> u64 {
         let mut left = *point;
         let mut z = 0;
@@ -164,7 +168,7 @@ impl Bitmask {
         z
     }
 
-    /// The point with this Z address.
+    /// Returns the point with this Z address.
     pub fn point_of_z(&self, z: u64) -> Point {
         let mut point = [0; MAX_RANK];
         let mut next_bit = [0u32; MAX_RANK];
@@ -176,30 +180,30 @@ impl Bitmask {
         point
     }
 
-    /// HZ address of a Z address: its zero bits at the end tell the level, and go.
+    /// Converts a Z address to an HZ address: its trailing zero bits determine the level and are removed.
     pub fn hz_of_z(&self, z: u64) -> u64 {
         let marked = z | 1 << self.max_level();
         marked >> (marked.trailing_zeros() + 1)
     }
 
-    /// Z address of an HZ address.
+    /// Converts an HZ address to a Z address.
     pub fn z_of_hz(&self, hz: u64) -> u64 {
         let max_level = self.max_level();
         ((hz << 1 | 1) << (max_level - level_of(hz))) & ((1 << max_level) - 1)
     }
 
-    /// HZ address of a point of the power-of-two box.
+    /// Returns the HZ address of a point of the power-of-two box.
     pub fn hz_address(&self, point: &Point) -> u64 {
         self.hz_of_z(self.z_address(point))
     }
 
-    /// The point with this HZ address.
+    /// Returns the point with this HZ address.
     pub fn point_of_hz(&self, hz: u64) -> Point {
         self.point_of_z(self.z_of_hz(hz))
     }
 }
 
-/// The level that holds `hz`: level 0 the origin, level h the addresses from 2^(h-1) to 2^h - 1.
+/// Returns the level that holds `hz`: level 0 is the origin, level h the addresses from 2^(h-1) to 2^h - 1.
 pub fn level_of(hz: u64) -> u32 {
     u64::BITS - hz.leading_zeros()
 }
@@ -239,7 +243,7 @@ mod tests {
         }
     }
 
-    /// First and last address, samples and bound of the finest level in a box.
+    /// Returns the first and last address, the number of samples and the bound of the finest level in a box.
     fn finest(x: Range<u64>, y: Range<u64>) -> (u64, u64, usize, u64) {
         let bitmask = Bitmask::parse("V101010").unwrap();
         let addresses: Vec<u64> = x
@@ -251,8 +255,8 @@ mod tests {
         (first, last, addresses.len(), last - first + 1)
     }
 
-    /// Table I of the paper. It counts P2 and P3 counter-clockwise in (b) and (c), and misprints the bound of P1 in (c),
-    /// 40:45, as 5.
+    /// Table I of the paper. It counts P2 and P3 counter-clockwise in (b) and (c), and misprints the bound of P1 in
+    /// (c), 40:45, as 5.
     #[test]
     fn table_one() {
         let regular = [(0, 0), (4, 0), (0, 4), (4, 4)].map(|(x, y)| finest(x..x + 4, y..y + 4));

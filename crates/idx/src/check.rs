@@ -1,9 +1,8 @@
-//! Looking whether a dataset is whole: the time steps that its header names are there, and every block that should be is
-//! and decodes.
+//! Verification of a dataset: the time steps in its header exist, and every expected block exists and decodes.
 //!
-//! Not for what the samples should be. Invariant: a block with a sample of the dataset is counted as good or told as a
-//! fault, never passed over, until there are more faults than anybody reads; then it is said that looking stopped. Memory
-//! does not go with the number of blocks, which a damaged header may state at will.
+//! Sample values are not checked. Invariant: every block with a sample of the dataset is counted as good or reported as
+//! a fault, never skipped, until the limit on faults is reached; the result then records that the check stopped. Memory
+//! does not grow with the number of blocks, because a damaged header may state any number.
 
 use crate::compression::{Coding, Record};
 use crate::error::{IdxError, Result};
@@ -16,38 +15,39 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Blocks that are looked at before the next ones are found: what is held of them takes some megabytes.
+/// Number of blocks checked before the next ones are listed; their state takes a few megabytes.
 const PIECE_BLOCKS: usize = 1 << 15;
 
-/// Most faults that are told of a dataset. Looking for more would take as long as a damaged header likes.
+/// Maximum number of faults reported per dataset. Without it, a damaged header could make the check run arbitrarily
+/// long.
 const MOST_FAULTS: usize = 1 << 14;
 
-/// What was found of a dataset.
+/// Result of checking a dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DatasetCheck {
-    /// Blocks, by time step and field.
+    /// One result per time step and field.
     pub checks: Vec<FieldCheck>,
-    /// Time steps that the header names and that are not there.
+    /// Time steps that the header names but that do not exist.
     pub missing_steps: Vec<u64>,
-    /// Whether looking stopped at so many faults, and there may be more.
+    /// Whether the check stopped at the limit on faults; there may be more.
     pub is_stopped: bool,
 }
 
 impl DatasetCheck {
-    /// Whether everything is there.
+    /// Whether nothing is missing or damaged.
     pub fn is_whole(&self) -> bool {
         self.missing_steps.is_empty() && !self.checks.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
     }
 }
 
-/// The blocks that end a resolution.
+/// Blocks whose finest level is the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LevelCount {
-    /// Levels in them: the first holds many.
+    /// First and last level in these blocks: block 0 holds several levels.
     pub levels: (u32, u32),
-    /// Blocks that are good.
+    /// Number of good blocks.
     pub blocks: u64,
-    /// Their stored bytes.
+    /// Bytes stored for them.
     pub stored_len_bytes: u64,
 }
 
@@ -58,42 +58,42 @@ pub struct BadBlock {
     pub field: String,
     /// Time step.
     pub time: Option<u64>,
-    /// The file that holds it, or should.
+    /// The file that holds the block, or should hold it.
     pub path: PathBuf,
-    /// Its number.
+    /// Number of the block.
     pub block: u64,
     /// What is wrong.
     pub why: String,
 }
 
-/// A field at a time step.
+/// Result of checking a field at a time step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldCheck {
     /// Field.
     pub field: String,
     /// Time step.
     pub time: Option<u64>,
-    /// Blocks that are good.
+    /// Number of good blocks.
     pub blocks: u64,
-    /// Of these, how many are compressed.
+    /// Number of good blocks that are compressed.
     pub compressed: u64,
-    /// Of these, how many are in HZ order; others have rows.
+    /// Number of good blocks in HZ order; the others are row-major.
     pub in_hz_order: u64,
-    /// Their bytes as stored.
+    /// Stored bytes of the good blocks.
     pub stored_len_bytes: u64,
-    /// Their bytes when decoded.
+    /// Decoded bytes of the good blocks.
     pub raw_len_bytes: u64,
-    /// The good blocks, coarsest first.
+    /// Good blocks by resolution, coarsest first.
     pub levels: Vec<LevelCount>,
-    /// The others.
+    /// Missing and damaged blocks.
     pub bad: Vec<BadBlock>,
 }
 
 impl Dataset {
-    /// Looks for the time steps that the header names, and reads and decodes every block of those that are `there`.
+    /// Looks for the time steps that the header names, and reads and decodes every block of the existing steps `there`.
     ///
     /// # Errors
-    /// As [`Dataset::check`].
+    /// See [`Dataset::check`].
     pub fn check_all(&self, there: &[Option<u64>], readers: &Readers<'_>) -> Result<DatasetCheck> {
         let mut all = DatasetCheck { missing_steps: self.missing_steps(there), ..DatasetCheck::default() };
         let mut left = MOST_FAULTS;
@@ -111,10 +111,11 @@ impl Dataset {
         Ok(all)
     }
 
-    /// Reads and decodes every block of a field at a time step, until many are found to be bad.
+    /// Reads and decodes every block of a field at a time step, and stops at the limit on faults.
     ///
     /// # Errors
-    /// If the field does not exist, a file cannot be read (a missing one makes its blocks bad), or on cancellation.
+    /// If the field does not exist, a file cannot be read (if it is missing, its blocks are reported as bad), or on
+    /// cancellation.
     pub fn check(&self, field: usize, time: Option<u64>, readers: &Readers<'_>) -> Result<FieldCheck> {
         self.check_up_to(MOST_FAULTS, field, time, readers)
     }
@@ -171,7 +172,7 @@ impl Dataset {
 }
 
 impl FieldCheck {
-    /// Counts a good block of the next number.
+    /// Counts block number `block` as good.
     fn count(&mut self, block: u64, record: &Record, header: &Header) {
         let levels = level_range(block, header.bits_per_block);
         if self.levels.last().is_none_or(|last| last.levels != levels) {

@@ -1,7 +1,7 @@
-//! Blocks as stored: the record of a block in its file, and its bytes raw, as a zlib stream, an LZ4 block or a zfp stream.
+//! Stored blocks: the record of a block in its file, and its bytes: raw, a zlib stream, an LZ4 block or a zfp stream.
 //!
-//! Not for the order of samples. Invariant: a block is decoded to exactly its length or refused, and no memory is taken
-//! for more than its stored bytes can decode to.
+//! The order of samples is handled elsewhere. Invariant: a block is decoded to exactly its length or refused, and no
+//! more memory is allocated than its stored bytes can decode to.
 
 use crate::grid::Layout;
 use crate::header::Header;
@@ -10,16 +10,16 @@ use crate::zfp;
 use raddle_codec::{CodecError, DecodeState, Effort, EncodeState, Encoder, NotAZfpMode, Pipeline, Zfp, ZfpMode};
 use std::str::FromStr;
 
-/// Length of the header of a file, and of the record of each block after it: ten words of 32 bits.
+/// Length of a file's header, and of the record of each block after it: ten 32-bit words.
 pub const RECORD_LEN_BYTES: u64 = 40;
 
 const ROW_MAJOR: u32 = 0x10;
 const COMPRESSION_MASK: u32 = 0xf;
 
-/// How the bytes of a block are stored, as its record says.
+/// How a block's bytes are stored, according to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coding {
-    /// As they are.
+    /// Uncompressed.
     Raw,
     /// A zlib stream.
     Zip,
@@ -39,34 +39,34 @@ impl Coding {
         }
     }
 
-    /// Whether so few bytes can decode to so many, whatever they are.
+    /// Whether `stored_len_bytes` can decode to `block_len_bytes` with any content.
     fn can_be(self, stored_len_bytes: u32, block_len_bytes: u64) -> bool {
         let most = match self {
             Self::Raw => return u64::from(stored_len_bytes) == block_len_bytes,
-            // Deflate's 258 bytes for 2 bits, rounded up; LZ4 gives 255.
+            // Deflate makes at most 258 bytes of 2 bits, rounded up; LZ4 at most 255 bytes of one.
             Self::Zip | Self::Lz4 => 1040,
-            // 64 values of 8 bytes for a bit.
+            // 64 values of 8 bytes per bit.
             Self::Zfp => 4096,
         };
         block_len_bytes <= u64::from(stored_len_bytes) * most
     }
 }
 
-/// How the blocks of a field are compressed, where that makes them shorter.
+/// How the blocks of a field are compressed; a block that would not shrink is stored raw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Compression {
-    /// Not.
+    /// No compression.
     None,
-    /// As zlib streams.
+    /// zlib streams.
     Zip,
-    /// As LZ4 blocks.
+    /// LZ4 blocks.
     Lz4,
-    /// By zfp, where that keeps what the mode promises.
+    /// zfp streams, for blocks where zfp keeps the accuracy that the mode promises.
     Zfp(ZfpMode),
 }
 
 impl Compression {
-    /// The compression of this name in a header; an empty name is none.
+    /// Returns the compression with this name in a header; an empty name means none.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "" | "raw" => Some(Self::None),
@@ -76,7 +76,7 @@ impl Compression {
         }
     }
 
-    /// What it makes of a block, if shorter.
+    /// Returns how a block is stored if compression shortens it.
     pub fn coding(self) -> Coding {
         match self {
             Self::None => Coding::Raw,
@@ -86,7 +86,7 @@ impl Compression {
         }
     }
 
-    /// Whether it can be made of such samples on so many axes.
+    /// Whether samples of this type on `rank` axes can be compressed this way.
     pub fn takes(self, sample: SampleType, rank: usize) -> bool {
         match self {
             Self::None | Self::Zip | Self::Lz4 => true,
@@ -94,7 +94,7 @@ impl Compression {
         }
     }
 
-    /// Its name in a header; empty for none.
+    /// Name in a header; empty for none.
     pub fn name(self) -> String {
         match self {
             Self::None => String::new(),
@@ -105,7 +105,7 @@ impl Compression {
     }
 }
 
-/// The text is not a compression.
+/// Error for a text that does not name a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not zip, lz4, none, zfp, zfp:precision=N with N from 1 to 64, or zfp:accuracy=X with X above 0")]
 pub struct NotACompression;
@@ -113,7 +113,8 @@ pub struct NotACompression;
 impl FromStr for Compression {
     type Err = NotACompression;
 
-    /// As people name it: `zip`, `lz4`, `none`, `zfp` (reversible), `zfp:precision=16` or `zfp:accuracy=0.001`.
+    /// Parses a command-line name: `zip`, `lz4`, `none`, `zfp` (reversible), `zfp:precision=16` or
+    /// `zfp:accuracy=0.001`.
     fn from_str(text: &str) -> Result<Self, NotACompression> {
         match text {
             "zip" => Ok(Self::Zip),
@@ -132,67 +133,67 @@ impl FromStr for Compression {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockFault {
-    /// The file is not there.
+    /// The file does not exist.
     #[error("the file does not exist")]
     NoFile,
-    /// The file is too short to tell of the block.
+    /// The file is too short to contain the block's record.
     #[error("the file ends before the record of the block")]
     NoRecord,
-    /// The record says that there is nothing.
+    /// The record says that nothing is stored.
     #[error("is not stored")]
     NotStored,
     /// The bytes lie outside the file.
     #[error("lies at {offset} with {len_bytes} bytes, outside the file of {file_len_bytes} bytes or in its header")]
     Outside {
-        /// As recorded.
+        /// Recorded offset.
         offset: u64,
-        /// As recorded.
+        /// Recorded length.
         len_bytes: u32,
         /// Length of the file.
         file_len_bytes: u64,
     },
-    /// A compression that is not read.
+    /// A compression that raddle does not support.
     #[error("compression {number} ({name}) is not supported")]
     Unsupported {
-        /// Number in the flags.
+        /// Number of the compression in the flags.
         number: u32,
-        /// What it is.
+        /// Name of the compression.
         name: &'static str,
     },
-    /// The record says zfp, the header does not say which.
-    #[error("is a zfp stream, but compression {name:?} of its field is no mode of zfp for such samples")]
+    /// The record says zfp, but the header does not name a valid mode.
+    #[error("is a zfp stream, but compression {name:?}  of its field is not a zfp mode for samples of this type")]
     ZfpMode {
-        /// As the header has it.
+        /// Compression named in the header.
         name: String,
     },
-    /// Fewer bytes than the block could be made of.
+    /// Fewer bytes than a block can be compressed to.
     #[error("{stored_len_bytes} stored bytes cannot be a block of {block_len_bytes} bytes")]
     Length {
-        /// As stored.
+        /// Stored length.
         stored_len_bytes: u32,
         /// Length of a block.
         block_len_bytes: u64,
     },
-    /// The bytes do not decode.
+    /// The bytes cannot be decoded.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
 
-/// Where a block lies in its file, and how.
+/// Place and form of a stored block, according to its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// First byte.
+    /// Offset of the first byte in the file.
     pub offset: u64,
-    /// Bytes stored.
+    /// Number of stored bytes.
     pub len_bytes: u32,
-    /// What the bytes are.
+    /// How the bytes are stored.
     pub coding: Coding,
     /// Order of the samples.
     pub layout: Layout,
 }
 
 impl Record {
-    /// The record's bytes: big-endian words.
+    /// Serializes the record as big-endian words.
     pub fn to_bytes(self) -> [u8; RECORD_LEN_BYTES as usize] {
         let layout = if self.layout == Layout::RowMajor { ROW_MAJOR } else { 0 };
         let words = [self.offset as u32, (self.offset >> 32) as u32, self.len_bytes, self.coding.flag() | layout];
@@ -203,10 +204,10 @@ impl Record {
         bytes
     }
 
-    /// Reads a record of a file of `file_len_bytes`, of which the first `tables_len_bytes` are records.
+    /// Parses the record of a block in a file of `file_len_bytes`, whose first `tables_len_bytes` are records.
     ///
     /// # Errors
-    /// If nothing is stored, or it lies elsewhere, or cannot be a block of `block_len_bytes`.
+    /// If nothing is stored, the block lies outside the file, or it cannot be a block of `block_len_bytes`.
     pub fn from_bytes(
         bytes: &[u8; RECORD_LEN_BYTES as usize],
         file_len_bytes: u64,
@@ -249,11 +250,11 @@ impl Record {
 /// A block of a dataset.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'h> {
-    /// Of the dataset.
+    /// Header of the dataset.
     pub header: &'h Header,
-    /// Index of its field.
+    /// Index of the block's field.
     pub field: usize,
-    /// Its number.
+    /// Number of the block.
     pub number: u64,
 }
 
@@ -263,7 +264,7 @@ impl Block<'_> {
     }
 }
 
-/// Compresses blocks; one per thread.
+/// Block compressor; one per thread.
 #[derive(Debug)]
 pub struct BlockEncoder {
     deflate: Encoder,
@@ -272,26 +273,26 @@ pub struct BlockEncoder {
 }
 
 impl BlockEncoder {
-    /// An encoder that puts `effort` into zlib streams.
+    /// Creates an encoder that uses `effort` for zlib streams.
     pub fn new(effort: Effort) -> Self {
         Self { deflate: deflate(effort), state: EncodeState::default(), zfp: Zfp::default() }
     }
 
-    /// Memory for blocks of this length, beside them and what they are stored as.
+    /// Memory needed to encode blocks of this length, in addition to the blocks and their stored bytes.
     pub fn len_bytes(compression: Compression, block_len_bytes: usize) -> u64 {
         match compression {
             Compression::None => 0,
-            // A compressor's tables.
+            // The tables of a compressor.
             Compression::Zip | Compression::Lz4 => 1 << 20,
             Compression::Zfp(_) => 3 * block_len_bytes as u64,
         }
     }
 
-    /// Appends the stored form of `raw`; returns how it is stored, which is raw where compression does not shorten it, or
-    /// does not keep what its mode promises.
+    /// Appends the stored form of `raw` and returns how it is stored: raw if compression does not shorten it or does
+    /// not keep the accuracy that its mode promises.
     ///
     /// # Errors
-    /// No memory for a compressor.
+    /// If there is no memory for a compressor.
     pub fn append(
         &mut self,
         compression: Compression,
@@ -330,7 +331,7 @@ fn deflate(effort: Effort) -> Encoder {
     Encoder::plain(effort, 1)
 }
 
-/// Decompresses blocks; one per thread.
+/// Block decompressor; one per thread.
 pub struct BlockDecoder {
     inflate: Pipeline,
     state: DecodeState,
@@ -344,19 +345,19 @@ impl std::fmt::Debug for BlockDecoder {
 }
 
 impl BlockDecoder {
-    /// A decoder.
+    /// Creates a decoder.
     ///
     /// # Errors
-    /// If the pipeline of one deflate filter is refused, which it is not.
+    /// If a pipeline of one deflate filter is refused, which does not happen.
     pub fn new() -> Result<Self, CodecError> {
         let inflate = Pipeline::new(&deflate(Effort::Fast).filters(), 1)?;
         Ok(Self { inflate, state: DecodeState::default(), zfp: Zfp::default() })
     }
 
-    /// Fills `raw`, the whole block.
+    /// Decodes a stored block into `raw`, which has the length of the whole block.
     ///
     /// # Errors
-    /// If the stored bytes are not a block of that length.
+    /// If the stored bytes do not decode to a block of that length.
     pub fn decode(
         &mut self,
         coding: Coding,
@@ -416,7 +417,7 @@ mod tests {
             ("zip", "zip"),
             ("zfp", "zfp-reversible-reversible"),
             ("zfp:precision=16", "zfp-precision=16-precision=16"),
-            // OpenVisus would take the sign of an exponent for the end of the mode.
+            // OpenVisus would take the minus sign of the exponent for the end of the mode.
             ("zfp:accuracy=1e-3", "zfp-accuracy=0.001-accuracy=0.001"),
         ] {
             let compression: Compression = text.parse().unwrap();

@@ -1,8 +1,9 @@
-//! Writing in one phase, as the paper compares it: every rank writes its samples where they belong, without aggregation.
+//! One-phase writing, which the paper compares with: every rank writes its samples to their final place, without
+//! aggregation.
 //!
-//! For raw blocks, whose addresses follow from the plan. A block of which several ranks hold samples is written whole by
-//! the one that holds most, and then, sample run by sample run, by the others: many small writes, which is what
-//! restructuring and aggregation are there to avoid.
+//! Only for raw blocks, whose addresses follow from the plan. If several ranks hold samples of a block, the rank with
+//! the most samples writes the whole block first; the others then overwrite it run by run. These many small writes are
+//! what restructuring and aggregation avoid.
 
 use crate::bitmask::MAX_RANK;
 use crate::compression::{Coding, Compression, Record};
@@ -20,7 +21,7 @@ use raddle_core::progress::Stage;
 use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use std::sync::{Mutex, PoisonError};
 
-/// Collective. Writes all blocks; the first rank writes the tables. What this rank did is added to `stages`.
+/// Collective. Writes all blocks; the first rank also writes the tables. Adds the work of this rank to `stages`.
 pub(crate) fn write(
     samples: &Samples<'_>,
     step: &StepPlan,
@@ -52,7 +53,7 @@ pub(crate) fn write(
         count(&spent, Stage::Place, &timer.totals(raw.len() as u64, 1));
         Ok(())
     });
-    // Others write over what stands in their places.
+    // The other ranks overwrite parts of these blocks.
     agree(ranks, "write blocks", written)?;
     let written = parallel::for_each(&shared, jobs, cancel, Overlay::default, |overlay, place| {
         overlay.write(samples, step, files, *place, &spent)
@@ -64,22 +65,22 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Adds what a thread did.
+/// Adds the totals of a thread to `spent`.
 fn count(spent: &Mutex<StageTable>, stage: Stage, totals: &StageTotals) {
     spent.lock().unwrap_or_else(PoisonError::into_inner).get_mut(stage).add(totals);
 }
 
-/// Reused memory of writing parts of blocks.
+/// Buffers reused for writing parts of blocks.
 #[derive(Default)]
 struct Overlay {
     raw: Vec<u8>,
-    /// By sample: whether this rank holds it.
+    /// Per sample of the block, nonzero if this rank holds it.
     mask: Vec<u8>,
     scratch: Vec<u8>,
 }
 
 impl Overlay {
-    /// Writes what this rank holds of a block, run by run.
+    /// Writes the samples of a block that this rank holds, run by run.
     fn write(
         &mut self,
         samples: &Samples<'_>,
@@ -98,7 +99,7 @@ impl Overlay {
         let Some(lattice) = lattice(bitmask, bits, place.block) else { return Ok(()) };
         let runs = runs(bitmask, bits, place.block, of.default_layout(), bitmask.max_level());
         for patch in samples.held {
-            // The places of the patch's samples: ones, laid as the samples are.
+            // Marks the patch's samples in the block: ones with the layout of the samples.
             let Some(ranges) = lattice.clip(&patch.region.grid()) else { continue };
             let grid = crate::grid::ArrayGrid {
                 origin: std::array::from_fn(|axis| {
@@ -148,7 +149,7 @@ fn write_tables(samples: &Samples<'_>, step: &StepPlan, files: &StepFiles<'_>) -
     Ok(())
 }
 
-/// Refuses fields that are compressed: where their blocks lie is not known before they are made.
+/// Refuses compressed fields: the addresses of their blocks are unknown until they are compressed.
 pub(crate) fn check(samples: &Samples<'_>, compressions: &[Compression]) -> Result<()> {
     match compressions.iter().position(|compression| *compression != Compression::None) {
         Some(field) => Err(IdxError::OnePhase { field: samples.header.fields[field].name.clone() }),

@@ -1,27 +1,27 @@
-//! Whether whoever writes waits for the disk before names are given.
+//! Whether a writer waits for the disk before it publishes files.
 //!
-//! Not for the order of names, which is the same: a program that is killed leaves the old or the new in both cases. Invariant:
-//! no failure of a write goes unnoticed, whether it is told by fsync or by close.
+//! The order of renames is the same either way: a killed program leaves the old or the new output. Invariant: no failed
+//! write goes unnoticed, whether fsync or close reports it.
 
 use raddle_core::output::{close, sync_folder};
 use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
 
-/// What of the output a crash of the machine may lose.
+/// What a crash of the machine may lose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Nothing, once it has its name: files and folders are synced before.
+    /// Nothing that was published: files and folders are synced before they are renamed.
     #[default]
     Synced,
-    /// Whatever the system had not yet brought to the disk; names may be there without what they stand for. It is as whole as
-    /// ever for other processes, and after a crash of the program.
+    /// Data that the system has not yet written to disk; names may then exist without their contents. Other processes,
+    /// and a crash of the program alone, still leave the output whole.
     Unsynced,
 }
 
 impl Durability {
-    /// Ends the use of a file that was written to.
+    /// Closes a file after writing, and syncs it if required.
     pub(crate) fn finish(self, file: File) -> std::io::Result<()> {
         match self {
             Self::Synced => file.sync_all(),
@@ -29,7 +29,7 @@ impl Durability {
         }
     }
 
-    /// What `finish` does.
+    /// Name of the operation that [`Self::finish`] performs, for errors.
     pub(crate) fn finishing(self) -> &'static str {
         match self {
             Self::Synced => "fsync",
@@ -37,7 +37,7 @@ impl Durability {
         }
     }
 
-    /// After names were changed in the folder of `output`.
+    /// Makes renames in the folder of `output` durable, if required.
     pub(crate) fn names_changed(self, output: &Path) -> std::io::Result<()> {
         match self {
             Self::Synced => sync_folder(output),
@@ -45,7 +45,7 @@ impl Durability {
         }
     }
 
-    /// Before what lies in a folder and those below it gets its name; files are finished.
+    /// Syncs a folder and those below it, if required, before it is published; its files are already finished.
     pub(crate) fn folders_made(self, path: &Path) -> std::io::Result<()> {
         match self {
             Self::Synced => sync_folders(path),
@@ -54,7 +54,7 @@ impl Durability {
     }
 }
 
-/// Makes the names in a folder and those below it durable; files are already.
+/// Syncs the directory entries of a folder and of those below it; the files themselves are already durable.
 pub(crate) fn sync_folders(path: &Path) -> std::io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         for entry in std::fs::read_dir(path)? {

@@ -1,4 +1,4 @@
-//! Why a dataset could not be read or written.
+//! Errors of reading and writing datasets.
 
 use crate::compression::BlockFault;
 use crate::header::HeaderError;
@@ -11,7 +11,7 @@ use raddle_core::engine::EngineError;
 use raddle_core::output::LockError;
 use std::path::{Path, PathBuf};
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T, E = IdxError> = std::result::Result<T, E>;
 
 /// Why a dataset could not be read or written.
@@ -21,251 +21,252 @@ pub enum IdxError {
     /// A file could not be read.
     #[error("cannot {operation} {}: {source}", path.display())]
     Read {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
     /// A file could not be written.
     #[error("cannot {operation} {}: {source}", path.display())]
     Write {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// The header is refused.
+    /// The header is invalid.
     #[error("{}: {source}", path.display())]
     Header {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: HeaderError,
     },
     /// A box cannot be written into an existing time step.
     #[error("{}: {fault}", path.display())]
     Update {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// Why.
+        /// Description of the fault.
         fault: UpdateFault,
     },
     /// A block is missing or damaged.
     #[error("{}: block {block} of field {field:?}: {source}", path.display())]
     Block {
-        /// The file that holds the block, or should.
+        /// The file that holds the block, or should hold it.
         path: PathBuf,
-        /// Field.
+        /// Name of the field.
         field: String,
         /// Number of the block.
         block: u64,
-        /// Why.
+        /// Underlying error.
         source: BlockFault,
     },
-    /// Blocks of a version that is not read.
+    /// The blocks have a format version that is not supported.
     #[error("{}: blocks of version {version} are not supported, only those of version 6", path.display())]
     BlockVersion {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// Version.
+        /// Version found.
         version: u32,
     },
-    /// A field whose samples are not the data but filtered over the levels.
+    /// A field stores its samples filtered across levels.
     #[error("{}: field {field:?} has filter {filter:?}, which is not supported", path.display())]
     Filter {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// Field.
+        /// Name of the field.
         field: String,
-        /// Filter.
+        /// Name of the filter.
         filter: String,
     },
-    /// A field that is to be written in a way that raddle does not know, or that its samples do not take.
+    /// A field cannot be written with the requested compression: raddle does not support it, or it does not take
+    /// samples of this type.
     #[error(
         "field {field:?}: compression {compression:?} cannot be written; zip, lz4 and none can, and zfp for single \
          float32, float64, int32 or int64 numbers on two or three axes, slowest ones of length 1 not counted (with an \
          accuracy: for the first two)"
     )]
     Compression {
-        /// Field.
+        /// Name of the field.
         field: String,
-        /// As named.
+        /// Requested compression.
         compression: String,
     },
-    /// A field that cannot be written without aggregation.
+    /// A compressed field cannot be written in one phase.
     #[error(
         "field {field:?}: blocks that several ranks write at once cannot be compressed; choose two or three phases"
     )]
     OnePhase {
-        /// Field.
+        /// Name of the field.
         field: String,
     },
-    /// The boxes that ranks give are not the dataset, once.
+    /// The boxes of the ranks do not cover the dataset exactly once.
     #[error("{}: {source}", path.display())]
     Partition {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// What is wrong with them.
         source: Box<PartitionFault>,
     },
-    /// A step of other fields, counts or layout than the dataset has.
-    #[error("{}: the dataset that is there has another {what}; name another output", path.display())]
+    /// The existing dataset has other fields, counts or layout than the step to be written.
+    #[error("{}: the existing dataset has another {what}; name another output", path.display())]
     HeaderDiffers {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// What differs.
         what: &'static str,
     },
-    /// A field that does not exist.
-    #[error("{}: no field {field}, there are {count}", path.display())]
+    /// A field does not exist.
+    #[error("{}: no field {field}; the dataset has {count}", path.display())]
     NoField {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Number of the field.
         field: usize,
-        /// Fields.
+        /// Number of fields.
         count: usize,
     },
-    /// A resolution that does not exist.
+    /// A resolution does not exist.
     #[error("{}: resolution {resolution} is beyond the highest, {limit}", path.display())]
     NoResolution {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// As asked.
+        /// Requested resolution.
         resolution: u32,
-        /// Highest.
+        /// Highest resolution.
         limit: u32,
     },
-    /// A time step that does not exist, or is missing in the request.
+    /// A time step does not exist, or the request must name one.
     #[error("{}: {fault}", path.display())]
     NoTime {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// What does not fit.
+        /// Description of the fault.
         fault: TimeFault,
     },
-    /// A box that reaches beyond the dataset.
+    /// A box reaches beyond the dataset.
     #[error("{}: the box goes from {axis} = {start} to before {end}; the dataset has samples {first} to before {limit} there",
         path.display())]
     BoxOutside {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
         /// Name of the axis.
         axis: char,
         /// First sample of the box along it.
         start: u64,
-        /// One past the last.
+        /// End of the box along the axis, exclusive.
         end: u64,
         /// First sample of the dataset along it.
         first: u64,
-        /// One past its last.
+        /// End of the dataset along the axis, exclusive.
         limit: u64,
     },
-    /// A box that holds no sample of the resolution.
+    /// A box contains no sample of the resolution.
     #[error("{}: the box from {start:?} to before {end:?} holds no samples of the dataset at resolution {resolution}",
         path.display())]
     EmptyBox {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// First sample.
+        /// First sample of the box.
         start: Vec<u64>,
-        /// One past the last.
+        /// End of the box, exclusive.
         end: Vec<u64>,
-        /// Resolution.
+        /// Resolution of the request.
         resolution: u32,
     },
-    /// A buffer whose length is not that of the samples.
-    #[error("{got_bytes} bytes given for the samples of field {field}, {want_bytes} are needed")]
+    /// A buffer does not have the length of the samples.
+    #[error("the buffer for the samples of field {field} has {got_bytes} bytes, but {want_bytes} are needed")]
     Buffer {
         /// Number of the field.
         field: usize,
-        /// As given.
+        /// Length of the buffer.
         got_bytes: u64,
-        /// As needed.
+        /// Length needed.
         want_bytes: u64,
     },
-    /// Not one array per field.
+    /// The number of arrays is not the number of fields.
     #[error("{got} arrays for {want} fields")]
     Arrays {
-        /// As given.
+        /// Number of arrays passed.
         got: usize,
-        /// As needed.
+        /// Number of fields.
         want: usize,
     },
-    /// The output is there.
+    /// The output already exists.
     #[error("{} exists", path.display())]
     Exists {
-        /// Output.
+        /// Path of the output.
         path: PathBuf,
     },
-    /// The time step that is to be added is there.
-    #[error("{}: this time step is there", path.display())]
+    /// The time step to add already exists.
+    #[error("{}: this time step already exists", path.display())]
     StepExists {
-        /// Its folder, or a file of it.
+        /// Folder or file of the time step.
         path: PathBuf,
     },
-    /// The `.idx` file is none.
+    /// The `.idx` path does not name a regular file.
     #[error("{} is not a regular file; name another output", path.display())]
     NotAFile {
-        /// The output.
+        /// Path of the output.
         path: PathBuf,
     },
-    /// What is to be replaced is not only a dataset.
-    #[error("{} holds other things than blocks and is not replaced; move them away", path.display())]
+    /// The output to replace contains other files than a dataset's.
+    #[error("{} contains files that are not blocks, so it is not replaced; move them away", path.display())]
     Foreign {
         /// Folder or file.
         path: PathBuf,
     },
-    /// A folder that is to be replaced is the preview of another output, or does not say of which.
+    /// A folder to replace is the preview of another output, or does not name its output.
     #[error(
-        "{} is not known to be the preview of this output{} and is not replaced",
+        "{} is not replaced, because it is not known to be the preview of this output{}",
         path.display(),
-        owner.as_ref().map_or_else(String::new, |owner| format!(" but that of {}", owner.display()))
+        owner.as_ref().map_or_else(String::new, |owner| format!(" ; it is the preview of {}", owner.display()))
     )]
     OtherPreview {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The output that it names.
+        /// The output that the folder names.
         owner: Option<PathBuf>,
     },
-    /// Another process writes the same dataset.
+    /// Another process is writing the same dataset.
     #[error("{} is being written by another process (lock on {})", path.display(), lock.display())]
     Locked {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// What is locked.
+        /// The lock file.
         lock: PathBuf,
     },
-    /// No memory for samples.
+    /// There is no memory for samples.
     #[error("no memory for {len_bytes} bytes of samples")]
     Memory {
-        /// Length.
+        /// Length requested.
         len_bytes: u64,
     },
-    /// An OME-Zarr folder that is refused, or that cannot be written as asked.
+    /// An OME-Zarr folder is refused, or cannot be written as requested.
     #[error("{}: {source}", path.display())]
     Zarr {
-        /// The folder, or the shard in it.
+        /// The folder, or a shard in it.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: Box<ZarrFault>,
     },
     /// A chunk could not be compressed.
     #[error("cannot compress: {0}")]
     Encode(#[source] CodecError),
-    /// Ranks, memory or cancellation.
+    /// An error of ranks, memory or cancellation.
     #[error(transparent)]
     Core(#[from] CoreError),
-    /// The engine stopped for a reason of its own.
+    /// The engine stopped for another reason.
     #[error("{}: {reason}", path.display())]
     Engine {
-        /// The `.idx` file.
+        /// Path of the `.idx` file.
         path: PathBuf,
-        /// Why.
+        /// Reason, as text.
         reason: String,
     },
 }
@@ -274,59 +275,59 @@ pub enum IdxError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateFault {
-    /// A field whose other samples would be rounded again.
+    /// The other samples of a field would be rounded a second time.
     #[error(
         "field {field:?} has compression {compression}, so samples outside the box would be rounded again; write the \
          whole time step again"
     )]
     Rounded {
-        /// Field.
+        /// Name of the field.
         field: String,
-        /// As the header names it.
+        /// Compression named in the header.
         compression: String,
     },
-    /// Files that cannot be exchanged at once.
+    /// The time step has no separate folder, so it cannot be replaced atomically.
     #[error(
-        "its file names ({template}) give a time step no folder of its own, so that it cannot be replaced at once; write the \
+        "its file names ({template}) do not give each time step a separate folder, so it cannot be replaced atomically; write the \
          dataset again as another output"
     )]
     NoFolder {
-        /// Template of the files.
+        /// Template of the file names.
         template: String,
     },
-    /// No box.
-    #[error("no rank gives any samples")]
+    /// No rank passes a box.
+    #[error("no rank passes any samples")]
     NoSamples,
-    /// A field given twice.
-    #[error("field {field:?} is given twice")]
+    /// A field is passed twice.
+    #[error("field {field:?} is passed twice")]
     FieldTwice {
-        /// Field.
+        /// Name of the field.
         field: String,
     },
 }
 
-/// How a time step that was asked for, or none, does not fit a dataset.
+/// Why the requested time step, or the lack of one, does not fit a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeFault {
-    /// It has no time steps.
-    #[error("has no time steps, and time step {asked} was asked for")]
+    /// A time step was requested from a dataset without time steps.
+    #[error("has no time steps, but time step {asked} was requested")]
     None {
-        /// As asked.
+        /// Requested time step.
         asked: u64,
     },
-    /// It has no time steps, and one was to be added.
-    #[error("has no time steps, so that none can be added to it")]
+    /// A time step was to be added to a dataset without time steps.
+    #[error("has no time steps, so none can be added")]
     NotAdded,
-    /// It has time steps and none was named.
-    #[error("has time steps, of which one must be named")]
+    /// The dataset has time steps, but none was requested.
+    #[error("has several time steps; name one")]
     Unnamed,
-    /// It has others.
-    #[error("has no time step {asked}; those there are: {there}")]
+    /// The dataset has other time steps.
+    #[error("has no time step {asked}; available: {there}")]
     Absent {
-        /// As asked.
+        /// Requested time step.
         asked: u64,
-        /// The time steps that it has.
+        /// Existing time steps.
         there: StepList,
     },
 }
@@ -340,30 +341,30 @@ impl From<LockError> for IdxError {
     }
 }
 
-/// What an error means for who asked.
+/// Classes of errors, by what the caller can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked makes no sense.
+    /// The request is invalid.
     Usage,
-    /// What is there, or was given, cannot be used.
+    /// The input or the existing data cannot be used.
     Input,
     /// The output cannot be written.
     Output,
-    /// A limit was reached: memory, threads.
+    /// A limit was reached, such as memory or threads.
     Limit,
-    /// Another process writes the same dataset.
+    /// Another process is writing the same dataset.
     Locked,
     /// The work was cancelled.
     Cancelled,
     /// Another rank met an error.
     RankFailed,
-    /// A defect.
+    /// A bug in raddle.
     Internal,
 }
 
 impl IdxError {
-    /// Of which kind it is.
+    /// Returns the class of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             error if error.is_echo() => ErrorKind::RankFailed,
@@ -383,7 +384,7 @@ impl IdxError {
         }
     }
 
-    /// Why the engine stopped while it wrote `path`.
+    /// Converts the error of an engine that was writing `path`.
     pub(crate) fn of_engine(path: &Path, error: EngineError<Self>) -> Self {
         let path = path.to_path_buf();
         match error {
@@ -397,7 +398,7 @@ impl IdxError {
         }
     }
 
-    /// Whether this only says that another rank met an error.
+    /// Whether this error only reports that another rank failed.
     pub fn is_echo(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }

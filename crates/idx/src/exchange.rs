@@ -1,8 +1,8 @@
-//! Phase 1 carried out: samples go from the boxes that ranks hold to those of a [`Restructuring`], in bounded messages.
+//! Phase 1: moves samples from the boxes that ranks hold to the boxes of a [`Restructuring`], in bounded messages.
 //!
-//! Not for deciding who holds what. Messages have no heads: sender and receiver know from the same plan what comes in which
-//! order. Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless one sample is longer,
-//! and all go through the same number of rounds whatever fails.
+//! The plan decides which rank holds what. Messages have no headers: sender and receiver derive content and order from
+//! the same plan. Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless a single
+//! sample is longer, and all ranks run the same number of rounds even if one fails.
 
 use crate::bitmask::MAX_RANK;
 use crate::error::{IdxError, Result};
@@ -17,23 +17,23 @@ use std::borrow::Cow;
 use std::iter;
 use std::path::Path;
 
-/// Most bytes that a rank sends in a round, and most that it receives: long against the cost of a message, short against
-/// memory.
+/// Maximum number of bytes that a rank sends, and that it receives, per round: large compared with the cost of a
+/// message, small compared with memory.
 pub(crate) const MESSAGES_LEN_BYTES: u64 = 32 << 20;
 
-/// Operation named in errors of other ranks.
+/// Name of the operation in the errors of other ranks.
 const OPERATION: &str = "restructure";
 
 /// A box of samples that a rank holds.
 #[derive(Debug, Clone)]
 pub struct Patch<'a> {
-    /// Which samples.
+    /// Region of the samples.
     pub region: SampleBox,
     /// One array per field, x fastest, little-endian.
     pub arrays: Vec<Cow<'a, [u8]>>,
 }
 
-/// Collective. `local` where it succeeded on every rank; else this rank's own error, or that another failed.
+/// Collective. Returns `local` if it succeeded on every rank, otherwise the error of this rank, or `RankFailed`.
 pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
     let agreed = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(ToString::to_string));
     let value = local?;
@@ -41,7 +41,7 @@ pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local:
     Ok(value)
 }
 
-/// Whether each patch has an array of the right length for each field, whose samples have these lengths.
+/// Checks that each patch has one array per field, with the length that its region and the sample lengths give.
 pub(crate) fn check_arrays(patches: &[Patch<'_>], sample_lens: &[usize]) -> Result<()> {
     for patch in patches {
         if patch.arrays.len() != sample_lens.len() {
@@ -58,8 +58,8 @@ pub(crate) fn check_arrays(patches: &[Patch<'_>], sample_lens: &[usize]) -> Resu
     Ok(())
 }
 
-/// Collective. The boxes of all ranks, by rank, which are `domain`; ranks that were told other things, of which `told` is a
-/// number, are found here. `path` is that of the output, for errors.
+/// Collective. Returns the boxes of all ranks, by rank, after checking that they cover `domain` exactly once. Fails if
+/// the ranks differ in `told`, a hash of their arguments. `path` is the output, for errors.
 pub(crate) fn gather_boxes(
     path: &Path,
     domain: &SampleBox,
@@ -72,7 +72,8 @@ pub(crate) fn gather_boxes(
     Ok(partition)
 }
 
-/// Collective. Returns the boxes of all ranks without checking them; `told` as for [`gather_boxes`].
+/// Collective. Returns the boxes of all ranks without checking them; `told` is a hash of the arguments, as in
+/// [`gather_boxes`].
 pub(crate) fn gather_any_boxes(
     told: u64,
     patches: &[Patch<'_>],
@@ -98,12 +99,12 @@ pub(crate) fn gather_any_boxes(
     Ok(partition)
 }
 
-/// Boxes of ranks that are not the dataset at `path`.
+/// Error for boxes of ranks that do not cover the dataset at `path` exactly once.
 pub(crate) fn partition_error(path: &Path, source: PartitionFault) -> IdxError {
     IdxError::Partition { path: path.to_path_buf(), source: Box::new(source) }
 }
 
-/// What is sent at once.
+/// Part of a transfer that is sent in one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parcel {
     pub(crate) field: usize,
@@ -111,7 +112,7 @@ pub(crate) struct Parcel {
     pub(crate) part: SampleBox,
 }
 
-/// The parcels that `rank` sends or receives, by round.
+/// Parcels that `rank` sends or receives, by round.
 fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize, limit: u64) -> Vec<Vec<Parcel>> {
     let mut rounds: Vec<Vec<Parcel>> = Vec::new();
     each_parcel(plan, sample_lens, ranks, limit, |round, from, to, parcel| {
@@ -123,7 +124,7 @@ fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize
     rounds
 }
 
-/// Calls `each` with what all of so many ranks send: the round, from whom, to whom, and what.
+/// Calls `each` for every parcel that any of the `ranks` ranks sends, with its round, sender, receiver and the parcel.
 pub(crate) fn each_parcel(
     plan: &Restructuring,
     sample_lens: &[usize],
@@ -131,7 +132,7 @@ pub(crate) fn each_parcel(
     limit: u64,
     mut each: impl FnMut(usize, usize, usize, Parcel),
 ) {
-    /// The round that is being filled, and how far.
+    /// Round being filled, and the bytes already in it.
     type Filled = (usize, u64);
     let mut sent: Vec<Filled> = vec![(0, 0); ranks];
     let mut received = sent.clone();
@@ -162,11 +163,11 @@ pub(crate) fn each_parcel(
     }
 }
 
-/// Collective. The boxes of `plan` that this rank owns, made of `patches`, those that all ranks hold before. The permit is
-/// for their memory.
+/// Collective. Moves the samples of `patches` to the boxes of `plan` and returns the boxes that this rank owns, with a
+/// permit for their memory.
 ///
 /// # Errors
-/// If a rank has no memory for them.
+/// If a rank has not enough memory for them.
 pub(crate) fn restructure<'a>(
     plan: &Restructuring,
     mut patches: Vec<Patch<'a>>,
@@ -203,13 +204,13 @@ pub(crate) fn restructure<'a>(
     Ok((held.patches, permit))
 }
 
-/// Boxes of the plan, by number.
+/// Boxes of the plan with their samples, by number.
 struct Held<'a> {
     numbers: Vec<u32>,
     patches: Vec<Patch<'a>>,
 }
 
-/// The boxes that `rank` owns, with what it holds of them already.
+/// Allocates the boxes that `rank` owns and fills in the samples it already holds.
 fn begin<'a>(
     plan: &Restructuring,
     patches: &mut [Patch<'a>],
@@ -223,7 +224,7 @@ fn begin<'a>(
         let end = plan.transfers.partition_point(|transfer| transfer.to_box <= number);
         &plan.transfers[first..end]
     };
-    // A box that the rank holds as it is stays where it is.
+    // A box that the rank already holds unchanged is not copied.
     let stays = |number: u32, patches: &[Patch<'_>]| match transfers_to(number) {
         [only] if only.from as usize == rank && patches[only.from_box as usize].region == only.part => {
             Some(only.from_box as usize)
@@ -266,13 +267,13 @@ fn begin<'a>(
     Ok((held, permit))
 }
 
-/// Memory for samples, zero.
+/// Allocates zeroed memory for samples.
 pub(crate) fn zero_samples(samples: Option<u64>, sample_len_bytes: usize) -> Result<Vec<u8>> {
     zeros(samples.and_then(|samples| samples.checked_mul(sample_len_bytes as u64)).unwrap_or(u64::MAX))
 }
 
 fn len_of(parcel: &Parcel, sample_len_bytes: usize) -> usize {
-    // It is a part of an array in memory.
+    // The part lies in an array in memory, so its length fits.
     parcel.part.sample_count().unwrap_or(0) as usize * sample_len_bytes
 }
 
@@ -302,7 +303,7 @@ mod tests {
     use proptest::prelude::*;
     use raddle_core::threads::Threads;
 
-    /// A sample that tells its place, of `len` bytes.
+    /// Returns a sample of `len` bytes that encodes its position.
     fn sample(number: u64, len: usize) -> Vec<u8> {
         (0..len).map(|byte| (number.wrapping_mul(0x9E37_79B9) >> (byte % 4 * 8)) as u8).collect()
     }

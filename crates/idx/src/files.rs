@@ -1,7 +1,7 @@
-//! Phase 3: the files of a time step while it is made, opened by every rank that writes blocks into them.
+//! Phase 3: the files of a time step while it is written, opened by every rank that writes blocks to them.
 //!
-//! Not for giving them names (`publish`). Invariant: what a rank has written is durable when it has finished, if that is
-//! wanted, and no failure is lost if not.
+//! Publishing is left to `publish`. Invariant: after finishing, a rank's writes are durable if that was requested; if
+//! not, no failed write is lost.
 
 use crate::compression::{RECORD_LEN_BYTES, Record};
 use crate::durability::Durability;
@@ -17,10 +17,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files that are open at once: those that the batches in flight are in, and room for others.
+/// Maximum number of open files: those of the batches in flight, and some spare.
 const OPEN_FILES: usize = 64;
 
-/// The files of a step, in its hidden folder.
+/// Files of a step in its hidden folder.
 #[derive(Debug)]
 pub(crate) struct StepFiles<'a> {
     folder: PathBuf,
@@ -31,12 +31,12 @@ pub(crate) struct StepFiles<'a> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Most recently used first.
+    /// Open files, most recently used first.
     open: VecDeque<(u32, Arc<File>)>,
-    /// Files that were written to, with what was since their last flush.
+    /// Files written to, with the bytes written since their last flush.
     written: BTreeMap<u32, u64>,
     flusher: Flusher,
-    /// The first file whose close failed, where nothing is synced.
+    /// First file whose close failed, if files are not synced.
     unclosed: Option<(u32, std::io::Error)>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> StepFiles<'a> {
         move |source| IdxError::Write { path, operation, source }
     }
 
-    /// Creates this rank's share of the files; their folders are there.
+    /// Creates this rank's share of the files; their folders already exist.
     pub(crate) fn create(&self, ranks: &dyn Communicator) -> Result<()> {
         for file in (ranks.rank()..self.step.files.len()).step_by(ranks.size()) {
             let made = File::create_new(self.path(file)).map_err(self.failed(file, "create"))?;
@@ -65,7 +65,7 @@ impl<'a> StepFiles<'a> {
         Ok(())
     }
 
-    /// The file, to be written to.
+    /// Opens the file for writing.
     fn open(&self, file: u32) -> std::io::Result<Arc<File>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.written.entry(file).or_default();
@@ -85,7 +85,7 @@ impl<'a> StepFiles<'a> {
         Ok(opened)
     }
 
-    /// Closes a file that nobody else uses. What is not synced is heard of then or never.
+    /// Closes a file that no other thread uses. If files are not synced, this is the only chance to see a failed write.
     fn release(&self, state: &mut State, number: u32, file: Arc<File>) {
         let closed = match Arc::into_inner(file) {
             Some(file) if self.durability == Durability::Unsynced => close(file),
@@ -94,7 +94,7 @@ impl<'a> StepFiles<'a> {
         state.unclosed = state.unclosed.take().or(closed.err().map(|cause| (number, cause)));
     }
 
-    /// Writes `bytes` at `address`, and has the file flushed if that is worth it by now.
+    /// Writes `bytes` at `address` and flushes the file if enough has been written.
     fn put(&self, number: u32, address: u64, bytes: &[u8]) -> std::io::Result<()> {
         let file = self.open(number)?;
         file.write_all_at(bytes, address)?;
@@ -117,7 +117,7 @@ impl<'a> StepFiles<'a> {
         self.put(file as u32, address, bytes).map_err(self.failed(file, "write"))
     }
 
-    /// Writes the tables of a file: the records of its blocks, by ascending address.
+    /// Writes the tables of a file: the records of its blocks, sorted by address.
     pub(crate) fn write_tables(&self, records: &[(BlockPlace, Record)]) -> Result<()> {
         let at = |place: &BlockPlace| self.step.record_address(*place);
         for run in records.chunk_by(|(a, _), (b, _)| at(a) + RECORD_LEN_BYTES == at(b)) {
@@ -127,7 +127,7 @@ impl<'a> StepFiles<'a> {
         Ok(())
     }
 
-    /// Ends the use of what this rank has written, and makes it durable unless that is not wanted.
+    /// Closes the files that this rank has written, and syncs them unless durability was not requested.
     pub(crate) fn finish(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, file) in std::mem::take(&mut state.open) {
@@ -160,7 +160,7 @@ impl Sink for StepFiles<'_> {
     }
 }
 
-/// The cause with the file's name, which the engine does not know.
+/// Adds the name of the file to the cause, because the engine does not know it.
 pub(crate) fn named(path: &Path, cause: &std::io::Error) -> std::io::Error {
     std::io::Error::new(cause.kind(), format!("{}: {cause}", path.display()))
 }

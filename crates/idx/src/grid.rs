@@ -1,16 +1,16 @@
-//! Lattices of samples: what an array holds of the power-of-two box, and what a block does.
+//! Lattices of samples: the parts of the power-of-two box that an array and a block hold.
 //!
-//! Every level, every block and every part of a block is a lattice whose origin, spacing and counts are powers of two, in
-//! one of two orders. Plans of what to move where, no data. Invariant: a run of a bitmask holds exactly the addresses
+//! Every level, block and part of a block is a lattice whose origin, spacing and counts are powers of two, in one of
+//! two orders. This module plans moves and touches no data. Invariant: a run of a bitmask holds exactly the addresses
 //! that it names, in their order.
 
 use crate::bitmask::{Bitmask, MAX_RANK, Point, level_of};
 use std::ops::Range;
 
-/// The samples of an array: a box of the lattice of one resolution, x fastest.
+/// Samples of an array: a box of the lattice of one resolution, x fastest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrayGrid {
-    /// First sample, in samples of full resolution; a multiple of the spacing.
+    /// First sample, in coordinates of full resolution; a multiple of the spacing.
     pub origin: Point,
     /// Samples per axis; 1 beyond the rank.
     pub counts: Point,
@@ -19,7 +19,7 @@ pub struct ArrayGrid {
 }
 
 impl ArrayGrid {
-    /// The samples of `resolution` in the box from `start` to before `end`; `None` if there are none.
+    /// Returns the samples of `resolution` in the box from `start` to `end` (exclusive); `None` if there are none.
     pub fn of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Option<Self> {
         let counts = Self::counts_of_box(bitmask, start, end, resolution);
         let log2_spacing = bitmask.log2_spacing(resolution);
@@ -30,7 +30,7 @@ impl ArrayGrid {
         Some(Self { origin, counts, log2_spacing })
     }
 
-    /// How many samples of `resolution` the box has along each axis, 0 where it lies between them.
+    /// Returns how many samples of `resolution` the box has along each axis; 0 if it lies between them.
     pub fn counts_of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Point {
         let log2_spacing = bitmask.log2_spacing(resolution);
         std::array::from_fn(|axis| {
@@ -45,12 +45,12 @@ impl ArrayGrid {
         raddle_core::extent::product(&self.counts)
     }
 
-    /// The slowest axis along which there is more than one sample: parts of the array along it lie one behind the other.
+    /// Slowest axis with more than one sample: parts of the array along it are contiguous and follow one another.
     pub fn slowest_axis(&self) -> usize {
         (0..MAX_RANK).rev().find(|axis| self.counts[*axis] > 1).unwrap_or(0)
     }
 
-    /// The part with the samples of `range` along `axis`.
+    /// Returns the part with the samples of `range` along `axis`.
     #[must_use]
     pub fn along(&self, axis: usize, range: &Range<u64>) -> Self {
         let mut part = *self;
@@ -59,7 +59,7 @@ impl ArrayGrid {
         part
     }
 
-    /// Distance in the array, in samples, of neighbours along each axis.
+    /// Distance in the array between neighbours along each axis, in samples.
     pub fn strides(&self) -> Point {
         let mut strides = [1; MAX_RANK];
         for axis in 1..MAX_RANK {
@@ -69,41 +69,42 @@ impl ArrayGrid {
     }
 }
 
-/// How samples follow each other in a block.
+/// Order of the samples in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// By HZ address.
+    /// Order of HZ addresses.
     Hz,
-    /// The block's lattice with x fastest: whole rows can be copied, and neighbours compress better.
+    /// Row-major order of the block's lattice, x fastest: whole rows can be copied, and neighbours compress better.
     RowMajor,
 }
 
-/// Samples of a block that form one lattice, and where they lie in the block.
+/// Samples of a block that form one lattice, and their positions in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// First sample.
+    /// Coordinates of the first sample.
     pub origin: Point,
     /// Base-2 logarithm of the spacing per axis.
     pub log2_spacing: [u32; MAX_RANK],
     /// Base-2 logarithm of the samples per axis.
     pub log2_counts: [u32; MAX_RANK],
-    /// Place of the first sample in the block.
+    /// Position of the first sample in the block.
     pub first: usize,
-    /// Where the others lie.
+    /// Positions of the others.
     pub order: Order,
 }
 
-/// Where the samples of a run lie, from its first.
+/// Positions of the samples of a run, relative to its first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Distance of neighbours along each axis.
+    /// Distance between neighbours along each axis.
     Strides([usize; MAX_RANK]),
-    /// The axis of each bit of the place, lowest first: a Z curve.
+    /// The axis of each bit of the position, lowest first: a Z curve.
     Bits(Vec<u8>),
 }
 
 impl Run {
-    /// The `2^log2_len` addresses of one level from `hz` on, which is a multiple of that, as they lie in HZ order.
+    /// Returns the run of the `2^log2_len` addresses of one level starting at `hz`, a multiple of that length, in HZ
+    /// order.
     fn of_addresses(bitmask: &Bitmask, hz: u64, log2_len: u32, first: usize) -> Self {
         let level = level_of(hz);
         let above = bitmask.splits(level.saturating_sub(1));
@@ -118,7 +119,7 @@ impl Run {
         }
     }
 
-    /// A lattice with x fastest, of which every `2^skip`-th sample per axis is meant.
+    /// Returns the run of every `2^skip`-th sample per axis of a lattice with x fastest.
     fn rows(origin: Point, log2_spacing: [u32; MAX_RANK], log2_counts: [u32; MAX_RANK], skip: [u32; MAX_RANK]) -> Self {
         let mut strides = [0; MAX_RANK];
         let mut log2_stride = 0;
@@ -129,9 +130,9 @@ impl Run {
         Self { origin, log2_spacing, log2_counts, first: 0, order: Order::Strides(strides) }
     }
 
-    /// The part of the lattice that `array` holds, as ranges of indexes per axis; `None` if it holds nothing.
+    /// Returns the part of the lattice that `array` holds, as ranges of indexes per axis; `None` if it holds nothing.
     ///
-    /// The run's samples must be samples of the array's resolution.
+    /// The run's samples must belong to the array's resolution.
     pub fn clip(&self, array: &ArrayGrid) -> Option<[Range<u64>; MAX_RANK]> {
         let mut ranges = std::array::from_fn(|_| 0..0);
         for (axis, range) in ranges.iter_mut().enumerate() {
@@ -146,8 +147,8 @@ impl Run {
     }
 }
 
-/// The runs of `block` (of `2^bits_per_block` samples) that hold its samples up to `resolution`. A later block is one run;
-/// block 0 holds all levels up to `bits_per_block`, each of which is one in HZ order.
+/// Returns the runs of `block` (`2^bits_per_block` samples) that hold its samples up to `resolution`. Every block
+/// except block 0 is one run; block 0 holds all levels up to `bits_per_block`, and in HZ order each is a run.
 pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, resolution: u32) -> Vec<Run> {
     let first_hz = block << bits_per_block;
     let level = level_of(first_hz);
@@ -173,7 +174,7 @@ pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, 
     }
 }
 
-/// First and last level in a block of `2^bits_per_block` samples: the first block holds many, any other one.
+/// First and last level in a block of `2^bits_per_block` samples: block 0 holds several levels, any other block one.
 pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
     match block {
         0 => (0, bits_per_block),
@@ -181,29 +182,29 @@ pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
     }
 }
 
-/// The blocks that hold samples of `array`, ascending. `resolution` is the array's.
+/// Iterates over the blocks that hold samples of `array`, in ascending order. `resolution` is that of the array.
 pub fn blocks(bitmask: &Bitmask, bits_per_block: u32, array: &ArrayGrid, resolution: u32) -> Vec<u64> {
     Blocks::new(bitmask, bits_per_block, array, resolution).collect()
 }
 
-/// The blocks that hold samples of an array, ascending, one after the other: there may be more than fit into memory.
+/// Iterator over the blocks that hold samples of an array, in ascending order. There may be more than fit in memory.
 ///
-/// Walks down the tree of power-of-two boxes that the bitmask describes and leaves out what lies outside, so that the
-/// cost goes with the blocks found, not with those of the dataset.
+/// It walks down the tree of power-of-two boxes that the bitmask describes and skips boxes outside the array, so the
+/// cost depends on the number of blocks found, not on the size of the dataset.
 #[derive(Debug)]
 pub struct Blocks<'a> {
     bitmask: &'a Bitmask,
     bits_per_block: u32,
     array: &'a ArrayGrid,
     resolution: u32,
-    /// The level whose blocks are being found; the first block holds all up to `bits_per_block`.
+    /// Level whose blocks are being found; block 0 holds all levels up to `bits_per_block`.
     level: u32,
-    /// Boxes of the level that are still to be looked at: how many letters cut them out, and which bits.
+    /// Boxes of the level still to be visited: the number of letters that cut each one out, and their bits.
     open: Vec<(u32, u64)>,
 }
 
 impl<'a> Blocks<'a> {
-    /// As [`blocks`].
+    /// Starts the iteration; see [`blocks`].
     pub fn new(bitmask: &'a Bitmask, bits_per_block: u32, array: &'a ArrayGrid, resolution: u32) -> Self {
         Self { bitmask, bits_per_block, array, resolution, level: bits_per_block, open: vec![(0, 0)] }
     }
@@ -236,20 +237,20 @@ impl Iterator for Blocks<'_> {
             if depth_run(self.bitmask, self.level, depth, prefix).clip(self.array).is_none() {
                 continue;
             }
-            // A block of this level is the part of the level in the box that its first letters, one per bit of its number,
-            // cut out.
+            // A block of this level is the part of the level inside a box. The first letters, one per bit of the
+            // block's number, cut out that box.
             let letters = self.level - 1 - self.bits_per_block;
             if depth == letters {
                 return Some(1 << letters | prefix);
             }
-            // The lower half comes off the stack first.
+            // The lower half is popped first.
             self.open.push((depth + 1, prefix << 1 | 1));
             self.open.push((depth + 1, prefix << 1));
         }
     }
 }
 
-/// The samples of `level` in the box that `depth` letters cut out.
+/// Returns the samples of `level` in the box that `depth` letters cut out.
 fn depth_run(bitmask: &Bitmask, level: u32, depth: u32, prefix: u64) -> Run {
     let log2_len = level - 1 - depth;
     let hz = (1 << depth | prefix) << log2_len;
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A small bitmask of any rank, bits per block, and a box.
+    /// Generates a small bitmask of any rank, bits per block, and a box.
     fn cases() -> impl Strategy<Value = (Bitmask, u32, Point, Point)> {
         (prop::collection::vec(0u8..5, 1..13), any::<u64>(), any::<u64>(), any::<u32>()).prop_map(
             |(letters, low, high, bits)| {
@@ -305,7 +306,7 @@ mod tests {
             }
             places.sort();
             prop_assert_eq!(places, want.iter().copied().enumerate().collect::<Vec<_>>());
-            // Row-major: the same points, with x fastest.
+            // Row-major order: the same points, with x fastest.
             let mut rows = want;
             rows.sort_by_key(|point| std::array::from_fn::<u64, MAX_RANK, _>(|axis| point[MAX_RANK - 1 - axis]));
             let mut points = vec![];

@@ -1,6 +1,6 @@
-//! How a dataset that is to be written lies in blocks and files, as its writer chooses it; and the header that follows.
+//! The layout of a new dataset in blocks and files, as chosen by its writer, and the header that follows from it.
 //!
-//! Not for how writing goes about it (`options`). Nothing here writes.
+//! How the writer works is set in `options`. Nothing here writes.
 
 use crate::bitmask::Bitmask;
 use crate::compression::Compression;
@@ -11,20 +11,21 @@ use crate::template::{FileTemplate, TimeTemplate};
 use crate::vectors::{FieldSplit, SplitVectors};
 use std::path::Path;
 
-/// What a writer chooses.
+/// Layout chosen by a writer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutOptions {
-    /// How blocks are compressed. Fields that do not take it, which all take but zfp, have [`Compression::Zip`].
+    /// How blocks are compressed. Fields that zfp cannot compress use [`Compression::Zip`]; every other compression
+    /// takes all fields.
     pub compression: Compression,
-    /// Order of samples in blocks.
+    /// Order of the samples in blocks.
     pub order: Layout,
-    /// Which axis each level splits. `None`: as OpenVisus, see [`Bitmask::for_counts`].
+    /// Axis that each level splits. `None`: as in OpenVisus, see [`Bitmask::for_counts`].
     pub bitmask: Option<Bitmask>,
-    /// Base-2 logarithm of the samples per block; at least 1, at most the dataset's. `None`: the default.
+    /// Base-2 logarithm of the samples per block, from 1 to that of the dataset. `None`: the default.
     pub bits_per_block: Option<u32>,
     /// Blocks per file. `None`: the default.
     pub blocks_per_file: Option<u64>,
-    /// Which vectors are written as one field per component.
+    /// Which vector fields are split into one field per component.
     pub split_vectors: SplitVectors,
 }
 
@@ -42,15 +43,15 @@ impl Default for LayoutOptions {
 }
 
 impl LayoutOptions {
-    /// How `fields` become those that are written, for [`crate::Writer::split`].
+    /// Splits `fields` into the fields that are written, for [`crate::Writer::split`].
     pub fn split(&self, fields: &[(String, SampleType)]) -> FieldSplit {
         FieldSplit::new(fields, self.split_vectors)
     }
 
-    /// The header of a dataset at `path`, a name that ends in `.idx`, of `counts` samples per axis, x first.
+    /// Returns the header of a dataset at `path`, a name that ends in `.idx`, with `counts` samples per axis, x first.
     ///
     /// # Errors
-    /// If path, samples and options do not fit together.
+    /// If the path, the samples and the options do not fit together.
     pub fn header(
         &self,
         path: &Path,
@@ -86,7 +87,7 @@ impl LayoutOptions {
         Ok(header)
     }
 
-    /// Says of each field how it is compressed.
+    /// Sets the compression of each field in the header.
     fn compress(&self, header: &mut Header) -> Result<(), HeaderError> {
         let rank = header.bitmask.rank();
         let takes = |field: &Field| self.compression.takes(field.sample, rank);

@@ -1,7 +1,7 @@
 //! IDX: arrays in hierarchical Z order, which can be read at any resolution.
 //!
-//! Axes are numbered as IDX does, x first: axis 0 runs fastest in memory. A numpy array `a[z, y, x]` has its x as axis 0.
-//! Not here: terminals, HDF5, MPI. Decisions are in docs/design/018-idx.md.
+//! Axes are numbered as in IDX, x first: axis 0 varies fastest in memory. In a numpy array `a[z, y, x]`, x is axis 0.
+//! Terminals, HDF5 and MPI are handled elsewhere. Design decisions are in docs/design/018-idx.md.
 #![forbid(unsafe_code)]
 
 pub mod bitmask;

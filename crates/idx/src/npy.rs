@@ -1,69 +1,69 @@
-//! `.npy`, numpy's file of one array: what stands before the values.
+//! `.npy`, numpy's file format for one array: the header before the values.
 //!
-//! Versions 1 to 3, numbers of the types that IDX has, C order. Not for reading values. Invariant: a head that is read
-//! names a shape whose bytes fit 64 bits.
+//! Versions 1 to 3, the number types of IDX, C order. The values are read elsewhere. Invariant: an accepted header has
+//! a shape whose size in bytes fits 64 bits.
 //!
 //! Source: numpy.lib.format.
 
 use crate::sample::Number;
 
-/// First bytes of every file.
+/// Magic bytes at the start of every file.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Longest head that is read: numpy warns from 10,000 bytes on.
+/// Maximum length of a header that is read: numpy warns above 10,000 bytes.
 pub const MAX_HEAD_LEN_BYTES: usize = 1 << 16;
 
-/// Heads are padded so that values begin at a multiple of this.
+/// Headers are padded so that values begin at a multiple of this.
 const ALIGNMENT_LEN_BYTES: usize = 64;
 
-/// Why a head is refused.
+/// Why a header is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// Other first bytes, an unknown version, or an end before the head's.
+    /// The magic or the version is unknown, or the file ends within the header.
     #[error("is not an .npy file of version 1 to 3")]
     NotNpy,
-    /// The dictionary lacks a key or holds something else under it.
-    #[error("its head says no {key} that can be read")]
+    /// The dictionary lacks a key or has an unexpected value for it.
+    #[error("its header has no readable {key}")]
     Key {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
     },
-    /// Values that are no numbers of IDX.
+    /// IDX does not have the type of the values.
     #[error("its values are of type {descr:?}; integers of 8 to 64 bits, float32 and float64 can be written")]
     Type {
-        /// As in the head.
+        /// Type in the header.
         descr: String,
     },
-    /// First index fastest.
+    /// The first index varies fastest.
     #[error("its values are in Fortran order; save numpy.ascontiguousarray(array) instead")]
     Fortran,
-    /// Too many axes, none, or more bytes than 64 bits can count.
+    /// The shape has no axes, too many axes, or more bytes than fit 64 bits.
     #[error("its shape {shape:?} cannot be read")]
     Shape {
-        /// As in the head.
+        /// Shape in the header.
         shape: Vec<u64>,
     },
 }
 
-/// What an `.npy` file says of its values.
+/// Contents of an `.npy` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyHead {
     /// Type of the values.
     pub number: Number,
-    /// Whether their highest byte comes first.
+    /// Whether the values are big-endian.
     pub is_big_endian: bool,
     /// Values per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Where the values begin.
+    /// Offset of the values in the file.
     pub offset: u64,
 }
 
 impl NpyHead {
-    /// Reads the head at the start of `bytes`.
+    /// Parses the header at the start of `bytes`.
     ///
     /// # Errors
-    /// What is wrong or not supported.
+    /// If the header is wrong or not supported.
     pub fn parse(bytes: &[u8]) -> Result<Self, NpyError> {
         let (magic, rest) = bytes.split_first_chunk::<6>().ok_or(NpyError::NotNpy)?;
         let (version, rest) = rest.split_first_chunk::<2>().ok_or(NpyError::NotNpy)?;
@@ -87,14 +87,14 @@ impl NpyHead {
         if shape.is_empty() || shape.len() > raddle_core::extent::MAX_RANK || len_bytes.is_none() {
             return Err(NpyError::Shape { shape });
         }
-        // The order makes no difference to one axis.
+        // With one axis, both orders are the same.
         if is_fortran && shape.iter().filter(|count| **count > 1).count() > 1 {
             return Err(NpyError::Fortran);
         }
         Ok(Self { number, is_big_endian, shape, offset: (bytes.len() - rest.len() + len) as u64 })
     }
 
-    /// The head of a file of little-endian values of `shape`, slowest first.
+    /// Returns the header of a file of little-endian values of `shape`, slowest axis first.
     pub fn to_bytes(number: Number, shape: &[u64]) -> Vec<u8> {
         let kind = match number.name().as_bytes()[0] {
             b'u' => 'u',
@@ -108,7 +108,8 @@ impl NpyHead {
             "{{'descr': '{order}{kind}{}', 'fortran_order': False, 'shape': ({counts}), }}",
             number.len_bytes()
         );
-        // Magic, version and length take ten bytes, the newline one. Thirty-two axes take some hundred: 16 bits suffice.
+        // Magic, version and length take ten bytes, the newline one. A header of 32 axes is some hundred bytes long: 16
+        // bits suffice.
         let len = (10 + dictionary.len() + 1).next_multiple_of(ALIGNMENT_LEN_BYTES) - 10;
         let mut head = MAGIC.to_vec();
         head.extend([1, 0]);
@@ -120,7 +121,7 @@ impl NpyHead {
     }
 }
 
-/// What follows a key of the dictionary.
+/// Returns the text that follows a key of the dictionary.
 fn value_of<'t>(text: &'t str, key: &'static str) -> Result<&'t str, NpyError> {
     let after = ['\'', '"'].iter().find_map(|quote| {
         let quoted = format!("{quote}{key}{quote}");

@@ -1,4 +1,4 @@
-//! How a time step is written, and what writing it took. Data; nothing here writes.
+//! Options of writing a time step, and the report of a write. Nothing here writes.
 
 use crate::bitmask::MAX_RANK;
 use crate::durability::Durability;
@@ -15,37 +15,37 @@ use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// What samples go through on their way from ranks to files. One process goes through the last two at most.
+/// Phases that samples pass on their way from ranks to files. A single process uses at most the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phases {
     /// Every rank writes its own samples, run by run; raw blocks only.
     One,
-    /// Ranks send parts of blocks to those that write them.
+    /// Ranks send parts of blocks to the ranks that write them.
     Two,
-    /// Samples are brought into power-of-two boxes before.
+    /// Samples are first moved to power-of-two boxes.
     #[default]
     Three,
 }
 
-/// How to write.
+/// Options of a write.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// Where the output is there already.
+    /// What to do if the output exists.
     pub existing: Existing,
-    /// Whether the disk is waited for.
+    /// Whether to wait for the disk.
     pub durability: Durability,
-    /// Threads of this process.
+    /// Number of threads of this process.
     pub jobs: usize,
-    /// Memory for what is made of the samples: restructured boxes, messages, blocks.
+    /// Memory for restructured boxes, messages and blocks, in bytes.
     pub memory_limit_bytes: u64,
     /// Effort of zlib streams.
     pub effort: Effort,
-    /// On ranks.
+    /// Phases of a write by several ranks.
     pub phases: Phases,
-    /// Size of power-of-two boxes.
+    /// Size of the power-of-two boxes.
     pub imposed: ImposedBox,
-    /// How many ranks make and write blocks; `None`: all. Whatever the number of files.
+    /// Number of ranks that encode and write blocks, independent of the number of files; `None`: all.
     pub aggregators: Option<NonZeroUsize>,
 }
 
@@ -64,55 +64,55 @@ impl Default for WriteOptions {
     }
 }
 
-/// What writing a time step took; the same on every rank but for memory.
+/// Report of writing a time step; the same on every rank, except for memory.
 #[derive(Debug, Clone, Serialize)]
 pub struct WriteReport {
-    /// The `.idx` file.
+    /// Path of the `.idx` file.
     pub output: PathBuf,
-    /// Time step, if there are any.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
-    /// Phases.
+    /// Phases used.
     pub phases: Phases,
-    /// Whether the disk was waited for.
+    /// Whether the write waited for the disk.
     pub durability: Durability,
-    /// Files of the step.
+    /// Number of files of the step.
     pub files: u64,
-    /// Blocks, each counted once per field.
+    /// Number of blocks, each counted once per field.
     pub blocks: u64,
     /// Bytes of the samples.
     pub sample_len_bytes: u64,
-    /// Bytes of the blocks as stored.
+    /// Stored bytes of the blocks.
     pub stored_len_bytes: u64,
-    /// Samples per axis of the power-of-two boxes, x first, if there are any.
+    /// Samples per axis of the power-of-two boxes, x first; `None` without restructuring.
     pub imposed_counts: Option<[u64; MAX_RANK]>,
-    /// Ranks that hold samples after restructuring.
+    /// Number of ranks that hold samples after restructuring.
     pub holders: u64,
-    /// Wall time of all.
+    /// Total wall time.
     pub elapsed_s: f64,
-    /// Of the first phase.
+    /// Wall time of restructuring.
     pub restructure_s: f64,
-    /// Of encoding and placing.
+    /// Wall time of encoding and placing blocks.
     pub encode_s: f64,
-    /// Of making files durable, if they are, and giving them their names.
+    /// Wall time of syncing and renaming files.
     pub publish_s: f64,
     /// Messages of the first phase, by rank.
     pub restructure_messages: Vec<Traffic>,
-    /// Messages that bring parts of blocks to those that write them, by rank.
+    /// Messages that bring parts of blocks to the ranks that write them, by rank.
     pub aggregate_messages: Vec<Traffic>,
-    /// Stages of all ranks beside the engine's: restructure, regroup (messages that aggregate), commit, and in one phase
-    /// encode and place.
+    /// Stages of all ranks outside the engine: restructure, regroup (aggregation messages), commit, and in one phase
+    /// also encode and place.
     pub stages: Vec<StageReport>,
-    /// What the engine did, if it was asked.
+    /// Report of the engine, if it was used.
     pub engine: Option<EngineReport>,
     /// Memory of this rank against its budget.
     pub memory: MemoryReport,
-    /// The same of every rank.
+    /// Memory of every rank.
     pub rank_memory: Vec<MemoryReport>,
 }
 
-/// What one rank counts while it writes a step.
+/// Counters of one rank while it writes a step.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) stages: StageTable,
@@ -121,10 +121,10 @@ pub(crate) struct Counts {
 }
 
 impl WriteReport {
-    /// Collective. Puts in what every rank counted.
+    /// Collective. Fills in the counts of every rank.
     ///
     /// # Errors
-    /// If ranks cannot be asked.
+    /// If communication fails.
     pub(crate) fn gather(&mut self, counts: &Counts, ranks: &dyn Communicator) -> Result<()> {
         let Counts { stages, restructured, aggregated } = counts;
         let words = stages.to_words().chain(self.memory.to_words());

@@ -1,9 +1,10 @@
-//! Giving the files of a time step their names: made in a hidden folder beside the `.idx` file, renamed when all are whole.
+//! Publication of the files of a time step: they are written in a hidden folder next to the `.idx` file and renamed
+//! once complete.
 //!
-//! Not for what is in the files. Invariant: under the names of a step is what was there before, or the whole new step; with
-//! a template that gives steps a folder of their own, as the default does, that is one rename. The first step of a dataset
-//! takes the place of the whole one that was there, older steps and all, also by one rename. No `.idx` file lies beside
-//! blocks of another layout than it says.
+//! The contents of the files are written elsewhere. Invariant: the names of a step refer to the previous step or to the
+//! whole new step; if the template gives each step a separate folder, as the default does, publishing is a single
+//! rename. The first step of a dataset replaces an existing dataset with all its steps, also by a single rename. An
+//! `.idx` file never lies next to blocks of a layout other than its own.
 
 use crate::durability::Durability;
 use crate::error::{IdxError, Result, TimeFault};
@@ -16,36 +17,36 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What to do where the output is there already.
+/// What to do if the output exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// Leave it and fail.
+    /// Fail and keep it.
     Refuse,
-    /// Put the new one in its place.
+    /// Replace it.
     Replace,
 }
 
-/// The hidden folder in which the steps of the dataset at `output` are made.
+/// Hidden folder in which the steps of the dataset at `output` are written.
 pub(crate) fn staging_folder(output: &Path) -> PathBuf {
     beside(output, ".raddle-part")
 }
 
-/// The hidden folder in which a step is made, and the right to write the dataset.
+/// Hidden folder in which a step is written, with the lock on the dataset.
 #[derive(Debug)]
 pub(crate) struct Staging {
     output: PathBuf,
     existing: Existing,
     folder: PathBuf,
     target: PathBuf,
-    /// Whether other steps stay beside this one.
+    /// Whether the dataset keeps its other steps.
     continues: bool,
     durability: Durability,
     _lock: OutputLock,
 }
 
 impl Staging {
-    /// Takes the lock on `output`, looks whether the step's names are free, and makes the folders of its files. The step is
-    /// one more of a dataset that `continues`, or the first of a new one.
+    /// Takes the lock on `output`, checks that the step's names are free, and creates the folders of its files. The
+    /// step is added to a dataset that `continues`, or is the first of a new one.
     pub(crate) fn begin(
         output: &Path,
         (step, header): (&StepPlan, &Header),
@@ -59,7 +60,7 @@ impl Staging {
         {
             return Err(error);
         }
-        // What a killed run left.
+        // Left by a killed run.
         match remove(&folder) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(write(&folder, "clear")(source));
@@ -80,7 +81,7 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Gives the step files that it keeps, which lie under their names: by links, or where there are none by copies.
+    /// Adds existing files that the step keeps: as hard links, or as copies where links are not supported.
     pub(crate) fn keep<'n>(&self, names: impl Iterator<Item = &'n Path>) -> Result<()> {
         for name in names {
             let (from, to) = (self.target.join(name), self.folder.join(name));
@@ -99,8 +100,9 @@ impl Staging {
         Ok(())
     }
 
-    /// Gives the files their names: the folder that is all theirs at once, or one by one. The lock stays. A dataset of
-    /// another layout loses its `.idx` file before that, since it would have the new blocks read in the wrong places.
+    /// Renames the files to their final names: the step's folder in one rename if it has one, otherwise each file. The
+    /// lock is kept. A dataset of another layout loses its `.idx` file first, because that file would place the new
+    /// blocks wrongly.
     pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {
         let places = || names(step, self.continues).map(|name| (self.folder.join(name), self.target.join(name)));
         for (from, to) in places() {
@@ -124,7 +126,7 @@ impl Staging {
                 Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
                     return Err(IdxError::Exists { path: to });
                 }
-                // The old one takes the place of the new one and goes with the hidden folder.
+                // The old folder is exchanged with the new one and removed with the hidden folder.
                 Err(rustix::io::Errno::EXIST) => {
                     rename(RenameFlags::EXCHANGE).map_err(|error| write(&to, "replace")(error.into()))?;
                 }
@@ -136,12 +138,12 @@ impl Staging {
     }
 }
 
-/// What is renamed.
+/// Names that are renamed on publication.
 fn names(step: &StepPlan, continues: bool) -> Box<dyn Iterator<Item = &Path> + '_> {
     if continues { Box::new(step.names()) } else { Box::new(step.names_alone()) }
 }
 
-/// The error about what has a step's names, if anything has.
+/// Returns the error for an existing file or folder with one of the step's names, if there is one.
 pub(crate) fn in_the_way(output: &Path, step: &StepPlan, header: &Header, continues: bool) -> Option<IdxError> {
     let mut places = names(step, continues).map(|name| folder_of(output).join(name));
     let path = places.find(|place| place.symlink_metadata().is_ok())?;
@@ -156,7 +158,7 @@ pub(crate) fn in_the_way(output: &Path, step: &StepPlan, header: &Header, contin
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // A failure to clean up must not hide the error that led here; the next run clears again.
+        // A failure to clean up must not hide the first error; the next run cleans up.
         let _ = remove(&self.folder);
     }
 }
@@ -170,7 +172,7 @@ pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
-/// Whether there is nothing below `path` but files that are named as those of blocks, so that replacing loses no others.
+/// Whether `path` contains only files named like files of blocks, so that replacing it loses nothing else.
 pub(crate) fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
     let metadata = path.symlink_metadata()?;
     if metadata.is_file() {
@@ -187,7 +189,7 @@ pub(crate) fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<b
     Ok(true)
 }
 
-/// Removes the `.idx` file at `output` if it is not one by which blocks of `header` can be read.
+/// Removes the `.idx` file at `output` if blocks of `header` cannot be read with it.
 fn withdraw_other(output: &Path, header: &Header, durability: Durability) -> std::io::Result<()> {
     if Dataset::open(output).is_ok_and(|there| there.header().difference(header).is_none()) {
         return Ok(());
@@ -198,20 +200,20 @@ fn withdraw_other(output: &Path, header: &Header, durability: Durability) -> std
     }
 }
 
-/// Writes the `.idx` file: a temporary name, fsync, rename.
+/// Writes the `.idx` file: temporary name, fsync, rename.
 pub(crate) fn write_header(path: &Path, header: &Header, durability: Durability) -> Result<()> {
     let temporary = beside(path, ".raddle-header");
     let made = write_whole(&temporary, &header.to_text(), durability);
     let made = made.and_then(|()| std::fs::rename(&temporary, path).map_err(write(path, "rename")));
     if made.is_err() {
-        // It must not hide the error; the next run writes over it.
+        // A failure here must not hide the first error; the next run overwrites the file.
         let _ = std::fs::remove_file(&temporary);
     }
     made?;
     durability.names_changed(path).map_err(write(path, "fsync the folder of"))
 }
 
-/// Writes a file of `text`.
+/// Writes a file with the contents `text`.
 pub(crate) fn write_whole(path: &Path, text: &str, durability: Durability) -> Result<()> {
     let mut file = File::create(path).map_err(write(path, "create"))?;
     file.write_all(text.as_bytes()).map_err(write(path, "write"))?;

@@ -1,9 +1,9 @@
-//! Reading by ranks together: each asks for a box, every block is read and decoded by one of them, which sends the others
-//! what they need of it.
+//! Collective reading: each rank requests a box; every block is read and decoded by one rank, which sends the others
+//! the samples they need.
 //!
-//! Who reads what is a plan that all ranks compute from the gathered boxes, so that messages need no heads. Not for one
-//! process (`reader`). Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless it is for one
-//! block, and all go through the same rounds whatever fails.
+//! All ranks compute the same plan from the gathered boxes, so messages need no headers. A single process uses
+//! `reader`. Invariant: no rank sends or receives more than [`MESSAGES_LEN_BYTES`] in a round, unless a single block
+//! needs more, and all ranks run the same rounds even if one fails.
 
 use crate::bitmask::{MAX_RANK, Point};
 use crate::compression::BlockFault;
@@ -25,28 +25,28 @@ use std::iter;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Operation named in errors of other ranks.
+/// Name of the operation in the errors of other ranks.
 const OPERATION: &str = "read";
 
-/// A block, who reads it, and who needs how much of it.
+/// A block, the rank that reads it, and the ranks that need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Share {
     block: u64,
     reader: u32,
-    /// Ranks, ascending, and their samples.
+    /// Ranks that need the block, ascending, with the number of samples of each.
     needs: Vec<(u32, u64)>,
 }
 
-/// Who reads what.
+/// Assignment of blocks to the ranks that read them.
 #[derive(Debug)]
 struct Plan {
     shares: Vec<Share>,
-    /// Shares that the ranks go through together.
+    /// Shares of each round.
     rounds: Vec<Range<usize>>,
 }
 
 impl Plan {
-    /// For ranks that need these parts.
+    /// Plans for ranks that need these parts.
     fn new(dataset: &Dataset, parts: &[Option<ArrayGrid>], resolution: u32, sample_len_bytes: u64, limit: u64) -> Self {
         let (bitmask, bits) = (&dataset.header().bitmask, dataset.header().bits_per_block);
         let mut needs = Vec::new();
@@ -99,7 +99,7 @@ impl Loads {
         Self { sent: vec![0; ranks], received: vec![0; ranks] }
     }
 
-    /// Adds what a share makes ranks send; the most that one of them sends or receives then.
+    /// Adds the messages of a share; returns the largest number of bytes that a rank now sends or receives.
     fn add(&mut self, share: &Share, sample_len_bytes: u64) -> u64 {
         let mut most = 0;
         for (rank, samples) in share.away() {
@@ -114,31 +114,31 @@ impl Loads {
 }
 
 impl Share {
-    /// What the reader sends of it: ranks and samples.
+    /// Ranks to which the reader sends samples, with their number.
     fn away(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let others = self.needs.iter().filter(|(rank, _)| *rank != self.reader);
         others.map(|(rank, samples)| (*rank as usize, *samples))
     }
 }
 
-/// The samples of a block up to `resolution`, as one lattice.
+/// Returns the samples of a block up to `resolution`, as one lattice.
 fn lattice(dataset: &Dataset, block: u64, resolution: u32) -> Option<Run> {
     let header = dataset.header();
     runs(&header.bitmask, header.bits_per_block, block, Layout::RowMajor, resolution).pop()
 }
 
-/// Part of a message: for a rank's samples of a block.
+/// Part of a message: a rank's samples of a block.
 struct Parcel<'m> {
     grid: ArrayGrid,
     bytes: &'m mut [u8],
 }
 
 impl Dataset {
-    /// Collective. Reads this rank's box into a new buffer, x fastest, together with the other ranks, whose queries differ in
-    /// their boxes only; a box without samples (of the resolution) gives an empty buffer. Every block is read by one rank.
+    /// Collective. Reads this rank's box into a new buffer, x fastest. The queries of the ranks may differ only in
+    /// their boxes; a box without samples (at the resolution) gives an empty buffer. Every block is read by one rank.
     ///
     /// # Errors
-    /// As [`Dataset::read_by`], on every rank; where only another rank met an error, that it failed.
+    /// As for [`Dataset::read_by`], on every rank; if only another rank met an error, `RankFailed`.
     pub fn read_among(&self, query: &Query, readers: &Readers<'_>, ranks: &dyn Communicator) -> Result<Vec<u8>> {
         let begun = self.begin(query);
         let (part, mut out) = agree(ranks, OPERATION, begun)?;
@@ -164,7 +164,7 @@ impl Dataset {
                 let own = part.as_ref().map(|part| (part, out.as_mut_slice()));
                 outcome = self.read_round(query, readers, shares, (rank, &parts), own, &mut messages);
             }
-            // Also after an error: the others wait for it.
+            // Even after an error, the other ranks wait for this exchange.
             let arrived = ranks.exchange_bytes(messages)?;
             let mut at = vec![0; arrived.len()];
             for share in shares.iter().filter(|share| share.reader as usize != rank) {
@@ -187,7 +187,7 @@ impl Dataset {
         Ok(out)
     }
 
-    /// This rank's part and memory for it.
+    /// Returns this rank's part and allocates memory for it.
     fn begin(&self, query: &Query) -> Result<(Option<ArrayGrid>, Vec<u8>)> {
         let part = self.part(query)?;
         let field = self.readable(query.field)?;
@@ -195,7 +195,7 @@ impl Dataset {
         Ok((part, zeros(samples.saturating_mul(field.sample.len_bytes() as u64))?))
     }
 
-    /// Collective. The parts of all ranks; ranks that ask for another field, time or resolution are found here.
+    /// Collective. Returns the parts of all ranks; fails if ranks request different fields, times or resolutions.
     fn gather_parts(&self, query: &Query, ranks: &dyn Communicator) -> Result<Vec<Option<ArrayGrid>>> {
         let Query { field, time, resolution, missing_as_default, start, end } = *query;
         let text = format!("{}{field} {time:?} {resolution} {missing_as_default}", self.header().to_text());
@@ -215,7 +215,7 @@ impl Dataset {
         Ok(parts)
     }
 
-    /// Reads this rank's blocks of a round: into its own array, and into messages for others.
+    /// Reads this rank's blocks of a round into its own array and into messages for other ranks.
     fn read_round(
         &self,
         query: &Query,

@@ -1,9 +1,8 @@
-//! Reading: a box of a field at a resolution and time step, from the files of a dataset, by any number of threads.
+//! Multithreaded reading of a box of a field at a resolution and time step from the files of a dataset.
 //!
-//! Only the blocks that hold asked samples are read, each once. Not for getting blocks out of files (`stored`), nor for
-//! ranks that read together (`read_among`). Invariant: every sample of the result comes from a block that is there and
-//! decodes; where one does not, the error names file, field and block, unless missing blocks are asked to give the field's
-//! default value.
+//! Only blocks with requested samples are read, each once. `stored` finds and decodes blocks; `read_among` reads
+//! collectively. Invariant: every sample of the result comes from a block that exists and decodes; otherwise the error
+//! names file, field and block, unless the query asks for the field's default value in missing blocks.
 
 use crate::bitmask::{AXES, MAX_RANK, Point};
 use crate::compression::BlockFault;
@@ -21,34 +20,34 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What to read.
+/// A request for samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query {
-    /// Number of the field.
+    /// Index of the field.
     pub field: usize,
-    /// Time step, where the dataset has any.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// First sample.
     pub start: Point,
-    /// One past the last sample.
+    /// End of the box, exclusive.
     pub end: Point,
     /// Highest level to read.
     pub resolution: u32,
-    /// Take the field's default value where blocks are not stored, as OpenVisus does, instead of failing. Damaged blocks
-    /// fail nevertheless.
+    /// Whether blocks that are not stored give the field's default value, as in OpenVisus, instead of an error. Damaged
+    /// blocks are always errors.
     pub missing_as_default: bool,
 }
 
-/// Who reads.
+/// Threads of a reader and their cancellation.
 #[derive(Debug, Clone, Copy)]
 pub struct Readers<'a> {
-    /// Threads of this process.
+    /// Number of threads of this process.
     pub jobs: usize,
-    /// Asks them to stop.
+    /// Token that asks the threads to stop.
     pub cancel: &'a CancelToken,
 }
 
-/// A dataset that is open for reading.
+/// A dataset opened for reading.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     path: PathBuf,
@@ -63,7 +62,7 @@ impl Dataset {
     pub fn open(path: &Path) -> Result<Self> {
         let read = |operation| move |source| IdxError::Read { path: path.to_path_buf(), operation, source };
         let mut bytes = Vec::new();
-        // One byte more than allowed tells a longer file.
+        // Reading one byte more than allowed detects a file that is too long.
         let file = File::open(path).map_err(read("open"))?;
         file.take(MAX_HEADER_LEN_BYTES + 1).read_to_end(&mut bytes).map_err(read("read"))?;
         let header = Header::parse(&bytes).map_err(|source| IdxError::Header { path: path.to_path_buf(), source })?;
@@ -75,12 +74,12 @@ impl Dataset {
         &self.path
     }
 
-    /// What the `.idx` file says.
+    /// Contents of the `.idx` file.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Whether `path` has the name of one of the dataset's files: the `.idx` file or one of blocks.
+    /// Whether `path` is named like one of the dataset's files: its `.idx` file or a file of blocks.
     pub fn owns(&self, path: &Path) -> bool {
         let placed = |path: &Path| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
         let (Some(own), Some(path)) = (placed(&self.path), placed(path)) else { return false };
@@ -88,7 +87,7 @@ impl Dataset {
         path == own || within.is_some_and(|name| self.header.files.may_name(name))
     }
 
-    /// A query for all of a field at full resolution, at the first time step if there are any.
+    /// Returns a query for all of a field at full resolution, at the first time step if there is one.
     pub fn whole(&self, field: usize) -> Query {
         let time = self.header.time.as_ref().map(|time| time.range.map_or(0, |(first, _)| first));
         Query {
@@ -101,18 +100,18 @@ impl Dataset {
         }
     }
 
-    /// The samples that a query gives.
+    /// Returns the samples that a query selects.
     ///
     /// # Errors
-    /// If field, time, resolution or box are not in the dataset, or the box holds no sample of the resolution.
+    /// If field, time, resolution or box are not in the dataset, or the box contains no sample of the resolution.
     pub fn grid(&self, query: &Query) -> Result<ArrayGrid> {
         self.part(query)?.ok_or_else(|| self.empty(query))
     }
 
-    /// The same; `None` if the box holds no sample of the resolution, or none at all.
+    /// Returns the samples that a query selects; `None` if the box is empty or contains no sample of the resolution.
     ///
     /// # Errors
-    /// If field, time or resolution are not in the dataset, or the box is not.
+    /// If field, time, resolution or box are not in the dataset.
     pub fn part(&self, query: &Query) -> Result<Option<ArrayGrid>> {
         let (header, path) = (&self.header, || self.path.clone());
         if query.field >= header.fields.len() {
@@ -149,28 +148,28 @@ impl Dataset {
         IdxError::EmptyBox { path: self.path.clone(), start, end, resolution: query.resolution }
     }
 
-    /// Reads into a new buffer, x fastest, on one thread; [`Dataset::grid`] tells its counts.
+    /// Reads into a new buffer, x fastest, on one thread; [`Dataset::grid`] returns its shape.
     ///
     /// # Errors
-    /// As [`Dataset::read_into`], or if memory does not suffice.
+    /// As for [`Dataset::read_into`], or if there is not enough memory.
     pub fn read(&self, query: &Query) -> Result<Vec<u8>> {
         self.read_by(query, &Readers { jobs: 1, cancel: &CancelToken::new() })
     }
 
-    /// The same by several threads.
+    /// Reads into a new buffer, x fastest, on several threads.
     ///
     /// # Errors
-    /// As [`Dataset::read_into_by`], or if memory does not suffice.
+    /// As for [`Dataset::read_into_by`], or if there is not enough memory.
     pub fn read_by(&self, query: &Query, readers: &Readers<'_>) -> Result<Vec<u8>> {
         let mut out = zeros(self.len_bytes(query)?)?;
         self.read_into_by(query, &mut out, readers)?;
         Ok(out)
     }
 
-    /// Length of what a query gives.
+    /// Length of the result of a query, in bytes.
     ///
     /// # Errors
-    /// As [`Dataset::grid`].
+    /// See [`Dataset::grid`].
     pub fn len_bytes(&self, query: &Query) -> Result<u64> {
         let samples = self.grid(query)?.sample_count();
         let sample_len_bytes = self.header.fields[query.field].sample.len_bytes() as u64;
@@ -185,10 +184,10 @@ impl Dataset {
         self.read_into_by(query, out, &Readers { jobs: 1, cancel: &CancelToken::new() })
     }
 
-    /// The same by several threads. Of several bad blocks any may be the one that is told.
+    /// Reads into `out`, x fastest, on several threads. If several blocks are bad, the error names any one of them.
     ///
     /// # Errors
-    /// As [`Dataset::read_into`], or on cancellation.
+    /// As for [`Dataset::read_into`], or on cancellation.
     pub fn read_into_by(&self, query: &Query, out: &mut [u8], readers: &Readers<'_>) -> Result<()> {
         let want_bytes = self.len_bytes(query)?;
         if want_bytes != out.len() as u64 {
@@ -219,10 +218,10 @@ impl Dataset {
         })
     }
 
-    /// The field, if its blocks can be read.
+    /// Returns the field if its blocks can be read.
     ///
     /// # Errors
-    /// If they are of another version or filtered.
+    /// If the blocks are of another version or filtered.
     pub(crate) fn readable(&self, number: usize) -> Result<&Field> {
         let (header, field) = (&self.header, &self.header.fields[number]);
         if header.version != VERSION {
@@ -238,7 +237,7 @@ impl Dataset {
     }
 }
 
-/// A buffer of zeros, if there is memory for it.
+/// Allocates a zeroed buffer, if there is enough memory.
 pub(crate) fn zeros(len_bytes: u64) -> Result<Vec<u8>> {
     let memory = IdxError::Memory { len_bytes };
     let Ok(len) = usize::try_from(len_bytes) else { return Err(memory) };

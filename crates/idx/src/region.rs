@@ -1,23 +1,23 @@
-//! Boxes of samples at full resolution: what ranks hold, what they exchange.
+//! Boxes of samples at full resolution, as ranks hold and exchange them.
 //!
-//! Not for lattices of coarser levels (`grid`). Invariant: copying moves only samples that both boxes hold.
+//! Lattices of coarser levels are in `grid`. Invariant: copying moves only samples that both boxes hold.
 
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::{IdxError, Result};
 use crate::grid::ArrayGrid;
 use raddle_core::extent::{BoxSource, BoxTarget, copy_box, product};
 
-/// A box: `start` to before `end` along each axis, x first; axes beyond the rank go from 0 to 1.
+/// A box from `start` to `end` (exclusive) along each axis, x first; axes beyond the rank go from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SampleBox {
     /// First sample.
     pub start: Point,
-    /// One past the last sample.
+    /// End of the box, exclusive.
     pub end: Point,
 }
 
 impl SampleBox {
-    /// The box of `counts` samples from `start` on, both x first and of one length, at most [`MAX_RANK`].
+    /// Creates the box of `counts` samples from `start`; both have x first and the same length, at most [`MAX_RANK`].
     pub fn new(start: &[u64], counts: &[u64]) -> Self {
         let at = |axis: usize| start.get(axis).copied().unwrap_or(0);
         let count = |axis: usize| counts.get(axis).copied().unwrap_or(1);
@@ -34,12 +34,12 @@ impl SampleBox {
         product(&self.counts())
     }
 
-    /// Whether there are none.
+    /// Whether the box has no samples.
     pub fn is_empty(&self) -> bool {
         self.counts().contains(&0)
     }
 
-    /// The samples of both; `None` if there are none.
+    /// Returns the samples common to both boxes; `None` if there are none.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let both = Self {
             start: std::array::from_fn(|axis| self.start[axis].max(other.start[axis])),
@@ -48,17 +48,17 @@ impl SampleBox {
         (!both.is_empty()).then_some(both)
     }
 
-    /// Whether all samples of `other` are samples of this box.
+    /// Whether this box contains all samples of `other`.
     pub fn contains(&self, other: &Self) -> bool {
         (0..MAX_RANK).all(|axis| self.start[axis] <= other.start[axis] && other.end[axis] <= self.end[axis])
     }
 
-    /// The array that holds this box, x fastest.
+    /// Returns the grid of an array that holds this box, x fastest.
     pub fn grid(&self) -> ArrayGrid {
         ArrayGrid { origin: self.start, counts: self.counts(), log2_spacing: [0; MAX_RANK] }
     }
 
-    /// The two halves across the slowest axis along which there is more than one sample.
+    /// Splits the box in two across the slowest axis with more than one sample.
     pub fn halves(&self) -> Option<(Self, Self)> {
         let axis = (0..MAX_RANK).rev().find(|axis| self.counts()[*axis] > 1)?;
         let middle = self.start[axis] + self.counts()[axis] / 2;
@@ -81,17 +81,17 @@ impl std::fmt::Display for SampleBox {
     }
 }
 
-/// Copies the samples of `part`, which both boxes hold, between arrays that hold those boxes, x fastest.
+/// Copies the samples of `part`, which both boxes contain, between the arrays of those boxes, x fastest.
 ///
 /// # Errors
-/// If a box or an array does not hold the part.
+/// If a box or an array does not contain the part.
 pub fn copy_part(
     (from_box, from): (&SampleBox, &[u8]),
     (to_box, to): (&SampleBox, &mut [u8]),
     part: &SampleBox,
     sample_len_bytes: usize,
 ) -> Result<()> {
-    // Slowest axis first, as copying has it.
+    // The copy routine has the slowest axis first.
     let reversed = |point: Point| -> Point { std::array::from_fn(|axis| point[MAX_RANK - 1 - axis]) };
     let origin = |of: &SampleBox| reversed(std::array::from_fn(|axis| part.start[axis].wrapping_sub(of.start[axis])));
     let (from_shape, to_shape) = (reversed(from_box.counts()), reversed(to_box.counts()));

@@ -1,23 +1,23 @@
-//! Phase 1 as data: which power-of-two boxes ranks hold afterwards, and who sends what to whom.
+//! Plan of phase 1: which power-of-two boxes each rank holds afterwards, and which samples each rank sends to which.
 //!
-//! Pure functions of the boxes that all ranks hold, which all ranks know. Not for moving samples (`exchange`). Invariant:
-//! the boxes of a [`Restructuring`] are disjoint and cover the domain, and so do the parts of its transfers.
+//! Pure functions of the gathered boxes of all ranks; `exchange` moves the samples. Invariant: the boxes of a
+//! [`Restructuring`] are disjoint and cover the domain, and so do the parts of its transfers.
 //!
 //! Source: Kumar et al., SC12, section IV, Algorithm 1, and section V-C (imposed box size).
 
 use crate::bitmask::{MAX_RANK, Point};
 use crate::region::SampleBox;
 
-/// Most imposed boxes: some hundred for each of 65,536 ranks.
+/// Maximum number of imposed boxes: about a hundred for each of 65,536 ranks.
 const MAX_BOXES: u64 = 1 << 23;
 
-/// Size of the power-of-two boxes that samples are brought into.
+/// Size of the power-of-two boxes that samples are moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ImposedBox {
     /// The longest extent that any rank holds along each axis, rounded up to a power of two.
     #[default]
     Default,
-    /// Twice that along each axis: fewer ranks hold more each.
+    /// Twice the default along each axis: fewer ranks hold more samples each.
     Expanded,
     /// The longest of these extents along every axis, as in Table II of the paper.
     Cube,
@@ -25,50 +25,50 @@ pub enum ImposedBox {
     Counts(Point),
 }
 
-/// How the boxes of ranks contradict each other.
+/// Why the boxes of the ranks do not form a partition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionFault {
-    /// A box without samples, or with samples that the dataset does not have.
-    #[error("rank {rank} gives the box {given}, which is empty or not in the dataset")]
+    /// A box is empty or reaches beyond the dataset.
+    #[error("rank {rank} passes the box {given}, which is empty or reaches beyond the dataset")]
     Outside {
-        /// Rank.
+        /// Number of the rank.
         rank: usize,
-        /// Its box.
+        /// Box of the rank.
         given: SampleBox,
     },
-    /// Samples that two give.
-    #[error("ranks {first} and {second} both give the samples {part}")]
+    /// Two boxes overlap.
+    #[error("ranks {first} and {second} both pass the samples {part}")]
     Overlap {
-        /// One rank.
+        /// One of the two ranks.
         first: usize,
-        /// Another, or the same.
+        /// The other rank, which may be the same.
         second: usize,
-        /// What both give.
+        /// Samples in both boxes.
         part: SampleBox,
     },
-    /// Samples that nobody gives.
-    #[error("the ranks give {given} of the dataset's {needed} samples")]
+    /// Some samples are in no box.
+    #[error("the ranks pass {given} of the dataset's {needed} samples")]
     Missing {
-        /// Samples given.
+        /// Number of samples passed.
         given: u64,
-        /// Samples of the dataset.
+        /// Number of samples of the dataset.
         needed: u64,
     },
-    /// Imposed boxes that are too small.
-    #[error("imposed boxes of {counts:?} samples would be {boxes}, more than {MAX_BOXES}; choose larger ones")]
+    /// The imposed boxes are too small.
+    #[error("imposed boxes of {counts:?} samples would give {boxes} boxes, more than {MAX_BOXES}; choose larger boxes")]
     TooManyBoxes {
         /// Samples per axis.
         counts: Point,
-        /// How many there would be.
+        /// Number of boxes this would give.
         boxes: u64,
     },
 }
 
-/// Checks that the boxes of all ranks are disjoint and together the whole `domain`.
+/// Checks that the boxes of all ranks are disjoint and together cover the whole `domain`.
 ///
 /// # Errors
-/// The first contradiction.
+/// The first contradiction found.
 pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<(), PartitionFault> {
     let (given, needed) = (check_disjoint(domain, partition)?, domain.sample_count().unwrap_or(u64::MAX));
     if given != needed {
@@ -77,10 +77,10 @@ pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resu
     Ok(())
 }
 
-/// Checks that the boxes of all ranks are disjoint parts of `domain`; how many samples they have.
+/// Checks that the boxes of all ranks are disjoint parts of `domain`; returns their number of samples.
 ///
 /// # Errors
-/// The first contradiction.
+/// The first contradiction found.
 pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<u64, PartitionFault> {
     let mut all: Vec<(SampleBox, usize)> = Vec::new();
     let mut given = 0u64;
@@ -93,7 +93,7 @@ pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resul
             all.push((*of_rank, rank));
         }
     }
-    // A sweep along the axis that has most starts, so that few boxes are open at once.
+    // Sweeps along the axis with the most distinct starts, so that few boxes are open at once.
     let distinct = |axis: usize| {
         let mut starts: Vec<u64> = all.iter().map(|(of_rank, _)| of_rank.start[axis]).collect();
         starts.sort_unstable();
@@ -113,44 +113,44 @@ pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resul
     Ok(given)
 }
 
-/// A box and the rank that holds it after phase 1.
+/// A box after phase 1 and the rank that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnedBox {
-    /// The samples: a power-of-two box, clipped to the domain.
+    /// Samples: a power-of-two box, clipped to the domain.
     pub region: SampleBox,
-    /// Rank.
+    /// Rank that holds the box.
     pub owner: u32,
 }
 
-/// Samples that go from a box before to a box after.
+/// Samples that move from an old box to a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transfer {
-    /// Number of the box after.
+    /// Index of the new box.
     pub to_box: u32,
     /// Rank that holds the samples before.
     pub from: u32,
-    /// Number of its box.
+    /// Index of the old box on that rank.
     pub from_box: u32,
-    /// The samples.
+    /// Samples to move.
     pub part: SampleBox,
 }
 
-/// What phase 1 does.
+/// Plan of phase 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restructuring {
-    /// Samples per axis of a box that is not clipped, each a power of two.
+    /// Samples per axis of an unclipped box, each a power of two.
     pub counts: Point,
-    /// The boxes after, x fastest.
+    /// New boxes, x fastest.
     pub boxes: Vec<OwnedBox>,
-    /// All transfers, also those that stay on a rank, by box after, rank and box before.
+    /// All transfers, including those within a rank, sorted by new box, rank and old box.
     pub transfers: Vec<Transfer>,
 }
 
 impl Restructuring {
-    /// The plan for a `partition` that [`check_partition`] has passed.
+    /// Plans the restructuring of a `partition` that has passed [`check_partition`].
     ///
     /// # Errors
-    /// If the imposed boxes are too many.
+    /// If there would be too many imposed boxes.
     pub fn new(domain: &SampleBox, partition: &[Vec<SampleBox>], imposed: ImposedBox) -> Result<Self, PartitionFault> {
         let counts = imposed_counts(domain, partition, imposed);
         let first: Point = std::array::from_fn(|axis| domain.start[axis] / counts[axis]);
@@ -195,7 +195,7 @@ impl Restructuring {
         Ok(Self { counts, boxes: owned, transfers })
     }
 
-    /// The boxes that each of `ranks` ranks holds after, as [`check_partition`] has them.
+    /// Returns the new boxes of each of `ranks` ranks, in the form of [`check_partition`].
     pub fn partition(&self, ranks: usize) -> Vec<Vec<SampleBox>> {
         let mut partition = vec![Vec::new(); ranks];
         for owned in &self.boxes {
@@ -207,7 +207,7 @@ impl Restructuring {
 
 fn imposed_counts(domain: &SampleBox, partition: &[Vec<SampleBox>], imposed: ImposedBox) -> Point {
     let longest = |axis: usize| partition.iter().flatten().map(|of| of.counts()[axis]).max().unwrap_or(1);
-    // No box need be longer than what holds the domain whole.
+    // A box larger than the whole domain is of no use.
     let limit = |axis: usize| domain.end[axis].next_power_of_two();
     std::array::from_fn(|axis| {
         let wanted = match imposed {
@@ -220,7 +220,7 @@ fn imposed_counts(domain: &SampleBox, partition: &[Vec<SampleBox>], imposed: Imp
     })
 }
 
-/// The rank that holds most of a box; of equals that with the least load, of these the lowest.
+/// Returns the rank that holds most samples of a box; ties go to the lowest load, then to the lowest rank.
 fn largest_intersection(parts: &[Transfer], loads: &[u64]) -> u32 {
     let shares = parts.chunk_by(|a, b| a.from == b.from).map(|of_rank| {
         let samples = of_rank.iter().map(|transfer| transfer.part.sample_count().unwrap_or(0)).sum::<u64>();
@@ -232,7 +232,7 @@ fn largest_intersection(parts: &[Transfer], loads: &[u64]) -> u32 {
     shares.max_by(better).map_or(0, |(_, rank)| rank)
 }
 
-/// Calls `each` with every point from `low` to before `high`, x fastest.
+/// Calls `each` with every point from `low` to `high` (exclusive), x fastest.
 fn each_point(low: &Point, high: &Point, mut each: impl FnMut(&Point)) {
     let mut point = *low;
     if (0..MAX_RANK).any(|axis| low[axis] >= high[axis]) {
@@ -260,12 +260,12 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `side`^3 samples on each of `ranks`^3 ranks, as the paper's weak scaling has them.
+    /// `side`^3 samples on each of `ranks`^3 ranks, as in the paper's weak scaling.
     fn cubes(ranks: u64, side: u64) -> (SampleBox, Vec<Vec<SampleBox>>) {
         bricks([ranks; 3], [side; 3])
     }
 
-    /// `sides` samples on each of `ranks` ranks along each axis.
+    /// Returns a domain of `ranks` ranks per axis, with `sides` samples on each.
     fn bricks(ranks: [u64; 3], sides: [u64; 3]) -> (SampleBox, Vec<Vec<SampleBox>>) {
         let mut partition = Vec::new();
         each_point(&[0; MAX_RANK], &[ranks[0], ranks[1], ranks[2], 1, 1], |at| {
@@ -296,7 +296,8 @@ pub(crate) mod tests {
         assert!(matches!(tiny, Err(PartitionFault::TooManyBoxes { .. })));
     }
 
-    /// Table II: 960^3 samples on 4,096 to 32,768 ranks. The paper's 422 is 3,375 / 8, by volume; those are 8^3 boxes.
+    /// Table II: 960^3 samples on 4,096 to 32,768 ranks. The paper's 422 is 3,375 / 8, by volume; in whole boxes it is
+    /// 8^3.
     #[test]
     fn table_two() {
         let rows = [
@@ -312,7 +313,7 @@ pub(crate) mod tests {
             assert_eq!((cube.counts, holders(&cube)), ([side, side, side, 1, 1], count), "{ranks:?}");
             let twice = plan(ImposedBox::Counts([2 * side, 2 * side, 2 * side, 1, 1]));
             assert_eq!(holders(&twice), if side == 64 { 512 } else { 3375 }, "{ranks:?}");
-            // The default follows the shape of what ranks hold.
+            // The default follows the shape of the boxes of the ranks.
             let along = |side: u64| 960usize.div_ceil(if side == 60 { 64 } else { 32 });
             assert_eq!(holders(&plan(ImposedBox::Default)), sides.into_iter().map(along).product::<usize>());
         }
@@ -336,7 +337,7 @@ pub(crate) mod tests {
 
     #[test]
     fn equal_shares_are_spread() {
-        // Each of four boxes of 8 is halved between the same two ranks.
+        // Each of four boxes of 8 samples is halved between the same two ranks.
         let halves = |low: bool| (0..4).map(|at| SampleBox::new(&[at * 8 + if low { 0 } else { 4 }], &[4])).collect();
         let partition = vec![halves(true), halves(false)];
         let domain = SampleBox::new(&[0], &[32]);
@@ -362,12 +363,12 @@ pub(crate) mod tests {
         assert!(matches!(check(&[vec![SampleBox::new(&[0], &[0])]]), Err(PartitionFault::Outside { .. })));
     }
 
-    /// A domain cut at random until there are some boxes, dealt to ranks at random.
+    /// Generates a domain that is cut at random into some boxes, which are dealt to ranks at random.
     pub(crate) fn partitions() -> impl Strategy<Value = (SampleBox, Vec<Vec<SampleBox>>)> {
         let cuts = prop::collection::vec(any::<(u64, usize, u64)>(), 0..12);
         (prop::collection::vec((0u64..9, 1u64..14), 1..6), cuts, 1usize..9, any::<u64>()).prop_map(
             |(axes, cuts, ranks, mut deal)| {
-                // Short beyond the first two: the power-of-two box is to stay small.
+                // Axes beyond the first two are short, so that the power-of-two box stays small.
                 let short = |(axis, (start, count)): (usize, (u64, u64))| match axis {
                     0 | 1 => (start, count),
                     _ => (start % 3, 1 + (count - 1) % 5),

@@ -1,4 +1,4 @@
-//! What a sample is: a number type and how many of them.
+//! Types of samples: a number type and a count.
 
 use std::str::FromStr;
 
@@ -46,12 +46,12 @@ impl Number {
         Self::ALL[self as usize].1
     }
 
-    /// Length of one.
+    /// Length of a number, in bytes.
     pub fn len_bytes(self) -> usize {
         Self::ALL[self as usize].2
     }
 
-    /// The number that the first of `bytes`, little-endian, are; zero if they are too few.
+    /// Returns the value of the first number in `bytes`, little-endian; zero if they are too few.
     pub fn value_of(self, bytes: &[u8]) -> f64 {
         macro_rules! of {
             ($type:ty) => {
@@ -72,7 +72,7 @@ impl Number {
         }
     }
 
-    /// The bytes of `value` as this type, little-endian; out of range becomes the nearest, a fraction is cut off.
+    /// Returns the bytes of `value` in this type, little-endian. Values out of range are clamped, fractions truncated.
     pub fn bytes_of(self, value: f64) -> Vec<u8> {
         match self {
             Self::Uint8 => (value as u8).to_le_bytes().to_vec(),
@@ -89,10 +89,10 @@ impl Number {
     }
 }
 
-/// Most bytes of a sample: thousands of numbers, and small against a block.
+/// Maximum length of a sample in bytes: thousands of numbers, and small compared with a block.
 pub const MAX_SAMPLE_LEN_BYTES: usize = 1 << 16;
 
-/// Type of a sample: `count` numbers, which lie together.
+/// Type of a sample: `count` contiguous numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SampleType {
     /// Type of each number.
@@ -102,19 +102,19 @@ pub struct SampleType {
 }
 
 impl SampleType {
-    /// Length of a sample.
+    /// Length of a sample, in bytes.
     pub fn len_bytes(self) -> usize {
         self.number.len_bytes() * self.count
     }
 
-    /// Whether OpenVisus reads such samples. It copies them by their length, for which it has these cases alone, and throws
-    /// at others (2.2.149, `NeedToCopySamples` in `Array.h`).
+    /// Whether OpenVisus reads samples of this type. It copies samples by their length, supports only these lengths,
+    /// and throws on others (2.2.149, `NeedToCopySamples` in `Array.h`).
     pub fn is_read_by_openvisus(self) -> bool {
         matches!(self.len_bytes(), 1..=32 | 64 | 128 | 256 | 512 | 1024)
     }
 }
 
-/// The text is not the type of a sample.
+/// Error for a text that is not a sample type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a sample type such as float32, float64[3] or 3*float64 of at most {MAX_SAMPLE_LEN_BYTES} bytes")]
 pub struct NotASampleType;
@@ -122,7 +122,7 @@ pub struct NotASampleType;
 impl FromStr for SampleType {
     type Err = NotASampleType;
 
-    /// `float64`, `float64[3]` (OpenVisus) or `3*float64` (PIDX).
+    /// Parses `float64`, `float64[3]` (OpenVisus) or `3*float64` (PIDX).
     fn from_str(text: &str) -> Result<Self, NotASampleType> {
         let (count, name) = match text.split_once('*') {
             Some((count, name)) => (count.parse().map_err(|_| NotASampleType)?, name),

@@ -1,7 +1,7 @@
-//! Writing by many ranks, planned in one process and not carried out: what they would send each other, make and hold.
+//! Simulation of a write by many ranks, planned in one process: what they would send, encode and hold.
 //!
-//! The boxes go through the planning of a write: the same restructuring and its rounds, the same files and blocks, the same
-//! dealing of blocks to owners; only the messages are counted instead of sent. Invariant: no samples are needed and nothing is
+//! The boxes go through the planning of a real write: the same restructuring and rounds, the same files and blocks, the
+//! same assignment of blocks to owners; messages are only counted. Invariant: no samples are needed and nothing is
 //! written.
 
 use crate::bitmask::{MAX_RANK, Point};
@@ -27,17 +27,17 @@ use std::time::Instant;
 /// Messages of all ranks in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedMessages {
-    /// How many a rank sends.
+    /// Messages that a rank sends.
     pub messages: Spread,
     /// Bytes that a rank sends.
     pub len_bytes: Spread,
-    /// Messages of all ranks by the base-2 logarithm of their length, rounded down.
+    /// Number of messages of all ranks by the base-2 logarithm of their length, rounded down.
     pub by_log2_len: Vec<u64>,
-    /// Those of rank 0.
+    /// Messages of rank 0.
     pub of_rank_0: Traffic,
-    /// Times that ranks exchange messages.
+    /// Number of rounds of message exchange.
     pub rounds: u64,
-    /// By rank.
+    /// Messages by rank.
     #[serde(skip)]
     pub by_rank: Vec<Traffic>,
 }
@@ -57,73 +57,73 @@ impl SimulatedMessages {
     }
 }
 
-/// Who makes and writes the blocks.
+/// Ranks that encode and write blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Aggregators {
-    /// Ranks that make any.
+    /// Number of ranks that encode any block.
     pub count: u64,
-    /// Blocks that each of them makes.
+    /// Blocks that each of them encodes.
     pub blocks: Spread,
-    /// Their bytes before compression.
+    /// Bytes of these blocks before compression.
     pub raw_len_bytes: Spread,
 }
 
-/// What ranks hold, at most.
+/// Maximum memory of the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SimulatedMemory {
-    /// Samples that a rank begins with.
+    /// Samples that a rank holds at the start.
     pub samples_len_bytes: Spread,
-    /// Boxes after restructuring that are not among these, and messages.
+    /// New boxes after restructuring, and messages.
     pub restructure_len_bytes: Spread,
-    /// Blocks being made and what is sent for them.
+    /// Blocks being encoded, and messages sent for them.
     pub engine_len_bytes: Spread,
 }
 
-/// What planning cost this process.
+/// Cost of planning in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PlannerCost {
-    /// Restructuring.
+    /// Wall time of planning the restructuring.
     pub restructure_s: f64,
-    /// Files, blocks, who holds and who makes them.
+    /// Wall time of planning files, blocks, holders and aggregators.
     pub blocks_s: f64,
-    /// Counting messages.
+    /// Wall time of counting messages.
     pub messages_s: f64,
-    /// Largest resident set of the process by then, where the system tells.
+    /// Peak resident set size of the process after planning, if the system reports it.
     pub peak_rss_bytes: Option<u64>,
 }
 
 /// A simulated write of one time step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Simulation {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u64,
     /// Phases.
     pub phases: Phases,
     /// Bytes of the samples.
     pub sample_len_bytes: u64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Blocks, each counted once per field.
+    /// Number of blocks, each counted once per field.
     pub blocks: u64,
-    /// Samples per axis of the power-of-two boxes, x first, if there are any.
+    /// Samples per axis of the power-of-two boxes, x first; `None` without restructuring.
     pub imposed_counts: Option<Point>,
-    /// Power-of-two boxes.
+    /// Number of power-of-two boxes.
     pub boxes: u64,
-    /// Ranks that hold samples after restructuring.
+    /// Number of ranks that hold samples after restructuring.
     pub holders: u64,
     /// Messages of the first phase.
     pub restructure: SimulatedMessages,
-    /// Messages that bring parts of blocks to those that make them.
+    /// Messages that bring parts of blocks to the aggregators.
     pub aggregate: SimulatedMessages,
-    /// Those.
+    /// Ranks that encode and write the blocks.
     pub aggregators: Aggregators,
-    /// Memory.
+    /// Memory of the ranks.
     pub memory: SimulatedMemory,
-    /// What planning cost here.
+    /// Cost of planning in this process.
     pub planner: PlannerCost,
 }
 
-/// Boxes of `counts` samples on a grid of `ranks` ranks per axis, both x first; rank numbers run along x first.
+/// Returns boxes of `counts` samples on a grid of `ranks` ranks per axis, both x first; rank numbers run along x first.
 pub fn regular_partition(ranks: &[u64], counts: &[u64]) -> Vec<Vec<SampleBox>> {
     let all: u64 = ranks.iter().product();
     let of_rank = |mut number: u64| {
@@ -137,7 +137,8 @@ pub fn regular_partition(ranks: &[u64], counts: &[u64]) -> Vec<Vec<SampleBox>> {
     (0..all).map(of_rank).collect()
 }
 
-/// Ranks per axis for so many ranks, as nearly equal as their prime factors allow, the most along x.
+/// Returns the number of ranks per axis for `ranks` ranks, as nearly equal as their prime factors allow, the largest
+/// along x.
 pub fn rank_grid(ranks: u64, axes: usize) -> Vec<u64> {
     let (mut rest, mut factors, mut factor) = (ranks, Vec::new(), 2);
     while rest > 1 {
@@ -160,25 +161,25 @@ pub fn rank_grid(ranks: u64, axes: usize) -> Vec<u64> {
     grid
 }
 
-/// What planning holds for a rank: its box before and after, its messages. Measured with 65,536 and 524,288 ranks of one sample:
-/// 1.05 to 1.1 KB.
+/// Planning memory per rank: its boxes before and after, and its messages. Measured with 65,536 and 524,288 ranks of
+/// one sample: 1.05 to 1.1 KB.
 const RANK_LEN_BYTES: u64 = 1200;
 
-/// What planning holds for a block of a rank, in each field and once for all. Measured with 16,384 ranks of 15 x 15 x 15 samples in
-/// blocks of 8, of which each rank has some 420: 80 bytes, of which the tables of blocks, that double, may need as much again.
+/// Planning memory per block and rank, for each field and once in total. Measured with 16,384 ranks of 15 x 15 x 15
+/// samples in blocks of 8, about 420 per rank: 80 bytes, doubled because the tables of blocks grow by doubling.
 const BLOCK_LEN_BYTES: u64 = 160;
 
-/// About how many bytes planning takes here for so many ranks that hold `samples` each, in blocks of `2^bits_per_block`.
+/// Estimates the planning memory for `ranks` ranks that hold `samples` each, in blocks of `2^bits_per_block`.
 pub fn planning_len_bytes(ranks: u64, samples: u64, bits_per_block: u32, fields: u64) -> u64 {
     let blocks = samples.checked_shr(bits_per_block).unwrap_or(0).max(1);
     let of_blocks = blocks.saturating_mul(BLOCK_LEN_BYTES / 2).saturating_mul(fields.saturating_add(1));
     ranks.saturating_mul(of_blocks.saturating_add(RANK_LEN_BYTES))
 }
 
-/// Says what ranks that hold the boxes of `partition` would do to write a time step of `header`.
+/// Simulates the ranks that hold the boxes of `partition` writing a time step of `header`.
 ///
 /// # Errors
-/// If the boxes are not the dataset, once, or a rank's memory does not hold its work.
+/// If the boxes do not cover the dataset exactly once, or the work of a rank does not fit its memory.
 pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOptions) -> Result<Simulation> {
     let path = PathBuf::from("simulated");
     header.check().map_err(|source| IdxError::Header { path: path.clone(), source })?;
@@ -241,7 +242,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     };
     let (before, held) = (of_boxes(partition), of_boxes(after));
     let moved = |rank: usize| match &plan {
-        // A box that stays as it is takes no memory more.
+        // A box that stays unchanged takes no additional memory.
         Some(_) if partition[rank] != after[rank] => held[rank] + 2 * MESSAGES_LEN_BYTES.min(held[rank].max(1 << 20)),
         _ => 0,
     };
@@ -272,7 +273,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     })
 }
 
-/// What the first phase sends.
+/// Counts the messages of the first phase.
 fn restructure_messages(plan: &Restructuring, sample_lens: &[usize], ranks: usize) -> SimulatedMessages {
     let mut lens: HashMap<(u32, u32, u32), u64> = HashMap::new();
     let mut rounds = 0;
@@ -288,9 +289,9 @@ fn restructure_messages(plan: &Restructuring, sample_lens: &[usize], ranks: usiz
     SimulatedMessages::new(by_rank, rounds)
 }
 
-/// Who holds how many samples of each block, piece by piece.
+/// Number of samples of each block that each rank holds.
 struct Holders {
-    /// Block, rank, samples; by block.
+    /// Block, rank and number of samples, sorted by block.
     pieces: Vec<(u64, u32, u64)>,
 }
 
@@ -318,7 +319,7 @@ impl Holders {
     }
 }
 
-/// What ranks send to the owners of blocks.
+/// Counts the messages to the owners of blocks.
 fn aggregate_messages(
     header: &Header,
     step: &StepPlan,
@@ -347,7 +348,7 @@ fn aggregate_messages(
     SimulatedMessages::new(by_rank, schedule.rounds.len() as u64)
 }
 
-/// The most that each rank holds for the rounds that are open at once.
+/// Maximum memory of each rank for the rounds that are open at the same time.
 fn buffers_len_bytes(schedule: &Schedule, ranks: usize) -> Vec<u64> {
     let mut most = vec![0u64; ranks];
     let mut before: HashMap<u32, u64> = HashMap::new();
@@ -397,7 +398,7 @@ mod tests {
         header
     }
 
-    /// What is simulated is what ranks do.
+    /// The simulation predicts exactly what ranks send.
     #[test]
     fn ranks_send_what_was_simulated() {
         let (grid, counts) = ([2, 2, 2], [15, 13, 10]);

@@ -1,33 +1,33 @@
-//! An array in parts that several threads fill with samples of their blocks.
+//! An array cut into slabs that several threads fill with the samples of their blocks.
 //!
-//! A part is a slab across the slowest axis, so that it is one run of memory; fine blocks meet few of them. Not for deciding
-//! which blocks. Invariant: a slab is written by one thread at a time.
+//! A slab is cut across the slowest axis and is contiguous in memory; a fine block overlaps few slabs. Blocks are
+//! chosen elsewhere. Invariant: a slab is written by one thread at a time.
 
 use crate::grid::{ArrayGrid, Run};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Slabs per thread: so many that threads seldom want the same one.
+/// Slabs per thread: enough that threads rarely want the same one.
 const SLABS_PER_JOB: u64 = 8;
 
-/// Least rows of a slab, a power of two, so that cells of Z curves stay whole.
+/// Minimum number of rows of a slab, a power of two, so that cells of Z curves stay whole.
 const LEAST_ROWS: u64 = 4;
 
-/// An array, cut.
+/// An array cut into slabs.
 #[derive(Debug)]
 pub(crate) struct Slabs<'a> {
     slabs: Vec<(ArrayGrid, Mutex<&'a mut [u8]>)>,
 }
 
 impl<'a> Slabs<'a> {
-    /// Cuts `out`, the array of `grid`, for so many threads.
+    /// Cuts `out`, the array of `grid`, for `jobs` threads.
     ///
     /// # Panics
-    /// If `out` is shorter than the grid says.
+    /// If `out` is shorter than the grid requires.
     pub(crate) fn cut(grid: &ArrayGrid, mut out: &'a mut [u8], sample_len_bytes: usize, jobs: usize) -> Self {
         let axis = grid.slowest_axis();
         let (rows, wanted) = (grid.counts[axis], if jobs > 1 { jobs as u64 * SLABS_PER_JOB } else { 1 });
         let thickness = rows.div_ceil(wanted).max(LEAST_ROWS).checked_next_power_of_two().unwrap_or(rows);
-        // Bounds lie at multiples of the thickness in the whole dataset, as those of blocks do.
+        // Boundaries lie at multiples of the thickness in the whole dataset, like those of blocks.
         let before = (grid.origin[axis] >> grid.log2_spacing[axis]) % thickness;
         let row_len = out.len() / rows as usize;
         debug_assert_eq!(Some(out.len() as u64), grid.sample_count().map(|count| count * sample_len_bytes as u64));
@@ -42,7 +42,7 @@ impl<'a> Slabs<'a> {
         Self { slabs }
     }
 
-    /// Calls `fill` with every slab that holds samples of `runs`; those that other threads have last.
+    /// Calls `fill` with every slab that holds samples of `runs`; slabs in use by other threads come last.
     pub(crate) fn each(&self, runs: &[Run], fill: impl Fn(&ArrayGrid, &mut [u8])) {
         let holds = |slab: &ArrayGrid| runs.iter().any(|run| run.clip(slab).is_some());
         let fill = |slab: &ArrayGrid, mut out: MutexGuard<'_, &mut [u8]>| fill(slab, &mut out);
@@ -50,7 +50,7 @@ impl<'a> Slabs<'a> {
         for (slab, out) in self.slabs.iter().filter(|(slab, _)| holds(slab)) {
             match out.try_lock() {
                 Ok(out) => fill(slab, out),
-                // A thread that panicked takes the result with it.
+                // If a thread panicked, the result is discarded.
                 Err(TryLockError::Poisoned(out)) => fill(slab, out.into_inner()),
                 Err(TryLockError::WouldBlock) => busy.push((slab, out)),
             }

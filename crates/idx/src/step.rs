@@ -1,7 +1,8 @@
-//! One time step as data: its files, the blocks in each, where everything lies, and which rank holds most of a block.
+//! Plan of one time step: its files, their blocks and addresses, and the rank that holds most samples of a block.
 //!
-//! Not for moving samples. Invariant: the engine's plan has one array per file and field, file by file, whose tiles are
-//! the file's blocks, ascending; so blocks lie field by field behind the tables, whoever writes them.
+//! Samples are moved elsewhere. Invariant: the engine's plan has one array per file and field, file by file, whose
+//! tiles are the file's blocks, ascending; blocks therefore lie field by field after the tables, independent of which
+//! rank writes them.
 
 use crate::bitmask::Bitmask;
 use crate::compression::RECORD_LEN_BYTES;
@@ -12,50 +13,50 @@ use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Blocks begin at a multiple of this, which is that of file systems; raw blocks of a power of two of bytes then all do.
+/// Alignment of the first block, that of file systems; raw blocks with a power of two of bytes are then all aligned.
 const ALIGNMENT_LEN_BYTES: u64 = 4096;
 
-/// A file and what is in it.
+/// A file and its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFile {
-    /// Path from the folder of the `.idx` file.
+    /// Path relative to the folder of the `.idx` file.
     pub name: PathBuf,
-    /// Number of the block that its tables begin with.
+    /// Number of the first block in its tables.
     pub first_block: u64,
-    /// Blocks with samples of the dataset, ascending.
+    /// Blocks that contain samples of the dataset, ascending.
     pub blocks: Vec<u64>,
 }
 
-/// A time step.
+/// Plan of a time step.
 #[derive(Debug, Clone)]
 pub struct StepPlan {
-    /// For the engine.
+    /// Plan for the engine.
     pub tiles: Plan,
-    /// Files, by first block.
+    /// Files, sorted by first block.
     pub files: Vec<StepFile>,
-    /// Where the first block lies in every file.
+    /// Address of the first block in every file.
     pub start_address: u64,
-    /// Folder that is all this step's, where the template gives it one.
+    /// Folder that contains only this step, if the template provides one.
     pub own_folder: Option<PathBuf>,
-    /// Folder that is all the dataset's, with all its steps, where the template gives it one.
+    /// Folder that contains only this dataset with all its steps, if the template provides one.
     pub dataset_folder: Option<PathBuf>,
     field_count: usize,
     blocks_per_file: u64,
 }
 
-/// A block of a field, and where its record lies.
+/// A block of a field and the file of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPlace {
-    /// Number of the file.
+    /// Index of the file.
     pub file: usize,
-    /// Number of the field.
+    /// Index of the field.
     pub field: usize,
     /// Number of the block.
     pub block: u64,
 }
 
 impl StepPlan {
-    /// The plan of a step whose files have `time_name` in their paths; `grid` are the samples of the dataset.
+    /// Plans a step whose files have `time_name` in their paths; `grid` holds the samples of the dataset.
     pub fn new(header: &Header, grid: &ArrayGrid, time_name: &str) -> Self {
         let level = header.bitmask.max_level();
         let (fields, blocks_per_file) = (header.fields.len(), header.blocks_per_file);
@@ -84,7 +85,7 @@ impl StepPlan {
         }
     }
 
-    /// The plan of the files for which `is_made` holds, and the other files.
+    /// Splits off the files for which `is_made` does not hold; returns the plan of the others, and those files.
     pub fn split(self, is_made: impl Fn(&StepFile) -> bool) -> (Self, Vec<StepFile>) {
         let (mut made, mut others, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for (file, of_file) in self.files.into_iter().zip(self.tiles.arrays.chunks(self.field_count)) {
@@ -98,7 +99,7 @@ impl StepPlan {
         (Self { files: made, tiles: Plan { arrays }, ..self }, others)
     }
 
-    /// The plan of another step of the same dataset.
+    /// Returns the plan of another step of the same dataset.
     pub fn named(header: &Header, other: &Self, time_name: &str) -> Self {
         let mut plan = other.clone();
         plan.own_folder = own_folder(header, &header.files.path(0, time_name), time_name);
@@ -108,12 +109,13 @@ impl StepPlan {
         plan
     }
 
-    /// What has to be renamed: the step's own folder, or each file.
+    /// Names to rename: the folder of the step, or each file.
     pub fn names(&self) -> impl Iterator<Item = &Path> {
         self.names_in(self.own_folder.as_deref())
     }
 
-    /// The same for the only step of its dataset: the dataset's folder, with whatever else would be read as its steps.
+    /// Names to rename if this is the only step of its dataset: the folder of the dataset, including other files that
+    /// would be read as its steps.
     pub fn names_alone(&self) -> impl Iterator<Item = &Path> {
         self.names_in(self.dataset_folder.as_deref().or(self.own_folder.as_deref()))
     }
@@ -123,12 +125,12 @@ impl StepPlan {
         folder.into_iter().chain(files.iter().map(|file| file.name.as_path()))
     }
 
-    /// File and field of an array.
+    /// Returns the file and field of an array.
     pub fn array_place(&self, array: u32) -> (usize, usize) {
         (array as usize / self.field_count, array as usize % self.field_count)
     }
 
-    /// The block that a tile is.
+    /// Returns the block of a tile.
     pub fn place(&self, tile: Tile) -> BlockPlace {
         let (file, field) = self.array_place(tile.array);
         BlockPlace { file, field, block: self.files[file].blocks[tile.index as usize] }
@@ -140,7 +142,7 @@ impl StepPlan {
         RECORD_LEN_BYTES * (1 + number)
     }
 
-    /// Where a block lies if all are stored raw.
+    /// Address of a block if all blocks are stored raw.
     pub fn raw_address(&self, place: BlockPlace) -> u64 {
         let BlockPlace { file, field, block } = place;
         let blocks = &self.files[file].blocks;
@@ -150,7 +152,7 @@ impl StepPlan {
         self.start_address + before + index * array[field].element_len_bytes
     }
 
-    /// The file that holds a block of the step.
+    /// Returns the file that holds a block of the step.
     pub fn file_of(&self, block: u64) -> usize {
         self.files.partition_point(|file| file.first_block <= block).saturating_sub(1)
     }
@@ -161,7 +163,7 @@ impl StepPlan {
     }
 }
 
-/// The folder that holds the files of a step and nothing else, if the template gives them one.
+/// Returns the folder that contains only the files of a step, if the template provides one.
 pub(crate) fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
     let text = header.files.text();
     let before = text.split('%').next().unwrap_or_default();
@@ -171,16 +173,16 @@ pub(crate) fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> O
         return None; // the steps share a folder
     }
     let depth = Path::new(&fixed).components().count() - usize::from(!fixed.ends_with('/') && !fixed.is_empty());
-    // Without a conversion the last component is the file itself.
+    // Without a conversion, the last component is the file itself.
     (depth > 0).then(|| any_file.components().take(depth).collect())
 }
 
-/// All samples of a block as one lattice, whatever their order in it.
+/// Returns all samples of a block as one lattice, independent of their order in it.
 pub(crate) fn lattice(bitmask: &Bitmask, bits_per_block: u32, block: u64) -> Option<Run> {
     runs(bitmask, bits_per_block, block, Layout::RowMajor, bitmask.max_level()).pop()
 }
 
-/// How many samples of a block lie in `grid`.
+/// Returns how many samples of a block lie in `grid`.
 pub(crate) fn samples_in(lattice: &Run, grid: &ArrayGrid) -> u64 {
     lattice.clip(grid).map_or(0, |ranges| ranges.iter().map(|range| range.end - range.start).product())
 }
@@ -195,12 +197,12 @@ pub struct Homes {
 struct Most {
     samples: u64,
     rank: u32,
-    /// Ranks that hold any.
+    /// Number of ranks that hold samples.
     holders: u32,
 }
 
 impl Homes {
-    /// Of ranks that hold the boxes of `partition`. Of equals the lowest rank.
+    /// Finds the ranks of blocks for the boxes of `partition`. Ties go to the lowest rank.
     pub fn new(header: &Header, partition: &[Vec<SampleBox>]) -> Self {
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let mut most: HashMap<u64, Most> = HashMap::new();
@@ -223,12 +225,12 @@ impl Homes {
         Self { most }
     }
 
-    /// The rank of a block.
+    /// Returns the rank that holds most samples of a block.
     pub fn of(&self, block: u64) -> Option<usize> {
         self.most.get(&block).map(|most| most.rank as usize)
     }
 
-    /// How many ranks hold samples of a block.
+    /// Number of ranks that hold samples of a block.
     pub fn holders(&self, block: u64) -> u64 {
         self.most.get(&block).map_or(0, |most| most.holders.into())
     }
@@ -251,7 +253,7 @@ mod tests {
     fn tiles_are_the_blocks_of_files_field_by_field() {
         let header = header();
         let step = StepPlan::new(&header, &header.grid(8).unwrap(), "");
-        // 16 blocks of 4x4 samples of which those beyond y = 12 are not there.
+        // 16 blocks of 4x4 samples; those beyond y = 12 do not exist.
         assert_eq!(step.files[0].blocks, [0, 1, 2, 3]);
         assert_eq!(step.start_address, 4096);
         assert_eq!(step.own_folder.as_deref(), Some(Path::new("d")));

@@ -1,7 +1,7 @@
-//! Which time steps of a dataset are there, by the names in the folder that holds them.
+//! The existing time steps of a dataset, found by the names in their folder.
 //!
-//! Not for whether a step is whole (`check`). Invariant: the cost goes with the names in that folder, whatever numbers the
-//! steps have.
+//! Whether a step is complete is checked in `check`. Invariant: the cost depends on the number of names in that folder,
+//! not on the numbers of the steps.
 
 use crate::error::{IdxError, Result};
 use crate::reader::Dataset;
@@ -12,15 +12,15 @@ use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter};
 use std::io::ErrorKind;
 
-/// Most runs of steps that are named.
+/// Maximum number of ranges that a list prints.
 const LONGEST_LIST: usize = 10;
 
-/// Time steps as words: `0 to 2, 7`.
+/// Time steps as text: `0 to 2, 7`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StepList(Vec<(u64, u64)>);
 
 impl StepList {
-    /// Of ascending steps.
+    /// Creates a list from ascending steps.
     pub fn of(steps: impl IntoIterator<Item = u64>) -> Self {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for step in steps {
@@ -32,7 +32,7 @@ impl StepList {
         Self(runs)
     }
 
-    /// First and last of steps that follow each other.
+    /// First and last step of each range of consecutive steps.
     pub fn runs(&self) -> &[(u64, u64)] {
         &self.0
     }
@@ -56,8 +56,8 @@ impl Display for StepList {
 }
 
 impl Dataset {
-    /// The time steps that are there, ascending: `None` for a dataset without any. Of those that the header does not name
-    /// none is, if it names any.
+    /// Returns the existing time steps, ascending; a single `None` for a dataset without steps. If the header names
+    /// steps, others are not returned.
     ///
     /// # Errors
     /// If the folder that holds them cannot be listed.
@@ -87,8 +87,8 @@ impl Dataset {
         Ok(steps.into_iter().map(Some).collect())
     }
 
-    /// The time steps that the header names, as its first and its last, and that are not `there`. Those between may have
-    /// been left out.
+    /// Returns the first and the last time step of the header if they are not in `there`. Steps in between may be
+    /// absent on purpose.
     pub fn missing_steps(&self, there: &[Option<u64>]) -> Vec<u64> {
         let range = self.header().time.as_ref().and_then(|time| time.range);
         let mut named: Vec<u64> = range.into_iter().flat_map(|(first, last)| [first, last]).collect();
@@ -97,9 +97,9 @@ impl Dataset {
         named
     }
 
-    /// The time steps that are there, as words.
+    /// Returns the existing time steps as text.
     pub(crate) fn step_list(&self) -> StepList {
-        // Without a list the error that this goes with still tells what is wrong.
+        // Even without the list, the error message is understandable.
         StepList::of(self.steps().unwrap_or_default().into_iter().flatten())
     }
 }

@@ -1,7 +1,7 @@
-//! Blocks as they are stored: found by their records in the files of a time step, read and decoded, by several threads.
+//! Stored blocks: found by their records in the files of a time step, then read and decoded on several threads.
 //!
-//! Not for where their samples belong. Invariant: every block that is asked for is told once, with its samples or with why
-//! there are none.
+//! The caller places the samples. Invariant: every requested block is reported once, with its samples or with its
+//! fault.
 
 use crate::compression::{Block, BlockDecoder, BlockFault, Coding, RECORD_LEN_BYTES, Record};
 use crate::error::{IdxError, Result, TimeFault};
@@ -14,17 +14,17 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Most blocks of a job: with the usual ones, some megabytes.
+/// Maximum number of blocks per job: some megabytes with blocks of the usual size.
 const MOST_BLOCKS: usize = 16;
 
-/// Jobs per thread, where there are blocks enough: the last ones to end wait for less.
+/// Jobs per thread, if there are enough blocks, so that threads finish at about the same time.
 const JOBS_PER_THREAD: usize = 4;
 
-/// Most places of a file's table from the first to the last block of a job: its records are read at once.
+/// Maximum distance in a file's table between the first and last block of a job: its records are read at once.
 const MOST_PLACES: u64 = 512;
 
 impl Header {
-    /// Address in a file of the record of a block of `field`, which has this place among the blocks of the file.
+    /// Address in a file of the record of a block of `field` at position `place` among the blocks of the file.
     fn record_at(&self, field: usize, place: u64) -> u64 {
         RECORD_LEN_BYTES * (1 + field as u64 * self.blocks_per_file + place)
     }
@@ -40,19 +40,19 @@ pub(crate) struct StoredBlocks<'d> {
     time_name: String,
 }
 
-/// What is called with a block's number, its file, and what is stored of it.
+/// Callback for each block: its number, its file, and its contents or fault.
 pub(crate) type EachBlock<'e> = dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()> + 'e;
 
-/// A block that is there.
+/// A block that was found.
 pub(crate) struct Found<'b> {
-    /// How it is stored.
+    /// Record of the block.
     pub(crate) record: Record,
-    /// Its samples.
+    /// Decoded samples.
     pub(crate) raw: &'b [u8],
 }
 
 impl<'d> StoredBlocks<'d> {
-    /// Of a field and time step that the dataset has.
+    /// Creates a reader for an existing field and time step.
     pub(crate) fn new(dataset: &'d Dataset, field: usize, time: Option<u64>) -> Self {
         let of_header = dataset.header().time.as_ref();
         let time_name = time.zip(of_header).map(|(step, time)| time.template.name(step)).unwrap_or_default();
@@ -60,7 +60,7 @@ impl<'d> StoredBlocks<'d> {
         Self { dataset, field, time, folder, time_name }
     }
 
-    /// Cuts ascending `blocks` into what threads do at once: blocks of one file whose records lie close together.
+    /// Splits ascending `blocks` into jobs: blocks of one file whose records lie close together.
     pub(crate) fn jobs<'b>(&self, blocks: &'b [u64], threads: usize) -> Vec<&'b [u64]> {
         let most = (blocks.len() / (threads.max(1) * JOBS_PER_THREAD)).clamp(1, MOST_BLOCKS);
         let (mut jobs, mut rest) = (Vec::new(), blocks);
@@ -74,17 +74,17 @@ impl<'d> StoredBlocks<'d> {
         jobs
     }
 
-    /// The first block of the file that holds `block`.
+    /// Returns the first block of the file that holds `block`.
     fn file(&self, block: u64) -> u64 {
         block - block % self.dataset.header().blocks_per_file
     }
 
-    /// Path of the file that holds `block`, or should.
+    /// Path of the file that holds `block`, or should hold it.
     pub(crate) fn path(&self, block: u64) -> PathBuf {
         self.folder.join(self.dataset.header().files.path(self.file(block), &self.time_name))
     }
 
-    /// The error about a block that is missing or damaged; that the time step is missing, where all of it is.
+    /// Returns the error for a missing or damaged block; if the whole time step is missing, the error names the step.
     pub(crate) fn bad(&self, block: u64, path: &Path, source: BlockFault) -> IdxError {
         if let (BlockFault::NoFile, Some(asked)) = (&source, self.time)
             && self.dataset.steps().is_ok_and(|there| !there.contains(&Some(asked)))
@@ -98,8 +98,8 @@ impl<'d> StoredBlocks<'d> {
 }
 
 impl Dataset {
-    /// Order of the samples in the coarsest block of a field at a time step, as its record says; `None` if that cannot be read.
-    /// Headers only say which order writers should use.
+    /// Returns the order of the samples in the coarsest block of a field at a time step, from its record; `None` if
+    /// that cannot be read. The header only states which order writers should use.
     pub fn stored_order(&self, field: usize, time: Option<u64>) -> Option<Layout> {
         let header = self.header();
         let grid = header.grid(header.bitmask.max_level())?;
@@ -116,7 +116,7 @@ impl Dataset {
     }
 }
 
-/// Reads blocks; one per thread, with its open file and memory.
+/// Block reader with an open file and buffers; one per thread.
 #[derive(Default)]
 pub(crate) struct BlockReader {
     open: Option<OpenFile>,
@@ -127,15 +127,15 @@ pub(crate) struct BlockReader {
 struct OpenFile {
     first: u64,
     path: PathBuf,
-    /// `None` if it is not there.
+    /// `None` if the file does not exist.
     file: Option<(File, u64)>,
 }
 
 impl BlockReader {
-    /// Appends the stored bytes of a block to `out` as they are, and returns their record.
+    /// Appends the stored bytes of a block to `out` unchanged, and returns their record.
     ///
     /// # Errors
-    /// If a file cannot be read; the fault of a block that is missing or has a wrong record comes as a value.
+    /// If a file cannot be read. A missing block or a wrong record is returned as a fault, not as an error.
     pub(crate) fn copy(
         &mut self,
         stored: &StoredBlocks<'_>,
@@ -166,10 +166,10 @@ impl BlockReader {
         Ok(Ok(record))
     }
 
-    /// Calls `each` for every block of a job, ascending.
+    /// Calls `each` for every block of a job, in ascending order.
     ///
     /// # Errors
-    /// If a file cannot be read, and those of `each`.
+    /// If a file cannot be read, or `each` fails.
     pub(crate) fn read(&mut self, stored: &StoredBlocks<'_>, job: &[u64], each: &mut EachBlock<'_>) -> Result<()> {
         let (Some(first), Some(last)) = (job.first(), job.last()) else { return Ok(()) };
         let Self { open, buffers, records } = self;
@@ -235,7 +235,7 @@ impl OpenFile {
     }
 }
 
-/// Reused memory of reading blocks.
+/// Buffers reused for reading blocks.
 struct Buffers {
     decoder: BlockDecoder,
     stored: Vec<u8>,
@@ -247,7 +247,7 @@ impl Buffers {
         Ok(Self { decoder: BlockDecoder::new()?, stored: Vec::new(), raw: Vec::new() })
     }
 
-    /// Reads and decodes a block whose record has been checked.
+    /// Reads and decodes a block whose record was checked.
     fn fill(&mut self, file: &File, record: &Record, block: Block<'_>) -> std::io::Result<Result<&[u8], BlockFault>> {
         self.stored.resize(record.len_bytes as usize, 0);
         file.read_exact_at(&mut self.stored, record.offset)?;

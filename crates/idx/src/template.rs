@@ -1,7 +1,7 @@
-//! File names: from the template of a header and the number of a block to the path of its file, and from a name to the
-//! time step that it is of.
+//! File names: from the template of a header and a block number to the path of a file, and from a name back to the time
+//! step.
 //!
-//! Invariant: a path never leads out of the folder of the `.idx` file; templates that could are refused.
+//! Invariant: a path never leads out of the folder of the `.idx` file; templates that could do so are refused.
 
 use std::path::PathBuf;
 
@@ -9,43 +9,43 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// Absolute, or with `..`: it may name any file.
+    /// The template is absolute or contains `..`, so it could name any file.
     #[error("{template:?} leads out of the folder of the .idx file")]
     Outside {
-        /// The template.
+        /// Text of the template.
         template: String,
     },
-    /// `%` without a conversion that is known here.
-    #[error("{template:?} holds a conversion that is not {expected}")]
+    /// A `%` does not begin a supported conversion.
+    #[error("{template:?} contains a conversion other than {expected}")]
     Conversion {
-        /// The template.
+        /// Text of the template.
         template: String,
-        /// What may stand there.
+        /// Supported conversion.
         expected: &'static str,
     },
-    /// No name, a null byte, or a length that no file system takes.
-    #[error("{template:?} is no file name")]
+    /// The name is empty, contains a null byte, or is too long for any file system.
+    #[error("{template:?} is not a valid file name")]
     Name {
-        /// The template.
+        /// Text of the template.
         template: String,
     },
 }
 
-/// Longest template: the longest path of Linux (PATH_MAX).
+/// Maximum length of a template: the longest path of Linux (PATH_MAX).
 const MAX_TEMPLATE_LEN_BYTES: usize = 4096;
 
-/// Most digits of a conversion: those of a block number.
+/// Maximum number of digits of a conversion: those of a block number.
 const MAX_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// Digits, with zeros before.
+    /// A number of this many digits, padded with zeros.
     Number(usize),
 }
 
 impl Part {
-    /// The text; none of a number.
+    /// Text of the part; empty for a number.
     fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// The digits of a number.
+    /// Number of digits, if the part is a number.
     fn digits(&self) -> Option<usize> {
         match self {
             Self::Text(_) => None,
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// A checked relative path with conversions of one kind.
+/// Splits a relative path with conversions of one kind into parts, and checks it.
 fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>, TemplateError> {
     let quoted = || template.chars().take(200).collect::<String>();
     if template.is_empty() || template.len() > MAX_TEMPLATE_LEN_BYTES || template.contains('\0') {
@@ -87,7 +87,7 @@ fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>
     Ok(parts)
 }
 
-/// The template of the files' names.
+/// Template of the file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileTemplate {
     text: String,
@@ -95,13 +95,13 @@ pub struct FileTemplate {
 }
 
 impl FileTemplate {
-    /// Reads `./NAME/%04x.bin`; any number of hexadecimal conversions, or none where one file holds all blocks.
+    /// Parses `./NAME/%04x.bin`, with any number of hexadecimal conversions; without any, one file holds all blocks.
     ///
     /// # Errors
-    /// If it is no file name, leads elsewhere, or holds other conversions.
+    /// If it is not a valid file name, leads out of the folder, or contains other conversions.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let relative = text.strip_prefix("$(CurrentFileDirectory)/").unwrap_or(text);
-        // Before looking where it leads: `.//x` must not become `/x`.
+        // Stripped before checking for absolute paths: `.//x` must not become `/x`.
         let relative = relative.strip_prefix("./").unwrap_or(relative);
         let parts = parts(relative, 'x', "hexadecimal, as %04x")?;
         let is_folder = matches!(parts.last(), Some(Part::Text(last)) if last.ends_with('/'));
@@ -111,27 +111,28 @@ impl FileTemplate {
         Ok(Self { text: text.to_owned(), parts })
     }
 
-    /// The template that OpenVisus makes for files beside `NAME.idx` with `block_bits` bits of block number: folders of
-    /// 256 while more than 16 bits are left.
+    /// Returns the template that OpenVisus uses for files next to `NAME.idx` with `block_bits` bits of block number:
+    /// folders of 256 entries while more than 16 bits are left.
     ///
     /// # Errors
-    /// If `name` is no file name.
+    /// If `name` is not a valid file name.
     pub fn for_name(name: &str, block_bits: u32) -> Result<Self, TemplateError> {
         let folders = block_bits.saturating_sub(16).div_ceil(8);
         Self::parse(&format!("./{name}{}/%04x.bin", "/%02x".repeat(folders as usize)))
     }
 
-    /// As written.
+    /// Text of the template in the header.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the name depends on the block.
+    /// Whether the name depends on the block number.
     pub fn has_conversions(&self) -> bool {
         self.parts.len() > 1
     }
 
-    /// Whether a path from the folder of the `.idx` file may be one of these, whatever the block and the time step.
+    /// Whether a path relative to the folder of the `.idx` file can result from this template for some block and time
+    /// step.
     pub fn may_name(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(self.parts.first().map_or("", Part::text)) else { return false };
         let [.., number, last] = self.parts.as_slice() else { return rest.is_empty() };
@@ -141,16 +142,17 @@ impl FileTemplate {
         rest.and_then(|rest| rest.get(rest.len().checked_sub(digits)?..)).is_some_and(|end| end.iter().all(is_digit))
     }
 
-    /// What every file's name ends in, behind its number.
+    /// Returns the text after the number, in which every file name ends.
     pub fn ending(&self) -> &str {
         let Some(Part::Text(last)) = self.parts.last() else { return "" };
         last.rsplit('/').next().unwrap_or(last)
     }
 
-    /// Path, from the folder of the `.idx` file, of the file whose first block is `first_block`; `time` is the folder of
-    /// the time step, or empty.
+    /// Returns the path, relative to the folder of the `.idx` file, of the file whose first block is `first_block`;
+    /// `time` is the folder of the time step, or empty.
     ///
-    /// The number's digits fill the conversions from the right; what is left over becomes folders before the leftmost.
+    /// The number's digits fill the conversions from the right; remaining digits become folders before the leftmost
+    /// one.
     pub fn path(&self, first_block: u64, time: &str) -> PathBuf {
         let mut left = first_block;
         let mut filled = String::new();
@@ -176,7 +178,7 @@ impl FileTemplate {
     }
 }
 
-/// The lowest `digits` hexadecimal digits, which are taken off.
+/// Removes the lowest `digits` hexadecimal digits from `number` and returns them.
 fn take_digits(number: &mut u64, digits: usize) -> String {
     let bits = 4 * digits as u32;
     let low = if bits >= u64::BITS { *number } else { *number & ((1 << bits) - 1) };
@@ -184,7 +186,7 @@ fn take_digits(number: &mut u64, digits: usize) -> String {
     format!("{low:0digits$x}")
 }
 
-/// The template of the folders of time steps.
+/// Template of the folders of time steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeTemplate {
     text: String,
@@ -192,10 +194,10 @@ pub struct TimeTemplate {
 }
 
 impl TimeTemplate {
-    /// Reads `time_%04d/`; one decimal conversion.
+    /// Parses `time_%04d/`, with one decimal conversion.
     ///
     /// # Errors
-    /// As [`FileTemplate::parse`].
+    /// As for [`FileTemplate::parse`].
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let expected = "one decimal, as %04d";
         let parts = parts(text, 'd', expected)?;
@@ -205,12 +207,12 @@ impl TimeTemplate {
         Ok(Self { text: text.to_owned(), parts })
     }
 
-    /// As written.
+    /// Text of the template in the header.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The folder, or beginning of names, of a time step.
+    /// Returns the folder of a time step, or the beginning of its file names.
     pub fn name(&self, time: u64) -> String {
         let write = |part: &Part| match part {
             Part::Text(text) => text.clone(),
@@ -220,19 +222,19 @@ impl TimeTemplate {
     }
 }
 
-/// Names by which the time steps of a dataset are found in the folder that holds them.
+/// Name patterns by which the time steps of a dataset are found in their folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepNames {
-    /// The folder, from that of the `.idx` file; empty for that one itself.
+    /// The folder, relative to that of the `.idx` file; empty for the same folder.
     pub folder: PathBuf,
     before: String,
     digits: usize,
-    /// What may stand behind the number of a step.
+    /// Patterns that may follow the number of a step.
     endings: Vec<Vec<Part>>,
 }
 
 impl StepNames {
-    /// Of a dataset with these templates.
+    /// Creates the patterns for these templates.
     pub fn new(files: &FileTemplate, time: &TimeTemplate) -> Self {
         let text = |part: Option<&Part>| part.map_or("", Part::text).to_owned();
         let fixed = text(files.parts.first()) + &text(time.parts.first());
@@ -244,13 +246,13 @@ impl StepNames {
         if let (Part::Text(text), Some(number)) = (&behind, of_block.first())
             && !text.contains('/')
         {
-            // Digits that the template has no room for are folders before all others.
+            // Digits that do not fit the template become leading folders.
             endings.push(vec![behind.clone(), number.clone()]);
         }
         Self { folder: PathBuf::from(folder), before: before.to_owned(), digits, endings }
     }
 
-    /// The time step that a name in the folder is of, if it is of one.
+    /// Returns the time step to which a name in the folder belongs, if any.
     pub fn step(&self, name: &str) -> Option<u64> {
         let rest = name.strip_prefix(&self.before)?;
         self.endings.iter().find_map(|ending| {
@@ -271,7 +273,7 @@ impl StepNames {
     }
 }
 
-/// The parts up to the end of the first name of a path.
+/// Returns the parts up to the end of the first path component.
 fn first_name<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Part> {
     let mut name = Vec::new();
     for part in parts {
@@ -343,7 +345,7 @@ mod tests {
         }
         assert_eq!(names("./%04x.bin", "a/b%d/c/").folder, PathBuf::from("a"));
         assert_eq!(names("./%04x.bin", "a/b%d/c/").step("b12"), Some(12));
-        // Without folders of their own the number of the block follows, and folders for the digits that it has too many.
+        // Without a folder per step, the block number follows, and folders for its excess digits.
         let beside = names("./a/%04x.bin", "t%d");
         assert_eq!(
             [beside.step("t70000.bin"), beside.step("t12000f"), beside.step("t0000.bin")],

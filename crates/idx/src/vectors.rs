@@ -1,8 +1,8 @@
-//! Vectors written as one scalar field per component, for readers that do not take vectors of every length.
+//! Vectors written as one scalar field per component, for readers that do not support vectors of every length.
 //!
-//! OpenVisus throws at samples of most lengths above 32 bytes ([`SampleType::is_read_by_openvisus`]), for example at five or
-//! eleven float64. It has no other notation for such samples, so their components become fields. Not for how fields are
-//! encoded. Invariant: component i of field `v` is field `v_i`, bit by bit.
+//! OpenVisus throws at samples of most lengths above 32 bytes ([`SampleType::is_read_by_openvisus`]), for example five
+//! or eleven float64. It has no other notation for such samples, so their components become fields. Fields are encoded
+//! elsewhere. Invariant: component i of field `v` equals field `v_i`, bit for bit.
 
 use crate::error::{IdxError, Result};
 use crate::exchange::{Patch, check_arrays};
@@ -12,23 +12,23 @@ use crate::sample::SampleType;
 use raddle_core::memory::{MemoryBudget, Permit};
 use std::borrow::Cow;
 
-/// Samples whose components are moved before the next ones: they stay in the first cache.
+/// Number of samples moved before the next component: they stay in the first-level cache.
 const SAMPLES_AT_ONCE: usize = 256;
 
 /// Which vectors are written as one field per component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SplitVectors {
-    /// None.
+    /// No vectors.
     #[default]
     Never,
-    /// Those of a length that OpenVisus does not read.
+    /// Vectors of a length that OpenVisus does not read.
     Wide,
-    /// All.
+    /// All vectors.
     All,
 }
 
 impl SplitVectors {
-    /// Whether samples of this type become several fields.
+    /// Whether samples of this type are split into several fields.
     fn takes(self, sample: SampleType) -> bool {
         match self {
             Self::Never => false,
@@ -38,12 +38,12 @@ impl SplitVectors {
     }
 }
 
-/// Name of the field that holds a component, counted from 0, of the vector `field`.
+/// Returns the name of the field that holds component number `component`, from 0, of the vector `field`.
 fn component_name(field: &str, component: usize) -> String {
     format!("{field}_{component}")
 }
 
-/// The fields of `header` that hold the components of a vector `name` of type `sample`, if they do.
+/// Returns the fields of `header` that hold the components of a vector `name` of type `sample`, if it was split.
 pub fn components_of(header: &Header, name: &str, sample: SampleType) -> Option<Vec<usize>> {
     if sample.count < 2 || header.field_index(name).is_some() {
         return None;
@@ -56,17 +56,17 @@ pub fn components_of(header: &Header, name: &str, sample: SampleType) -> Option<
     (0..sample.count).map(component).collect()
 }
 
-/// How fields as they are given become fields as they are written.
+/// Mapping from the caller's fields to the fields that are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSplit {
-    /// Type of the samples of each given field, and whether it becomes several.
+    /// Type of the samples of each original field, and whether it is split.
     given: Vec<(SampleType, bool)>,
-    /// Fields as they are written.
+    /// Fields that are written.
     fields: Vec<(String, SampleType)>,
 }
 
 impl FieldSplit {
-    /// Splits those of the `given` fields that `which` names.
+    /// Splits those of the `given` fields that `which` selects.
     pub fn new(given: &[(String, SampleType)], which: SplitVectors) -> Self {
         let mut fields = Vec::with_capacity(given.len());
         for (name, sample) in given {
@@ -80,21 +80,21 @@ impl FieldSplit {
         Self { given: given.iter().map(|(_, sample)| (*sample, which.takes(*sample))).collect(), fields }
     }
 
-    /// Whether any field becomes several.
+    /// Whether any field is split.
     pub(crate) fn is_any(&self) -> bool {
         self.given.iter().any(|(_, is_split)| *is_split)
     }
 
-    /// The fields as they are written.
+    /// The fields that are written.
     pub fn fields(&self) -> &[(String, SampleType)] {
         &self.fields
     }
 
-    /// Splits the arrays of `patches`, which have one array per given field. The permit is for the memory of the new arrays
-    /// beyond that of the old ones.
+    /// Splits the arrays of `patches`, which have one array per original field. The permit covers the memory that the
+    /// new arrays need beyond that of the old ones.
     ///
     /// # Errors
-    /// If arrays do not fit their boxes, or memory does not suffice.
+    /// If arrays do not fit their boxes, or there is not enough memory.
     pub(crate) fn apply<'a>(
         &self,
         patches: Vec<Patch<'a>>,
@@ -102,7 +102,7 @@ impl FieldSplit {
     ) -> Result<(Vec<Patch<'a>>, Option<Permit>)> {
         let sample_lens: Vec<usize> = self.given.iter().map(|(sample, _)| sample.len_bytes()).collect();
         check_arrays(&patches, &sample_lens)?;
-        // An array that is owned goes when its components are there; a borrowed one stays.
+        // An owned array is freed once its components exist; a borrowed one stays.
         let (mut kept_len_bytes, mut longest_len_bytes) = (0, 0);
         for (array, (_, is_split)) in patches.iter().flat_map(|patch| patch.arrays.iter().zip(&self.given)) {
             match array {
@@ -132,7 +132,7 @@ impl FieldSplit {
     }
 }
 
-/// An array for each component of the samples in `array`.
+/// Returns one array per component of the samples in `array`.
 fn components(array: &[u8], sample: SampleType) -> Result<Vec<Vec<u8>>> {
     match sample.number.len_bytes() {
         1 => components_of_len::<1>(array, sample.count),
@@ -157,7 +157,7 @@ fn components_of_len<const LEN: usize>(array: &[u8], count: usize) -> Result<Vec
     Ok(all)
 }
 
-/// Puts the numbers of one component into `samples` of type `sample`, as it was before splitting.
+/// Copies the numbers of one component into `samples`, which have the unsplit type `sample`.
 pub fn put_component(samples: &mut [u8], sample: SampleType, component: usize, numbers: &[u8]) {
     let len = sample.number.len_bytes();
     for (sample, number) in samples.chunks_exact_mut(sample.len_bytes()).zip(numbers.chunks_exact(len)) {

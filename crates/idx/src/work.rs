@@ -1,7 +1,7 @@
-//! Phase 2: what the engine makes of the samples that ranks hold. A block is filled from its owner's arrays and from what
-//! other ranks send of it, then compressed; no array in HZ order lies between.
+//! Phase 2: how the engine encodes the samples that ranks hold. A block is filled directly from its owner's arrays and
+//! from the samples sent by other ranks, then compressed; there is no intermediate array in HZ order.
 //!
-//! Invariant: a block's bytes depend on its samples alone, not on who holds them or makes it.
+//! Invariant: a block's bytes depend only on its samples, not on the ranks that hold or encode them.
 
 use crate::compression::{Block, BlockEncoder, Coding, Compression};
 use crate::error::{IdxError, Result};
@@ -22,32 +22,32 @@ use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Filter mask of a block that is stored raw though its field is compressed.
+/// Filter mask of a block that is stored raw although its field is compressed.
 const STORED_RAW: u32 = 1;
 
-/// Numbers that go with a piece of a block from rank to rank.
+/// Length of the header of a piece of a block sent between ranks.
 const PIECE_HEAD_LEN_BYTES: u64 = 128;
 
-/// The samples that a rank holds, as the source of blocks.
+/// Samples that a rank holds, the source of blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Samples<'a> {
     pub(crate) header: &'a Header,
     /// All samples of the dataset.
     pub(crate) domain: &'a ArrayGrid,
-    /// Those of this rank.
+    /// Patches of this rank.
     pub(crate) held: &'a [Patch<'a>],
 }
 
 impl Samples<'_> {
-    /// Numbers of the blocks of which this rank holds samples.
+    /// Numbers of the blocks with samples of this rank.
     pub(crate) fn blocks(&self) -> BTreeSet<u64> {
         let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
         let grids = self.held.iter().map(|patch| patch.region.grid());
         grids.flat_map(|grid| blocks(bitmask, bits, &grid, bitmask.max_level())).collect()
     }
 
-    /// Fills `raw`, a whole block, with the samples of this rank, and with the default value where the dataset has none.
-    /// Places of other ranks' samples may hold anything.
+    /// Fills `raw`, a whole block, with the samples of this rank, and with the default value outside the dataset.
+    /// Positions of other ranks' samples have arbitrary contents.
     pub(crate) fn fill(&self, place: BlockPlace, raw: &mut [u8]) {
         let header = self.header;
         let of = &header.fields[place.field];
@@ -59,7 +59,7 @@ impl Samples<'_> {
         self.put(place, of.default_layout(), raw);
     }
 
-    /// Puts the samples of this rank into `raw`, a whole block of the layout, and leaves the others.
+    /// Copies the samples of this rank into `raw`, a whole block of this layout, and leaves the others unchanged.
     fn put(&self, place: BlockPlace, layout: Layout, raw: &mut [u8]) {
         let (header, len) = (self.header, self.header.fields[place.field].sample.len_bytes());
         let level = header.bitmask.max_level();
@@ -73,14 +73,14 @@ impl Samples<'_> {
     }
 }
 
-/// The blocks of a time step as the engine's tiles.
+/// The blocks of a time step, as tiles of the engine.
 pub(crate) struct StepWork<'a> {
     samples: Samples<'a>,
     step: &'a StepPlan,
     path: PathBuf,
     compressions: &'a [Compression],
     effort: Effort,
-    /// Where there are several ranks: who holds what of each block.
+    /// With several ranks: which ranks hold samples of each block.
     homes: Option<Homes>,
     own_blocks: BTreeSet<u64>,
     brought: Brought,
@@ -89,7 +89,7 @@ pub(crate) struct StepWork<'a> {
 /// State of a worker thread.
 pub(crate) struct Worker {
     encoder: BlockEncoder,
-    /// Time of filling blocks, which is encoding them in HZ order.
+    /// Time spent filling blocks, that is, encoding them in HZ order.
     filling: StageTotals,
 }
 
@@ -106,17 +106,18 @@ impl<'a> StepWork<'a> {
         Self { samples, step, path, compressions, effort, homes, own_blocks, brought: Brought::default() }
     }
 
-    /// What this rank sent.
+    /// Messages that this rank sent.
     pub(crate) fn into_sent(self) -> Sent {
         self.brought.sent()
     }
 
-    /// How the block of a claim with this mask is stored.
+    /// Returns how the block of a claim with this filter mask is stored.
     pub(crate) fn coding(&self, field: usize, filter_mask: u32) -> Coding {
         if filter_mask == STORED_RAW { Coding::Raw } else { self.compressions[field].coding() }
     }
 
-    /// Puts new samples, of this rank and others, into `raw`, a whole block of the layout, and leaves the others.
+    /// Copies new samples of this and other ranks into `raw`, a whole block of this layout, and leaves the others
+    /// unchanged.
     pub(crate) fn put(&self, worker: &mut Worker, tile: Tile, layout: Layout, raw: &mut [u8]) {
         let timer = StageTimer::start();
         self.samples.put(self.step.place(tile), layout, raw);
@@ -124,7 +125,7 @@ impl<'a> StepWork<'a> {
         self.put_brought(tile, layout, raw);
     }
 
-    /// Puts what other ranks sent of a block into it.
+    /// Copies the samples that other ranks sent into a block.
     fn put_brought(&self, tile: Tile, layout: Layout, raw: &mut [u8]) {
         if self.homes.is_none() {
             return;
@@ -148,7 +149,7 @@ impl<'a> StepWork<'a> {
         }
     }
 
-    /// Appends the stored form of a block to `stored`; how it is stored.
+    /// Appends the stored form of a block to `stored` and returns how it is stored.
     pub(crate) fn compress(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<Coding> {
         let (place, header) = (self.step.place(tile), self.samples.header);
         let block = Block { header, field: place.field, number: place.block };
@@ -161,7 +162,7 @@ impl<'a> StepWork<'a> {
         })
     }
 
-    /// Packs what this rank holds of the round's blocks that others own.
+    /// Packs this rank's samples of the round's blocks that other ranks own.
     fn pack(&self, round: &Round<'_>, rank: Rank, outbox: &mut Outbox) -> Result<()> {
         let header = self.samples.header;
         let mut piece = Vec::new();
@@ -176,7 +177,7 @@ impl<'a> StepWork<'a> {
                 piece.clear();
                 let (grid, array) = (patch.region.grid(), &patch.arrays[place.field]);
                 if array.is_empty() {
-                    continue; // a field that is not given
+                    continue; // the field is not written
                 }
                 let gathered = kernel::gather(&lattice, &grid, array, &mut piece, sample_len_bytes);
                 if let Some(gathered) = gathered {
@@ -196,7 +197,7 @@ impl TileWork for StepWork<'_> {
         Ok(Worker { encoder: BlockEncoder::new(self.effort), filling: StageTotals::default() })
     }
 
-    /// Raw blocks are filled where they are written from.
+    /// Fills raw blocks directly in the buffer they are written from.
     fn verbatim(&self, worker: &mut Worker, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
         let (_, field) = self.step.array_place(tile.array);
         if self.compressions[field] != Compression::None {
@@ -251,7 +252,7 @@ impl TileWork for StepWork<'_> {
         let (rank, timer) = (communicator.rank(), StageTimer::start());
         let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
-        // Also where packing failed: the others wait for it.
+        // Needed even if packing failed, because the other ranks wait for the exchange.
         self.brought.begin_round();
         self.brought.exchange(outbox, &timer, communicator)?;
         packed

@@ -1,13 +1,15 @@
-//! Writing time steps: by one process that holds whole arrays, or by ranks that hold boxes of them, in up to three phases.
+//! Writing of time steps, by one process that holds whole arrays or by ranks that hold boxes of them, in up to three
+//! phases.
 //!
-//! 1. Restructure: samples go from the ranks' boxes to power-of-two boxes of few owners (`restructure`, `exchange`).
-//! 2. Encode: blocks are filled and compressed by the rank that holds most of each, or a neighbour where that balances
-//!    better; what others hold of them, mostly of coarse levels, is sent there (`work`, on the engine of `raddle_core`).
-//! 3. Place: blocks go to their files in long writes, the tables of a file when its blocks are written, the `.idx` file
-//!    last (`files`, `publish`).
+//! 1. Restructure: samples move from the ranks' boxes to power-of-two boxes of few owners (`restructure`, `exchange`).
+//! 2. Encode: each block is filled and compressed by the rank that holds most of its samples, or by a neighbour if that
+//!    balances the load better; other ranks send it their samples, mostly of coarse levels (`work`, on the engine of
+//!    `raddle_core`).
+//! 3. Place: blocks are written to their files in large writes, the tables of a file after its blocks, and the `.idx`
+//!    file last (`files`, `publish`).
 //!
-//! Invariant: the same samples and header give the same bytes for any number of ranks and threads, whatever the phases,
-//! and a step is there whole or not at all.
+//! Invariant: the same samples and header give the same bytes for any number of ranks, threads and phases, and a step
+//! is published whole or not at all.
 
 use crate::compression::{Coding, Compression, Record};
 use crate::direct;
@@ -35,7 +37,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What the phases of a step share.
+/// State shared by the phases of a step.
 #[derive(Clone, Copy)]
 struct Run<'r> {
     step: &'r StepPlan,
@@ -46,27 +48,27 @@ struct Run<'r> {
     ranks: &'r dyn Communicator,
 }
 
-/// All samples of a dataset, what this rank holds of them, and the memory that took.
+/// All samples of a dataset, this rank's part of them, and the permit for its memory.
 type Checked<'p> = (ArrayGrid, Vec<Patch<'p>>, Option<Permit>);
 
-/// Writes the time steps of a dataset.
+/// Writer of the time steps of a dataset.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     header: Header,
     options: WriteOptions,
     compressions: Vec<Compression>,
-    /// Whether the `.idx` file is ours to replace.
+    /// Whether this writer may replace the `.idx` file.
     continues: bool,
-    /// How arrays become those of the header's fields, where they are not.
+    /// How to split the arrays into those of the header's fields, if necessary.
     split: Option<FieldSplit>,
 }
 
 impl Writer {
-    /// A writer of `path`, the `.idx` file. Nothing is written yet.
+    /// Creates a writer of `path`, the `.idx` file. Nothing is written yet.
     ///
     /// # Errors
-    /// If the header is not consistent, or names a compression that is not written.
+    /// If the header is not consistent, or names a compression that cannot be written.
     pub fn new(path: &Path, header: Header, options: WriteOptions) -> Result<Self> {
         header.check().map_err(|source| IdxError::Header { path: path.to_path_buf(), source })?;
         let compression = |field: &Field| {
@@ -78,23 +80,25 @@ impl Writer {
         Ok(Self { path: path.to_path_buf(), header, options, compressions, continues: false, split: None })
     }
 
-    /// A writer of more time steps of the dataset at `path`, which is as `header` says but for its time steps.
+    /// Creates a writer of further time steps of the dataset at `path`, whose header must equal `header` except for
+    /// time steps.
     ///
     /// # Errors
-    /// If it cannot be read or is not.
+    /// If the dataset cannot be read or its header differs.
     pub fn resume(path: &Path, header: &Header, options: WriteOptions) -> Result<Self> {
         let there = there(path, header)?;
         Ok(Self { continues: true, ..Self::new(path, there, options)? })
     }
 
-    /// The same for arrays of the fields that were given to `split`, whose fields are those of the header.
+    /// Makes the writer take arrays of the unsplit fields of `split`, whose resulting fields must be those of the
+    /// header.
     #[must_use]
     pub fn split(mut self, split: FieldSplit) -> Self {
         self.split = Some(split);
         self
     }
 
-    /// The header as it will be written.
+    /// The header that will be written.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -104,23 +108,24 @@ impl Writer {
         SampleBox { start: self.header.start, end: self.header.end }
     }
 
-    /// Writes one array per field, each with all samples of the box, x fastest, little-endian, and then the `.idx` file.
-    /// `time` names the step of a dataset that has any, whose range grows as needed.
+    /// Writes one array per field, each with all samples of the box, x fastest, little-endian, and then the `.idx`
+    /// file. `time` is the step, for a dataset with time steps; the header's range grows as needed.
     ///
     /// # Errors
-    /// If arrays or time do not fit the header, the output exists, or files cannot be written. Nothing that was there
-    /// before is changed then, unless replacing fails between the step and the `.idx` file.
+    /// If arrays or time do not fit the header, the output exists, or files cannot be written. Existing files are then
+    /// unchanged, unless replacing fails between the step and the `.idx` file.
     pub fn write(&mut self, time: Option<u64>, arrays: &[&[u8]]) -> Result<WriteReport> {
         let whole = Patch { region: self.domain(), arrays: arrays.iter().map(|array| Cow::Borrowed(*array)).collect() };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         self.write_among(time, vec![whole], &watch, &SingleProcess)
     }
 
-    /// Collective. As [`Writer::write`], by `ranks` that hold any number of boxes each, which are disjoint and together all
-    /// samples; they see one file system, and were made with the same header and options but for threads and memory.
+    /// Collective. Writes a step like [`Writer::write`], by `ranks` that hold any number of boxes each. The boxes must
+    /// be disjoint and cover all samples. All ranks must see the same file system and use the same header and options,
+    /// except for threads and memory.
     ///
     /// # Errors
-    /// As [`Writer::write`], on every rank; where only another rank met an error, that it failed.
+    /// As for [`Writer::write`], on every rank; if only another rank met an error, `RankFailed`.
     pub fn write_among(
         &mut self,
         time: Option<u64>,
@@ -205,7 +210,7 @@ impl Writer {
         Ok(staging)
     }
 
-    /// Whether arrays and time fit the header; all samples of the dataset, and the arrays of its fields.
+    /// Checks that arrays and time fit the header; returns all samples of the dataset and the arrays of its fields.
     fn check<'p>(&self, time: Option<u64>, patches: Vec<Patch<'p>>, budget: &MemoryBudget) -> Result<Checked<'p>> {
         let domain = self.check_time(time)?;
         let (patches, permit) = match &self.split {
@@ -216,7 +221,7 @@ impl Writer {
         Ok((domain, patches, permit))
     }
 
-    /// Whether a time fits the header; all samples of the dataset.
+    /// Checks that a time fits the header; returns all samples of the dataset.
     fn check_time(&self, time: Option<u64>) -> Result<ArrayGrid> {
         let header = &self.header;
         let fault = match (&header.time, time) {
@@ -235,22 +240,22 @@ impl Writer {
         })
     }
 
-    /// Lengths of the samples of fields.
+    /// Lengths of the samples of each field.
     fn sample_lens(&self) -> Vec<usize> {
         self.header.fields.iter().map(|field| field.sample.len_bytes()).collect()
     }
 
-    /// A hash of the arguments, which must be equal on all ranks.
+    /// Returns a hash of the arguments, which must be equal on all ranks.
     fn told(&self, time: Option<u64>) -> u64 {
         let WriteOptions { phases, imposed, aggregators, durability, .. } = &self.options;
         let mut header = self.header.clone();
-        // Rank 0 alone knows what others added.
+        // Only rank 0 knows which steps other processes added.
         header.time.iter_mut().for_each(|time| time.range = None);
         let text = format!("{}{time:?} {phases:?} {imposed:?} {aggregators:?} {durability:?}", header.to_text());
         Digest::of(text.as_bytes()).crc64_nvme()
     }
 
-    /// Collective. Makes all files of the step, whole but not yet durable.
+    /// Collective. Writes all files of the step, complete but not yet durable.
     fn make(
         &self,
         run: &Run<'_>,
@@ -339,8 +344,8 @@ impl Writer {
         }
     }
 
-    /// Collective. Encodes and places all blocks, and the tables of each file behind its blocks. `stored_as` says what the
-    /// block of a field with a filter mask is.
+    /// Collective. Encodes and places all blocks, and the tables of each file after its blocks. `stored_as` returns the
+    /// coding and layout of a field's block from its filter mask.
     fn run_engine<W: TileWork<Error = IdxError>>(
         &self,
         work: &W,
@@ -360,7 +365,7 @@ impl Writer {
             let (_, field) = step.array_place(done.array);
             records.extend(done.claims.iter().map(|claim| {
                 let (coding, layout) = stored_as(field, claim.filter_mask);
-                // A block's length fits 32 bits, which the header is checked for, and stored it is no longer.
+                // The header guarantees that a block's length fits 32 bits, and its stored form is not longer.
                 let len_bytes = u32::try_from(claim.len_bytes).unwrap_or(u32::MAX);
                 (step.place(claim.tile), Record { offset: claim.address, len_bytes, coding, layout })
             }));
@@ -375,7 +380,7 @@ impl Writer {
     }
 }
 
-/// The header of the dataset at `path`, which is to be as `header` but for its time steps.
+/// Returns the header of the dataset at `path`, which must equal `header` except for time steps.
 fn there(path: &Path, header: &Header) -> Result<Header> {
     let there = Dataset::open(path)?.header().clone();
     match there.difference(header) {

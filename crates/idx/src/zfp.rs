@@ -1,15 +1,15 @@
-//! zfp in IDX: what a header says of it, which samples it takes, and the array that a block is to it.
+//! zfp in IDX: its name in headers, the samples it takes, and the shape of a block for zfp.
 //!
-//! The mode stands in the field's `default_compression` as `zfp-ENCODING-DECODING`. Streams can only be decoded as they were
-//! encoded, so that the first counts. OpenVisus writes plain `zfp` as reversible; it reads it as something else, which is no
-//! data.
+//! The mode is in the field's `default_compression` as `zfp-ENCODING-DECODING`. Streams can only be decoded as they
+//! were encoded, so the first mode counts. OpenVisus writes plain `zfp` in reversible mode, but reads it in another
+//! mode, which gives wrong data.
 
 use crate::header::Header;
 use crate::sample::{Number, SampleType};
 use crate::step::lattice;
 use raddle_codec::{ZfpArray, ZfpMode, ZfpNumber};
 
-/// The mode of this name in a header.
+/// Parses the name of a mode in a header.
 pub(crate) fn mode_of_name(name: &str) -> Option<ZfpMode> {
     let mut parts = name.split('-');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -19,12 +19,12 @@ pub(crate) fn mode_of_name(name: &str) -> Option<ZfpMode> {
     }
 }
 
-/// The name of a mode in a header.
+/// Returns the name of a mode in a header.
 pub(crate) fn name_of(mode: ZfpMode) -> String {
     format!("zfp-{mode}-{mode}")
 }
 
-/// Whether samples of so many axes can be encoded.
+/// Whether samples of this type on `rank` axes can be encoded.
 pub(crate) fn takes(mode: ZfpMode, sample: SampleType, rank: usize) -> bool {
     let number = number_of(sample).filter(|number| number.is_float() || !matches!(mode, ZfpMode::Accuracy(_)));
     number.is_some() && (2..=3).contains(&rank)
@@ -40,7 +40,8 @@ fn number_of(sample: SampleType) -> Option<ZfpNumber> {
     }
 }
 
-/// A block of a field: its lattice with x fastest, whatever order its samples have. `None` if zfp takes none such.
+/// Returns the zfp array of a block of a field: its lattice with x fastest, independent of the order of its samples.
+/// `None` if zfp does not take such an array.
 pub(crate) fn array_of(header: &Header, field: usize, block: u64) -> Option<ZfpArray> {
     let number = number_of(header.fields[field].sample)?;
     let rank = header.bitmask.rank();

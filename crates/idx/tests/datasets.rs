@@ -1,4 +1,4 @@
-//! Datasets written and read again, and what happens where files are missing, damaged or in the way.
+//! Datasets written and read back, and the handling of missing, damaged and foreign files.
 
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
@@ -9,7 +9,7 @@ use raddle_idx::template::{FileTemplate, TimeTemplate};
 use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, Readers, WriteOptions, Writer};
 use std::path::Path;
 
-/// Bytes that differ from sample to sample, as smooth data does.
+/// Returns bytes that change gradually from sample to sample, like smooth data.
 fn bytes(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|at| ((at as u64 / 3).wrapping_mul(seed | 1) >> 3) as u8).collect()
 }
@@ -25,7 +25,7 @@ fn field(name: &str, sample: &str, layout: &str, compression: &str) -> Field {
         .with("default_value", "7")
 }
 
-/// What is expected of a query: the array's samples at the grid's points.
+/// Returns the expected result of a query: the array's samples at the grid's points.
 fn picked(header: &Header, array: &[u8], sample_len_bytes: usize, grid: &ArrayGrid) -> Vec<u8> {
     let whole = header.grid(header.bitmask.max_level()).expect("the box is not empty");
     let strides = whole.strides();
@@ -164,7 +164,7 @@ fn missing_and_damaged_blocks_are_named() {
         }
         other => panic!("{other:?}"),
     };
-    // The record of the file's first block is behind the file's header.
+    // The record of the file's first block follows the file's header.
     let damage = |at: usize, with: &[u8]| {
         let mut bytes = stored.clone();
         bytes[at..at + with.len()].copy_from_slice(with);
@@ -238,7 +238,7 @@ fn time_steps_appear_one_by_one() {
     }
     assert!(matches!(dataset.read(&Query { time: Some(5), ..dataset.whole(0) }), Err(IdxError::NoTime { .. })));
     let missing = dataset.read(&Query { time: Some(1), ..dataset.whole(0) });
-    assert!(missing.is_err_and(|error| error.to_string().ends_with("has no time step 1; those there are: 0, 3 to 4")));
+    assert!(missing.is_err_and(|error| error.to_string().ends_with("has no time step 1; available: 0, 3 to 4")));
 }
 
 fn with_steps(name: &str) -> Header {
@@ -259,7 +259,7 @@ fn steps_far_apart_are_found_by_their_names() {
     let dataset = Dataset::open(&path).unwrap();
     assert_eq!(dataset.steps().unwrap(), [Some(1), Some(20_261_124), Some(u64::MAX)]);
     let refused = dataset.read(&Query { time: Some(0), ..dataset.whole(0) }).unwrap_err().to_string();
-    assert!(refused.ends_with("has no time step 0; those there are: 1, 20261124, 18446744073709551615"), "{refused}");
+    assert!(refused.ends_with("has no time step 0; available: 1, 20261124, 18446744073709551615"), "{refused}");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn the_first_and_the_last_step_must_be_there() {
     let (cancel, dataset) = (CancelToken::new(), Dataset::open(&path).unwrap());
     let check = || dataset.check_all(&dataset.steps().unwrap(), &Readers { jobs: 1, cancel: &cancel }).unwrap();
     assert!(check().is_whole());
-    // The header does not name those between.
+    // The header does not name the steps in between.
     std::fs::remove_dir_all(folder.path().join("t/time_0005")).unwrap();
     assert!(check().is_whole());
     std::fs::remove_dir_all(folder.path().join("t/time_0009")).unwrap();
@@ -303,7 +303,7 @@ fn what_is_in_the_way_is_told_as_what_it_is() {
         Writer::new(path, header.clone(), options)
             .and_then(|mut writer| writer.write(None, &[&bytes(22 * 36 * 22 * 2, 3)]))
     };
-    // What would not be replaced either.
+    // A dataset that would not be replaced either.
     std::fs::write(folder.path().join("small/diary.txt"), b"mine").unwrap();
     assert!(matches!(write(&path, WriteOptions::default()), Err(IdxError::Foreign { .. })));
     let mut later = Writer::resume(&path, &header, WriteOptions::default()).unwrap();
@@ -339,7 +339,7 @@ fn replacing_leaves_no_older_steps() {
     write(&[0, 3, 7], WriteOptions::default()).unwrap();
     write(&[2, 7, 8], replacing()).unwrap();
     assert_eq!(there(), [Some(2), Some(7), Some(8)]);
-    // Steps without a header would come to life with the range of another's.
+    // Without a header, old steps must not reappear in the range of a new one.
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(write(&[9], WriteOptions::default()), Err(IdxError::Exists { .. })));
     std::fs::write(folder.path().join("t/time_0008/diary.txt"), b"mine").unwrap();
@@ -347,7 +347,7 @@ fn replacing_leaves_no_older_steps() {
     std::fs::remove_file(folder.path().join("t/time_0008/diary.txt")).unwrap();
     write(&[9], replacing()).unwrap();
     assert_eq!(there(), [Some(9)]);
-    // Also of a dataset that had no steps.
+    // The same applies to a dataset without steps.
     let mut plain = Writer::new(&path, Header { time: None, ..header.clone() }, replacing()).unwrap();
     plain.write(None, &[&bytes(60, 4)]).unwrap();
     write(&[5], replacing()).unwrap();
@@ -432,7 +432,7 @@ proptest! {
     }
 }
 
-/// PIDX breaks where offsets need more than 32 bits: a file whose table lies beyond 4 GiB of holes.
+/// PIDX fails if offsets need more than 32 bits: this file has its table beyond 4 GiB of holes.
 #[test]
 fn offsets_beyond_4_gib() {
     let folder = tempfile::tempdir().unwrap();
@@ -440,7 +440,7 @@ fn offsets_beyond_4_gib() {
     let mut header = Header::new("far", &[4, 4], vec![Field::new("a", "uint16".parse().unwrap())]).unwrap();
     header.bitmask = Bitmask::parse("V0101").unwrap();
     header.bits_per_block = 2;
-    // 40 bytes of record per block: the blocks themselves come behind 8 GiB.
+    // 40 bytes of record per block: the blocks themselves come after 8 GiB.
     header.blocks_per_file = 8 * (1 << 30) / 40;
     let array = bytes(32, 5);
     Writer::new(&path, header, WriteOptions::default()).unwrap().write(None, &[&array]).unwrap();

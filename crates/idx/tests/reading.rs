@@ -1,4 +1,4 @@
-//! Reading by threads and by ranks: the same values as by one thread, and errors that all ranks meet.
+//! Reading on several threads and ranks gives the values of a single thread, and errors reach all ranks.
 
 use proptest::prelude::*;
 use raddle_core::CoreError;
@@ -29,7 +29,7 @@ fn header(counts: &[u64], sample: &str, layout: &str, bits: u32, blocks_per_file
     header
 }
 
-/// A box between two points that `seeds` choose, which may be empty.
+/// Returns a box between two points chosen by `seeds`, which may be empty.
 fn part(header: &Header, (low, high): (u64, u64)) -> (Point, Point) {
     let inside = |seed: u64| -> Point { std::array::from_fn(|axis| (seed >> (axis * 11)) % (header.end[axis] + 1)) };
     let (a, b) = (inside(low), inside(high));
@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// Three ranks that read the thirds of a dataset.
+/// Returns the query of one of three ranks that read a third of a dataset each.
 fn thirds(dataset: &Dataset, rank: usize) -> Query {
     let mut query = dataset.whole(0);
     let rows = query.end[2];
@@ -89,7 +89,7 @@ fn a_bad_block_is_an_error_on_all_ranks() {
     let is_own = |outcome: &Result<Vec<u8>, IdxError>| matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone);
     let is_echo = |outcome: &Result<Vec<u8>, IdxError>| outcome.as_ref().is_err_and(IdxError::is_echo);
     assert!(outcomes.iter().any(is_own) && outcomes.iter().all(|of| is_own(of) || is_echo(of)), "{outcomes:?}");
-    // Where that is asked for, every rank has the default value for samples of missing blocks.
+    // If the query asks for it, every rank gets the default value for samples of missing blocks.
     let with_default = |query: Query| Query { missing_as_default: true, ..query };
     let got = Threads::run(3, |ranks| {
         let query = with_default(thirds(&dataset, ranks.rank()));

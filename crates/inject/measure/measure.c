@@ -1,8 +1,8 @@
-/* Runs a program and says what it took: `raddle_measure FILE COMMAND…` writes one JSON object to FILE.
+/* Runs a program and measures it: `raddle_measure FILE COMMAND…` writes one JSON object to FILE.
  *
- * A process of its own, in C: the system tells processor time, memory and calls of a child and of all that it started only
- * to the process that waits for it, and safe Rust has no way to ask. Invariant: what is said is of the command and its
- * descendants alone, but for descendants that nobody waited for. */
+ * It is a separate process, in C, because the system reports the processor time, memory and calls of a child and its
+ * descendants only to the process that waits for it, and safe Rust cannot query them. Invariant: the figures cover only
+ * the command and its descendants, except for descendants that nobody waited for. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ typedef struct {
     int known;
 } calls;
 
-/* Calls of this process and of children that it has waited for. */
+/* Counts the calls of this process and of children that it has waited for. */
 static calls count_calls(void) {
     calls found = {0};
     char text[512];
@@ -64,7 +64,7 @@ int main(int count, char **words) {
     fprintf(out, "{\"wall_s\": %.9f, \"cpu_s\": %.6f, \"peak_rss_bytes\": %ld",
             (double)(ended.tv_sec - started.tv_sec) + 1e-9 * (double)(ended.tv_nsec - started.tv_nsec),
             seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss * 1024);
-    /* Looking takes a call or two itself, which the next look counts. */
+    /* Reading the counters takes a call or two, which the next reading counts. */
     if (first.known && after.known)
         fprintf(out, ", \"calls\": {\"read\": %llu, \"write\": %llu}", after.read - before.read - (before.read - first.read),
                 after.write - before.write - (before.write - first.write));

@@ -1,9 +1,10 @@
-/* A file driver that places raw data on alignment boundaries and metadata in regions of its own: for programs into which
- * HDF5 is linked statically, which a preloaded object does not reach. HDF5 loads it as a plugin (1.13.0 or later).
+/* A file driver that aligns raw data and places metadata in separate regions, for programs with a statically linked
+ * HDF5, which a preloaded object cannot reach. HDF5 (1.13.0 or later) loads it as a plugin.
  *
- * It calls no function of HDF5, so that one object serves every HDF5 there is, static or not, and is built without one: the
- * structures below are those of H5FDdevelop.h, class version 1, the same from 1.14 to 2.x. Only placement is set here; caches
- * and formats are HDF5's own affair. Reading and writing are those of HDF5's default driver, so files are ordinary. */
+ * It calls no function of HDF5, so that one object works with every HDF5, static or not, and can be built without one:
+ * the structures below are those of H5FDdevelop.h, class version 1, unchanged from 1.14 to 2.x. Only placement is
+ * changed; caches and formats are left to HDF5. It reads and writes like HDF5's default driver, so files are ordinary.
+ * */
 #define _GNU_SOURCE
 #include "../shim/log.h"
 #include "../shim/settings.h"
@@ -24,7 +25,7 @@ typedef unsigned long long hsize_t;
 typedef uint64_t haddr_t;
 
 #define DRIVER_NAME "raddle_apply"
-/* HDF5 asks for a number from 256 on; those below 512 are registered with the HDF Group. */
+/* HDF5 requires a number of 256 or more; those below 512 are registered with the HDF Group. */
 #define DRIVER_VALUE 1907
 #define NO_ADDRESS ((haddr_t)-1)
 #define H5F_ACC_RDWR 0x1u
@@ -94,12 +95,12 @@ typedef struct H5FD_class_t {
 } H5FD_class_t;
 
 typedef struct {
-    H5FD_t public; /* first: HDF5 knows the rest only by this */
+    H5FD_t public; /* first: HDF5 accesses the rest only through it */
     int descriptor;
     haddr_t end_of_addresses, end_of_file;
     dev_t device;
     ino_t inode;
-    /* What is left of the current region for metadata. */
+    /* Unused part of the current region for metadata. */
     haddr_t region, region_end;
     hsize_t threshold, alignment, region_bytes;
 } open_file;
@@ -171,7 +172,7 @@ static int driver_cmp(const H5FD_t *left, const H5FD_t *right) {
     return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
-/* Not SUPPORTS_SWMR_IO: untested, so HDF5 refuses it. */
+/* SUPPORTS_SWMR_IO is not set, because it is untested; HDF5 then refuses SWMR. */
 static herr_t driver_query(const H5FD_t *file, unsigned long *flags) {
     (void)file;
     *flags = FEATURE_AGGREGATE_METADATA | FEATURE_ACCUMULATE_METADATA | FEATURE_DATA_SIEVE | FEATURE_AGGREGATE_SMALL_DATA |
@@ -188,8 +189,8 @@ static haddr_t driver_alloc(H5FD_t *given, int type, hid_t list, hsize_t bytes) 
     (void)list;
     open_file *file = (open_file *)given;
     haddr_t address = file->end_of_addresses;
-    /* HDF5 counts on pages one after the other, and where the program has set an alignment of its own, takes the gap before
-     * the end for free space. */
+    /* HDF5 expects consecutive pages, and if the program has set an alignment, it takes the gap before the end for free
+     * space. */
     bool is_free = !given->paged_aggr && given->alignment <= 1;
     if (is_free && type != MEM_DRAW && type != MEM_GHEAP && type != MEM_SUPER && file->region_bytes) {
         if (file->region_end - file->region < bytes) {
@@ -211,7 +212,7 @@ static haddr_t driver_get_eoa(const H5FD_t *file, int type) {
     return ((const open_file *)file)->end_of_addresses;
 }
 
-/* HDF5 extends and gives back what lies at the end without asking alloc. */
+/* HDF5 extends and frees space at the end of the file without calling alloc. */
 static herr_t driver_set_eoa(H5FD_t *given, int type, haddr_t address) {
     (void)type;
     open_file *file = (open_file *)given;
@@ -242,7 +243,7 @@ static herr_t driver_read(H5FD_t *given, int type, hid_t list, haddr_t address, 
             return -1;
         }
         if (!count) {
-            memset(at, 0, bytes); /* behind the end of the file: as the default driver */
+            memset(at, 0, bytes); /* beyond the end of the file, like the default driver */
             break;
         }
         at += count, address += (haddr_t)count, bytes -= (size_t)count;
@@ -279,7 +280,8 @@ static herr_t driver_truncate(H5FD_t *given, hid_t list, bool closing) {
     return 0;
 }
 
-/* Called only where HDF5_USE_FILE_LOCKING and the program allow it. A file system without locks is none with a conflict. */
+/* Called only if HDF5_USE_FILE_LOCKING and the program allow it. On a file system without locks there are no
+ * conflicts. */
 static herr_t driver_lock(H5FD_t *file, bool is_exclusive) {
     int result = flock(((open_file *)file)->descriptor, (is_exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
     return result < 0 && errno != ENOSYS ? -1 : 0;
@@ -315,7 +317,7 @@ static const H5FD_class_t driver = {
     .lock = driver_lock,
     .unlock = driver_unlock,
     .del = driver_del,
-    /* H5FD_FLMAP_DICHOTOMY: free space of metadata and of raw data apart. */
+    /* H5FD_FLMAP_DICHOTOMY: separate free space for metadata and for raw data. */
     .fl_map = {MEM_SUPER, MEM_SUPER, MEM_SUPER, MEM_DRAW, MEM_DRAW, MEM_SUPER, MEM_SUPER},
 };
 

@@ -5,16 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Caches of open datasets take this many times the limit of one together. */
+/* The caches of all open datasets together may take this many times the limit of one. */
 #define LIMITS_TOGETHER 4
 #define GIVEN 256
-/* A compressed dataset that was not observed gets the cache of a sweep that is at most this part of it: filling a cache once
- * costs page faults, 1.4 to 2.2 ns per byte on the machine where it was measured, and compressing all takes 3 ns or more. */
+/* A compressed dataset that was not observed gets the cache of a sweep if that is at most this fraction of it. Filling
+ * a cache the first time costs page faults, 1.4 to 2.2 ns per byte on the machine where it was measured; compressing
+ * all of it takes 3 ns per byte or more. */
 #define PARTS_OF_SWEEP 4
-/* Longest runs, in bytes, for which it pays to bring a large chunk into the cache instead of moving each run by a call. */
+/* Maximum length of runs, in bytes, for which reading a whole large chunk into the cache is faster than a call per
+ * run. */
 #define LONG_RUN_BYTES 1024
 
-/* Caches that were given to datasets, until those are closed. */
+/* Caches given to datasets that are still open. */
 static struct {
     const hdf5 *library;
     hid_t id;
@@ -29,7 +31,7 @@ static uint64_t hash(uint64_t seed, const void *bytes, size_t length) {
 
 #define HASH_SEED 14695981039346656037u
 
-/* Whether a chunk costs so much to pack and unpack that filling a cache is little against it. */
+/* Whether packing and unpacking a chunk is so expensive that filling a cache costs little in comparison. */
 static bool is_compressed(const hdf5 *library, hid_t creation) {
     int count = library->H5Pget_nfilters(creation);
     for (int at = 0; at < count; at++) {
@@ -42,7 +44,7 @@ static bool is_compressed(const hdf5 *library, hid_t creation) {
     return false;
 }
 
-/* The newest record of the file that `within` is in; false if there is none, or it is left as it is. */
+/* Finds the newest record of the file that contains `within`; false if there is none, or the file is left unchanged. */
 static bool record_of(const hdf5 *library, hid_t within, file_record *found, int *place) {
     char name[sizeof found->name];
     hid_t file = library->H5Iget_file_id(within);
@@ -55,7 +57,7 @@ static bool record_of(const hdf5 *library, hid_t within, file_record *found, int
     bool is_ours = record && !record->left;
     if (is_ours) {
         *place = file_place(record);
-        /* Without its decisions, which are long. */
+        /* Its decisions are not copied, because they are long. */
         found->order = record->order;
         found->is_read_only = record->is_read_only;
         found->refreshed_bytes = record->refreshed_bytes;
@@ -77,7 +79,7 @@ static void full_name(const hdf5 *library, hid_t within, const char *name, char 
     snprintf(full + length, (size_t)(NAME_BYTES - length), "%s%s", gap, name);
 }
 
-/* Whether `bytes` more of cache may be given, beside those of the datasets that are still open. */
+/* Whether another `bytes` of cache fit the limit, given the datasets that are still open. */
 static bool has_room(hsize_t bytes) {
     hsize_t all = 0;
     bool has_place = false;
@@ -108,7 +110,7 @@ static void note_given(const hdf5 *library, hid_t id, hsize_t bytes) {
         }
 }
 
-/* Whether the open dataset has the cache that it was to get: it has not if it was open before. */
+/* Whether the open dataset has the intended cache; it does not if it was already open. */
 static bool has_cache(const hdf5 *library, hid_t id, hsize_t wanted) {
     size_t slots, bytes = 0;
     double preemption;
@@ -119,7 +121,8 @@ static bool has_cache(const hdf5 *library, hid_t id, hsize_t wanted) {
     return bytes >= wanted;
 }
 
-/* Decides by evidence, or by the shape where there is none. `chunks` is how many a cache is to hold. */
+/* Chooses by evidence, or by the shape if there is none. `chunks` is set to the number of chunks that the cache should
+ * hold. */
 static cache_choice choose(const dataset_choice *choice, const evidence *seen, bool compressed, const hsize_t *extent,
                            const hsize_t *most, hsize_t *chunks) {
     switch (evidence_verdict(seen)) {
@@ -209,7 +212,7 @@ hid_t adapt_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t ty
     choice->is_watched = true;
     choice->facts.refreshed_bytes = record.refreshed_bytes;
     choice->made.choice = choose(choice, &seen, compressed, extent, most, &chunks);
-    /* What can be given later needs no guess. */
+    /* If the cache can still be set later, no guess is needed. */
     if (choice->made.choice == GIVEN_BY_SHAPE && chunks * chunk_bytes <= record.refreshed_bytes) choice->made.choice = LEFT_UNKNOWN;
     if (choice->made.choice < GIVEN_BY_SHAPE) {
         if (!record.refreshed_bytes || for_each) return own;
@@ -255,7 +258,7 @@ void adapt_dataset_opened(hid_t id, dataset_choice *choice) {
     records_unlock();
 }
 
-/* What of the dataset an access touches; false if that is nothing, or is not known. */
+/* Finds the chunks that an access touches; false if there are none, or they are unknown. */
 static bool look(const hdf5 *library, hid_t space, const dataset_facts *facts, chunk_access *access) {
     int rank = facts->rank;
     hsize_t extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS], begin[MOST_DIMENSIONS], end[MOST_DIMENSIONS], volume = 1;
@@ -268,7 +271,7 @@ static bool look(const hdf5 *library, hid_t space, const dataset_facts *facts, c
         memcpy(access->grid, facts->grid, sizeof access->grid);
         return true;
     }
-    /* Small numbers have meanings of their own. */
+    /* Small numbers are constants with special meanings. */
     if (space < 16 || library->H5Sget_simple_extent_dims(space, extent, most) != rank) return false;
     long long points = library->H5Sget_select_npoints(space);
     if (points <= 0 || library->H5Sget_select_bounds(space, begin, end) < 0) return false;
@@ -289,18 +292,19 @@ static bool look(const hdf5 *library, hid_t space, const dataset_facts *facts, c
     return true;
 }
 
-/* Gives an open dataset of a file that is only read the cache of its file, which is as large as may be: H5Drefresh closes the
- * dataset and opens it again with the default list, under the same number. Files that are written it leaves alone. */
+/* Gives an open dataset of a file opened for reading the cache size of its file, which is as large as allowed:
+ * H5Drefresh closes the dataset and reopens it with the default list, under the same identifier. Datasets of files
+ * opened for writing are left unchanged. */
 static void refresh(const hdf5 *library, hid_t dataset, const evidence *seen, const dataset_facts *facts) {
     hsize_t chunks = evidence_chunks(seen, facts->grid, facts->rank), bytes = facts->refreshed_bytes;
     cache_choice choice = GIVEN_WHILE_OPEN;
     if (chunks > bytes / facts->chunk_bytes || chunks > facts->usual_slots) choice = LEFT_LATER;
     else if (facts->bypasses && seen->run_bytes > LONG_RUN_BYTES) choice = LEFT_RUNS;
     else if (!has_room(bytes)) choice = LEFT_TOGETHER;
-    /* With more references the number would not be free to be used again. */
+    /* With more references, the identifier could not be reused. */
     else if (library->H5Iget_ref(dataset) != 1) choice = LEFT_OPEN;
     silence was = be_silent(library);
-    /* It does nothing where the program has opened the same file for writing as well. */
+    /* It has no effect if the program has also opened the file for writing. */
     if (choice == GIVEN_WHILE_OPEN && (library->H5Drefresh(dataset) < 0 || !has_cache(library, dataset, bytes))) choice = LEFT_OPEN;
     speak(library, was);
     records_lock();
@@ -321,7 +325,7 @@ void adapt_access(const hdf5 *library, hid_t dataset, hid_t file_space) {
     if (!watch) return;
     bool is_seen = look(library, file_space, &facts, &access);
     records_lock();
-    /* Another thread may have ended it meanwhile. */
+    /* Another thread may have ended the watch in the meantime. */
     watch = watch_of(library, dataset);
     bool is_short = false;
     evidence seen;

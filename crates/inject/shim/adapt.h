@@ -1,23 +1,23 @@
-/* Chunk caches and alignment chosen by what the program does: its accesses are observed, and datasets and files that it opens
- * later get what would have helped. What is open is left alone, for HDF5 has no call to change it, except datasets of files that are
- * only read. */
+/* Chunk caches and alignment chosen by the program's behaviour: accesses are observed, and datasets and files opened
+ * later get the settings that would have helped. Open ones are left unchanged, because HDF5 has no call to change them,
+ * except for datasets of files opened for reading. */
 #ifndef RADDLE_ADAPT_H
 #define RADDLE_ADAPT_H
 
 #include "lists.h"
 #include "records.h"
 
-/* Before a file is opened: sets the alignment in `list`, a copy of the program's, and begins its record. */
+/* Called before a file is opened: sets the alignment in `list`, a copy of the program's, and begins its record. */
 void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flags, bool creates, outcome *what, file_record *record);
-/* After it was; `left` is why the file is left as it is, NULL if it is not. */
+/* Called after a file was opened; `left` is why the file is left unchanged, or NULL. */
 void adapt_file_opened(file_record *record, const char *left);
 
-/* After a file was opened that is not to be looked at, which may have been earlier. */
+/* Called after opening a file that must not be observed, which may have been observed earlier. */
 void adapt_file_left(const hdf5 *library, const char *name, const char *reason);
 
-/* A dataset about to be opened. */
+/* A dataset that is about to be opened. */
 typedef struct {
-    const hdf5 *library; /* NULL if it is not looked at */
+    const hdf5 *library; /* NULL if it is not observed */
     uint64_t shape, name;
     int file;
     unsigned long long file_order;
@@ -26,12 +26,12 @@ typedef struct {
     decision made;
 } dataset_choice;
 
-/* The access list for a dataset `name` within `within`: `own`, or a copy with a cache. */
+/* Returns the access list for a dataset `name` within `within`: `own`, or a copy with a cache size. */
 hid_t adapt_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within, const char *name,
                         dataset_choice *choice);
-/* After it was opened as `id`. */
+/* Called after the dataset was opened as `id`. */
 void adapt_dataset_opened(hid_t id, dataset_choice *choice);
-/* A read or write of a dataset that succeeded. */
+/* Called after a successful read or write of a dataset. */
 void adapt_access(const hdf5 *library, hid_t dataset, hid_t file_space);
 
 #endif

@@ -1,4 +1,4 @@
-/* Files that are adapted to: their records, and their alignment. */
+/* Records and alignment of the files of an adapted program. */
 #include "adapt.h"
 #include "outcome.h"
 #include "settings.h"
@@ -6,13 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Objects of fewer blocks are not aligned: each that is adds less than one block. */
+/* Objects of fewer blocks are not aligned: each alignment adds up to one block. */
 #define LEAST_BLOCKS 100
 
-/* A refreshed dataset gets this part of the limit, whatever it needs: its file has one default, which is set when it is opened. */
+/* A refreshed dataset gets this fraction of the limit, independent of its need: a file has a single default, set when
+ * it is opened. */
 #define PARTS_OF_REFRESHED 4
 
-/* The file system whose block the command has asked for: that of the folder in which the program began. */
+/* The file system whose block size the command has determined: that of the folder in which the program started. */
 static dev_t asked_system;
 static bool is_asked;
 
@@ -33,12 +34,12 @@ static bool is_on_asked_system(const char *path) {
     return is_asked && stat(length ? folder : ".", &found) == 0 && found.st_dev == asked_system;
 }
 
-/* Alignment for a new file, so that it cannot grow by more than 1 %, whatever is written. What earlier files held says too
- * little: between objects lies metadata, and after each block of it an aligned object leaves a gap. */
+/* Chooses the alignment of a new file, so that it cannot grow by more than 1 %, whatever is written. Earlier files are
+ * no reliable guide: metadata lies between objects, and after each metadata block an aligned object leaves a gap. */
 static void choose_alignment(const hdf5 *library, hid_t list, hid_t fresh, outcome *what, file_record *record) {
     hsize_t block = for_datasets.block, ignored, now, usual;
     if (!block || setting("alignment")) return;
-    /* A block that the user has named holds everywhere. */
+    /* A block size named by the user applies everywhere. */
     if (!is_forced("adapt_block") && !is_on_asked_system(record->name)) return;
     library->H5Pget_alignment(list, &ignored, &now);
     library->H5Pget_alignment(fresh, &ignored, &usual);
@@ -66,16 +67,16 @@ void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flag
     library->H5Pget_cache(list, &nothing, &record->usual_slots, &record->usual_bytes, &preemption);
     library->H5Pget_cache(fresh, &nothing, &slots, &bytes, &usual_preemption);
     record->has_own_cache = slots != record->usual_slots || bytes != record->usual_bytes || preemption != usual_preemption;
-    /* Ranks must agree, and none knows what the others do. */
+    /* Ranks must agree, but none knows the accesses of the others. */
     if (library->H5FD_mpio_init && library->H5Pget_driver(list) == library->H5FD_mpio_init())
-        record->left = "ranks share it by MPI-IO, and none sees what the others do";
+        record->left = "ranks share it through MPI-IO, and none sees the accesses of the others";
     else if (library->H5Pget_driver(list) != library->H5Pget_driver(fresh))
         record->left = "it is not opened by HDF5's usual driver";
     else if (creates)
         choose_alignment(library, list, fresh, what, record);
     else if (record->is_read_only && !record->has_own_cache && library->H5Drefresh && refreshed > record->usual_bytes &&
              library->H5Pset_cache(list, 0, record->usual_slots, refreshed, preemption) >= 0)
-        /* The default of its datasets, each of which is opened with the usual cache instead until it is refreshed. */
+        /* The default of its datasets; each of them is opened with the usual cache instead until it is refreshed. */
         record->refreshed_bytes = refreshed;
     library->H5Pclose(fresh);
 }

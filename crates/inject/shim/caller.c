@@ -1,8 +1,8 @@
-/* Which libhdf5 a call is meant for.
+/* Finds the libhdf5 that a call is meant for.
  *
- * Not RTLD_NEXT: Python loads extension modules with RTLD_LOCAL, so that the global scope has no libhdf5 at all, and one
- * process may hold several (h5py, PyTables and netCDF4 wheels each bring their own). The caller tells: its object, found from
- * the return address, is asked for the function, which searches its own dependencies. */
+ * RTLD_NEXT does not work: Python loads extension modules with RTLD_LOCAL, so the global scope contains no libhdf5, and a
+ * process may hold several (the h5py, PyTables and netCDF4 wheels each contain one). The caller decides: its object is
+ * found from the return address, and the function is looked up in that object's dependencies. */
 #define _GNU_SOURCE
 #include "hdf5.h"
 
@@ -12,15 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_LIBRARIES 16 /* seen at once: three */
+#define MOST_LIBRARIES 16 /* at the same time; three were seen */
 #define SITES 64          /* call sites remembered */
 
 static hdf5 libraries[MOST_LIBRARIES];
 static size_t library_count;
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
-/* What this thread has called from where: looking it up takes microseconds, and programs make thousands of datasets.
- * Objects that are remembered are never unloaded: dlopen below counts one use more of them. */
+/* The functions this thread has called, by call site: a lookup takes microseconds, and programs create thousands of
+ * datasets. Remembered objects are never unloaded, because dlopen below increments their reference count. */
 static __thread struct {
     const void *address;
     const hdf5 *library;
@@ -31,12 +31,12 @@ static void *base_of(const void *address) {
     return dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
-/* `found` if it is a libhdf5's, not the shim's own. */
+/* Returns `found` if it belongs to a libhdf5, not to the shim itself. */
 static void *foreign(void *found) {
     return found && base_of(found) != base_of((const void *)hdf5_of_caller) ? found : NULL;
 }
 
-/* For code without a libhdf5 among its dependencies: a plugin, or an object that found the function by dlsym. */
+/* For code without a libhdf5 among its dependencies: a plugin, or an object that found the function through dlsym. */
 static int in_any_object(struct dl_phdr_info *object, size_t size, void *found) {
     (void)size;
     if (!object->dlpi_name || !*object->dlpi_name) return 0;
@@ -79,7 +79,7 @@ static void fill(hdf5 *library, void *handle) {
     library->is_whole = is_whole && library->file_access.own && library->file_creation.own && library->dataset_access.own &&
                         library->dataset_creation.own;
     unsigned major = 0, minor = 0, release = 0;
-    /* Answers without initialising the library. */
+    /* Works without initialising the library. */
     if (library->H5get_libversion) library->H5get_libversion(&major, &minor, &release);
     snprintf(library->version, sizeof library->version, "%u.%u.%u", major, minor, release);
     library->is_known = library->is_whole && (major == 2 || (major == 1 && minor >= 10));

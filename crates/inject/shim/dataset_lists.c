@@ -1,4 +1,4 @@
-/* Dataset creation and access lists: layout where the user allows it, and the chunk cache. */
+/* Dataset creation and access lists: the layout, if the user allows changes, and the chunk cache. */
 #include "lists.h"
 #include "settings.h"
 
@@ -6,7 +6,8 @@
 
 dataset_counts counted;
 
-/* Slots per chunk of a sweep, which HDF5's documentation advises, and the most: 8 bytes each, per open dataset. */
+/* Slots per chunk of a sweep, as HDF5's documentation advises, and their maximum number: 8 bytes each, per open
+ * dataset. */
 #define SLOTS_PER_CHUNK 100
 #define MOST_SLOTS 200003
 
@@ -22,7 +23,7 @@ int filter_at(const hdf5 *library, hid_t list, int wanted) {
     return -1;
 }
 
-/* Elements along each dimension, from 256x16; 0 if the text is no shape. */
+/* Parses elements along each dimension, such as 256x16; returns 0 if the text is not a shape. */
 static int shape_of(const char *text, hsize_t *shape) {
     for (int rank = 0; rank < MOST_DIMENSIONS;) {
         char *end;
@@ -35,7 +36,7 @@ static int shape_of(const char *text, hsize_t *shape) {
     return 0;
 }
 
-/* Chunks for a dataset that the program left contiguous. */
+/* Sets chunks for a dataset that the program left contiguous. */
 static bool set_chunk(const hdf5 *library, hid_t list, hid_t space) {
     const char *text = setting("chunk");
     hsize_t shape[MOST_DIMENSIONS], now[MOST_DIMENSIONS], most[MOST_DIMENSIONS];
@@ -71,7 +72,7 @@ static bool set_filters(const hdf5 *library, hid_t list) {
         if (gzip >= 0 && level) changed |= library->H5Pmodify_filter(list, H5Z_FILTER_DEFLATE, 1, 1, &level) >= 0;
         else if (gzip >= 0 && is_forced("gzip")) changed |= library->H5Premove_filter(list, H5Z_FILTER_DEFLATE) >= 0;
         else if (gzip < 0 && level && !count) {
-            /* Before the compressor, or it does nothing. */
+            /* Must come before the compressor to have an effect. */
             if (setting_number("shuffle", 0)) library->H5Pset_shuffle(list);
             changed |= library->H5Pset_deflate(list, level) >= 0;
         }
@@ -99,10 +100,10 @@ hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t sp
     return own;
 }
 
-/* The largest sweep within `most_bytes`, in chunks: a sweep goes along one axis, all chunks of the others are open at once.
- * A program that writes row by row touches every chunk of a row again and again until it is full; with a cache of less than
- * those, each is written and read once per row. Which axis it is cannot be known before the first access, and a cache is a
- * bound, not memory taken: so the axis with the most chunks that fit. */
+/* Returns the largest sweep within `most_bytes`, in chunks. A sweep goes along one axis, with all chunks along the
+ * other axes open at once. A program that writes row by row touches every chunk of a row repeatedly until it is full;
+ * with a smaller cache, each chunk is written and read once per row. The axis is unknown before the first access, but a
+ * cache size is an upper bound, not allocated memory, so this takes the axis with the most chunks that fit. */
 hsize_t sweep_chunks(const hsize_t *extent, const hsize_t *chunk, int rank, hsize_t chunk_bytes, hsize_t most_bytes) {
     hsize_t most = most_bytes / chunk_bytes, best = 1;
     for (int along = 0; along < rank; along++) {
@@ -125,7 +126,7 @@ static size_t prime_from(size_t number) {
     }
 }
 
-/* Bytes of chunk cache that a dataset of this file has if its list says nothing. */
+/* Returns the default chunk cache size of datasets of this file, in bytes. */
 static size_t cache_of_file(const hdf5 *library, hid_t within) {
     int ignored;
     size_t slots, bytes = 0;
@@ -139,8 +140,8 @@ static size_t cache_of_file(const hdf5 *library, hid_t within) {
     return bytes;
 }
 
-/* Whether all of a dataset fits into what HDF5 gives anyway, told without its creation list, which takes longer to ask: programs
- * that make thousands of datasets make small ones. Of a fixed extent no chunk is longer than the whole. */
+/* Whether a dataset fits HDF5's default cache, decided without its creation list, which is slower to query: programs
+ * that create thousands of datasets create small ones. With a fixed extent, no chunk is longer than the dataset. */
 bool is_small_dataset(const hdf5 *library, hid_t type, hid_t space) {
     hsize_t extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS], bytes = library->H5Tget_size(type);
     int rank = library->H5Sget_simple_extent_dims(space, extent, most);
@@ -159,7 +160,7 @@ size_t slots_for(hsize_t chunks) {
 hid_t list_with_cache(const hdf5 *library, hid_t own, size_t wanted_slots, size_t wanted) {
     hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_access)) : library->H5Pcopy(own);
     if (list < 0) return own;
-    /* A new list answers (size_t)-1: as the file's. */
+    /* A new list returns (size_t)-1, which means the file's default. */
     hid_t fresh = library->H5Pcreate(class_id(library->dataset_access));
     size_t slots, bytes, usual_slots, usual_bytes;
     double preemption, usual_preemption;

@@ -1,4 +1,4 @@
-/* What the functions that stand before HDF5's share. */
+/* Declarations shared by the functions that intercept HDF5's. */
 #ifndef RADDLE_ENTER_H
 #define RADDLE_ENTER_H
 
@@ -8,7 +8,7 @@
 #define CALLER __builtin_return_address(0)
 #define NO_ID ((hid_t)-1)
 
-/* Keeps HDF5 from printing the errors of a try. */
+/* Prevents HDF5 from printing the errors of an attempt. */
 typedef struct {
     void *function, *data;
     bool is_off;
@@ -25,10 +25,10 @@ static inline void speak(const hdf5 *library, silence was) {
     if (was.is_off) library->H5Eset_auto2(H5E_DEFAULT, was.function, was.data);
 }
 
-/* Whether this thread is in a call already: libhdf5 may call itself through these names. */
+/* Whether this thread is already in an intercepted call: libhdf5 may call itself by these names. */
 extern __thread bool inside;
 
-/* The libhdf5 that the call belongs to; NULL, which is logged, if it is unknown. */
+/* Returns the libhdf5 that the call belongs to; NULL, with a log entry, if it is unknown. */
 const hdf5 *library_of(const void *caller);
 
 #endif

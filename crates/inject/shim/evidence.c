@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* Fewer accesses say nothing, unless two of them return. */
+/* Minimum number of accesses for a verdict, unless two of them return. */
 #define LEAST_ACCESSES 4
 #define LEAST_RETURNS 2
-/* Counts are halved beyond, so that a program which changes its ways is followed. */
+/* Counts are halved above this, so that changes in the program's behaviour have an effect. */
 #define MOST_ACCESSES 4096
 
 static hsize_t length(const chunk_box *box, int rank) {
@@ -31,8 +31,8 @@ static void unite(chunk_box *into, const chunk_box *other, int rank) {
     }
 }
 
-/* The dimension along which `next` goes on where `last` ends, all else being equal; -1 if there is none. A row that is written
- * in a thousand pieces becomes one box. */
+/* Returns the dimension along which `next` continues `last`, if they are equal otherwise; -1 if there is none. A row
+ * written in a thousand pieces thus becomes one box. */
 static int continues(const chunk_box *last, const chunk_box *next, int rank) {
     int along = -1;
     for (int at = 0; at < rank; at++) {
@@ -71,7 +71,7 @@ evidence trail_add(access_trail *trail, const chunk_access *access, hsize_t usua
     int rank = trail->rank, from = trail->count - 1;
     while (from >= 0 && !meet(&trail->boxes[from], &access->box, rank)) from--;
     if (from >= 0 && !access->is_whole) {
-        /* All that was touched since: of a box joined from accesses in order, the part that came later. */
+        /* All chunks touched since then; of a box joined from ordered accesses, the part that came later. */
         chunk_box all = access->box;
         hsize_t sum = length(&access->box, rank);
         for (int at = trail->count - 1; at >= from; at--) {
@@ -85,7 +85,7 @@ evidence trail_add(access_trail *trail, const chunk_access *access, hsize_t usua
         if (chunks <= usual_chunks) {
             found.near = 1;
         } else if (chunks > most_chunks || box > sum) {
-            /* Scattered accesses have no span that holds for others. */
+            /* The span of scattered accesses does not apply to other datasets. */
             found.far = 1;
         } else {
             found.returns = 1;
@@ -119,7 +119,7 @@ void evidence_add(evidence *sum, const evidence *more) {
 }
 
 verdict evidence_verdict(const evidence *of) {
-    /* What is near is cheap: a chunk may be filled in many pieces before the next sweep returns to it. */
+    /* Near accesses are cheap: a chunk may be filled in many pieces before the next sweep returns to it. */
     if (of->returns >= LEAST_RETURNS && of->returns >= (of->accesses - of->near) / 4) return IS_RETURNING;
     if (of->accesses < LEAST_ACCESSES) return IS_UNKNOWN;
     if (of->whole >= of->accesses - of->accesses / 4) return IS_WHOLE;

@@ -1,19 +1,19 @@
 /* File access and file creation lists.
  *
- * A setting is made only where the program left what this libhdf5 has as default (read from a new list of the class), unless
- * the user forces it. */
+ * A setting is made only if the program left this libhdf5's default (read from a new list of the class), or the user
+ * forces it. */
 #include "outcome.h"
 #include "settings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A list of the program's, its values to be changed. */
+/* Returns a copy of the program's list, to be changed. */
 static hid_t copy_of(const hdf5 *library, hid_t own, list_class class) {
     return own == H5P_DEFAULT ? library->H5Pcreate(class_id(class)) : library->H5Pcopy(own);
 }
 
-/* Sets one number that has a getter and a setter with the same type. */
+/* Sets a number whose getter and setter have the same type. */
 #define SET_NUMBER(name, type, getter, setter)                                              \
     do {                                                                                    \
         if (setting(name)) {                                                                \
@@ -79,14 +79,14 @@ static void set_metadata_cache(const hdf5 *library, hid_t list, hid_t fresh, out
     if (now.max_size < now.initial_size) now.max_size = now.initial_size;
     if (defer) {
         now.evictions_enabled = false;
-        /* Required where evictions are off: a cache that resizes itself evicts. */
+        /* Required if evictions are off, because a cache that resizes itself evicts. */
         now.incr_mode = now.flash_incr_mode = now.decr_mode = 0;
     }
     if (library->H5Pset_mdc_config(list, &now) < 0) say_refused(what, "metadata_cache");
     else say_set(what, "metadata_cache=%zu%s", now.initial_size, defer ? ",defer_flush" : "");
 }
 
-/* The number of a version bound in H5F_libver_t; -1 if it has none. */
+/* Returns the number of a version bound in H5F_libver_t; -1 if it is unknown. */
 static int bound_of(const char *name) {
     static const struct {
         const char *name;
@@ -108,7 +108,7 @@ static void set_format(const hdf5 *library, hid_t list, hid_t fresh, outcome *wh
     wanted = strncmp(name, "latest", 6) ? bound_of(name) : usual_high;
     if ((low != usual_low || high != usual_high) && !is_forced("libver")) say_kept(what, "libver=%d,%d", low, high);
     else if (wanted >= 0 && wanted <= low) say_kept(what, "libver=%d,%d", low, high);
-    /* The upper bound stays: a program may need something newer than the lower one for one object. */
+    /* The upper bound is kept: a program may need a version newer than the lower bound for a single object. */
     else if (wanted < 0 || library->H5Pset_libver_bounds(list, wanted, high) < 0) say_refused(what, "libver");
     else say_set(what, "libver=%.*s", (int)strcspn(name, ";"), name);
 }
@@ -142,7 +142,8 @@ hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with
         if (!library->H5Pset_page_buffer_size || !library->H5Pget_page_buffer_size) say_refused(what, "page_buffer (HDF5 %s has none)", library->version);
         else if (parallel) say_kept(what, "page_buffer (parallel)");
         else if (!with_page_buffer) say_refused(what, "page_buffer");
-        /* A creation that fails over it would have made the file, which the second try must not meet. */
+        /* A creation that failed because of it would leave the file behind, and the second attempt would then fail
+         * too. */
         else if (flags & H5F_ACC_EXCL) say_kept(what, "page_buffer (exclusive creation)");
         else if (library->H5Pget_page_buffer_size(list, &now, &metadata, &raw) >= 0 && now && !is_forced("page_buffer"))
             say_kept(what, "page_buffer=%zu", now);

@@ -1,7 +1,7 @@
-/* The part of HDF5's interface that the shim uses, and one table of it per libhdf5 of the process.
+/* The part of HDF5's interface that the shim uses, as one table per libhdf5 in the process.
  *
- * Declared here, not taken from a header: the shim is one object for every HDF5 from 1.10 on, links none of them and needs
- * none to be built. The types are those of the binary interface, which these versions share. */
+ * It is declared here instead of including a header: the shim is a single object for every HDF5 from 1.10, is not linked
+ * with HDF5, and can be built without it. The types are those of the binary interface, which these versions share. */
 #ifndef RADDLE_HDF5_H
 #define RADDLE_HDF5_H
 
@@ -32,7 +32,7 @@ typedef unsigned long long hsize_t;
 #define H5Z_FILTER_SHUFFLE 2
 #define H5Z_FILTER_FLETCHER32 3
 #define H5Z_FILTER_SZIP 4
-#define H5Z_FILTER_RESERVED 256 /* numbers from here on are those of plugins */
+#define H5Z_FILTER_RESERVED 256 /* plugins have numbers from here */
 #define MOST_DIMENSIONS 32
 
 /* H5AC_cache_config_t, version 1: unchanged from 1.8 to 2.x. */
@@ -62,7 +62,8 @@ typedef struct {
     int metadata_write_strategy;
 } metadata_cache_config;
 
-/* Result, name, parameters. Those below the gap may be absent: parallel HDF5 only, or versions later than 1.10.0. */
+/* Result, name, parameters. Those below the gap may be absent: they exist in parallel HDF5 only, or in versions later
+ * than 1.10.0. */
 #define HDF5_FUNCTIONS(F)                                                                                     \
     F(hid_t, H5Fcreate, (const char *, unsigned, hid_t, hid_t))                                               \
     F(hid_t, H5Fopen, (const char *, unsigned, hid_t))                                                        \
@@ -145,8 +146,8 @@ typedef struct {
     F(herr_t, H5Pset_page_buffer_size, (hid_t, size_t, unsigned, unsigned))                                   \
     F(herr_t, H5Pget_page_buffer_size, (hid_t, size_t *, unsigned *, unsigned *))
 
-/* Where a libhdf5 keeps the number of a property list class, once it is initialised. A program that is linked with it may
- * have the variable copied into itself, and then the library's own stays as it was: the one that is set is meant. */
+/* Where a libhdf5 keeps the identifier of a property list class once it is initialised. A program linked with it may
+ * contain a copy of the variable, and the library's own then stays unset: the one that is set counts. */
 typedef struct {
     const hid_t *own, *copied;
 } list_class;
@@ -155,11 +156,11 @@ static inline hid_t class_id(list_class class) {
     return *class.own > 0 || !class.copied ? *class.own : *class.copied;
 }
 
-/* One libhdf5. */
+/* A libhdf5 in the process. */
 typedef struct {
-    void *base;     /* where it is loaded */
-    bool is_whole;  /* all of HDF5_FUNCTIONS were found */
-    bool is_known;  /* of a version whose binary interface is the one above */
+    void *base;     /* address it is loaded at */
+    bool is_whole;  /* whether all of HDF5_FUNCTIONS were found */
+    bool is_known;  /* whether its version has the binary interface above */
     char version[24];
     list_class file_access, file_creation, dataset_access, dataset_creation;
 #define FIELD(result, name, parameters) result(*name) parameters;
@@ -168,7 +169,8 @@ typedef struct {
 #undef FIELD
 } hdf5;
 
-/* The libhdf5 that the code at `return_address` calls, by the dynamic linker's rules without the shim; NULL if none. */
+/* Returns the libhdf5 that the code at `return_address` would call without the shim, by the rules of the dynamic
+ * linker; NULL if there is none. */
 const hdf5 *hdf5_of_caller(const void *return_address);
 
 #endif

@@ -36,7 +36,7 @@ void line_end(line *out) {
     int saved = errno;
     out->text[out->length++] = '\n';
     int file = strcmp(place, "-") ? open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : STDERR_FILENO;
-    /* A log that cannot be written is no reason to stop the program that it is about. */
+    /* If the log cannot be written, the program continues. */
     if (file >= 0) {
         ssize_t written = write(file, out->text, out->length);
         (void)written;

@@ -1,4 +1,4 @@
-/* What became of settings, as text. */
+/* Outcome of settings as text. */
 #include "outcome.h"
 
 #include <stdarg.h>

@@ -10,8 +10,9 @@
 #define FILES 64
 #define KINDS 256
 #define WATCHES 1024 /* a power of two */
-#define PLACES 4     /* for a watch; more ids with them replace the first */
-/* Accesses after which an open dataset is observed no more: where the verdict stands, and at most. An observation takes 0.3 us. */
+#define PLACES 4     /* for a watch; further ids with the same places replace the first */
+/* Number of accesses after which an open dataset is no longer observed: if the verdict is clear, and in any case. An
+ * observation takes 0.3 us. */
 #define ENOUGH_ACCESSES 64
 #define MOST_ACCESSES 1024
 
@@ -26,7 +27,8 @@ static bool is_watching, is_refreshing;
 void records_lock(void) { pthread_mutex_lock(&lock); }
 void records_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* A child process has no thread that would release the lock. It logs its own files; kinds stay, for it is the same program. */
+/* A child process has no thread that would release the lock. It logs its own files; kinds are kept, because it is the
+ * same program. */
 static void child_begins(void) {
     for (int at = 0; at < FILES; at++)
         for (int of = 0; of < files[at].decision_count; of++) {
@@ -42,17 +44,17 @@ static const char *reason(cache_choice choice) {
     switch (choice) {
     case LEFT_UNKNOWN: return "left: nothing was observed before it was opened";
     case LEFT_WHOLE: return "left: whole chunks are accessed";
-    case LEFT_NEAR: return "left: the usual cache holds what is returned to";
-    case LEFT_ONCE: return "left: no chunk is returned to";
-    case LEFT_FAR: return "left: what is returned to does not fit the limit";
-    case LEFT_LATER: return "left: more than can be given while it is open; the next one gets it";
+    case LEFT_NEAR: return "left: the usual cache holds the chunks that are accessed again";
+    case LEFT_ONCE: return "left: no chunk is accessed again";
+    case LEFT_FAR: return "left: the chunks that are accessed again exceed the limit";
+    case LEFT_LATER: return "left: it needs more than an open dataset can get; the next one gets it";
     case LEFT_RUNS: return "left: accesses are long runs in chunks that bypass the cache";
     case LEFT_TOGETHER: return "left: the caches of open datasets have reached their limit";
     case LEFT_OWN: return "kept: it was set already";
     case LEFT_OPEN: return "left: the dataset is open already";
-    case GIVEN_BY_SHAPE: return "by its shape, for it is compressed and was not observed before";
-    case GIVEN_BY_EVIDENCE: return "by what was observed before it was opened";
-    case GIVEN_WHILE_OPEN: return "by what was observed, while it was open, for the file is only read";
+    case GIVEN_BY_SHAPE: return "by its shape, because it is compressed and was not observed before";
+    case GIVEN_BY_EVIDENCE: return "by accesses observed before it was opened";
+    case GIVEN_WHILE_OPEN: return "by observed accesses, while it was open, because the file is only read";
     }
     return "";
 }
@@ -222,7 +224,7 @@ bool watch_found(dataset_watch *watch, const evidence *found) {
     if (watch->file >= 0) evidence_add(&files[watch->file].decisions[watch->decision].seen, found);
     watch->accesses++;
     verdict now = watch->accesses < ENOUGH_ACCESSES ? IS_UNKNOWN : evidence_verdict(&kinds[watch->kind].seen);
-    /* Others may still turn out to return: the first sweep takes as long as it takes. */
+    /* Otherwise later accesses may still return: the duration of the first sweep is unknown. */
     bool stands = now == IS_RETURNING || now == IS_WHOLE || now == IS_FAR;
     if (stands || watch->accesses >= MOST_ACCESSES) watch->library = NULL;
     return watch->library && watch->facts.refreshed_bytes && found->returns && evidence_verdict(&kinds[watch->kind].seen) == IS_RETURNING;
@@ -238,6 +240,6 @@ void watch_decided(dataset_watch *watch, cache_choice choice, hsize_t bytes) {
     made.choice = choice;
     made.cache_bytes = bytes;
     int place = decision_add(watch->file, 0, &made);
-    /* With what was observed of it, if it is the only one. */
+    /* With its observations, if it is the only one. */
     if (place >= 0 && was->datasets) was->datasets--;
 }

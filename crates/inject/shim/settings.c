@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than there are names. */
+/* More than the number of names. */
 #define MOST_SETTINGS 64
 
-/* What the environment says when the object is loaded: to search it anew for each dataset takes longer than all else that is done
- * for one that is left as it is. */
+/* The environment when the object is loaded: searching it again for each dataset takes longer than everything else done
+ * for a dataset that is left unchanged. */
 static struct {
     const char *name;
     size_t length;
@@ -22,7 +22,7 @@ static bool is_any_set(const char *const *names) {
     return false;
 }
 
-/* Of a copy, for the program may change its environment. */
+/* Uses a copy, because the program may change its environment. */
 __attribute__((constructor)) static void read_environment(void) {
     const char *all = getenv(SETTINGS_VARIABLE);
     char *text = all ? strdup(all) : NULL;

@@ -1,5 +1,5 @@
-/* What to set, as `raddle apply` says it in the environment: NAME=VALUE pairs with ";" between them, names as in profiles,
- * "!" before the name where the program's own choice is to give way. */
+/* Settings from `raddle apply`, passed in the environment: NAME=VALUE pairs separated by ";", with names as in
+ * profiles, and "!" before a name that overrides the program's choice. */
 #ifndef RADDLE_SETTINGS_H
 #define RADDLE_SETTINGS_H
 
@@ -8,22 +8,22 @@
 
 #define SETTINGS_VARIABLE "RADDLE_APPLY"
 
-/* What is asked for every dataset, read once. */
+/* Settings needed for every dataset, read once. */
 typedef struct {
-    bool layout;                         /* anything that changes what it holds */
-    unsigned long long auto_chunk_cache; /* most bytes of a cache sized to it; 0 for none */
-    bool adapt;                          /* caches and alignment by what the program does */
-    unsigned long long block;            /* bytes that the file system hands out at once, for alignment; 0 if unknown */
+    bool layout;                         /* whether any setting changes its contents */
+    unsigned long long auto_chunk_cache; /* maximum size of a cache sized to a dataset; 0 for none */
+    bool adapt;                          /* whether caches and alignment follow the program's behaviour */
+    unsigned long long block;            /* allocation unit of the file system, for alignment; 0 if unknown */
 } dataset_settings;
 extern dataset_settings for_datasets;
 
-/* The value of `name`, up to the next ";" or the end; NULL if it is not to be set. */
+/* Returns the value of `name`, up to the next ";" or the end; NULL if it is not set. */
 const char *setting(const char *name);
-/* Whether it is to be set against the program's own choice. */
+/* Whether it overrides the program's choice. */
 bool is_forced(const char *name);
-/* Whether there is anything to set. */
+/* Whether there are any settings. */
 bool has_settings(void);
-/* Its value as a number; `otherwise` if there is none. */
+/* Returns its value as a number; `otherwise` if there is none. */
 unsigned long long setting_number(const char *name, unsigned long long otherwise);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads and writes, which are observed and never changed. */
+/* Reads and writes, which are observed but never changed. */
 #include "adapt.h"
 #include "enter.h"
 #include "settings.h"

@@ -1,8 +1,8 @@
-/* The functions that stand before HDF5's own: each asks which libhdf5 is meant, hands it lists with settings, and falls back
- * to the program's own lists where HDF5 refuses.
+/* The functions that intercept HDF5's: each finds the libhdf5 that is meant, passes it lists with settings, and falls
+ * back to the program's lists if HDF5 refuses.
  *
- * Invariants: a call with other lists fails only if the same call with the program's own lists fails; after a failure the
- * program finds HDF5's error stack as its own call left it, for nothing is called afterwards. */
+ * Invariants: a call with changed lists fails only if the same call with the program's lists fails; after a failure the
+ * program finds HDF5's error stack as left by its own call, because nothing is called afterwards. */
 #include "adapt.h"
 #include "enter.h"
 #include "lists.h"
@@ -18,13 +18,13 @@ const hdf5 *library_of(const void *caller) {
     if (!library) {
         line out;
         line_begin(&out);
-        line_add(&out, "a call of HDF5 came from where no libhdf5 is to be found");
+        line_add(&out, "a call of HDF5 came from code without a libhdf5");
         line_end(&out);
     }
     return library;
 }
 
-/* The libhdf5 that is meant; `is_ours` is whether its lists are to be touched. */
+/* Returns the libhdf5 that is meant; `is_ours` is set if its lists may be changed. */
 static const hdf5 *enter(const void *caller, bool *is_ours) {
     const hdf5 *library = library_of(caller);
     *is_ours = library && library->is_known && !inside && has_settings() && library->H5open() >= 0;
@@ -46,7 +46,7 @@ static void tell(const hdf5 *library, const char *function, const char *name, co
     line_end(&out);
 }
 
-/* A file created (`creates`) or opened. `own` carries out the call with any two lists. */
+/* A call that creates (`creates`) or opens a file. `own` performs it with any two lists. */
 typedef struct {
     const char *function, *name;
     unsigned flags;
@@ -84,7 +84,7 @@ static hid_t with_settings(const hdf5 *library, const file_call *call, file_acti
     inside = false;
     if (id >= 0) {
         adapt_file_opened(&record, NULL);
-        /* What is adapted is logged at exit. */
+        /* Adapted files are logged at exit. */
         bool is_set = *what.set || *what.kept || *what.refused;
         if (is_set || !for_datasets.adapt) tell(library, call->function, call->name, &what);
         return id;
@@ -158,14 +158,14 @@ EXPORTED hid_t H5Fopen_async(const char *app_file, const char *app_function, uns
     return file(CALLER, (file_call){"H5Fopen_async", name, flags, H5P_DEFAULT, access, false}, act_open_async, &arguments);
 }
 
-/* A new dataset, with a link at `name` if there is one. */
+/* Creates a dataset, with a link at `name` if there is one. */
 static hid_t create_dataset(const hdf5 *library, hid_t within, const char *name, hid_t type, hid_t space, hid_t links,
                             hid_t creation, hid_t access) {
     return name ? library->H5Dcreate2(within, name, type, space, links, creation, access)
                 : library->H5Dcreate_anon(within, type, space, creation, access);
 }
 
-/* The access list of a dataset, by what its program does or by its shape alone. */
+/* Returns the access list of a dataset, chosen by the program's behaviour or by the shape alone. */
 static hid_t cache_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within, const char *name,
                         dataset_choice *choice) {
     choice->library = NULL;
@@ -207,7 +207,7 @@ static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid
 }
 
 EXPORTED hid_t H5Dcreate2(hid_t within, const char *name, hid_t type, hid_t space, hid_t links, hid_t creation, hid_t access) {
-    /* Without a name the call is an error, which libhdf5 is to tell. */
+    /* Without a name the call is an error, which libhdf5 reports. */
     return new_dataset(CALLER, within, name ? name : "", type, space, links, creation, access);
 }
 
@@ -219,11 +219,11 @@ EXPORTED hid_t H5Dcreate_anon(hid_t within, hid_t type, hid_t space, hid_t creat
     return new_dataset(CALLER, within, NULL, type, space, H5P_DEFAULT, creation, access);
 }
 
-/* The list with which the open dataset `id` should have been opened; `own` if that is as good. */
+/* Returns the list with which the open dataset `id` should have been opened; `own` if that is equally good. */
 static hid_t better_access_list(const hdf5 *library, hid_t id, hid_t own, dataset_choice *choice) {
     hid_t type = library->H5Dget_type(id), space = library->H5Dget_space(id), list = own;
     choice->library = NULL;
-    /* Asked before the creation list, which takes longer to copy. */
+    /* Checked before the creation list, which takes longer to copy. */
     if (type >= 0 && space >= 0 && !is_small_dataset(library, type, space)) {
         hid_t creation = library->H5Dget_create_plist(id);
         if (creation >= 0 && library->H5Pget_layout(creation) == H5D_CHUNKED) {
@@ -238,8 +238,8 @@ static hid_t better_access_list(const hdf5 *library, hid_t id, hid_t own, datase
     return list;
 }
 
-/* The dataset `id`, or one opened in its place by `name` within `within` with a larger cache: a dataset's cache is made when
- * it is opened first, so the first handle is closed before. */
+/* Returns the dataset `id`, or one reopened in its place, by `name` within `within`, with a larger cache. A dataset's
+ * cache is created when it is first opened, so the first handle is closed before. */
 static hid_t with_cache(const hdf5 *library, hid_t id, hid_t own, hid_t within, const char *name) {
     dataset_choice choice;
     hid_t list = better_access_list(library, id, own, &choice);
@@ -269,8 +269,8 @@ EXPORTED hid_t H5Dopen2(hid_t within, const char *name, hid_t access) { return o
 
 EXPORTED hid_t H5Dopen1(hid_t within, const char *name) { return open_dataset(CALLER, within, name, H5P_DEFAULT); }
 
-/* h5py opens everything with this, which takes no access list. The object may be in another file than `within`, behind an
- * external link: it is opened again by its path in its own file. */
+/* h5py opens everything with this function, which takes no access list. The object may be in another file than
+ * `within`, behind an external link, so it is reopened by its path in its own file. */
 EXPORTED hid_t H5Oopen(hid_t within, const char *name, hid_t links) {
     bool is_ours;
     const hdf5 *library = enter(CALLER, &is_ours);
@@ -289,7 +289,7 @@ EXPORTED hid_t H5Oopen(hid_t within, const char *name, hid_t links) {
     return id;
 }
 
-/* Says once what was done to datasets. */
+/* Logs once what was done for datasets. */
 __attribute__((destructor)) static void tell_counts(void) {
     if (!counted.caches && !counted.layouts) return;
     line out;

@@ -1,14 +1,14 @@
-//! The little of an ELF file that decides how a program is reached: whether the dynamic linker starts it, and whether an
-//! HDF5 is inside.
+//! The parts of an ELF file that decide how a program is reached: whether the dynamic linker starts it, and whether it
+//! contains an HDF5.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A script: the words after `#!`.
+    /// A script, with the words after `#!`.
     Script(Vec<String>),
     /// An executable of this system.
     Executable(Executable),
@@ -16,27 +16,27 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// An executable.
+/// Properties of an executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Executable {
-    /// The dynamic linker starts it, and preloads.
+    /// Whether the dynamic linker starts it, and can preload objects.
     pub is_dynamic: bool,
-    /// Of another machine or word size than this command, whose object would not fit.
+    /// Whether it is for another machine or word size than this command, so that the objects do not fit.
     pub is_foreign: bool,
 }
 
 const PT_INTERP: u32 = 3;
 
-/// The first bytes of a file, `len` at most.
+/// Reads the first `len` bytes of a file, or fewer.
 fn beginning(path: &Path, len: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(len).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Looks at the beginning of the file at `path`.
+/// Inspects the beginning of the file at `path`.
 pub(crate) fn look(path: &Path) -> std::io::Result<Kind> {
-    // Headers lie at the beginning: 64 KiB is room for a thousand program headers.
+    // Headers lie at the beginning: 64 KiB have room for a thousand program headers.
     let head = beginning(path, 64 << 10)?;
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -67,12 +67,12 @@ fn has_interpreter(head: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// What tells of an HDF5 in a file.
+/// Traces of an HDF5 in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Inside {
-    /// Its version, from the text that every libhdf5 holds.
+    /// Version, from the text that every libhdf5 contains.
     pub version: Option<String>,
-    /// It asks the environment for a driver: HDF5 1.13 or later.
+    /// Whether it reads the driver from the environment: HDF5 1.13 or later.
     pub takes_drivers: bool,
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let mut head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         head.truncate(4096);
         for length in 0..200 {
-            // No panic is all that is asked.
+            // It only must not panic.
             let _ = has_interpreter(&head[..length]);
         }
         head[32..40].fill(0xff);

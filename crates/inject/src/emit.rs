@@ -1,19 +1,19 @@
-//! Settings as source code, for programs whose owner would rather have them in there.
+//! Settings as source code, for programs that should set them permanently.
 
 use raddle_tune::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Settings, Value};
 
-/// A language.
+/// Language of the source code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// C with HDF5's interface.
     C,
     /// Python with h5py.
     H5py,
-    /// Python with netCDF4; names of the C functions in comments.
+    /// Python with netCDF4, with the names of the C functions in comments.
     Netcdf,
 }
 
-/// `settings` in `language`. What it cannot say stands in it as a comment.
+/// Returns source code for `settings` in `language`. Settings that it cannot express become comments.
 pub fn source(settings: &Settings, language: Language) -> String {
     match language {
         Language::C => c(settings),
@@ -35,10 +35,10 @@ fn cache(settings: &Settings) -> Option<(Option<u64>, Option<u64>, Option<f64>)>
     (cache != (None, None, None)).then_some(cache)
 }
 
-/// Comments on what is in `settings` but not in `said`.
+/// Returns comments on the settings that are not in `said`.
 fn unsaid(settings: &Settings, said: &[Knob], mark: &str, indent: &str) -> String {
     let rest = settings.0.iter().filter(|(knob, _)| !said.contains(knob));
-    rest.map(|(knob, value)| format!("{indent}{mark} not said here: {knob}={value}\n")).collect()
+    rest.map(|(knob, value)| format!("{indent}{mark} not set here: {knob}={value}\n")).collect()
 }
 
 const CACHE: [Knob; 3] = [Knob::ChunkCache, Knob::ChunkCacheSlots, Knob::ChunkCachePreemption];
@@ -174,9 +174,9 @@ mod tests {
         let text = source(&settings, Language::Netcdf);
         assert!(text.contains("netCDF4.set_alignment(65536, 1048576)"), "{text}");
         assert!(text.contains("netCDF4.set_chunk_cache(size=16777216)"), "{text}");
-        assert!(text.contains("# not said here: meta_block=65536"), "{text}");
+        assert!(text.contains("# not set here: meta_block=65536"), "{text}");
         let text = source(&settings, Language::H5py);
-        assert!(text.contains("meta_block_size=65536") && !text.contains("not said"), "{text}");
+        assert!(text.contains("meta_block_size=65536") && !text.contains("not set here"), "{text}");
         let text = source(&settings, Language::C);
         assert!(text.contains("H5Pset_cache(fapl, elements, slots, 16777216, preemption);"), "{text}");
     }

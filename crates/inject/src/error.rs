@@ -1,48 +1,48 @@
-//! What can go wrong before a program is started.
+//! Errors before a program is started.
 
 use std::path::PathBuf;
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, InjectError>;
 
-/// Why settings cannot be given to a program.
+/// Why settings cannot be applied to a program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InjectError {
-    /// A file of ours cannot be written or read.
+    /// A file of raddle cannot be written or read.
     #[error("{}: {operation} failed: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was done to it.
+        /// Operation that failed.
         operation: &'static str,
-        /// The cause.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// No program of this name is found.
+    /// There is no program with this name.
     #[error("{name}: no such program")]
     NoProgram {
-        /// As given.
+        /// Name of the program.
         name: String,
     },
-    /// The dynamic linker separates paths with blanks and colons, and knows no way to quote them.
-    #[error("{}: objects cannot be preloaded from a folder with a blank or a colon in its name", folder.display())]
+    /// The path cannot be preloaded: the dynamic linker separates paths with spaces and colons and supports no quoting.
+    #[error("{}: objects cannot be preloaded from a folder with a space or a colon in its name", folder.display())]
     Separator {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
     },
-    /// Neither a folder was given nor is there one for caches.
-    #[error("no folder for the objects that programs are given: neither XDG_CACHE_HOME nor HOME is set")]
+    /// No folder was named, and the environment does not name a cache folder.
+    #[error("no folder for the preloaded objects: neither XDG_CACHE_HOME nor HOME is set")]
     NoFolder,
-    /// This system has no dynamic linker that preloads.
-    #[error("settings can be given to programs on Linux only")]
+    /// The system's dynamic linker cannot preload objects.
+    #[error("settings can be applied to programs on Linux only")]
     System,
-    /// The HDF5 source does not have a line that is to be changed.
+    /// The HDF5 source lacks a line that should be changed.
     #[error("{}: no line defines {definition}; is this the source of HDF5 1.10 or later?", path.display())]
     Source {
-        /// The source file.
+        /// Path of the source file.
         path: PathBuf,
-        /// The macro.
+        /// Name of the macro.
         definition: &'static str,
     },
 }

@@ -1,7 +1,7 @@
-//! The embedded objects, put where programs find them.
+//! Installation of the embedded objects where programs find them.
 //!
-//! They stay there, in a folder named by their content: a program that was started outlives the command, and on a cluster
-//! the folder is one that all hosts see. Invariant: what lies there under that name has that content, or is replaced as a
+//! They are kept, in a folder named by a hash of their content: a started program outlives the command, and on a
+//! cluster all hosts must see the folder. Invariant: a file under that name has that content, or is replaced as a
 //! whole.
 
 use crate::error::{InjectError, Result};
@@ -16,22 +16,22 @@ const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply.so
 const DRIVER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply_driver.so"));
 const MEASURE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raddle_measure"));
 
-/// Where the objects lie.
+/// Paths of the objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Objects {
     /// The object to preload.
     pub shim: PathBuf,
-    /// The folder with the driver and nothing else: HDF5 opens every object in it.
+    /// Folder with only the driver: HDF5 opens every object in it.
     pub drivers: PathBuf,
-    /// The program that starts others and says what they took.
+    /// The program that starts and measures others.
     pub measure: PathBuf,
     folder: PathBuf,
 }
 
-/// The folder for objects if none is given.
+/// Returns the default folder for objects.
 ///
 /// # Errors
-/// If the environment names none.
+/// If the environment does not name one.
 pub fn default_folder() -> Result<PathBuf> {
     let of = |variable: &str, below: &str| {
         std::env::var_os(variable)
@@ -42,10 +42,10 @@ pub fn default_folder() -> Result<PathBuf> {
 }
 
 impl Objects {
-    /// Where the objects lie in `folder`, whether they do or not.
+    /// Returns the paths of the objects in `folder`, whether they exist or not.
     ///
     /// # Errors
-    /// If nothing can be preloaded from there, or on this system.
+    /// If objects cannot be preloaded from there, or on this system.
     pub fn within(folder: &Path) -> Result<Self> {
         if SHIM.is_empty() {
             return Err(InjectError::System);
@@ -64,7 +64,7 @@ impl Objects {
         })
     }
 
-    /// Puts them there.
+    /// Writes the objects to their paths.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -74,15 +74,15 @@ impl Objects {
         place_program(&self.measure, MEASURE)
     }
 
-    /// Where `text`, hints of MPI-IO, lies.
+    /// Path of the file of MPI-IO hints with the content `text`.
     pub fn hints(&self, text: &str) -> PathBuf {
         self.folder.join(format!("hints-{:016x}", hash(&text)))
     }
 
-    /// Puts hints of MPI-IO there.
+    /// Writes the file of MPI-IO hints.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If it cannot be written.
     pub fn install_hints(&self, text: &str) -> Result<()> {
         place(&self.hints(text), text.as_bytes())
     }
@@ -94,7 +94,7 @@ fn hash(content: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// As [`place`]; what is there can be run.
+/// Installs an executable file; see [`place`].
 fn place_program(path: &Path, content: &[u8]) -> Result<()> {
     place(path, content)?;
     let failed = |source| InjectError::Io { path: path.to_path_buf(), operation: "writing", source };
@@ -105,7 +105,7 @@ fn place_program(path: &Path, content: &[u8]) -> Result<()> {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode | 0o111)).map_err(failed)
 }
 
-/// `path` with `content`; as a whole, for another process may read it meanwhile.
+/// Writes `content` to `path` atomically, because another process may read it at the same time.
 fn place(path: &Path, content: &[u8]) -> Result<()> {
     if std::fs::read(path).is_ok_and(|found| found == content) {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Gives measured settings of HDF5 to programs that know nothing of them.
+//! Applies measured settings of HDF5 to unmodified programs.
 //!
-//! The work is done by two C objects that are embedded here: one that is preloaded and stands before HDF5's functions, and a
-//! file driver for programs into which HDF5 is linked statically. This crate says which of them reaches a program
-//! ([`program`]), what it is told ([`plan`]), puts the objects where the program finds them ([`install`]), and writes the
-//! same settings as source code ([`emit`]). [`measure`] runs a program with one setting after the other, for `tune`. No HDF5
-//! is loaded here. Invariants: nothing that changes what files hold is applied unless allowed; what is not applied is named,
+//! Two C objects embedded here do the work: one is preloaded and intercepts HDF5's functions; the other is a file
+//! driver for programs with a statically linked HDF5. This crate decides which of them reaches a program ([`program`])
+//! and which settings it gets ([`plan`]), installs the objects ([`install`]), and writes the same settings as source
+//! code ([`emit`]). [`measure`] runs a program with different settings, for `tune`. No HDF5 is loaded here. Invariants:
+//! settings that change the contents of files are applied only if allowed; settings that are not applied are listed,
 //! with the reason.
 #![forbid(unsafe_code)]
 

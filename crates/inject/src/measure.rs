@@ -1,8 +1,9 @@
-//! Runs of other programs, to be compared: with the settings of an arm, or as they are.
+//! Measured runs of other programs, with the settings of an arm or unmodified.
 //!
-//! The program is started by a small one of ours (`measure/measure.c`), which knows what it took. Not for what is compared or
-//! how often (`raddle_tune::campaign`). Invariants: a run with the defaults is that of the unmodified program; a run counts
-//! only if the program ended well and left HDF5 files in its folder; a setting counts only if the log says that it was set.
+//! The program is started and measured by a small C program (`measure/measure.c`). What is compared, and how often, is
+//! decided in `raddle_tune::campaign`. Invariants: a run with the defaults is that of the unmodified program; a run
+//! counts only if the program succeeded and left HDF5 files in its folder; a setting counts only if the log shows that
+//! it was set.
 
 use crate::install::Objects;
 use crate::plan::{ApplyPlan, Wishes};
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is kept of a program's last words.
+/// Maximum length of a program's error output that is kept.
 const LAST_WORDS_LEN_BYTES: usize = 500;
 
 /// Executes [`Kernel::Program`].
@@ -33,7 +34,7 @@ pub struct Programs {
     limit: Duration,
 }
 
-/// What the measuring program says.
+/// Output of the measuring program.
 #[derive(Debug, Deserialize)]
 struct Measured {
     refused: Option<String>,
@@ -48,7 +49,7 @@ struct Measured {
 }
 
 impl Programs {
-    /// Programs that find what they are given among `objects`, each run with `limit` of time.
+    /// Creates an executor of programs that uses `objects` and limits each run to `limit`.
     pub fn new(objects: Objects, limit: Duration) -> Self {
         Self { objects, limit }
     }
@@ -59,7 +60,7 @@ impl Programs {
         let (words, runs_in) = words(command, folder);
         let program = match find(&words) {
             Ok(Program { path, route: Route::None { reason }, .. }) => {
-                return Ok(Answer::Failed(format!("settings cannot be given to {}: {reason}", path.display())));
+                return Ok(Answer::Failed(format!("settings cannot be applied to {}: {reason}", path.display())));
             }
             Ok(program) => program,
             Err(error) => return Ok(Answer::Failed(error.to_string())),
@@ -93,18 +94,18 @@ impl Programs {
     }
 }
 
-/// Files of a run that lie beside the program's folder, in which it may look around.
+/// Files of a run next to the program's folder, which the program may list.
 struct Beside {
-    /// What was set.
+    /// Log of the settings that were applied.
     log: PathBuf,
-    /// What the run took.
+    /// Output of the measuring program.
     measured: PathBuf,
-    /// What the program said on standard error.
+    /// Standard error of the program.
     last_words: PathBuf,
 }
 
 impl Beside {
-    /// Those of the run in `folder`; without what the run before left.
+    /// Returns the files of the run in `folder`, after removing those of the previous run.
     fn of(folder: &Path) -> Result<Self> {
         let [log, measured, last_words] =
             ["log", "measured.json", "last-words"].map(|name| folder.with_file_name(name));
@@ -120,11 +121,11 @@ impl Beside {
     }
 }
 
-/// What a run of `name` took, or why that does not count.
+/// Returns the measurement of a run of `name`, or why it does not count.
 fn measured(name: &str, beside: &Beside) -> Result<Measured, String> {
     let text = std::fs::read(&beside.measured).map_err(|error| error.to_string());
     let measured = text.and_then(|text| serde_json::from_slice::<Measured>(&text).map_err(|error| error.to_string()));
-    let measured = measured.map_err(|why| format!("what it took is not known: {why}"))?;
+    let measured = measured.map_err(|why| format!("it was not measured: {why}"))?;
     let how = match measured {
         Measured { refused: Some(why), .. } => return Err(format!("{name} cannot be started: {why}")),
         Measured { signal: Some(signal), .. } => format!("by signal {signal}"),
@@ -138,18 +139,18 @@ impl Executor for Programs {
     fn run(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         match &request.kernel {
             Kernel::Program { command, verify } => self.try_run(command, *verify, request, cancel),
-            other => Ok(Answer::Failed(format!("the kernel {} is no program", other.name()))),
+            other => Ok(Answer::Failed(format!("the kernel {} is not a program", other.name()))),
         }
     }
 }
 
-/// The words of a command, with the folder of the run in their place; and that folder where the program is to run in it,
-/// because no word names it.
+/// Returns the words of a command with the folder of the run substituted; also returns that folder if no word names it,
+/// because the program must then run in it.
 fn words<'a>(command: &[String], folder: &'a Path) -> (Vec<OsString>, Option<&'a Path>) {
     let named = command.iter().any(|word| word.contains(FOLDER_PLACEHOLDER));
     let text = folder.to_string_lossy();
     let mut words: Vec<OsString> = command.iter().map(|word| word.replace(FOLDER_PLACEHOLDER, &text).into()).collect();
-    // `./sim` is that of here, wherever it runs.
+    // `./sim` is relative to the current folder, wherever it runs.
     if let Some(program) = words.first_mut().filter(|program| Path::new(program).components().count() > 1)
         && let Ok(path) = std::path::absolute(&*program)
     {
@@ -158,11 +159,11 @@ fn words<'a>(command: &[String], folder: &'a Path) -> (Vec<OsString>, Option<&'a
     (words, (!named).then_some(folder))
 }
 
-/// What the program is given, or why it cannot be given one of the settings.
+/// Returns the plan of the settings for the program, or why one of them cannot be applied.
 fn plan(settings: &Settings, program: &Program, objects: &Objects, log: &Path) -> Result<ApplyPlan, String> {
     let mut wishes = Wishes {
         settings: settings.clone(),
-        // The user has allowed what is among the settings, or it would not be there.
+        // The user has allowed these settings.
         allow_layout: true,
         allow_collective_metadata: true,
         auto_chunk_cache_bytes: 0,
@@ -171,12 +172,12 @@ fn plan(settings: &Settings, program: &Program, objects: &Objects, log: &Path) -
     };
     wishes.take_auto();
     if wishes.auto_chunk_cache_bytes > 0 && !matches!(program.route, Route::Preload { .. }) {
-        return Err("HDF5 is inside of the program, where only placement can be set".to_owned());
+        return Err("HDF5 is linked statically into the program, where only placement can be set".to_owned());
     }
     let plan = ApplyPlan::new(&wishes, program, objects, |name| std::env::var_os(name));
     match plan.left_out.first() {
         Some(left_out) => Err(format!("{} is not applied: {}", left_out.knob, left_out.reason)),
-        None if !plan.stripes.0.is_empty() => Err("stripes are of a folder, not of a run".to_owned()),
+        None if !plan.stripes.0.is_empty() => Err("stripes belong to a folder, not to a run".to_owned()),
         None => Ok(plan),
     }
 }
@@ -210,7 +211,7 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
     }
     let values = match verify {
         Verify::Never => None,
-        // What cannot be read without libhdf5 is not compared, unless it must be.
+        // Files that cannot be read without libhdf5 are compared only if required.
         Verify::Auto => contents::digest(folder, &files).ok(),
         Verify::Always => match contents::digest(folder, &files) {
             Ok(digest) => Some(digest),
@@ -235,12 +236,12 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
     }))
 }
 
-/// Which of the settings the program was not given, by the log of the objects, and why.
+/// Returns the first setting that the log does not show as applied, and why.
 fn unset(settings: &Settings, log: &str) -> Option<String> {
     let has_calls = log.lines().any(|line| line.contains("(H5F") || line.contains("(driver "));
     for knob in settings.0.keys() {
         let is_set = match (knob, knob.place()) {
-            // Nobody tells of hints.
+            // Hints are not logged.
             (_, Place::MpiHints) => true,
             (Knob::AutoChunkCache, _) => log.contains("chunk cache sized"),
             (_, Place::DatasetCreation) => log.contains("layout changed"),
@@ -251,8 +252,8 @@ fn unset(settings: &Settings, log: &str) -> Option<String> {
         }
         return Some(match knob {
             _ if !has_calls && !log.contains("datasets:") => "the program was not seen to open an HDF5 file".to_owned(),
-            Knob::AutoChunkCache => "no dataset has use for a larger cache than it has".to_owned(),
-            knob if knob.place() == Place::DatasetCreation => "no dataset takes it".to_owned(),
+            Knob::AutoChunkCache => "no dataset needs a larger cache".to_owned(),
+            knob if knob.place() == Place::DatasetCreation => "it fits no dataset".to_owned(),
             knob if log.lines().any(|line| part(line, " kept ").is_some_and(|part| names(part, *knob))) => {
                 "the program has chosen a value of its own".to_owned()
             }
@@ -262,7 +263,7 @@ fn unset(settings: &Settings, log: &str) -> Option<String> {
     None
 }
 
-/// What a line says after `word`, up to the next semicolon.
+/// Returns the part of a line after `word`, up to the next semicolon.
 fn part<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(word)?;
     Some(rest.split(';').next().unwrap_or(rest))
@@ -273,7 +274,7 @@ fn names(part: &str, knob: Knob) -> bool {
     part.split([' ', ',']).any(|pair| pair.split('=').next() == Some(knob.name()))
 }
 
-/// The version that the log tells: `x.h5 (H5Fcreate, HDF5 1.10.8): …`.
+/// Returns the version in the log: `x.h5 (H5Fcreate, HDF5 1.10.8): …`.
 fn version(log: &str) -> Option<String> {
     let (_, rest) = log.split_once(", HDF5 ")?;
     Some(rest.split(')').next()?.to_owned())
@@ -293,11 +294,11 @@ fn of_inject(error: crate::InjectError) -> TuneError {
     TuneError::Run { message: error.to_string() }
 }
 
-/// The values that are tried for a program if nothing else is said: those that say how its files are written and, with
-/// `allow_layout`, those that change what the files hold besides values.
+/// Returns the values to try for a program by default: those that affect how its files are written and, with
+/// `allow_layout`, those that change the contents of the files other than values.
 ///
 /// # Errors
-/// If there is no such program.
+/// If the program does not exist.
 pub fn usual_knobs(command: &[String], allow_layout: bool) -> crate::Result<BTreeMap<Knob, Vec<Value>>> {
     let words: Vec<OsString> = command.iter().map(OsString::from).collect();
     let program = find(&words)?;

@@ -1,5 +1,4 @@
-//! Settings as a patch of HDF5's source that makes them the defaults, which is how Xie, Tang and others (2021)
-//! applied them.
+//! Settings as a patch of HDF5's source that makes them the defaults, as Xie, Tang and others (2021) applied them.
 
 use crate::error::{InjectError, Result};
 use raddle_tune::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Settings};
@@ -8,7 +7,7 @@ use std::path::Path;
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 
-/// The macro that holds a default, and its file below the source.
+/// The macro of each default, and its file relative to the source folder.
 const DEFINITIONS: [(Knob, &str, &str); 7] = [
     (Knob::AlignmentThreshold, "src/H5Fprivate.h", "H5F_ALIGN_THRHD_DEF"),
     (Knob::Alignment, "src/H5Fprivate.h", "H5F_ALIGN_DEF"),
@@ -19,15 +18,15 @@ const DEFINITIONS: [(Knob, &str, &str); 7] = [
     (Knob::ChunkCache, "src/H5Pfapl.c", "H5F_ACS_DATA_CACHE_BYTE_SIZE_DEF"),
 ];
 
-/// Settings that have no default to change in the source.
+/// Returns the settings without a default that could be changed in the source.
 pub fn left_out(settings: &Settings) -> Vec<Knob> {
     settings.0.keys().copied().filter(|knob| !DEFINITIONS.iter().any(|(known, ..)| known == knob)).collect()
 }
 
-/// A patch (`patch -p1`) of the HDF5 source in `folder`.
+/// Returns a patch (`patch -p1`) of the HDF5 source in `folder`.
 ///
 /// # Errors
-/// If a file of it cannot be read, or does not define what is to be changed.
+/// If a source file cannot be read, or lacks a definition that must be changed.
 pub fn patch(settings: &Settings, folder: &Path) -> Result<String> {
     let mut text = String::new();
     for file in ["src/H5Fprivate.h", "src/H5Pfapl.c"] {
@@ -61,7 +60,7 @@ pub fn patch(settings: &Settings, folder: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The hunks that lead from `before` to `after`, which have as many lines.
+/// Returns the hunks that turn `before` into `after`, which have the same number of lines.
 fn hunks(before: &[&str], after: &[String]) -> String {
     let changed: Vec<usize> = (0..before.len()).filter(|&at| before[at] != after[at]).collect();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What a program will be told: the settings that reach it, those that do not and why, and its environment.
+//! The plan for a program: the settings that reach it, those that do not with the reasons, and its environment.
 
 use crate::install::Objects;
 use crate::program::{Program, Route};
@@ -9,45 +9,45 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The environment variable with the settings, read by both objects.
+/// Environment variable with the settings, read by both objects.
 pub const SETTINGS_VARIABLE: &str = "RADDLE_APPLY";
-/// The environment variable that names the log: a path, or `-` for standard error.
+/// Environment variable that names the log: a path, or `-` for standard error.
 pub const LOG_VARIABLE: &str = "RADDLE_APPLY_LOG";
-/// The driver's name, as its C source has it.
+/// Name of the driver in its C source.
 const DRIVER: &str = "raddle_apply";
-/// Where HDF5 looks for plugins if nothing is said; what is said takes its place.
+/// HDF5's default plugin path, which the environment variable replaces.
 const DEFAULT_PLUGINS: &str = "/usr/local/hdf5/lib/plugin";
 
-/// Most bytes of chunk cache that a dataset is given by itself. A cache is a bound: what a program does not touch it does not
-/// take. Sweeps that were met need 3 MiB (an ocean model's rows) to some 100 MiB (wide images).
+/// Maximum chunk cache of a dataset by default. A cache size is an upper bound: memory that a program does not touch is
+/// not used. Sweeps seen in practice need from 3 MiB (an ocean model's rows) to about 100 MiB (wide images).
 pub const AUTO_CHUNK_CACHE_BYTES: u64 = 256 << 20;
 
-/// What the user wants.
+/// Wishes of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wishes {
-    /// Settings.
+    /// Settings to apply.
     pub settings: Settings,
-    /// Those that are set also where the program has chosen a value of its own.
+    /// Settings that override the program's choice.
     pub forced: BTreeSet<Knob>,
-    /// Settings that change what files hold are applied too.
+    /// Whether to apply settings that change the contents of files.
     pub allow_layout: bool,
-    /// Metadata calls become collective, which hangs programs whose ranks open different objects.
+    /// Whether to make metadata calls collective, which hangs programs whose ranks open different objects.
     pub allow_collective_metadata: bool,
-    /// Each dataset's chunk cache holds one sweep, up to this many bytes; 0 for not.
+    /// Maximum chunk cache of a dataset, sized to one sweep, in bytes; 0 to leave caches unchanged.
     pub auto_chunk_cache_bytes: u64,
-    /// Caches and alignment are chosen by what the program does, up to `auto_chunk_cache_bytes` of cache; by shapes alone if
-    /// absent.
+    /// Whether caches and alignment follow the program's behaviour, up to `auto_chunk_cache_bytes` of cache; if absent,
+    /// caches follow shapes alone.
     pub adapt: Option<Adapt>,
-    /// Where a line per file goes: a file, `-` for standard error; nowhere if absent.
+    /// Where a line per file is logged: a file, or `-` for standard error; absent for no log.
     pub log: Option<PathBuf>,
 }
 
-/// How a program is adapted to.
+/// Options of adapting to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adapt {
-    /// Bytes of a stripe or block of the file system, to which large objects of new files are aligned; 0 for none.
+    /// Stripe or block size of the file system, to which large objects of new files are aligned; 0 for none.
     pub block_bytes: u64,
-    /// The block holds on all file systems, not only on that of the folder in which the program starts.
+    /// Whether the block size applies to all file systems, not only to that of the folder in which the program starts.
     pub is_block_everywhere: bool,
 }
 
@@ -66,14 +66,14 @@ impl Default for Wishes {
 }
 
 impl Wishes {
-    /// Has the size of caches, where it is among the settings, be what they are sized to.
+    /// Moves [`Knob::AutoChunkCache`], if it is among the settings, to the maximum cache size.
     pub fn take_auto(&mut self) {
         if let Some(Value::Whole(most_bytes)) = self.settings.0.remove(&Knob::AutoChunkCache) {
             self.auto_chunk_cache_bytes = most_bytes;
         }
     }
 
-    /// Adds what `profile` found to help.
+    /// Adds the settings of `profile`.
     pub fn add(&mut self, profile: &Profile) {
         for (knob, measured) in profile.settings.iter().chain(&profile.layout) {
             self.settings.0.insert(*knob, measured.value.clone());
@@ -87,33 +87,33 @@ impl Wishes {
 /// A setting that is not applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {
-    /// The setting.
+    /// Setting that is not applied.
     pub knob: Knob,
-    /// The value that it does not get.
+    /// Value that is not applied.
     pub value: Value,
-    /// Why.
+    /// Reason, as text.
     pub reason: &'static str,
 }
 
-/// What is done for a program.
+/// Plan for a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyPlan {
-    /// Settings that HDF5 is given.
+    /// Settings passed to HDF5.
     pub applied: Settings,
-    /// Hints for MPI-IO, a line each; empty if there are none.
+    /// MPI-IO hints, one per line; empty if there are none.
     pub hints: String,
     /// Stripes of the output's folder.
     pub stripes: Settings,
-    /// The others.
+    /// Settings that are not applied.
     pub left_out: Vec<LeftOut>,
-    /// Why the program is not adapted to, if that was asked for.
+    /// Why the program is not adapted to, if that was requested.
     pub not_adapted: Option<&'static str>,
-    /// Variables that the program's environment gets.
+    /// Variables added to the program's environment.
     pub environment: Vec<(&'static str, OsString)>,
 }
 
 impl ApplyPlan {
-    /// What `wishes` come to for `program`, with the objects where `objects` says. `inherited` is the environment.
+    /// Plans `wishes` for `program`, with the objects at `objects`. `inherited` returns variables of the environment.
     pub fn new(
         wishes: &Wishes,
         program: &Program,
@@ -137,7 +137,7 @@ impl ApplyPlan {
             }
         }
         if program.has_mpi {
-            // As ROMIO reads them from a file.
+            // In the form that ROMIO reads from a file.
             plan.hints = hints(&wishes.settings).iter().map(|(key, value)| format!("{key} {value}\n")).collect();
         }
         plan.set_environment(wishes, program, objects, inherited);
@@ -151,7 +151,7 @@ impl ApplyPlan {
         objects: &Objects,
         inherited: impl Fn(&str) -> Option<OsString>,
     ) {
-        // What the shim sizes by itself it need not be told.
+        // Settings that the shim sizes automatically are not passed.
         let auto = match program.route {
             Route::Preload { .. } => wishes.auto_chunk_cache_bytes,
             _ => 0,
@@ -190,14 +190,14 @@ impl ApplyPlan {
         }
         if !self.hints.is_empty() {
             self.environment.push(("ROMIO_HINTS", objects.hints(&self.hints).into()));
-            // Open MPI has another MPI-IO of its own, which reads no hints from files.
+            // Open MPI also has another implementation of MPI-IO, which does not read hints from files.
             if inherited("OMPI_MCA_io").is_none() {
                 self.environment.push(("OMPI_MCA_io", "^ompio".into()));
             }
         }
     }
 
-    /// The command that gives `folder` its stripes; `None` if there is nothing to give.
+    /// Returns the command that stripes `folder`; `None` if there is nothing to set.
     pub fn stripe_command(&self, folder: &Path) -> Option<Vec<OsString>> {
         let options = [(Knob::StripeCount, "-c"), (Knob::StripeSize, "-S")];
         let given = options.iter().filter_map(|(knob, option)| Some((*option, self.stripes.whole(*knob)?)));
@@ -210,7 +210,7 @@ impl ApplyPlan {
     }
 }
 
-/// Why `knob` is not applied to `program`, if it is not.
+/// Returns why `knob` is not applied to `program`, or `None`.
 fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'static str> {
     if knob.changes_layout() && !wishes.allow_layout {
         return Some("it changes what files hold: --allow-layout applies it");
@@ -221,32 +221,34 @@ fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'st
     match knob.place() {
         Place::MpiHints if !program.has_mpi => return Some("the program uses no MPI"),
         Place::MpiHints | Place::Folder => return None,
-        Place::Transfer => return Some("a program's transfers are not touched"),
-        Place::Process => return Some("a program's zlib is its own: preload another one with LD_PRELOAD"),
+        Place::Transfer => return Some("the program's transfers are left unchanged"),
+        Place::Process => {
+            return Some("raddle does not replace the zlib of other programs: preload another one with LD_PRELOAD");
+        }
         _ => {}
     }
     if matches!(knob, Knob::Szip | Knob::SzipEntropy) {
-        return Some("szip is not put into other programs' datasets");
+        return Some("szip is not applied to datasets of other programs");
     }
     let is_placement = matches!(knob, Knob::Alignment | Knob::AlignmentThreshold | Knob::MetaBlock);
     match program.route {
         Route::Preload { .. } => None,
         Route::Driver { .. } if is_placement => None,
-        Route::Driver { .. } => Some("HDF5 is inside of the program, where only placement can be set"),
+        Route::Driver { .. } => Some("HDF5 is linked statically into the program, where only placement can be set"),
         Route::None { .. } => Some("the program cannot be reached"),
     }
 }
 
-/// Why a program that is reached this way is not adapted to, if it is not.
+/// Returns why a program reached this way is not adapted to, or `None`.
 fn reason_against_adapting(route: &Route) -> Option<&'static str> {
     match route {
         Route::Preload { .. } => None,
-        Route::Driver { .. } => Some("HDF5 is inside of the program, whose accesses cannot be observed"),
+        Route::Driver { .. } => Some("HDF5 is linked statically into the program, whose accesses cannot be observed"),
         Route::None { .. } => Some("the program cannot be reached"),
     }
 }
 
-/// Settings as both objects read them: `NAME=VALUE` with `;` between them, `!` before a forced one.
+/// Serializes settings for both objects: `NAME=VALUE` separated by `;`, with `!` before a forced one.
 fn encode(settings: &Settings, forced: &BTreeSet<Knob>) -> String {
     let pair = |(knob, value): (&Knob, &Value)| {
         let mark = if forced.contains(knob) { "!" } else { "" };

@@ -1,7 +1,7 @@
-//! Which way settings reach a program.
+//! Finds out how settings reach a program.
 //!
-//! Scripts lead to their interpreter, launchers (`mpirun`, `env`, …) to the program that they start. The libraries of a
-//! program are what its dynamic linker says they are.
+//! Scripts are followed to their interpreter, launchers (`mpirun`, `env`, …) to the program that they start. The
+//! libraries of a program are those reported by its dynamic linker.
 
 use crate::elf::{self, Kind};
 use crate::error::{InjectError, Result};
@@ -13,19 +13,19 @@ use std::process::Command;
 /// How settings reach a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// By the preloaded object, before these libraries.
+    /// Through the preloaded object, before these libraries.
     Preload {
-        /// The HDF5 libraries it is linked with; empty if it may load one later, as Python does.
+        /// The HDF5 libraries it is linked with; empty if it may load one later, like Python.
         libraries: Vec<Library>,
     },
-    /// By the driver plugin: an HDF5 is inside of the program.
+    /// Through the driver plugin: the program contains an HDF5.
     Driver {
-        /// Its version, if the program tells.
+        /// Version of that HDF5, if it can be found.
         version: Option<String>,
     },
-    /// Not at all.
+    /// Settings cannot be applied.
     None {
-        /// Why.
+        /// Reason, as text.
         reason: String,
     },
 }
@@ -33,40 +33,40 @@ pub enum Route {
 /// A libhdf5 that a program is linked with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
-    /// Its file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its version, if it tells.
+    /// Version, if it can be found.
     pub version: Option<String>,
 }
 
 /// The program that a command line runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Its file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What stands before it on the way: launchers and scripts.
+    /// Launchers and scripts that lead to it.
     pub through: Vec<PathBuf>,
-    /// It is linked with an MPI, or started by a launcher of one.
+    /// Whether it is linked with an MPI, or started by an MPI launcher.
     pub has_mpi: bool,
-    /// How it is reached.
+    /// How settings reach it.
     pub route: Route,
 }
 
-/// Programs that start the one named in their arguments. Only these: an argument that happens to be a program (`cp`'s) is
-/// none that is run.
+/// Programs that start the program named in their arguments. Only these are followed: an argument that happens to be a
+/// program (as of `cp`) is not run.
 const LAUNCHERS: [&str; 14] = [
     "mpirun", "mpiexec", "orterun", "prterun", "srun", "env", "nice", "timeout", "time", "numactl", "chrt", "taskset",
     "strace", "stdbuf",
 ];
-/// Those of them that start ranks.
+/// Number of these, at the start, that launch MPI ranks.
 const MPI_LAUNCHERS: usize = 5;
-/// Scripts that lead to scripts; the kernel follows as many.
+/// Maximum number of nested scripts, as in the kernel.
 const MOST_STEPS: usize = 8;
 
-/// The program that `command` runs.
+/// Finds the program that `command` runs.
 ///
 /// # Errors
-/// If its first word names no program, or the program cannot be read.
+/// If the first word does not name a program, or the program cannot be read.
 pub fn find(command: &[OsString]) -> Result<Program> {
     let no_program = |name: &OsStr| InjectError::NoProgram { name: name.to_string_lossy().into_owned() };
     let first = command.first().ok_or_else(|| no_program(OsStr::new("")))?;
@@ -96,11 +96,11 @@ pub fn find(command: &[OsString]) -> Result<Program> {
 }
 
 fn is_named(path: &Path, name: &str) -> bool {
-    // `mpirun` may be a link to `orterun`, or be called `mpirun.openmpi`.
+    // `mpirun` may be a link to `orterun`, or be named `mpirun.openmpi`.
     path.file_name().is_some_and(|file| file.to_string_lossy().split('.').next() == Some(name))
 }
 
-/// The executable file that the shell would run for `name`.
+/// Returns the executable file that the shell would run for `name`.
 fn resolve(name: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -115,14 +115,14 @@ fn route(path: &Path) -> Result<(Route, bool)> {
     let failed = |source| InjectError::Io { path: path.to_path_buf(), operation: "reading the program", source };
     let none = |reason: &str| (Route::None { reason: reason.to_owned() }, false);
     let Kind::Executable(executable) = elf::look(path).map_err(failed)? else {
-        return Ok(none("it is no program of this system"));
+        return Ok(none("it is not a program of this system"));
     };
     if executable.is_foreign {
-        return Ok(none("it is a program of another machine or word size"));
+        return Ok(none("it is a program for another machine or word size"));
     }
     let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
     if mode & 0o6000 != 0 {
-        return Ok(none("it runs as another user or group, and is not given what its user names"));
+        return Ok(none("it runs as another user or group, so its environment is not trusted"));
     }
     let (libraries, has_mpi) = if executable.is_dynamic { linked(path) } else { (Vec::new(), false) };
     if !libraries.is_empty() {
@@ -132,16 +132,16 @@ fn route(path: &Path) -> Result<(Route, bool)> {
     let route = match inside.version {
         Some(_) if inside.takes_drivers => Route::Driver { version: inside.version },
         Some(version) => Route::None {
-            reason: format!("HDF5 {version} is inside of it, which takes no drivers (1.13.0 or later does)"),
+            reason: format!("it contains HDF5 {version}, which supports no driver plugins (1.13.0 or later does)"),
         },
         None if executable.is_dynamic => Route::Preload { libraries },
-        None => Route::None { reason: "it is statically linked, and no HDF5 is inside of it".to_owned() },
+        None => Route::None { reason: "it is statically linked and contains no HDF5".to_owned() },
     };
     Ok((route, has_mpi))
 }
 
-/// The HDF5 libraries that the dynamic linker loads with the program, and whether there is an MPI among the others. It is the
-/// linker that is asked, as `ldd` does, which does not start the program.
+/// Returns the HDF5 libraries that the dynamic linker loads with the program, and whether MPI is among the others. The
+/// linker itself is asked, as by `ldd`, without starting the program.
 fn linked(path: &Path) -> (Vec<Library>, bool) {
     let told = Command::new(path).env("LD_TRACE_LOADED_OBJECTS", "1").env_remove("LD_PRELOAD").output();
     let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned()).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Several runs on one page: what took how long and how much, beside each other, with the first as the measure.
+//! Comparison of several runs on one page: times and sizes, relative to the first run.
 
 use crate::page::{command, part, table};
 use crate::quantity;
 use crate::run::Run;
 
-/// The runs beside each other, if there are several.
+/// Returns the comparison of the runs, if there are several.
 pub(crate) fn runs(runs: &[(&str, &Run)]) -> String {
     let [(_, first), _, ..] = runs else { return String::new() };
     let against = |value: Option<f64>, first: Option<f64>| match (value, first) {

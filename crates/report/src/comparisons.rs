@@ -1,5 +1,5 @@
-//! The figures of what was measured of HDF5, in the papers' forms: sweeps with intervals, box plots of rates, distributions of
-//! times, sorted speed-ups.
+//! Figures of HDF5 measurements in the forms used by papers: sweeps with intervals, box plots of rates, distributions
+//! of times, sorted speed-ups.
 
 use crate::measured::{Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
@@ -7,16 +7,16 @@ use crate::scaling::scaling;
 use crate::stage_times as stages;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
-/// Where names end and axes begin.
+/// Horizontal position where names end and axes begin.
 const LEFT: f64 = 160.0;
 /// Height of an arm's row.
 const ROW: f64 = 18.0;
-/// Arms whose distribution is drawn, the default among them.
+/// Number of arms whose distribution is drawn, including the default.
 const MOST_CURVES: usize = 6;
-/// Bars of a list.
+/// Maximum number of bars in a list.
 const MOST_BARS: usize = 60;
 
-/// Colours and words of verdicts.
+/// Names, texts and colours of verdicts.
 const VERDICTS: [(&str, &str, &str); 4] = [
     ("better", "better", "#229944"),
     ("worse", "worse", "#cc3311"),
@@ -24,7 +24,7 @@ const VERDICTS: [(&str, &str, &str); 4] = [
     ("cannot_tell", "cannot tell", "#888888"),
 ];
 
-/// A verdict in words.
+/// Returns the text of a verdict.
 pub fn words(verdict: Option<&str>) -> &'static str {
     VERDICTS.iter().find(|(name, ..)| Some(*name) == verdict).map_or("-", |(_, words, _)| words)
 }
@@ -33,7 +33,7 @@ fn colour(verdict: Option<&str>) -> &'static str {
     VERDICTS.iter().find(|(name, ..)| Some(*name) == verdict).map_or("#888888", |(.., colour)| colour)
 }
 
-/// All figures of an experiment; `place` makes their names differ from those of others.
+/// Returns all figures of an experiment; `place` makes their names unique.
 pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
     let halves = &experiment.sweep.phases;
     let sweeps = halves.iter().map(|half| sweep_of_phase(experiment, half));
@@ -54,13 +54,13 @@ pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
         .collect()
 }
 
-/// All figures of a measurement.
+/// Returns all figures of a measurement.
 pub fn all(done: &Measurement) -> Vec<Figure> {
     let of_experiments = done.experiments.iter().enumerate().flat_map(|(place, one)| of_experiment(one, place));
     speed_ups(done).into_iter().chain(of_experiments).collect()
 }
 
-/// A scale from `low` to `high` on the logarithm, to the right of the names.
+/// A logarithmic scale from `low` to `high`, to the right of the names.
 struct Axis {
     low: f64,
     high: f64,
@@ -70,7 +70,7 @@ struct Axis {
 impl Axis {
     fn of(values: impl Iterator<Item = f64>, right: f64) -> Self {
         let (low, high) = values.fold((f64::MAX, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-        // A little room at both ends, and a length for a single value.
+        // Leaves a margin at both ends, and a nonzero length for a single value.
         Self { low: low / 1.08, high: high * 1.08, right }
     }
 
@@ -78,7 +78,7 @@ impl Axis {
         LEFT + (value / self.low).ln() / (self.high / self.low).ln() * (self.right - LEFT)
     }
 
-    /// Numbers for its foot: the roundest of which there are a few.
+    /// Returns a few tick labels, the roundest numbers possible.
     fn ticks(&self) -> Vec<f64> {
         const DIGITS: [&[f64]; 4] = [
             &[1.0],
@@ -92,18 +92,18 @@ impl Axis {
             all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
         };
         let all = DIGITS.map(of);
-        // From six on they would touch.
+        // Six or more labels would overlap.
         let some = all.iter().find(|ticks| (3..6).contains(&ticks.len()));
         some.or(all.iter().rev().find(|ticks| (1..6).contains(&ticks.len()))).cloned().unwrap_or_default()
     }
 }
 
-/// A number without zeros at its end.
+/// Formats a number without trailing zeros.
 fn plain(number: f64) -> String {
     format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A round number of seconds, in the unit that has no zeros before it: `50 µs`, `1.5 ms`, `20 s`.
+/// Formats a round number of seconds in a unit without leading zeros: `50 µs`, `1.5 ms`, `20 s`.
 fn time(tick_s: f64) -> String {
     match tick_s {
         s if s < 0.999e-3 => format!("{} µs", plain(s * 1e6)),
@@ -112,7 +112,7 @@ fn time(tick_s: f64) -> String {
     }
 }
 
-/// Each setting's ratio to the default, with its interval.
+/// Draws each setting's ratio to the default, with its interval.
 pub fn sweep(experiment: &Experiment) -> Option<Figure> {
     let findings = &experiment.sweep;
     let of = |finding: &Finding| (finding.estimate, finding.verdict.clone());
@@ -120,7 +120,7 @@ pub fn sweep(experiment: &Experiment) -> Option<Figure> {
     ratios(findings, of, ("sweep", "Settings against the default"), &findings.metric, &paper)
 }
 
-/// The same of writing or reading alone.
+/// Draws the ratios of writing or reading only.
 pub fn sweep_of_phase(experiment: &Experiment, half: &Phase) -> Option<Figure> {
     let findings = &experiment.sweep;
     let of = |finding: &Finding| {
@@ -128,8 +128,8 @@ pub fn sweep_of_phase(experiment: &Experiment, half: &Phase) -> Option<Figure> {
         (found.and_then(|found| found.estimate), found.and_then(|found| found.verdict.clone()))
     };
     let (name, title) = match half.phase.as_str() {
-        "read" => ("sweep-read", "Settings against the default, reading back alone"),
-        _ => ("sweep-write", "Settings against the default, writing alone"),
+        "read" => ("sweep-read", "Settings against the default, reading back only"),
+        _ => ("sweep-write", "Settings against the default, writing only"),
     };
     ratios(findings, of, (name, title), &half.metric, "")
 }
@@ -179,14 +179,15 @@ fn ratios(
     Some(figure)
 }
 
-/// The value below which a share of sorted values lies, between its neighbours.
+/// Returns a quantile of sorted values, interpolated between neighbours.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
     low + (high - low) * at.fract()
 }
 
-/// Rates of the runs of each setting, or of a half of them: the middle half as a box, the median in it, lines to the extremes.
+/// Draws the rates of each setting's runs, or of one phase of them, as box plots: the middle half as a box with the
+/// median, and lines to the extremes.
 pub fn boxes(experiment: &Experiment, half: Option<&Phase>) -> Option<Figure> {
     let findings = &experiment.sweep;
     let rates = |finding| {
@@ -227,7 +228,8 @@ pub fn boxes(experiment: &Experiment, half: Option<&Phase>) -> Option<Figure> {
     Some(figure)
 }
 
-/// Shares of runs that took at most so long, for the default and the settings that differ most from it.
+/// Draws the distribution of times: the share of runs up to each time, for the default and the settings that differ
+/// most from it.
 pub fn distribution(experiment: &Experiment) -> Option<Figure> {
     let findings = &experiment.sweep;
     let curves: Vec<Curve<'_>> = chosen(findings)
@@ -239,27 +241,28 @@ pub fn distribution(experiment: &Experiment) -> Option<Figure> {
         return None;
     }
     let caption =
-        "Share of runs that took at most so long: the default, and the settings that differ most from it.".to_owned();
+        "Share of runs that took at most this time, for the default and the settings that differ most from it."
+            .to_owned();
     let mut figure = Figure::new("times", "Distribution of times", caption);
     distribute(&mut figure, 8.0, 150.0, &curves);
     figure.legend(&legend_of(curves.iter().map(|(name, _)| *name)));
     Some(figure)
 }
 
-/// A name and sorted times.
+/// A name with sorted times.
 pub(crate) type Curve<'a> = (&'a str, Vec<f64>);
 
-/// Colours of curves with their names.
+/// Returns the legend of the curves with these names.
 pub(crate) fn legend_of<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, &'static str)> {
     names.enumerate().map(|(place, name)| (name.to_owned(), COLOURS[place % COLOURS.len()])).collect()
 }
 
-/// Draws distributions, each in the colour of its place, from `top` on; their scale is below, within 26.
+/// Draws distributions below `top`, each in the colour of its index; the scale below them takes 26 units.
 pub(crate) fn distribute(figure: &mut Figure, top: f64, height: f64, curves: &[Curve<'_>]) {
-    // Room for shares at the side.
+    // Space for the shares at the side.
     const SIDE: f64 = 46.0;
     let axis = Axis::of(curves.iter().flat_map(|(_, times)| times.iter().copied()), WIDTH);
-    // All of the width: there are no names at its side.
+    // The full width, because there are no names at the side.
     let x = |time: f64| SIDE + (axis.at(time) - LEFT) / (axis.right - LEFT) * (WIDTH - SIDE - 4.0);
     for share in [0.0, 0.5, 1.0] {
         let y = top + height * (1.0 - share);
@@ -276,7 +279,7 @@ pub(crate) fn distribute(figure: &mut Figure, top: f64, height: f64, curves: &[C
     }
 }
 
-/// The default and the arms whose ratios are farthest from 1.
+/// Returns the default and the arms whose ratios are farthest from 1.
 pub(crate) fn chosen(findings: &Findings) -> Vec<&Finding> {
     let Some((default, others)) = findings.arms.split_first() else { return Vec::new() };
     let distance = |finding: &&Finding| {
@@ -287,7 +290,7 @@ pub(crate) fn chosen(findings: &Findings) -> Vec<&Finding> {
     std::iter::once(default).chain(others.into_iter().take(MOST_CURVES - 1)).collect()
 }
 
-/// How many times faster than its default each setting of all experiments is, sorted.
+/// Draws the sorted speed-ups of all settings of all experiments relative to their defaults.
 pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     let mut bars: Vec<(String, f64, Option<&str>)> = Vec::new();
     for experiment in &done.experiments {

@@ -1,4 +1,4 @@
-//! Why a report cannot be shown.
+//! Errors of showing a report.
 
 use std::path::PathBuf;
 
@@ -12,39 +12,39 @@ pub enum ReportError {
     /// The file cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// It is no JSON, or not of a run.
-    #[error("{}: no report of a run: {source}", path.display())]
+    /// The file is not JSON, or not a report of a run.
+    #[error("{}: not a report of a run: {source}", path.display())]
     Json {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause, with line and column.
+        /// Cause, with line and column.
         source: serde_json::Error,
     },
-    /// It is the report of a command that has no stages to draw.
-    #[error("{}: is a report of raddle {command}, of which there is nothing to draw", path.display())]
+    /// The report is that of a command without stages to draw.
+    #[error("{}: is a report of raddle {command}, which contains nothing to draw", path.display())]
     OtherCommand {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The command.
+        /// Name of the command.
         command: String,
     },
-    /// It tells only why a run failed.
+    /// The report is of a failed run.
     #[error("{}: reports a run that failed: {message}", path.display())]
     Failed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// Why the run failed.
         message: String,
     },
-    /// It is JSON without any stage of a run.
-    #[error("{}: no report of a run: it tells of no stages", path.display())]
+    /// The file is JSON, but contains no stages of a run.
+    #[error("{}: not a report of a run: it contains no stages", path.display())]
     NoStages {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }

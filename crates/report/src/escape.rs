@@ -1,16 +1,17 @@
-//! Names from files, made safe to show.
+//! Escaping of names from files, to show them safely.
 //!
-//! An HDF5 name or a file name may hold any byte: escape sequences that rewrite the terminal, newlines that forge a
-//! line of a log, marks that reverse the reading direction, bytes that are no UTF-8. Everything raddle prints that
-//! came from a file or from the command line passes through here. Invariant: the result holds no control character,
-//! no invisible formatting character and no line break, whatever the input.
+//! An HDF5 name or a file name may contain any byte: escape sequences that rewrite the terminal, newlines that forge a
+//! log line, marks that reverse the reading direction, bytes that are not UTF-8. All text that raddle prints from a
+//! file or the command line is escaped here. Invariant: the result contains no control characters, invisible formatting
+//! characters or line breaks, whatever the input.
 
 use std::borrow::Cow;
 
-/// Longest name shown whole, in characters. HDF5 allows 64 KiB; a table cell and a message line do not.
+/// Maximum length of a name that is shown whole, in characters. HDF5 allows 64 KiB, too long for a table cell or a
+/// message.
 const LONGEST_NAME: usize = 200;
 
-/// Characters that change how the text around them is shown without being seen themselves.
+/// Whether a character is invisible itself but changes how the text around it is shown.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}'           // soft hyphen, Arabic letter mark, Mongolian separator
@@ -35,7 +36,7 @@ fn push_escaped(out: &mut String, character: char) {
     }
 }
 
-/// `text` on one line, with control and invisible characters as escapes.
+/// Returns `text` on one line, with control and invisible characters escaped.
 pub fn text(text: &str) -> Cow<'_, str> {
     if !text.chars().any(needs_escape) {
         return Cow::Borrowed(text);
@@ -51,7 +52,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `bytes` as text: UTF-8 where it is, `\xHH` where it is not, escapes as in [`text`].
+/// Returns `bytes` as text: valid UTF-8 as such, other bytes as `\xHH`, escaped like [`text`].
 pub fn bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(valid) = std::str::from_utf8(bytes) {
         return text(valid);
@@ -66,13 +67,13 @@ pub fn bytes(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A file's path, escaped as [`bytes`].
+/// Returns a file's path, escaped like [`bytes`].
 pub fn path(path: &std::path::Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     shorten(&bytes(path.as_os_str().as_bytes())).into_owned()
 }
 
-/// `text` cut in the middle if it is longer than a message can carry.
+/// Returns `text`, cut in the middle if it is too long for a message.
 pub fn shorten(text: &str) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= LONGEST_NAME {

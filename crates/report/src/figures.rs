@@ -1,4 +1,4 @@
-//! The figures of a run and of the file that it wrote.
+//! Figures of a run and of its output file.
 
 use crate::page::part;
 use crate::phases;
@@ -7,28 +7,28 @@ use crate::run::{Bucket, Dataset, File, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH, html};
 use std::collections::BTreeMap;
 
-/// Ranks that have a bar of their own; of more, these are chosen evenly by their time.
+/// Maximum number of ranks with a bar each; of more, an even selection by time is shown.
 const MOST_RANKS: usize = 48;
-/// Bars of a list.
+/// Maximum number of bars in a list.
 const MOST_BARS: usize = 20;
-/// Groups, and datasets of a group, with a box of their own.
+/// Maximum number of groups, and of datasets per group, with a box each.
 const MOST_BOXES: usize = 12;
 
-/// All figures that `run` and, where it could be looked at, its file give.
+/// Returns all figures of `run` and, if available, its output file.
 pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
     let of_file = file.map(|file| [sizes(file), chunks(file), ratios(file)]);
     let of_run = [stages(run), phases::messages(run), phases::memory(run)];
     of_run.into_iter().chain(of_file.into_iter().flatten()).flatten().collect()
 }
 
-/// A figure on a page, under its title.
+/// Returns the HTML of a figure with its title.
 pub(crate) fn element(figure: &Figure) -> String {
     let caption = html(&figure.caption);
     let drawn = format!("<figure>\n<figcaption>{caption}</figcaption>\n{}\n</figure>\n", figure.inline());
     part(&figure.title, &drawn)
 }
 
-/// Stage names in the order of their first appearance in a run.
+/// Returns the names of stages in order of their first appearance in a run.
 fn stage_names(run: &Run) -> Vec<&str> {
     let mut names = Vec::new();
     for stage in run.all_stages() {
@@ -54,7 +54,7 @@ fn stage_names(run: &Run) -> Vec<&str> {
     names
 }
 
-/// Time per stage, a stacked bar per rank.
+/// Draws the time per stage, as a stacked bar per rank.
 pub fn stages(run: &Run) -> Option<Figure> {
     let names = stage_names(run);
     let mut ranks: BTreeMap<u32, BTreeMap<&str, f64>> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub fn stages(run: &Run) -> Option<Figure> {
     }
     let count = ranks.len();
     let mut rows: Vec<(u32, BTreeMap<&str, f64>)> = ranks.into_iter().collect();
-    let mut caption = "How long the threads of each rank were busy with each stage, summed over threads.".to_owned();
+    let mut caption = "Time that the threads of each rank spent in each stage, summed over threads.".to_owned();
     if count > MOST_RANKS {
         rows.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)));
         rows = (0..MOST_RANKS).map(|at| rows[at * (count - 1) / (MOST_RANKS - 1)].clone()).collect();
@@ -105,7 +105,7 @@ pub fn stages(run: &Run) -> Option<Figure> {
     Some(figure)
 }
 
-/// Where the file's bytes are: file, groups, datasets, each box as high as its share.
+/// Draws where the file's bytes are: file, groups and datasets as boxes whose heights are their shares.
 pub fn sizes(file: &File) -> Option<Figure> {
     const HEIGHT: f64 = 400.0;
     let mut groups: BTreeMap<&str, Vec<&Dataset>> = BTreeMap::new();
@@ -123,7 +123,7 @@ pub fn sizes(file: &File) -> Option<Figure> {
     let mut figure = Figure::new(
         "sizes",
         "Where the bytes are",
-        "The file, its groups, their datasets: each as high as its stored bytes.".to_owned(),
+        "The file, its groups and their datasets; heights are proportional to stored bytes.".to_owned(),
     );
     let column = WIDTH / 3.0;
     let mut add = |level: usize, from: u64, len_bytes: u64, colour: &str, name: &str| {
@@ -174,14 +174,14 @@ pub fn sizes(file: &File) -> Option<Figure> {
     Some(figure)
 }
 
-/// How many chunks there are of which size.
+/// Draws the number of chunks by size.
 pub fn chunks(file: &File) -> Option<Figure> {
     let caption = "Chunks by size, from each power of two to the next: before compression, and as stored.".to_owned();
     let series = [(&file.chunks.by_logical_len[..], "before compression"), (&file.chunks.by_stored_len[..], "stored")];
     histogram(Figure::new("chunks", "Sizes of chunks", caption), series)
 }
 
-/// Draws how many there are of which size, two series side by side; `None` if there are none.
+/// Draws the counts of two series by size, side by side; `None` if there are none.
 pub(crate) fn histogram(mut figure: Figure, series: [(&[Bucket], &str); 2]) -> Option<Figure> {
     const HEIGHT: f64 = 150.0;
     const FOOT: f64 = 166.0;
@@ -205,7 +205,7 @@ pub(crate) fn histogram(mut figure: Figure, series: [(&[Bucket], &str); 2]) -> O
             }
         }
     }
-    // As many labels as fit: one takes 56 units.
+    // As many labels as fit; each takes 56 units.
     let every = (56.0 / step).ceil().max(1.0) as u32;
     for at in (first..=last).step_by(every as usize) {
         let label = quantity::size(1 << at).replace(".00", "");
@@ -217,7 +217,7 @@ pub(crate) fn histogram(mut figure: Figure, series: [(&[Bucket], &str); 2]) -> O
     Some(figure)
 }
 
-/// How many times smaller the largest datasets are stored than they are.
+/// Draws the compression ratios of the largest datasets.
 pub fn ratios(file: &File) -> Option<Figure> {
     let mut largest: Vec<&Dataset> = file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0).collect();
     largest.sort_by_key(|dataset| std::cmp::Reverse(dataset.stored_len_bytes));
@@ -233,7 +233,7 @@ pub fn ratios(file: &File) -> Option<Figure> {
     } else {
         "The datasets".to_owned()
     };
-    let caption = format!("{of} with the most stored bytes: uncompressed bytes for each stored one.");
+    let caption = format!("{of} with the most stored bytes: uncompressed bytes per stored byte.");
     let mut figure = Figure::new("ratios", "Compression of datasets", caption);
     for (at, dataset) in largest.iter().enumerate() {
         let y = at as f64 * 30.0;
@@ -276,7 +276,8 @@ mod tests {
         };
         let figure = stages(&run).unwrap();
         let widths = widths(&figure);
-        // Scan comes first although it is told last; then encode; then the other rank's encode; then two of the legend.
+        // The scan comes first although it is reported last; then encoding; then the other rank's encoding; then two of
+        // the legend.
         assert_eq!(widths.len(), 5);
         assert!((widths[1] / widths[0] - 3.0).abs() < 0.01 && (widths[2] / widths[0] - 2.0).abs() < 0.01);
         assert!(figure.inline().contains("encode: 3.00 s (75 %)"));
@@ -322,7 +323,7 @@ mod tests {
         );
         let text = ratios(&file).unwrap().inline();
         assert!(text.contains("2.00x · 100 B"));
-        // What raddle records of a merge is not among the user's.
+        // Datasets that raddle records are not the user's.
         let mut recorded = file.clone();
         recorded.datasets.push(dataset("/_raddle/inputs/path", 500));
         let (text, told) = (ratios(&recorded).unwrap().inline(), sizes(&recorded).unwrap().inline());

@@ -1,9 +1,10 @@
-//! Pages and figures of what runs did.
+//! Pages and figures about runs.
 //!
-//! Reports as they were written in ([`run`] of merges and others, [`measured`] of `bench` and `tune`, [`verified`] of `verify`),
-//! one page out ([`page`]),
-//! or its figures by themselves ([`figures`] and [`comparisons`], drawn with [`svg`]). Nothing here reads HDF5, knows a terminal or needs a network or a script: a page is one file that a phone, a
-//! printer and a browser without JavaScript show. Invariant: every text from a report or a file is escaped.
+//! Input are reports as they were written ([`run`] of merges and others, [`measured`] of `bench` and `tune`,
+//! [`verified`] of `verify`); output is one page ([`page`]) or its separate figures ([`figures`] and [`comparisons`],
+//! drawn with [`svg`]). Nothing here reads HDF5, depends on a terminal, or needs a network or a script: a page is a
+//! single file for phones, printers and browsers without JavaScript. Invariant: every text from a report or a file is
+//! escaped.
 #![forbid(unsafe_code)]
 
 mod compared;

@@ -1,6 +1,6 @@
-//! What was measured of HDF5, as `--report` of `bench` and `tune` tells of it.
+//! Measurements of HDF5, as in the `--report` files of `bench` and `tune`.
 //!
-//! What a report does not have is absent here, as in [`crate::run`].
+//! Values missing in a report are absent here, as in [`crate::run`].
 
 use crate::error::{ReportError, Result};
 use serde::Deserialize;
@@ -17,47 +17,47 @@ pub struct Measurement {
     pub invocation: Vec<String>,
     /// Name of the workload.
     pub workload: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// Its scale.
+    /// Scale of the workload.
     pub scale: String,
-    /// Where it was measured.
+    /// Machine of the measurement.
     pub machine: Machine,
-    /// What was written to.
+    /// File system that was written to.
     pub file_system: FileSystem,
-    /// The HDF5 that was measured.
+    /// HDF5 library that was measured.
     pub hdf5: Library,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub elapsed_s: Option<f64>,
-    /// Experiments.
+    /// Experiments of the workload, in order.
     pub experiments: Vec<Experiment>,
-    /// A line on each of them, next to the paper's.
+    /// One summary line per experiment, with the paper's result.
     pub summary: Vec<Line>,
-    /// Numbers that were planned, next to the paper's.
+    /// Planned numbers, with the paper's.
     pub planned: Vec<Planned>,
 }
 
-/// What came out of an experiment, next to what a paper found.
+/// Result of an experiment, with that of a paper.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Line {
     /// Name of the experiment.
     pub experiment: String,
-    /// Where the paper has it.
+    /// Place in the paper.
     pub place: Option<String>,
-    /// What the paper found.
+    /// Result of the paper.
     pub paper: Option<String>,
-    /// Median seconds of the default; absent where it was not measured.
+    /// Median seconds of the default; absent if it was not measured.
     pub default_s: Option<f64>,
-    /// Its bytes per second.
+    /// Bytes per second with the default.
     pub bytes_per_s: Option<f64>,
     /// The setting that differs most from its default.
     pub setting: Option<String>,
-    /// By how much.
+    /// Ratio of that setting to its default.
     pub estimate: Option<Estimate>,
-    /// Its verdict.
+    /// Verdict on that setting.
     pub verdict: Option<String>,
-    /// Why it was left out.
+    /// Reason for leaving it out.
     pub reason: Option<String>,
 }
 
@@ -65,13 +65,13 @@ pub struct Line {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Planned {
-    /// Name.
+    /// Name of the table.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// What the paper found.
+    /// Result of the paper.
     pub paper: Option<String>,
-    /// Rows.
+    /// Rows of the table.
     pub rows: Vec<PlannedRow>,
 }
 
@@ -79,25 +79,25 @@ pub struct Planned {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PlannedRow {
-    /// Name.
+    /// Name of the row.
     pub name: String,
-    /// The command that gave them.
+    /// Command that reported them.
     pub command: String,
-    /// Numbers by name.
+    /// Reported numbers by name.
     pub here: BTreeMap<String, f64>,
-    /// Those of the paper.
+    /// The paper's numbers.
     pub paper: BTreeMap<String, f64>,
     /// `equal`, `differs` or `predicted`.
     pub verdict: String,
 }
 
-/// A machine.
+/// Description of a machine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Processor.
+    /// Model of the processor.
     pub processor: String,
-    /// Cores.
+    /// Number of cores.
     pub cores: u64,
     /// Operating system.
     pub system: String,
@@ -107,7 +107,7 @@ pub struct Machine {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct FileSystem {
-    /// Its kind.
+    /// Type of the file system.
     pub kind: String,
 }
 
@@ -115,7 +115,7 @@ pub struct FileSystem {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Library {
-    /// Version.
+    /// Version of the library.
     pub version: String,
     /// File, or `bundled`.
     pub library: String,
@@ -125,97 +125,97 @@ pub struct Library {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Experiment {
-    /// Name.
+    /// Name of the experiment.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// What a paper found.
+    /// Result of a paper.
     pub paper: Option<String>,
-    /// Each setting against the default.
+    /// Each setting compared with the default.
     pub sweep: Findings,
-    /// The winner of a search against the default, on other values.
+    /// The winner of a search compared with the default, on other values.
     pub proof: Option<Findings>,
 }
 
-/// What was found.
+/// Findings of an experiment.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Findings {
-    /// What was compared: `wall_s` or `cpu_s`.
+    /// Metric that was compared: `wall_s` or `cpu_s`.
     pub metric: String,
-    /// Variation of elapsed times of equal runs.
+    /// Coefficient of variation of the elapsed times of equal runs.
     pub wall_variation: f64,
-    /// Effects below this share are none; 0 where it is not said.
+    /// Effects below this share count as none; 0 if unknown.
     pub margin: f64,
-    /// Where equal runs differed, the factor below which nothing is told.
+    /// If equal runs differed, the factor below which effects cannot be resolved.
     pub doubt: Option<f64>,
-    /// Halves of runs that write and read.
+    /// Phases of runs that write and read.
     pub phases: Vec<Phase>,
     /// Share of the bytes read that came from storage.
     pub cold_share: Option<f64>,
-    /// The default, then what was compared with it.
+    /// The default, followed by the arms compared with it.
     pub arms: Vec<Finding>,
 }
 
-/// A half of runs that write and read.
+/// A phase of runs that write and read.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Phase {
     /// `write` or `read`.
     pub phase: String,
-    /// As of [`Findings`].
+    /// See [`Findings`].
     pub metric: String,
-    /// As of [`Findings`].
+    /// See [`Findings`].
     pub doubt: Option<f64>,
 }
 
-/// What was found of a half of a setting's runs.
+/// Findings of one phase of a setting.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PhaseFinding {
     /// `write` or `read`.
     pub phase: String,
-    /// Median seconds.
+    /// Median time in seconds.
     pub time_s: f64,
-    /// As of [`Finding`].
+    /// See [`Finding`].
     pub estimate: Option<Estimate>,
-    /// As of [`Finding`].
+    /// See [`Finding`].
     pub verdict: Option<String>,
 }
 
-/// A setting and what was found of it.
+/// Findings of a setting.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Finding {
-    /// What was run.
+    /// Arm that was run.
     pub arm: Arm,
-    /// Ratio to the default; absent of the default, and where too little was run.
+    /// Ratio to the default; absent for the default, and if there were too few runs.
     pub estimate: Option<Estimate>,
-    /// `better`, `worse`, `no_effect` or `cannot_tell`; absent of the default.
+    /// `better`, `worse`, `no_effect` or `cannot_tell`; absent for the default.
     pub verdict: Option<String>,
-    /// What the verdict would be if nothing else were compared.
+    /// Verdict if nothing else had been compared.
     pub alone: Option<String>,
-    /// Its halves.
+    /// Findings of its phases.
     pub phases: Vec<PhaseFinding>,
 }
 
-/// What was run.
+/// An arm of an experiment.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Arm {
-    /// Its name.
+    /// Candidate that was run.
     pub candidate: Candidate,
-    /// One per block.
+    /// One outcome per block.
     pub runs: Vec<Option<Outcome>>,
-    /// Why it was not run, or not any more.
+    /// Why it was not run, or not run any longer.
     pub fault: Option<Fault>,
 }
 
-/// Why something was not run.
+/// Why an arm was not run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// It is not to be had.
+    /// A setting is not available.
     NotApplicable(String),
     /// A run failed.
     Failed(String),
@@ -225,11 +225,11 @@ pub enum Fault {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Candidate {
-    /// What differs from the default.
+    /// Difference from the default.
     pub name: String,
     /// The case whose default it is compared with.
     pub case: Option<String>,
-    /// Ranks that share a run.
+    /// Number of ranks that share a run.
     pub ranks: Option<u32>,
 }
 
@@ -237,17 +237,17 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub struct Estimate {
-    /// Median.
+    /// Median of the ratios.
     pub ratio: f64,
     /// Bounds of its 95 % confidence interval.
     pub interval: [f64; 2],
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
-    /// Stages.
+    /// Times of the stages.
     pub stages: Vec<StageTime>,
     /// Bytes of values.
     pub len_bytes: u64,
@@ -255,7 +255,7 @@ pub struct Outcome {
     pub file_len_bytes: u64,
     /// Read and write calls.
     pub calls: Option<Calls>,
-    /// Stages of each rank; empty where a process was alone.
+    /// Stages of each rank; empty for a single process.
     pub ranks: Vec<Vec<StageTime>>,
 }
 
@@ -263,13 +263,13 @@ pub struct Outcome {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct StageTime {
-    /// Name.
+    /// Name of the stage.
     pub stage: String,
-    /// `write` or `read` of runs that do both.
+    /// `write` or `read`, for runs that do both.
     pub phase: Option<String>,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub wall_s: f64,
-    /// Processor seconds.
+    /// Processor time in seconds.
     pub cpu_s: f64,
 }
 
@@ -277,13 +277,13 @@ pub struct StageTime {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub struct Calls {
-    /// Reading.
+    /// Number of read calls.
     pub read: u64,
-    /// Writing.
+    /// Number of write calls.
     pub write: u64,
 }
 
-/// Whether `text` is a report of `bench` or `tune`, not of a run that has stages.
+/// Whether `text` is a report of `bench` or `tune`, rather than of a run with stages.
 pub fn is_measurement(text: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Kind {
@@ -293,10 +293,10 @@ pub fn is_measurement(text: &[u8]) -> bool {
 }
 
 impl Measurement {
-    /// The report that `text` is; `path` is for messages.
+    /// Parses a report; `path` is used in messages.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a valid report.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         let done: Self =
             serde_json::from_slice(text).map_err(|source| ReportError::Json { path: path.to_path_buf(), source })?;
@@ -308,19 +308,19 @@ impl Measurement {
 }
 
 impl Findings {
-    /// Seconds of a run, of what was compared.
+    /// Returns the seconds of a run, in the metric that was compared.
     pub fn seconds(&self, outcome: &Outcome) -> f64 {
         seconds(&self.metric, None, outcome)
     }
 
-    /// Sorted seconds of the runs of an arm, those that can be drawn.
+    /// Returns the sorted seconds of an arm's runs that can be drawn.
     pub fn times(&self, finding: &Finding) -> Vec<f64> {
         drawable(finding.arm.runs.iter().flatten().map(|outcome| self.seconds(outcome)))
     }
 }
 
 impl Phase {
-    /// Sorted seconds of this half of the runs of an arm, those that can be drawn.
+    /// Returns the sorted seconds of this phase of an arm's runs that can be drawn.
     pub fn times(&self, finding: &Finding) -> Vec<f64> {
         let of = |outcome| seconds(&self.metric, Some(&self.phase), outcome);
         drawable(finding.arm.runs.iter().flatten().map(of))
@@ -332,7 +332,7 @@ fn seconds(metric: &str, phase: Option<&str>, outcome: &Outcome) -> f64 {
     stages.map(|stage| if metric == "cpu_s" { stage.cpu_s } else { stage.wall_s }).sum()
 }
 
-/// The times that a logarithmic scale can show, sorted.
+/// Returns the times that a logarithmic scale can show, sorted.
 pub(crate) fn drawable(times: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut times: Vec<f64> = times.filter(|time| time.is_finite() && *time > 0.0).collect();
     times.sort_by(f64::total_cmp);
@@ -340,7 +340,7 @@ pub(crate) fn drawable(times: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 impl Estimate {
-    /// Whether it is a ratio that can be drawn.
+    /// Whether the ratio can be drawn.
     pub fn is_fit(&self) -> bool {
         [self.ratio, self.interval[0], self.interval[1]].iter().all(|value| value.is_finite() && *value > 0.0)
     }

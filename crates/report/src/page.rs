@@ -1,4 +1,4 @@
-//! The page: one file, no script, no network, light and dark, for phones and paper.
+//! The page: a single file without scripts or network access, in light and dark colours, for phones and paper.
 
 use crate::compared;
 use crate::comparisons;
@@ -15,39 +15,39 @@ use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("page.css");
 
-/// What is shown of a report.
+/// A report and its name.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// What it is called: the report's file name.
+    /// File name of the report.
     pub name: String,
-    /// What it tells of.
+    /// Subject of the report.
     pub subject: Subject,
 }
 
-/// What a report tells of.
+/// Subject of a report.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// A run of merge, idx, events or another command.
+    /// A run of merge, idx, events or other commands.
     Run(Box<ShownRun>),
-    /// What bench or tune measured.
+    /// A measurement of bench or tune.
     Measurement(Box<Measurement>),
-    /// What verify found.
+    /// A verification.
     Verification(Box<Verification>),
 }
 
-/// A run and the file that it wrote.
+/// A run and its output file.
 #[derive(Debug, Clone, Default)]
 pub struct ShownRun {
-    /// The run.
+    /// Report of the run.
     pub run: Run,
-    /// The file, if it could be looked at.
+    /// The output file, if it could be inspected.
     pub file: Option<File>,
-    /// Why the file could not be looked at, if that was tried.
+    /// Why the file could not be inspected, if that was tried.
     pub file_missing: Option<String>,
 }
 
 impl Subject {
-    /// Its subcommand, for example `merge`.
+    /// Returns the subcommand, for example `merge`.
     fn command(&self) -> Option<&str> {
         command(self.invocation())
     }
@@ -68,7 +68,7 @@ impl Subject {
         }
     }
 
-    /// All figures.
+    /// Returns all figures.
     pub fn figures(&self) -> Vec<Figure> {
         match self {
             Self::Run(shown) => figures::all(&shown.run, shown.file.as_ref()),
@@ -78,7 +78,7 @@ impl Subject {
     }
 }
 
-/// The page that shows `all`.
+/// Returns the page for `all` reports.
 pub fn page(all: &[Shown]) -> String {
     let title = match all {
         [one] => format!("raddle {}", one.subject.command().unwrap_or("run")),
@@ -114,7 +114,7 @@ fn section(shown: &Shown, all: &[Shown]) -> String {
     });
     if !subject.invocation().is_empty() {
         let repeated = format!("<pre>{}</pre>\n", html(&command_line(subject.invocation())));
-        text.push_str(&part("To repeat it", &repeated));
+        text.push_str(&part("To repeat", &repeated));
     }
     if let Some(program) = subject.program() {
         text.push_str(&format!("<p class=\"soft\">{}</p>\n", html(program)));
@@ -122,11 +122,11 @@ fn section(shown: &Shown, all: &[Shown]) -> String {
     text
 }
 
-/// What `verify` found last of the file that a run wrote, among `all` that is shown.
+/// Returns the latest verification of a run's output file among `all`.
 fn verification_of<'a>(run: &Run, all: &'a [Shown]) -> Option<&'a Verification> {
     let output = run.output.as_ref()?.to_string_lossy();
     let found = all.iter().filter_map(|shown| match &shown.subject {
-        // What was found before the run is of another file.
+        // An earlier verification was of an earlier file.
         Subject::Verification(done) if done.file == output && done.finished_unix_s >= run.finished_unix_s => {
             Some(&**done)
         }
@@ -145,7 +145,7 @@ fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
     text.push_str(&facts_of_run(run, verification));
     if run.digest.is_some() && verification.is_none() {
         text.push_str(
-            "<p class=\"soft\">Not verified on this page: give the report of <code>raddle verify</code> as well.</p>\n",
+            "<p class=\"soft\">Not verified on this page: also pass the report of <code>raddle verify</code>.</p>\n",
         );
     }
     text.extend(verification.map(Verification::differences));
@@ -159,12 +159,12 @@ fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
         }
     }
     if let Some(reason) = &shown.file_missing {
-        text.push_str(&format!("<p class=\"soft\">Nothing is shown of the file: {}</p>\n", html(reason)));
+        text.push_str(&format!("<p class=\"soft\">The file is not shown: {}</p>\n", html(reason)));
     }
     text
 }
 
-/// The numbers that are looked for first.
+/// Returns the most important numbers.
 fn facts_of_run(run: &Run, verification: Option<&Verification>) -> String {
     let size = |len_bytes: Option<u64>| len_bytes.map(quantity::size);
     let rate =
@@ -188,11 +188,11 @@ fn facts_of_run(run: &Run, verification: Option<&Verification>) -> String {
         ("metadata", size(run.metadata_len_bytes)),
         ("threads", run.engine.jobs.map(quantity::count)),
         ("peak memory", size(run.memory.peak_rss_bytes)),
-        ("buffers, at most", size(run.memory.budget_peak_bytes)),
+        ("buffers, peak", size(run.memory.budget_peak_bytes)),
     ])
 }
 
-/// Names and values, those that are known.
+/// Returns a list of names and values; unknown values are left out.
 pub(crate) fn facts(facts: &[(&str, Option<String>)]) -> String {
     let facts = facts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let items: String =
@@ -200,22 +200,22 @@ pub(crate) fn facts(facts: &[(&str, Option<String>)]) -> String {
     format!("<dl>{items}</dl>\n")
 }
 
-/// The command of a command line, for example `merge`.
+/// Returns the command of a command line, for example `merge`.
 pub(crate) fn command(invocation: &[String]) -> Option<&str> {
     invocation.get(1).map(String::as_str)
 }
 
-/// A part of the page under its title, which print keeps together with what follows.
+/// Returns a part of the page with its title, which stays with its content in print.
 pub(crate) fn part(title: &str, content: &str) -> String {
     format!("<section>\n<h3>{}</h3>\n{content}</section>\n", html(title))
 }
 
-/// A table of numbers.
+/// Returns a table of numbers.
 pub(crate) fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
     table_of("numbers", titles, rows)
 }
 
-/// A table of texts.
+/// Returns a table of texts.
 pub(crate) fn text_table(titles: &[&str], rows: &[Vec<String>]) -> String {
     table_of("texts", titles, rows)
 }
@@ -232,7 +232,7 @@ fn table_of(class: &str, titles: &[&str], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// The stages of all ranks, in numbers.
+/// Returns the table of the stages of all ranks.
 fn stage_table(run: &Run) -> String {
     let mut sums: BTreeMap<usize, Stage> = BTreeMap::new();
     let mut places: Vec<&str> = Vec::new();
@@ -261,11 +261,11 @@ fn stage_table(run: &Run) -> String {
     table(&["stage", "time", "processor", "bytes", "calls"], &rows)
 }
 
-/// The prediction next to what happened.
+/// Returns the prediction next to the actual values.
 fn predictions(run: &Run) -> String {
     let Some(prediction) = &run.prediction else { return String::new() };
     let chunks_len_bytes = run.output_len_bytes.zip(run.metadata_len_bytes).map(|(all, part)| all.saturating_sub(part));
-    // An error that would round to 0 % is not shown.
+    // An error that would be rounded to 0 % is not shown.
     let error = prediction.size_error.filter(|error| *error >= 0.005);
     let sizes = [
         ("chunks", prediction.stored_len_bytes, chunks_len_bytes, error),
@@ -282,7 +282,7 @@ fn predictions(run: &Run) -> String {
             rows.push(vec![name.to_owned(), quantity::size(predicted) + &error, quantity::size(actual), ratio]);
         }
     }
-    // Reports without an error come from versions that predicted the execution alone.
+    // Reports without an error come from versions that predicted only the execution.
     let (elapsed_s, what) = match prediction.size_error {
         Some(_) => (run.elapsed_s, "scan, plan and execution"),
         None => (run.engine.elapsed_s, "execution"),
@@ -298,10 +298,10 @@ fn predictions(run: &Run) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    part("Predicted and found", &table(&["", "predicted", "found", "ratio"], &rows))
+    part("Predicted and actual", &table(&["", "predicted", "found", "ratio"], &rows))
 }
 
-/// The words of a command line, quoted for a shell where they need it.
+/// Joins the words of a command line, quoted for a shell if necessary.
 fn command_line(words: &[String]) -> String {
     let is_plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+@%".contains(c));
@@ -340,7 +340,7 @@ mod tests {
             assert!(page.contains(part), "{part}\n{page}");
         }
         assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
-        // Both ranks together: 2 seconds, 20 bytes, 4 calls; predicted 400 of 800.
+        // Both ranks together: 2 seconds, 20 bytes, 4 calls; predicted were 400, found 800.
         assert!(page.contains("<tr><td>scan</td><td>2.00 s</td><td>1.00 s</td><td>20 B</td><td>4</td></tr>"), "{page}");
         assert!(page.contains("<td>400 B</td><td>800 B</td><td>0.50</td>"), "{page}");
     }
@@ -430,7 +430,7 @@ mod tests {
         assert!(page(&[run, verification("", 1)]).contains("Not verified"));
     }
 
-    /// A heading at the end of a printed page belongs to what is on the next: style keeps sections whole where they fit.
+    /// A heading must not be printed at the end of a page: the style keeps sections whole if they fit.
     #[test]
     fn headings_are_printed_with_what_follows() {
         let page = page(&[shown(RUN), shown(RUN)]);

@@ -1,4 +1,4 @@
-//! What a paper found and what came out here, as tables: a line for each figure, and numbers that were planned.
+//! Tables of a paper's results next to those measured here: one line per figure, and planned numbers.
 
 use crate::comparisons::words;
 use crate::measured::{Line, Measurement, Planned, PlannedRow};
@@ -7,12 +7,12 @@ use crate::quantity;
 use crate::svg::html;
 use std::collections::BTreeSet;
 
-/// Both tables; nothing where no experiment is a paper's.
+/// Returns both tables; empty if no experiment is from a paper.
 pub(crate) fn section(done: &Measurement) -> String {
     let mut text: String = done.planned.iter().map(planned).collect();
     if done.summary.iter().any(|line| line.place.is_some()) {
         let rows: Vec<Vec<String>> = done.summary.iter().map(row).collect();
-        text.push_str(&part("The paper, and here", &text_table(&["figure", "the paper", "here"], &rows)));
+        text.push_str(&part("The paper and this measurement", &text_table(&["figure", "the paper", "here"], &rows)));
     }
     text
 }

@@ -1,18 +1,18 @@
-//! The particulars of a run: its inputs, how they differ, what was left out and warned of.
+//! Details of a run: its inputs, their differences, files left out, and warnings.
 //!
-//! Lists may be long: what does not fit is counted. Invariant: a run without any gives nothing here.
+//! Lists may be long; entries that are not shown are counted. Invariant: a run without details gives an empty text.
 
 use crate::page::{part, table, text_table};
 use crate::quantity;
 use crate::run::Run;
 use crate::svg::html;
 
-/// Lines of a list that are shown; a job may have 100,000 inputs.
+/// Maximum number of lines shown of a list; a job may have 100,000 inputs.
 const MOST_LINES: usize = 200;
-/// Inputs named in a cell.
+/// Maximum number of inputs named in a cell.
 const MOST_NAMES: usize = 3;
 
-/// All particulars of `run`.
+/// Returns all details of `run`.
 pub(crate) fn of(run: &Run) -> String {
     let mut text = String::new();
     if !run.warnings.is_empty() {
@@ -53,7 +53,7 @@ fn rest(len: usize) -> String {
     }
 }
 
-/// `a.h5, b.h5, c.h5 and 7 more`.
+/// Formats names: `a.h5, b.h5, c.h5 and 7 more`.
 fn names(inputs: &[String]) -> String {
     let names: Vec<&str> = inputs.iter().take(MOST_NAMES).map(|path| path.rsplit('/').next().unwrap_or(path)).collect();
     match inputs.len().checked_sub(MOST_NAMES) {

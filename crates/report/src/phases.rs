@@ -1,9 +1,9 @@
-//! Runs of idx: what the phases took, the messages of ranks and their memory, and runs of one, two and three phases beside
-//! each other.
+//! Runs of idx: the times of the phases, the messages and memory of ranks, and a comparison of runs with one, two and
+//! three phases.
 //!
-//! As figures 4 and 5 of Kumar et al., SC12 show them: throughput and memory by phases, messages by size. Stages are called
-//! as in every report: regroup are the messages that aggregate parts of blocks, place the writes. Invariant: a run that tells
-//! nothing of phases gives nothing here.
+//! Follows figures 4 and 5 of Kumar et al., SC12: throughput and memory by phases, messages by size. Stages have the
+//! same names as in every report: regroup stands for the messages that aggregate parts of blocks, place for the writes.
+//! Invariant: a run without phases gives an empty text.
 
 use crate::figures::histogram;
 use crate::page::{part, table};
@@ -11,13 +11,13 @@ use crate::quantity;
 use crate::run::{Bucket, Messages, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
-/// Ranks with a bar of their own.
+/// Maximum number of ranks with a bar each.
 const MOST_RANKS: usize = 48;
 
-/// Stages of the phases.
+/// Stages of the phases, by name.
 const STAGES: [&str; 5] = ["restructure", "regroup", "encode", "place", "commit"];
 
-/// Messages between ranks, by size.
+/// Draws the messages between ranks by size.
 pub fn messages(run: &Run) -> Option<Figure> {
     let buckets = |all: &[Messages]| -> Vec<Bucket> {
         let counts = Messages::sum(all).by_log2_len.into_iter().enumerate().filter(|(_, count)| *count > 0);
@@ -33,7 +33,7 @@ pub fn messages(run: &Run) -> Option<Figure> {
     histogram(figure, [(&restructure, "restructure"), (&aggregate, "aggregate (regroup)")])
 }
 
-/// Memory, a bar per rank.
+/// Draws the memory of each rank as a bar.
 pub fn memory(run: &Run) -> Option<Figure> {
     let resident = |at: usize| run.rank_memory[at].peak_rss_bytes.unwrap_or(0);
     let buffers = |at: usize| run.rank_memory[at].budget_peak_bytes.unwrap_or(0);
@@ -47,7 +47,7 @@ pub fn memory(run: &Run) -> Option<Figure> {
         true => format!(" {MOST_RANKS} of {} ranks.", quantity::count(count as u64)),
         false => String::new(),
     };
-    let caption = format!("The most that each rank held in memory, and of it in buffers of the writer.{of}");
+    let caption = format!("Peak memory of each rank, and the part of it in buffers of the writer.{of}");
     let mut figure = Figure::new("memory", "Memory of ranks", caption);
     let (left, right, height) = (72.0, WIDTH - 80.0, if shown.len() > 16 { 10.0 } else { 22.0 });
     for (row, rank) in shown.into_iter().enumerate() {
@@ -64,7 +64,7 @@ pub fn memory(run: &Run) -> Option<Figure> {
     Some(figure)
 }
 
-/// Least, mean and most over the ranks of what they took, sent and held.
+/// Returns the table of the minimum, mean and maximum over the ranks of times, messages and memory.
 pub fn phase_table(run: &Run) -> String {
     let (Some(phases), Some(ranks)) = (&run.phases, run.ranks.filter(|ranks| *ranks > 0)) else { return String::new() };
     let mut rows = Vec::new();
@@ -94,10 +94,10 @@ pub fn phase_table(run: &Run) -> String {
     }
     let held: Vec<f64> = run.rank_memory.iter().map(|of| of.peak_rss_bytes.unwrap_or(0) as f64).collect();
     row("memory", &held, &size);
-    part(&format!("Phases of ranks ({phases} phases)"), &table(&["per rank", "least", "mean", "most"], &rows))
+    part(&format!("Phases of ranks ({phases} phases)"), &table(&["per rank", "minimum", "mean", "maximum"], &rows))
 }
 
-/// Runs of idx beside each other, if there are several.
+/// Returns the comparison of runs of idx, if there are several.
 pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
     let runs: Vec<_> = runs.filter(|(_, run)| run.phases.is_some()).collect();
     if runs.len() < 2 {
@@ -129,7 +129,7 @@ pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
     let titles: Vec<&str> = ["run", "phases", "ranks", "time", "rate"]
         .into_iter()
         .chain(STAGES)
-        .chain(["messages", "mean length", "memory, at most"])
+        .chain(["messages", "mean length", "peak memory"])
         .collect();
     let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
     part("Phases compared", &format!("<p>Stages: mean of the ranks.</p>\n{}", table(&titles, &rows)))

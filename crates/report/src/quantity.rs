@@ -1,6 +1,6 @@
-//! Numbers as people read them: sizes with binary units, counts with separators, times, rates, ratios.
+//! Formatting of numbers for people: sizes with binary units, counts with separators, times, rates, ratios.
 
-/// A counted number, in the unit that its name says: seconds if it ends with `_s`, bytes if with `len_bytes`.
+/// Formats a number in the unit that its name implies: seconds if it ends in `_s`, bytes if in `len_bytes`.
 pub fn named(name: &str, value: f64) -> String {
     if name.ends_with("_s") {
         brief_seconds(value)
@@ -11,12 +11,12 @@ pub fn named(name: &str, value: f64) -> String {
     }
 }
 
-/// What a number of this name counts, in words.
+/// Returns the text for a number with this name.
 pub fn of_name(name: &str) -> String {
     name.trim_end_matches("_s").trim_end_matches("_len_bytes").replace('_', " ")
 }
 
-/// `len_bytes` with three significant digits and a binary unit: `512 B`, `1.50 KiB`, `225 MiB`.
+/// Formats `len_bytes` with three significant digits and a binary unit: `512 B`, `1.50 KiB`, `225 MiB`.
 pub fn size(len_bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if len_bytes < 1024 {
@@ -31,7 +31,7 @@ pub fn size(len_bytes: u64) -> String {
     format!("{} {}", three_digits(value), UNITS[unit])
 }
 
-/// `value` with three significant digits, or all digits before the point where these are more.
+/// Formats `value` with three significant digits, or with all digits before the decimal point if there are more.
 fn three_digits(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
@@ -40,7 +40,7 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// `number` with a separator every three digits: `16,000`.
+/// Formats `number` with a separator every three digits: `16,000`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -53,7 +53,7 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// `number` with its noun, in the plural where it is not one: `1 file`, `1,200 files`.
+/// Formats `number` with its noun, in the plural unless it is one: `1 file`, `1,200 files`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = match (number, noun) {
         (1, _) => noun.to_owned(),
@@ -64,7 +64,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {plural}", count(number))
 }
 
-/// A duration: `0.42 s`, `7.1 s`, `3 min 05 s`, `2 h 05 min`.
+/// Formats a duration: `0.42 s`, `7.1 s`, `3 min 05 s`, `2 h 05 min`.
 pub fn seconds(elapsed_s: f64) -> String {
     let whole = elapsed_s.round() as u64;
     match elapsed_s {
@@ -75,7 +75,7 @@ pub fn seconds(elapsed_s: f64) -> String {
     }
 }
 
-/// A duration that may be far below a second: `4.13 ms`, `0.42 s`.
+/// Formats a duration that may be much shorter than a second: `4.13 ms`, `0.42 s`.
 pub fn brief_seconds(elapsed_s: f64) -> String {
     match elapsed_s * 1e3 {
         ms if ms < 0.0005 => "0 s".to_owned(),
@@ -84,7 +84,7 @@ pub fn brief_seconds(elapsed_s: f64) -> String {
     }
 }
 
-/// Bytes per second: `412 MiB/s`; `-` where no time passed.
+/// Formats bytes per second: `412 MiB/s`; `-` if no time passed.
 pub fn rate(len_bytes: u64, elapsed_s: f64) -> String {
     if elapsed_s <= 0.0 {
         return "-".to_owned();
@@ -92,7 +92,7 @@ pub fn rate(len_bytes: u64, elapsed_s: f64) -> String {
     format!("{}/s", size((len_bytes as f64 / elapsed_s) as u64))
 }
 
-/// How many times smaller `stored` is than `logical`: `8.2x`; `-` where nothing is stored.
+/// Formats how many times smaller `stored` is than `logical`: `8.2x`; `-` if nothing is stored.
 pub fn ratio(logical: u64, stored: u64) -> String {
     if stored == 0 {
         return "-".to_owned();
@@ -100,7 +100,7 @@ pub fn ratio(logical: u64, stored: u64) -> String {
     format!("{}x", three_digits(logical as f64 / stored as f64))
 }
 
-/// `part` of `whole` in per cent: `84 %`, `0.3 %`; `-` where the whole is nothing.
+/// Formats `part` of `whole` as a percentage: `84 %`, `0.3 %`; `-` if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
@@ -113,9 +113,9 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// A number in any unit, with four digits: `1.211`, `0.00017`, `2.5e-9`.
+/// Formats a number in any unit with four digits: `1.211`, `0.00017`, `2.5e-9`.
 pub fn number(value: f64) -> String {
-    // What four digits say is a number again.
+    // Rounding to four digits gives a number again.
     let rounded = format!("{value:.3e}").parse().unwrap_or(value);
     match rounded.abs() {
         0.0 | 1e-4..1e6 => format!("{rounded}"),
@@ -123,11 +123,11 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A time in seconds since 1970 as date and time of day: `2026-05-03 12:34 UTC`.
+/// Formats a time in seconds since 1970 as date and time of day: `2026-05-03 12:34 UTC`.
 pub fn date(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as u64;
     let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
-    // Days of 400 years, which repeat, counted from 1 March of the year 0: a leap day is the last of its year.
+    // Periods of 400 years, counted in days from 1 March of the year 0, so that a leap day is the last day of its year.
     const DAYS_TO_1970: u64 = 719_468;
     let (era, day) = ((days + DAYS_TO_1970) / 146_097, (days + DAYS_TO_1970) % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,6 +1,6 @@
-//! A run as its `--report` file tells of it, and the file that it wrote as `inspect --json` does.
+//! A run as in its `--report` file, and its output file as in `inspect --json`.
 //!
-//! What a report does not have is absent here, so that reports of other commands and versions can be shown as far as they go.
+//! Values missing in a report are absent here, so that reports of other commands and versions can be shown in part.
 
 use crate::error::{ReportError, Result};
 use serde::Deserialize;
@@ -16,21 +16,21 @@ pub struct Run {
     pub invocation: Vec<String>,
     /// Name of the machine.
     pub host: Option<String>,
-    /// When it ended, in seconds since 1970.
+    /// Time when it ended, in seconds since 1970.
     pub finished_unix_s: Option<f64>,
-    /// What was warned of.
+    /// Warnings of the run.
     pub warnings: Vec<String>,
-    /// How inputs differ.
+    /// Differences between the inputs.
     pub differences: Vec<Difference>,
-    /// The inputs.
+    /// Files that were read.
     pub input_files: Vec<InputFile>,
     /// Inputs that were left out.
     pub skipped: Vec<SkippedFile>,
-    /// The file that was written.
+    /// Output file.
     pub output: Option<PathBuf>,
     /// Number of inputs.
     pub inputs: Option<u64>,
-    /// Datasets.
+    /// Number of datasets.
     pub datasets: Option<u64>,
     /// Bytes of all inputs.
     pub input_len_bytes: Option<u64>,
@@ -38,32 +38,32 @@ pub struct Run {
     pub output_len_bytes: Option<u64>,
     /// Bytes of its metadata.
     pub metadata_len_bytes: Option<u64>,
-    /// Uncompressed bytes.
+    /// Uncompressed bytes of the output.
     pub logical_len_bytes: Option<u64>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Digest of all values.
     pub digest: Option<String>,
-    /// Memory.
+    /// Memory use of the run.
     pub memory: Memory,
-    /// What was foretold.
+    /// Prediction of the plan.
     pub prediction: Option<Prediction>,
     /// Stages outside of the engine.
     pub stages: Vec<Stage>,
-    /// What the engine did; nothing if it was not asked.
+    /// Report of the engine; empty if it was not used.
     #[serde(deserialize_with = "or_default")]
     pub engine: Engine,
-    /// What samples went through between ranks, of runs of idx.
+    /// Phases of writing, for runs of idx.
     pub phases: Option<String>,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: Option<u64>,
     /// Bytes of the samples.
     pub sample_len_bytes: Option<u64>,
-    /// Bytes of the blocks as stored.
+    /// Stored bytes of the blocks.
     pub stored_len_bytes: Option<u64>,
-    /// Messages that brought samples into power-of-two boxes, by rank.
+    /// Messages that moved samples to power-of-two boxes, by rank.
     pub restructure_messages: Vec<Messages>,
-    /// Messages that brought parts of blocks to those that write them, by rank.
+    /// Messages that moved parts of blocks to the ranks that write them, by rank.
     pub aggregate_messages: Vec<Messages>,
     /// Memory of every rank.
     pub rank_memory: Vec<Memory>,
@@ -71,19 +71,19 @@ pub struct Run {
     pub steps: Vec<Run>,
 }
 
-/// How inputs differ.
+/// A difference between inputs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Difference {
     /// Path of the object.
     pub path: String,
-    /// Kind.
+    /// Kind of the difference.
     pub kind: String,
-    /// What the output follows.
+    /// Value that the output follows.
     pub expected: String,
-    /// What the inputs below have.
+    /// Value of the inputs below.
     pub found: String,
-    /// The inputs.
+    /// Inputs with this value.
     pub inputs: Vec<String>,
 }
 
@@ -91,9 +91,9 @@ pub struct Difference {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct InputFile {
-    /// Its path as it was given.
+    /// Path as passed by the user.
     pub path: String,
-    /// Its length.
+    /// Length in bytes.
     pub len_bytes: u64,
 }
 
@@ -101,16 +101,17 @@ pub struct InputFile {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct SkippedFile {
-    /// Its path as it was given.
+    /// Path as passed by the user.
     pub path: String,
-    /// Why.
+    /// Reason, as text.
     pub reason: String,
 }
 
-/// Commands whose reports are those of runs; reports of `bench` and `tune` are [`Measurement`](crate::measured::Measurement)s.
+/// Commands whose reports contain a run; reports of `bench` and `tune` are
+/// [`Measurement`](crate::measured::Measurement)s.
 pub const DRAWN: [&str; 6] = ["merge", "rechunk", "append", "keys add", "keys spill-index", "idx write"];
 
-/// What a report says first: who wrote it, and whether that failed.
+/// Origin of a report: the command that wrote it, and whether it failed.
 #[derive(Deserialize)]
 struct Origin {
     #[serde(default)]
@@ -118,13 +119,13 @@ struct Origin {
     error: Option<Failed>,
 }
 
-/// Why a run failed.
+/// Error of a failed run.
 #[derive(Deserialize)]
 struct Failed {
     message: String,
 }
 
-/// The command of raddle that wrote a report, if it tells.
+/// Returns the command of raddle that wrote a report, if it is recorded.
 pub(crate) fn command_of(text: &[u8]) -> Option<String> {
     let Origin { invocation, .. } = serde_json::from_slice(text).ok()?;
     let mut words = invocation.into_iter().skip(1).take_while(|word| !word.starts_with('-'));
@@ -135,27 +136,27 @@ pub(crate) fn command_of(text: &[u8]) -> Option<String> {
     }
 }
 
-/// The default in place of `null`.
+/// Deserializes `null` as the default value.
 fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(
     from: D,
 ) -> std::result::Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// Messages of a rank.
+/// Messages sent by a rank.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Messages {
-    /// How many it sent.
+    /// Number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub len_bytes: u64,
-    /// How many from each power of two of bytes to the next.
+    /// Number of messages by the base-2 logarithm of their length, rounded down.
     pub by_log2_len: Vec<u64>,
 }
 
 impl Messages {
-    /// Adds others.
+    /// Adds the counts of another rank.
     pub fn add(&mut self, other: &Self) {
         self.messages = self.messages.saturating_add(other.messages);
         self.len_bytes = self.len_bytes.saturating_add(other.len_bytes);
@@ -165,7 +166,7 @@ impl Messages {
         }
     }
 
-    /// Of all ranks.
+    /// Returns the sum over all ranks.
     pub fn sum(all: &[Self]) -> Self {
         let mut sum = Self::default();
         all.iter().for_each(|of_rank| sum.add(of_rank));
@@ -177,16 +178,16 @@ impl Messages {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// The budget.
+    /// Memory budget.
     pub budget_bytes: Option<u64>,
-    /// Most that was taken of it.
+    /// Peak use of the budget.
     pub budget_peak_bytes: Option<u64>,
-    /// Largest resident set.
+    /// Peak resident set size.
     pub peak_rss_bytes: Option<u64>,
 }
 
 impl Memory {
-    /// The most of both.
+    /// Raises both peaks to those of `other`.
     fn raise(&mut self, other: &Self) {
         self.budget_bytes = self.budget_bytes.max(other.budget_bytes);
         self.budget_peak_bytes = self.budget_peak_bytes.max(other.budget_peak_bytes);
@@ -194,15 +195,15 @@ impl Memory {
     }
 }
 
-/// What the engine did.
+/// Report of the engine.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Engine {
-    /// Tiles.
+    /// Number of tiles.
     pub tiles: Option<u64>,
-    /// Threads of all ranks.
+    /// Number of threads of all ranks.
     pub jobs: Option<u64>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Stages of all ranks.
     pub stages: Vec<Stage>,
@@ -211,25 +212,25 @@ pub struct Engine {
 /// One stage on one rank.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Stage {
-    /// Rank.
+    /// Number of the rank.
     #[serde(default)]
     pub rank: u32,
-    /// Name.
+    /// Name of the stage.
     pub stage: String,
     /// Wall time, summed over threads.
     pub wall_s: f64,
     /// Processor time, summed over threads.
     #[serde(default)]
     pub cpu_s: f64,
-    /// Bytes.
+    /// Bytes processed.
     #[serde(default)]
     pub bytes: u64,
-    /// Calls.
+    /// Number of calls.
     #[serde(default)]
     pub calls: u64,
 }
 
-/// What a plan foretold.
+/// Prediction of a plan.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Prediction {
@@ -237,9 +238,9 @@ pub struct Prediction {
     pub stored_len_bytes: Option<u64>,
     /// Bytes of everything else.
     pub metadata_len_bytes: Option<u64>,
-    /// Uncertainty of the sum of both, as a share of it.
+    /// Uncertainty of the sum of both, as a share of the sum.
     pub size_error: Option<f64>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Memory of buffers.
     pub memory_len_bytes: Option<u64>,
@@ -249,11 +250,11 @@ pub struct Prediction {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct File {
-    /// Its length.
+    /// Length in bytes.
     pub file_len_bytes: u64,
     /// Stored bytes of all datasets.
     pub stored_len_bytes: u64,
-    /// Its chunks.
+    /// Sizes of its chunks.
     pub chunks: Chunks,
     /// Its datasets.
     pub datasets: Vec<Dataset>,
@@ -263,18 +264,18 @@ pub struct File {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunks {
-    /// Before compression.
+    /// Chunks by their length before compression.
     pub by_logical_len: Vec<Bucket>,
-    /// As stored.
+    /// Chunks by their stored length.
     pub by_stored_len: Vec<Bucket>,
 }
 
-/// Chunks of a size from this power of two to the next.
+/// Chunks whose size is between this power of two and the next.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub struct Bucket {
-    /// Least size.
+    /// Lower bound of the size.
     pub from_len_bytes: u64,
-    /// Chunks.
+    /// Number of chunks.
     pub count: u64,
 }
 
@@ -282,7 +283,7 @@ pub struct Bucket {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Dataset {
-    /// Path.
+    /// Path of the dataset.
     pub path: String,
     /// Uncompressed bytes.
     pub logical_len_bytes: u64,
@@ -290,16 +291,16 @@ pub struct Dataset {
     pub stored_len_bytes: u64,
 }
 
-/// The group in which raddle keeps what it records of a merge.
+/// Group in which raddle records the provenance of a merge.
 const PROVENANCE: &str = "/_raddle/";
 
 impl File {
-    /// The datasets of the user's.
+    /// Returns the user's datasets, without those of raddle.
     pub fn user_datasets(&self) -> impl Iterator<Item = &Dataset> {
         self.datasets.iter().filter(|dataset| !dataset.path.starts_with(PROVENANCE))
     }
 
-    /// Stored bytes of what raddle recorded.
+    /// Stored bytes of the datasets recorded by raddle.
     pub fn provenance_len_bytes(&self) -> u64 {
         let own = self.datasets.iter().filter(|dataset| dataset.path.starts_with(PROVENANCE));
         own.fold(0, |sum, dataset| sum.saturating_add(dataset.stored_len_bytes))
@@ -307,10 +308,10 @@ impl File {
 }
 
 impl Run {
-    /// The report that `text` is; `path` is for messages.
+    /// Parses a report; `path` is used in messages.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a valid report of a run.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         if let Ok(Origin { error: Some(Failed { message }), .. }) = serde_json::from_slice(text) {
             return Err(ReportError::Failed { path: path.to_path_buf(), message });
@@ -330,7 +331,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Adds a time step: times, bytes and messages of all steps together, the most memory of any.
+    /// Adds a time step: times, bytes and messages are summed, memory is the maximum.
     fn add_step(&mut self, step: Self) {
         fn add<T: Copy + Default + std::ops::Add<Output = T>>(sum: &mut Option<T>, more: Option<T>) {
             if let Some(more) = more {
@@ -359,7 +360,7 @@ impl Run {
         self.rank_memory.iter_mut().zip(&step.rank_memory).for_each(|(mine, more)| mine.raise(more));
     }
 
-    /// Its stages, of the engine and outside.
+    /// Returns all stages, of the engine and outside.
     pub fn all_stages(&self) -> impl Iterator<Item = &Stage> {
         self.stages.iter().chain(&self.engine.stages)
     }
@@ -372,10 +373,10 @@ mod tests {
     #[test]
     fn what_is_no_report_is_refused_by_name() {
         let refused = |text: &str| Run::parse(Path::new("run.json"), text.as_bytes()).unwrap_err().to_string();
-        assert!(refused("[").starts_with("run.json: no report of a run: EOF"));
-        assert_eq!(refused("{}"), "run.json: no report of a run: it tells of no stages");
+        assert!(refused("[").starts_with("run.json: not a report of a run: EOF"));
+        assert_eq!(refused("{}"), "run.json: not a report of a run: it contains no stages");
         let other = r#"{"invocation": ["raddle", "keys", "sort", "a.h5"], "inputs": ["a.h5"]}"#;
-        assert_eq!(refused(other), "run.json: is a report of raddle keys sort, of which there is nothing to draw");
+        assert_eq!(refused(other), "run.json: is a report of raddle keys sort, which contains nothing to draw");
         let failed = r#"{"invocation": ["raddle", "merge"], "error": {"message": "the inputs differ", "kind": "x"}}"#;
         assert_eq!(refused(failed), "run.json: reports a run that failed: the inputs differ");
         let run = r#"{"stages": [{"stage": "scan", "wall_s": 1}], "something": "newer"}"#;

@@ -1,20 +1,20 @@
-//! Rates over the number of processes, a line for each setting, of experiments that have several numbers of them.
+//! Scaling figures: rates over the number of processes, with a line per setting.
 
 use crate::measured::{Experiment, Finding};
 use crate::quantity;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Room for rates at the side.
+/// Space for rates at the side.
 const SIDE: f64 = 84.0;
-/// Height of the figure, without what is below.
+/// Height of the figure, without the part below the axis.
 const HEIGHT: f64 = 160.0;
-/// Where it begins.
+/// Vertical position of its top.
 const TOP: f64 = 10.0;
-/// Lines.
+/// Maximum number of lines.
 const MOST_LINES: usize = 8;
 
-/// Whether words only say how many processes there are: `4 ranks`, `processes-4`.
+/// Whether a text only states a number of processes: `4 ranks`, `processes-4`.
 fn is_of_processes(words: &str) -> bool {
     let parts: Vec<&str> = words.split([' ', '-']).collect();
     let is_number = |word: &&str| word.replace(',', "").parse::<u64>().is_ok();
@@ -22,7 +22,7 @@ fn is_of_processes(words: &str) -> bool {
     parts.len() == 2 && parts.iter().any(is_number) && parts.iter().any(is_noun)
 }
 
-/// What a setting is called whatever the number of its processes.
+/// Returns the name of a setting without its number of processes.
 fn series(finding: &Finding) -> String {
     let candidate = &finding.arm.candidate;
     let case = candidate.case.as_deref().unwrap_or_default();
@@ -32,7 +32,7 @@ fn series(finding: &Finding) -> String {
     others.chain([name]).collect::<Vec<_>>().join(": ")
 }
 
-/// Median bytes of values per second.
+/// Returns the median of bytes of values per second.
 fn rate(finding: &Finding) -> Option<f64> {
     let mut rates: Vec<f64> = finding
         .arm
@@ -46,7 +46,7 @@ fn rate(finding: &Finding) -> Option<f64> {
     rates.get(rates.len() / 2).copied()
 }
 
-/// The figure; none where all settings have as many processes.
+/// Draws the figure; `None` if all settings have the same number of processes.
 pub fn scaling(experiment: &Experiment) -> Option<Figure> {
     let mut lines: BTreeMap<String, BTreeMap<u32, f64>> = BTreeMap::new();
     for finding in &experiment.sweep.arms {
@@ -83,7 +83,7 @@ pub fn scaling(experiment: &Experiment) -> Option<Figure> {
     }
     let mut free = f64::MIN;
     for count in &counts {
-        // Numbers that would touch are left out.
+        // Labels that would overlap are left out.
         if x(*count) > free {
             figure.text(x(*count), TOP + HEIGHT + 18.0, Anchor::Middle, 40.0, &count.to_string());
             free = x(*count) + 34.0;

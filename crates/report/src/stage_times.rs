@@ -1,12 +1,12 @@
 //! Distributions of the times of stages (opening, writing, reading, closing), by setting and by rank.
 //!
-//! Totals hide which call is slow on which rank: a sample here is the time of one rank in one run.
+//! A total does not show which call is slow on which rank; a sample here is the time of one rank in one run.
 
 use crate::comparisons::{Curve, chosen, distribute, legend_of};
 use crate::measured::{Experiment, Finding, Outcome, StageTime, drawable};
 use crate::svg::{Anchor, Figure};
 
-/// Stages that are drawn, in their order, with what they are called.
+/// Stages to draw, in order, with their titles.
 const STAGES: [(&str, &str); 7] = [
     ("collect", "collecting sizes"),
     ("open", "opening the file"),
@@ -16,13 +16,13 @@ const STAGES: [(&str, &str); 7] = [
     ("close", "closing the file"),
     ("sync", "waiting for the disk"),
 ];
-/// Ranks with a curve of their own; of more, these are taken evenly.
+/// Maximum number of ranks with a curve each; of more, an even selection is shown.
 const MOST_RANKS: usize = 8;
-/// Height of a panel, and from one to the next.
+/// Height of a panel, and distance between panels.
 const PANEL: f64 = 60.0;
 const STEP: f64 = 112.0;
 
-/// A stage of a half of a run, and its name.
+/// A stage of one phase of a run, with its title.
 struct Shown {
     stage: &'static str,
     phase: Option<String>,
@@ -30,14 +30,14 @@ struct Shown {
 }
 
 impl Shown {
-    /// Sum of its times in `stages`; `None` where it is not among them.
+    /// Returns the sum of its times in `stages`; `None` if it does not occur.
     fn seconds(&self, stages: &[StageTime]) -> Option<f64> {
         let own = stages.iter().filter(|time| time.stage == self.stage && time.phase == self.phase);
         own.map(|time| time.wall_s).reduce(|sum, more| sum + more)
     }
 }
 
-/// The stages of each rank of a run; those of the run where it has none.
+/// Returns the stages of each rank of a run, or of the run itself if it has no ranks.
 fn of_ranks(run: &Outcome) -> Vec<&[StageTime]> {
     match run.ranks.as_slice() {
         [] => vec![&run.stages],
@@ -45,7 +45,7 @@ fn of_ranks(run: &Outcome) -> Vec<&[StageTime]> {
     }
 }
 
-/// The stages that runs of an experiment have.
+/// Returns the stages that runs of an experiment have.
 fn shown(experiment: &Experiment) -> Vec<Shown> {
     let runs = || experiment.sweep.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
     let phases: [Option<&str>; 3] = [None, Some("write"), Some("read")];
@@ -61,7 +61,7 @@ fn shown(experiment: &Experiment) -> Vec<Shown> {
     all.filter(|one| runs().any(|run| of_ranks(run).iter().any(|stages| one.seconds(stages).is_some()))).collect()
 }
 
-/// Panels, one for each stage, with the curves that `of` gives it.
+/// Draws a panel per stage, with the curves that `of` returns.
 fn panels<'a>(
     experiment: &Experiment,
     (name, title): (&str, &str),
@@ -87,7 +87,8 @@ fn panels<'a>(
     Some(figure)
 }
 
-/// Shares of ranks and runs that took at most so long for a stage: the default, and the settings that differ most from it.
+/// Draws the distribution of stage times over ranks and runs, for the default and the settings that differ most from
+/// it.
 pub(crate) fn by_setting(experiment: &Experiment) -> Option<Figure> {
     let has_run = |finding: &&Finding| finding.arm.runs.iter().flatten().next().is_some();
     let arms: Vec<&Finding> = chosen(&experiment.sweep).into_iter().filter(has_run).collect();
@@ -101,7 +102,7 @@ pub(crate) fn by_setting(experiment: &Experiment) -> Option<Figure> {
     panels(experiment, ("stages", "Distribution of times by stage"), caption.to_owned(), &names, of)
 }
 
-/// The same of the default alone, for each rank.
+/// Draws the distribution of stage times of the default for each rank.
 pub(crate) fn by_rank(experiment: &Experiment) -> Option<Figure> {
     let default = experiment.sweep.arms.first()?;
     let count = default.arm.runs.iter().flatten().map(|run| run.ranks.len()).min().filter(|count| *count > 1)?;
@@ -113,7 +114,7 @@ pub(crate) fn by_rank(experiment: &Experiment) -> Option<Figure> {
         let runs = default.arm.runs.iter().flatten().filter_map(|run| run.ranks.get(ranks[place]));
         drawable(runs.filter_map(|stages| stage.seconds(stages)))
     };
-    let mut caption = "Share of the default's runs in which a stage took a rank at most so long.".to_owned();
+    let mut caption = "Share of the default's runs in which a stage took at most this time on a rank.".to_owned();
     if drawn < count {
         caption.push_str(&format!(" {drawn} of {count} ranks."));
     }
@@ -126,7 +127,7 @@ mod tests {
     use crate::measured::Measurement;
     use std::path::Path;
 
-    /// Two settings, three runs each, by two ranks, the second of which writes ten times as long.
+    /// Returns two settings with three runs each on two ranks, the second of which takes ten times as long to write.
     fn measured(ranks: usize) -> Experiment {
         let stage = |stage: &str, phase: &str, wall_s: f64| {
             format!(r#"{{"stage": "{stage}", "phase": "{phase}", "wall_s": {wall_s}, "cpu_s": 0}}"#)
@@ -173,7 +174,7 @@ mod tests {
             assert!(text.contains(title), "{title}\n{text}");
         }
         assert!(!text.contains("closing"), "{text}");
-        // A curve has two points for each sample: three runs of two ranks.
+        // A curve has two points per sample: three runs on two ranks.
         let lines: Vec<&str> = text.split("<polyline points=\"").skip(1).collect();
         assert_eq!(lines.len(), 2 * 4 + 1);
         assert!(lines.iter().all(|line| line.split('"').next().unwrap().split(' ').count() == 12), "{lines:?}");
@@ -200,7 +201,7 @@ mod tests {
         assert!(text.contains(">rank 0<") && text.contains(">rank 1<") && !text.contains("posix"), "{text}");
         let lines: Vec<&str> = text.split("<polyline points=\"").skip(1).collect();
         assert_eq!(lines.len(), 2 * 5);
-        // Opening takes both as long, writing the second longer: its curve is to the right.
+        // Opening takes the same time for both, but the second writes longer: its curve is farther right.
         let first_x = |line: &str| line.split(',').next().unwrap().parse::<f64>().unwrap();
         assert!((first_x(lines[0]) - first_x(lines[1])).abs() < 0.01 && first_x(lines[5]) > first_x(lines[4]) + 50.0);
         assert!(by_rank(&measured(0)).is_none() && by_rank(&measured(1)).is_none());

@@ -1,19 +1,20 @@
-//! Figures as SVG: rectangles, text and lines through points, no more than the figures here need.
+//! Figures as SVG, limited to the rectangles, texts and lines needed here.
 //!
-//! A figure is drawn for a width that a phone shows without shrinking its letters. Colours of text and lines are the page's;
-//! a figure that stands alone brings its own, light and dark.
+//! Figures have a width at which a phone shows them without shrinking the text. Texts and lines use the page's colours;
+//! a separate figure file contains light and dark colours.
 
 use crate::escape;
 use std::fmt::Write;
 
-/// Width of all figures, in units of which a letter is 12 high: 400 fit a phone's 360 to 430 points.
+/// Width of all figures; letters are 12 units high. 400 units fit a phone's 360 to 430 points.
 pub const WIDTH: f64 = 400.0;
 /// Height of text.
 pub const LETTER: f64 = 12.0;
-/// Mean width of a letter of a wide sans-serif font (DejaVu's) at that height; narrow ones are cut sooner than they need be.
+/// Mean width of a letter of a wide sans-serif font (DejaVu's) at that height; text in narrower fonts is cut earlier
+/// than necessary.
 const LETTER_WIDTH: f64 = 7.2;
 
-/// Colours that stay apart for colour-blind readers and on white as on black (after Okabe and Ito, and Tol).
+/// Colours that colour-blind readers can distinguish, on white and on black (after Okabe and Ito, and Tol).
 pub const COLOURS: [&str; 11] = [
     "#4477aa", "#ee8866", "#44bb99", "#aa4499", "#ddaa33", "#77aadd", "#cc3311", "#229944", "#999933", "#ee99aa",
     "#888888",
@@ -22,34 +23,34 @@ pub const COLOURS: [&str; 11] = [
 /// A figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// Short name, for files and links.
+    /// Short name, used for files and links.
     pub name: String,
-    /// Title.
+    /// Title of the figure.
     pub title: String,
-    /// What it shows, in a sentence or two.
+    /// Description in a sentence or two.
     pub caption: String,
     height: f64,
     body: String,
 }
 
-/// Where a text is put.
+/// Alignment of a text relative to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Begins there.
+    /// The text begins there.
     Start,
-    /// In the middle of it.
+    /// The text is centred there.
     Middle,
-    /// Ends there.
+    /// The text ends there.
     End,
 }
 
 impl Figure {
-    /// An empty figure.
+    /// Creates an empty figure.
     pub fn new(name: &str, title: &str, caption: String) -> Self {
         Self { name: name.to_owned(), title: title.to_owned(), caption, height: 0.0, body: String::new() }
     }
 
-    /// A rectangle that tells `what` when pointed at.
+    /// Adds a rectangle with the tooltip `what`.
     pub fn rectangle(&mut self, [x, y, width, height]: [f64; 4], colour: &str, what: &str) {
         self.height = self.height.max(y + height);
         let what = html(what);
@@ -61,18 +62,18 @@ impl Figure {
         );
     }
 
-    /// A text whose foot is at `y`, cut to `room`.
+    /// Adds a text with its baseline at `y`, cut to the width `room`.
     pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, room: f64, text: &str) {
         self.coloured_text([x, y], anchor, room, text, "currentColor");
     }
 
-    /// A text of another colour than the page's.
+    /// Adds a text in another colour than the page's.
     pub fn coloured_text(&mut self, [x, y]: [f64; 2], anchor: Anchor, room: f64, text: &str, colour: &str) {
         self.height = self.height.max(y + 4.0);
         let text = fit(text, room);
         let (x, anchor) = match anchor {
             Anchor::Start => (x, "start"),
-            // As near as it gets without leaving the figure.
+            // As close as possible without leaving the figure.
             Anchor::Middle => {
                 let half = (LETTER_WIDTH * text.chars().count() as f64 / 2.0).min(WIDTH / 2.0);
                 (x.clamp(half, WIDTH - half), "middle")
@@ -86,7 +87,7 @@ impl Figure {
         );
     }
 
-    /// A thin line.
+    /// Adds a thin line.
     pub fn line(&mut self, [x1, y1, x2, y2]: [f64; 4]) {
         self.height = self.height.max(y1.max(y2));
         let _ = write!(
@@ -95,7 +96,7 @@ impl Figure {
         );
     }
 
-    /// A line through points, in a colour of its own, that tells `what` when pointed at.
+    /// Adds a coloured line through points, with the tooltip `what`.
     pub fn stroke(&mut self, points: &[[f64; 2]], width: f64, colour: &str, what: &str) {
         self.height = points.iter().fold(self.height, |height, [_, y]| height.max(*y));
         let points: Vec<String> = points.iter().map(|[x, y]| format!("{x:.2},{y:.2}")).collect();
@@ -107,7 +108,7 @@ impl Figure {
         );
     }
 
-    /// A legend below all else, in as many lines as it takes.
+    /// Adds a legend at the bottom, on as many lines as necessary.
     pub fn legend(&mut self, entries: &[(String, &str)]) {
         let (mut x, mut y) = (0.0, self.height + 8.0);
         for (name, colour) in entries {
@@ -121,17 +122,17 @@ impl Figure {
         }
     }
 
-    /// Its height, in units.
+    /// Height in units.
     pub fn height(&self) -> f64 {
         self.height + 4.0
     }
 
-    /// The element, for a page.
+    /// Returns the SVG element, for a page.
     pub fn inline(&self) -> String {
         self.element("", "")
     }
 
-    /// A whole file: with its own colours, and a title.
+    /// Returns a whole SVG file, with a title and colours.
     pub fn file(&self) -> String {
         let style = "<style>svg{color:#1b1f24;background:#fff}\
                      @media(prefers-color-scheme:dark){svg{color:#e6e6e6;background:#15181c}}</style>";
@@ -152,7 +153,7 @@ impl Figure {
     }
 }
 
-/// `text` cut to `room`, the beginning of a path before its end: names differ at their ends.
+/// Cuts `text` to `room`, removing the beginning of a path first, because names differ at their ends.
 fn fit(text: &str, room: f64) -> String {
     let text = escape::text(text);
     let most = (room / LETTER_WIDTH) as usize;
@@ -166,7 +167,7 @@ fn fit(text: &str, room: f64) -> String {
     format!("…{}", text.chars().skip(count + 1 - most).collect::<String>())
 }
 
-/// `text` for HTML and SVG, control and invisible characters as escapes.
+/// Escapes `text` for HTML and SVG, including control and invisible characters.
 pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in escape::text(text).chars() {

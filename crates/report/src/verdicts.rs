@@ -1,4 +1,4 @@
-//! The part of a page that shows what was measured of HDF5: verdicts in a table, and the figures behind them.
+//! The part of a page about a measurement of HDF5: tables of verdicts and their figures.
 
 use crate::comparisons::{self, words};
 use crate::figures::element;
@@ -8,7 +8,7 @@ use crate::papers;
 use crate::quantity;
 use crate::svg::html;
 
-/// All of a measurement.
+/// Returns the section of a measurement.
 pub(crate) fn section(done: &Measurement) -> String {
     let mut text = format!("<p>{}</p>\n", html(&done.title));
     text.push_str(&facts(&[
@@ -42,7 +42,7 @@ fn of_experiment(experiment: &Experiment) -> String {
     text.extend(experiment.paper.as_ref().map(|paper| format!("<p class=\"soft\">The paper: {}</p>\n", html(paper))));
     if let Some(doubt) = sweep.doubt {
         text.push_str(&format!(
-            "<p>Two equal defaults differed: on this machine, then, nothing can be told below {doubt:.2} times.</p>\n"
+            "<p>Two equal defaults differed: in this measurement, effects below {doubt:.2} times cannot be resolved.</p>\n"
         ));
     }
     if sweep.metric == "cpu_s" {
@@ -60,7 +60,7 @@ fn of_experiment(experiment: &Experiment) -> String {
     text.push_str(&verdicts(sweep));
     text.extend(sweep.phases.iter().map(|half| of_phase(sweep, half)));
     if let Some(proof) = &experiment.proof {
-        text.push_str(&part("The winner once more, on other values", &verdicts(proof)));
+        text.push_str(&part("The winner, measured again on other values", &verdicts(proof)));
     }
     text
 }
@@ -80,7 +80,7 @@ fn verdicts(findings: &Findings) -> String {
     table(&titles, &rows) + &faults.collect::<String>()
 }
 
-/// Writing or reading alone.
+/// Returns the table of writing or reading only.
 fn of_phase(findings: &Findings, half: &Phase) -> String {
     let time = if half.metric == "cpu_s" { "cpu time" } else { "time" };
     let rows = findings.arms.iter().filter_map(|finding| {
@@ -100,10 +100,10 @@ fn of_phase(findings: &Findings, half: &Phase) -> String {
         format!("<p>Two equal defaults differed: effects below {doubt:.2} times cannot be resolved.</p>\n")
     });
     let drawn = doubt + &table(&["setting", "verdict", "ratio", "95 % interval", time], &rows.collect::<Vec<_>>());
-    part(if half.phase == "read" { "Reading back alone" } else { "Writing alone" }, &drawn)
+    part(if half.phase == "read" { "Reading back only" } else { "Writing only" }, &drawn)
 }
 
-/// A verdict, with what it would be alone where that is more.
+/// Formats a verdict, with the uncorrected one if that shows more.
 fn verdict(finding: &Finding) -> String {
     let told = words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none()));
     match finding.alone.as_deref() {

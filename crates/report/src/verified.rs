@@ -1,4 +1,5 @@
-//! What `verify` found, as its `--report` tells of it, and how a page shows it: on its own and with the run that wrote the file.
+//! Results of `verify`, as in its `--report` file, and how a page shows them: separately, and with the run that wrote
+//! the file.
 
 use crate::error::{ReportError, Result};
 use crate::page::{facts, part, text_table};
@@ -18,37 +19,37 @@ pub struct Verification {
     pub invocation: Vec<String>,
     /// Name of the machine.
     pub host: Option<String>,
-    /// When it ended, in seconds since 1970.
+    /// Time when it ended, in seconds since 1970.
     pub finished_unix_s: Option<f64>,
-    /// The file that was verified.
+    /// Path of the verified file.
     pub file: String,
-    /// Inputs that it was compared with; none where it was compared with its own digests.
+    /// Number of inputs that it was compared with; 0 if it was compared with its own digests.
     pub against: u64,
-    /// Datasets compared.
+    /// Number of datasets compared.
     pub datasets: u64,
     /// Bytes of values compared.
     pub compared_len_bytes: u64,
-    /// What differs.
+    /// Differences found.
     pub mismatches: Vec<Mismatch>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
 }
 
-/// Something that differs.
+/// A difference.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Mismatch {
     /// Path of the object.
     pub path: String,
-    /// What differs.
+    /// Description of the difference.
     pub what: String,
     /// First row that differs.
     pub row: Option<u64>,
-    /// Input that holds this row.
+    /// Input that contains this row.
     pub input: Option<String>,
 }
 
-/// Differences listed; of more there is the number.
+/// Maximum number of differences listed; the others are counted.
 const MOST_ROWS: usize = 100;
 
 /// Whether the report `text` is one of `verify`.
@@ -57,15 +58,15 @@ pub fn is_verification(text: &[u8]) -> bool {
 }
 
 impl Verification {
-    /// The report that `text` is; `path` is for messages.
+    /// Parses a report; `path` is used in messages.
     ///
     /// # Errors
-    /// If it is not one.
+    /// If it is not a valid report of `verify`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
         serde_json::from_slice(text).map_err(|source| ReportError::Json { path: path.to_path_buf(), source })
     }
 
-    /// What was found, in a few words.
+    /// Returns the result in a few words.
     pub(crate) fn outcome(&self) -> String {
         let with = match self.against {
             0 => "its digests".to_owned(),
@@ -77,7 +78,7 @@ impl Verification {
         }
     }
 
-    /// It as a part of a page.
+    /// Returns the section of a page.
     pub(crate) fn section(&self) -> String {
         let mut text = format!("<p>{}</p>\n", html(&self.file));
         text.push_str(&facts(&[
@@ -91,7 +92,7 @@ impl Verification {
         text + &self.differences()
     }
 
-    /// What differs; nothing where all is equal.
+    /// Returns the list of differences; empty if there are none.
     pub(crate) fn differences(&self) -> String {
         if self.mismatches.is_empty() {
             return String::new();

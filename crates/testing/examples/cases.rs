@@ -1,5 +1,5 @@
-//! Writes files of random schemas for judges that are not Rust: `cases FOLDER FIRST COUNT` makes case `FIRST` and those
-//! behind it, each in a folder of its number. A number always gives the same files.
+//! Writes files of random schemas for test programs that are not written in Rust: `cases FOLDER FIRST COUNT` writes
+//! `COUNT` cases from number `FIRST`, each in a folder named by its number. A number always gives the same files.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

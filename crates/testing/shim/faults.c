@@ -1,19 +1,22 @@
-/* Faults between a program and its C library, for tests: built with `cc -shared -fPIC`, loaded by LD_PRELOAD.
+/* Injects faults between a program and its C library, for tests: built with `cc -shared -fPIC`, loaded by LD_PRELOAD.
  *
- * Counts the calls that touch files under RADDLE_FAULT_UNDER and makes the RADDLE_FAULT_AT-th (from 1) of those named in
- * RADDLE_FAULT_CALLS (separated by commas) do RADDLE_FAULT_DO:
+ * Counts the calls that touch files under RADDLE_FAULT_UNDER. The RADDLE_FAULT_AT-th call (from 1) of those named in
+ * RADDLE_FAULT_CALLS (separated by commas) does what RADDLE_FAULT_DO says:
  *
- *     a number   fail with this errno            short   transfer one byte only (at least one is asked for)
- *     kill       SIGKILL before the call         stop:N  send signal N to the process, then do the call
- *     grow:FILE  append a byte to FILE first     cut:FILE  cut FILE to half of its length first
+ * a number:   fail with this errno
+ * short:      transfer a single byte (at least one is requested)
+ * kill:       SIGKILL before the call
+ * stop:N      send signal N to the process, then make the call
+ * grow:FILE   append a byte to FILE first
+ * cut:FILE    cut FILE to half of its length first
  *
- * With RADDLE_FAULT_STICKY, also every later one. Each fault adds a line to RADDLE_FAULT_LOG. Nothing is done without
- * RADDLE_FAULT_AT. Everything here uses system calls directly: the functions below are the program's.
+ * With RADDLE_FAULT_STICKY, every later call does the same. Each fault adds a line to RADDLE_FAULT_LOG. Without
+ * RADDLE_FAULT_AT, nothing happens. This code makes system calls directly, because the functions below are those of the
+ * program.
  *
- * With RADDLE_FAULT_TRACE, each call that has changed a file under RADDLE_FAULT_UNDER, or its name, or synced it, is appended
- * to that file: a line "CALL LEN OFFSET PATH", for write with the LEN bytes that were written after it. rename and link
- * have two paths with a tab between, create has the flags for an offset, truncate the new length.
- */
+ * With RADDLE_FAULT_TRACE, each call that changed a file under RADDLE_FAULT_UNDER or its name, or synced it, is appended
+ * to that file as a line "CALL LEN OFFSET PATH"; a write is followed by its LEN bytes. rename and link have two paths
+ * separated by a tab; create has the flags in place of the offset, truncate the new length. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +73,7 @@ static void note(const char *call, const char *path)
     }
 }
 
-/* What becomes of a call: 0 it is made, -1 it has failed (errno is set), 1 it is shortened. */
+/* Decides about a call: 0 to make it, -1 if it failed (errno is set), 1 to shorten it. */
 static int fate(const char *call, const char *path)
 {
     long number;
@@ -109,7 +112,7 @@ static int fate(const char *call, const char *path)
     return -1;
 }
 
-/* The path of an open file; 0 if it has none. */
+/* Finds the path of an open file; returns 0 if it has none. */
 static int path_of_file(int file, char path[PATH_MAX])
 {
     char link[64];
@@ -122,7 +125,8 @@ static int path_of_file(int file, char path[PATH_MAX])
     return 1;
 }
 
-/* The absolute path of a name; 0 if it has none. Tests give absolute names or run inside of the watched folder. */
+/* Finds the absolute path of a name; returns 0 if it has none. Tests use absolute names or run inside the watched
+ * folder. */
 static int path_of_name(const char *name, char path[PATH_MAX])
 {
     path[0] = 0;
@@ -163,7 +167,7 @@ static void trace(const char *call, const char *path, long long offset, const vo
     syscall(SYS_close, file);
 }
 
-/* Traces a call on an open file that gave `outcome`, and returns that. */
+/* Traces a call on an open file that returned `outcome`, and returns `outcome`. */
 static ssize_t traced_file(ssize_t outcome, const char *call, int file, long long offset, const void *bytes)
 {
     char path[PATH_MAX];
@@ -174,13 +178,13 @@ static ssize_t traced_file(ssize_t outcome, const char *call, int file, long lon
     return outcome;
 }
 
-/* Where a write that gave `outcome` has begun. */
+/* Returns the offset at which a write that returned `outcome` began. */
 static long long begun_at(int file, ssize_t outcome)
 {
     return trace_path == NULL || outcome < 0 ? 0 : (long long)syscall(SYS_lseek, file, 0, SEEK_CUR) - outcome;
 }
 
-/* The same for names; `to` may be NULL. */
+/* Traces a call on one or two names that returned `outcome`, and returns `outcome`; `to` may be NULL. */
 static int traced_name(int outcome, const char *call, const char *from, const char *to, long long offset)
 {
     char path[2 * PATH_MAX], second[PATH_MAX];
@@ -198,14 +202,14 @@ static int traced_name(int outcome, const char *call, const char *from, const ch
 
 #define SHORTENED(outcome, len) ((outcome) > 0 && (len) > 1 ? 1 : (len))
 
-/* Memory: counted from the first call on, whatever RADDLE_FAULT_UNDER says. An errno is what malloc has set. */
+/* Memory requests are counted from the first call, whatever RADDLE_FAULT_UNDER says. The errno is that of malloc. */
 void *__libc_malloc(size_t len);
 void *__libc_calloc(size_t number, size_t len);
 void *__libc_realloc(void *old, size_t len);
 
 static int has_memory(void)
 {
-    static atomic_int is_asked; /* 0 not yet, 1 no, 2 yes: the environment is not looked at for every call */
+    static atomic_int is_asked; /* 0 not yet known, 1 no, 2 yes: the environment is not read for every call */
     long number;
     if (at == 0)
         return 1;
@@ -252,7 +256,7 @@ ssize_t writev(int file, const struct iovec *pieces, int number)
     if (outcome > 0)
         return syscall(SYS_write, file, pieces[0].iov_base, SHORTENED(outcome, pieces[0].iov_len));
     if (trace_path != NULL)
-        return write(file, pieces[0].iov_base, pieces[0].iov_len); /* the rest by the next call */
+        return write(file, pieces[0].iov_base, pieces[0].iov_len); /* the caller writes the rest with its next call */
     return syscall(SYS_writev, file, pieces, number);
 }
 
@@ -312,7 +316,7 @@ int close(int file)
 {
     int outcome = fate_of_file("close", file);
     int error = errno;
-    int closed = (int)syscall(SYS_close, file); /* a close that fails has closed the file all the same */
+    int closed = (int)syscall(SYS_close, file); /* a close that fails has closed the file anyway */
     if (outcome < 0) {
         errno = error;
         return -1;

@@ -1,59 +1,59 @@
-//! Values in canonical bytes: self-delimiting, with nothing in them that depends on where a file keeps things.
+//! Values in canonical bytes: self-delimiting, and independent of where a file stores things.
 //!
-//! Fixed types stand as stored. A variable-length string is a length (u64, little-endian) and its bytes, a null one the
-//! greatest length without bytes; a sequence a count and its items; a compound or array with such parts its parts in
-//! order; an object reference the length and bytes of a path (0: null); a region reference the same and a selection:
-//! kind (0 none, 1 points, 2 blocks, 3 all), rank (u32), count (u64), coordinates (u64; a block's first corner, then its
-//! last, inclusive).
+//! Fixed types are kept as stored. A variable-length string is its length (u64, little-endian) and bytes; a null string
+//! is the maximum length without bytes. A sequence is a count and its items. A compound or array with such parts is its
+//! parts in order. An object reference is the length and bytes of a path (0: null). A region reference is the same,
+//! followed by a selection: kind (0 none, 1 points, 2 blocks, 3 all), rank (u32), count (u64), coordinates (u64; the
+//! first corner of a block, then its last, inclusive).
 //!
-//! Written apart from `raddle_hdf5::logical`, which tests check against this.
+//! Independent of `raddle_hdf5::logical`, which tests check against this code.
 
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
 /// Selection of a region reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// Nothing.
+    /// No elements.
     None,
     /// Points, each of the dataset's rank.
     Points(Vec<Vec<u64>>),
     /// Boxes by first and last corner, inclusive.
     Blocks(Vec<(Vec<u64>, Vec<u64>)>),
-    /// Everything.
+    /// All elements.
     All,
 }
 
-/// In place of the length of a null string.
+/// Length that stands for a null string.
 const NULL_STRING: u64 = u64::MAX;
 
-/// Reads canonical bytes from the front.
+/// Cursor that reads canonical bytes from the front.
 #[derive(Debug, Clone)]
 pub struct Cursor<'b> {
     bytes: &'b [u8],
 }
 
 impl<'b> Cursor<'b> {
-    /// A cursor at the first byte.
+    /// Creates a cursor at the first byte.
     pub fn new(bytes: &'b [u8]) -> Self {
         Self { bytes }
     }
 
-    /// What is left.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'b [u8] {
         self.bytes
     }
 
-    /// The next `len_bytes` bytes.
+    /// Returns the next `len_bytes` bytes.
     ///
     /// # Panics
-    /// If fewer are left: the stream is not of the type it is read as, which is a mistake of the test.
+    /// If fewer bytes remain: the stream is read with a wrong type, which is a mistake of the test.
     pub fn take(&mut self, len_bytes: usize) -> &'b [u8] {
         let (taken, rest) = self.bytes.split_at(len_bytes);
         self.bytes = rest;
         taken
     }
 
-    /// The next number.
+    /// Returns the next number.
     ///
     /// # Panics
     /// If the stream ends.
@@ -63,7 +63,7 @@ impl<'b> Cursor<'b> {
         u64::from_le_bytes(bytes)
     }
 
-    /// The next length and that many bytes.
+    /// Returns bytes preceded by their length.
     ///
     /// # Panics
     /// If the stream ends.
@@ -72,7 +72,7 @@ impl<'b> Cursor<'b> {
         self.take(usize::try_from(len_bytes).expect("a length that this stream holds"))
     }
 
-    /// The next variable-length string, `None` for a null one.
+    /// Returns the next variable-length string, `None` for a null one.
     ///
     /// # Panics
     /// If the stream ends.
@@ -84,10 +84,10 @@ impl<'b> Cursor<'b> {
         None
     }
 
-    /// The selection after the path of a region reference that is not null.
+    /// Returns the selection after the path of a region reference that is not null.
     ///
     /// # Panics
-    /// If the stream ends or names an unknown kind.
+    /// If the stream ends or has an unknown kind.
     pub fn selection(&mut self) -> Selection {
         let kind = self.take(1)[0];
         let mut rank = [0; 4];
@@ -142,7 +142,7 @@ pub fn push_region(path: &[u8], rank: usize, selection: &Selection, out: &mut Ve
     }
 }
 
-/// Copies one element, with the coordinates of region references along axis 0 moved by `row_offset(path)`.
+/// Copies one element, adding `row_offset(path)` to the axis-0 coordinates of region references.
 ///
 /// # Panics
 /// If the stream is not of this type.

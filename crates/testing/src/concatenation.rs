@@ -1,8 +1,8 @@
-//! What merging files along axis 0 must give, computed on contents: the oracle of merge's property tests.
+//! Expected result of merging files along axis 0, computed on contents: the oracle of merge's property tests.
 //!
-//! Follows the table of meanings: datasets of rank 1 and more are concatenated, scalars and null extents stay once if
-//! all agree, attributes and everything else come from the first file, region references move with the rows they
-//! point to. Files must have the same paths ("exact" join); anything else is a [`Difference`].
+//! The rules: datasets of rank 1 or more are concatenated; scalars and null extents are kept once if all files agree;
+//! attributes and everything else come from the first file; region references move with the rows they point to. Files
+//! must have the same paths ("exact" join); anything else is a [`Difference`].
 
 use crate::canonical::{Cursor, copy_shifted};
 use crate::content::{Content, DatasetContent, Node, Path, shown};
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 /// Why contents cannot be concatenated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Object.
+    /// Path of the object.
     pub path: Path,
-    /// Number of the file that differs from the first.
+    /// Index of the file that differs from the first.
     pub file: usize,
-    /// What differs.
+    /// Kind of difference.
     pub what: &'static str,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// The content of the merged file, or the first difference that forbids merging.
+/// Returns the content of the merged file, or the first difference that prevents merging.
 ///
 /// # Panics
 /// If `inputs` is empty.
@@ -56,7 +56,7 @@ pub fn concatenate(inputs: &[Content]) -> Result<Content, Difference> {
     Ok(Content { nodes })
 }
 
-/// Rows of a dataset with at least one dimension.
+/// Number of rows of a dataset with at least one dimension.
 fn rows(dataspace: &Dataspace) -> Option<u64> {
     dataspace.dims().first().copied()
 }
@@ -114,12 +114,12 @@ fn concatenate_dataset(
         }
         assert!(from.rest().is_empty(), "{}: values are longer than the extent says", shown(path));
     }
-    // Read as: could grow if the first could, and holds at least what it holds.
+    // The output can grow if the first file could, and its maximum is at least its extent.
     max_dims[0] = max_dims[0].max(*row_count);
     Ok(merged)
 }
 
-/// Rows of the dataset at `path` in all of `files`.
+/// Number of rows of the dataset at `path` in all of `files`.
 fn rows_before(path: &[u8], files: &[Content]) -> u64 {
     files.iter().filter_map(|file| rows(&file.dataset(path)?.dataspace)).sum()
 }

@@ -1,7 +1,7 @@
-//! What a file means to a reader: objects by path, types, extents, values. Not how it is stored.
+//! The content of a file as readers see it: objects by path, types, extents and values, independent of storage.
 //!
-//! Invariant: two files have equal contents exactly if no reader that ignores layout, filters and addresses can tell
-//! them apart; so types are kept in a [normal form](normal_form) and values in canonical bytes (see
+//! Invariant: two files have equal contents exactly if a reader that ignores layout, filters and addresses cannot
+//! distinguish them. Types are therefore kept in a [normal form](normal_form) and values in canonical bytes (see
 //! [`crate::canonical`]).
 
 use raddle_hdf5::model::{Dataspace, Member, TypeClass};
@@ -9,49 +9,49 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// A path from the root, `/a/b`; the root is `/`.
+/// A path from the root, such as `/a/b`; the root is `/`.
 pub type Path = Vec<u8>;
 
-/// A file's objects and links by path.
+/// Objects and links of a file by path.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Content {
-    /// Every path once; the root group is `/`.
+    /// Object or link at each path; the root group is `/`.
     pub nodes: BTreeMap<Path, Node>,
 }
 
-/// What stands at a path.
+/// An object or link at a path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// A group.
     Group {
         /// Attributes by name.
         attributes: Attributes,
-        /// Names of its links in the order of creation, where the group keeps it.
+        /// Names of its links in order of creation, if the group tracks it.
         creation_order: Option<Vec<Vec<u8>>>,
     },
     /// A dataset.
     Dataset(Box<DatasetContent>),
     /// A committed datatype.
     CommittedType {
-        /// The type.
+        /// Type, in normal form.
         class: TypeClass,
         /// Attributes by name.
         attributes: Attributes,
     },
-    /// Another hard link to the object at this path, which is the first of its paths (component by component).
+    /// Another hard link to the object at this path, the first of its paths (compared component by component).
     Alias(Path),
     /// A soft link with its text.
     SoftLink(Vec<u8>),
     /// An external link.
     ExternalLink {
-        /// File as written.
+        /// File name as written.
         file: Vec<u8>,
-        /// Path in it as written.
+        /// Path in that file as written.
         path: Vec<u8>,
     },
     /// A user-defined link.
     UserLink {
-        /// Class, 64 to 255.
+        /// Link class, 64 to 255.
         class: u8,
     },
 }
@@ -64,15 +64,15 @@ pub type Attributes = BTreeMap<Vec<u8>, AttributeContent>;
 pub struct DatasetContent {
     /// Type of the elements, in normal form.
     pub class: TypeClass,
-    /// First path of the committed type it refers to.
+    /// First path of the committed type, if it uses one.
     pub committed: Option<Path>,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
-    /// All elements in canonical bytes, the last dimension the fastest.
+    /// All elements in canonical bytes, last dimension fastest.
     pub values: Vec<u8>,
-    /// Fill value as the user defined it.
+    /// Fill value, if the user defined one.
     pub fill: Option<Vec<u8>>,
-    /// Attributes.
+    /// Attributes of the dataset.
     pub attributes: Attributes,
 }
 
@@ -81,7 +81,7 @@ pub struct DatasetContent {
 pub struct AttributeContent {
     /// Type, in normal form.
     pub class: TypeClass,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
     /// All elements in canonical bytes.
     pub values: Vec<u8>,
@@ -90,8 +90,8 @@ pub struct AttributeContent {
 /// Stored length of a variable-length element in files with 8-byte addresses: length, heap address, heap index.
 const DESCRIPTOR_LEN_BYTES: u32 = 16;
 
-/// The type with what only its storage decides taken out: libhdf5 tells other sizes of variable-length members in
-/// memory than in the file, so compounds that hold some are packed, and their descriptors get the file's length.
+/// Removes everything from a type that only storage decides. libhdf5 reports other sizes of variable-length members in
+/// memory than in the file, so compounds with such members are packed and their descriptors get the length in the file.
 pub fn normal_form(class: &TypeClass) -> TypeClass {
     let inner = |base: &Arc<TypeClass>| Arc::new(normal_form(base));
     match class {
@@ -115,15 +115,15 @@ pub fn normal_form(class: &TypeClass) -> TypeClass {
     }
 }
 
-/// Readable form of a path or name in messages.
+/// Formats a path or name for messages.
 pub fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
 impl Content {
-    /// What differs from `found`, a line each; empty if nothing does.
+    /// Describes the differences from `found`, one per line; empty if there are none.
     ///
-    /// Compares everything but maximum extents, of which it asks only that what could grow still can.
+    /// Compares everything except maximum extents: a dataset that could grow only must still be able to.
     pub fn differences(&self, found: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         for (path, node) in &self.nodes {
@@ -141,14 +141,14 @@ impl Content {
     /// Panics with all differences from `found`, if there are any.
     ///
     /// # Panics
-    /// That is its purpose.
+    /// If there are differences.
     #[track_caller]
     pub fn assert_equals(&self, found: &Self) {
         let differences = self.differences(found);
         assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
     }
 
-    /// The same content without the subtree at `path`, for outputs with additions of their own (provenance).
+    /// Returns the content without the subtree at `path`, for outputs with additional objects (provenance).
     #[must_use]
     pub fn without(mut self, path: &[u8]) -> Self {
         let below = [path, b"/"].concat();
@@ -156,7 +156,7 @@ impl Content {
         self
     }
 
-    /// The dataset at `path`.
+    /// Returns the dataset at `path`.
     pub fn dataset(&self, path: &[u8]) -> Option<&DatasetContent> {
         match self.nodes.get(path) {
             Some(Node::Dataset(dataset)) => Some(dataset),

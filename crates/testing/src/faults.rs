@@ -1,28 +1,28 @@
-//! Faults at a chosen system call of a program under test: `shim/faults.c`, built by the test with `cc` and loaded with
+//! Faults at a chosen system call of a tested program: `shim/faults.c`, compiled by the test with `cc` and loaded with
 //! `LD_PRELOAD`.
 //!
-//! The program must be linked dynamically and make its calls through the C library. Invariant: only calls on files under
-//! the folder that is named count, so that the k-th call is the same in every run of a program with one thread.
+//! The program must be linked dynamically and make its calls through the C library. Invariant: only calls on files
+//! under the named folder count, so the k-th call is the same in every run of a single-threaded program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// What happens at the chosen call.
+/// Effect of a fault on the chosen call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It fails with this errno.
     Fail(i32),
-    /// It transfers one byte.
+    /// It transfers a single byte.
     Short,
-    /// The process is killed before it.
+    /// The process is killed before the call.
     Kill,
-    /// The process gets this signal before it.
+    /// The process gets this signal before the call.
     Signal(i32),
-    /// A file gets one byte longer before it.
+    /// A byte is appended to a file before the call.
     Grow(PathBuf),
-    /// A file loses half of its bytes before it.
+    /// A file is cut to half of its length before the call.
     Cut(PathBuf),
 }
 
@@ -44,25 +44,25 @@ impl Action {
     }
 }
 
-/// A fault.
+/// A fault to inject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Which calls count: `write`, `pwrite`, `read`, `pread`, `fsync`, `fdatasync`, `ftruncate`, `close`, `rename`,
-    /// `link`, `unlink`, `create` (opening for writing), `open` (for reading); separated by commas. Or `malloc`, alone:
+    /// Calls that count: `write`, `pwrite`, `read`, `pread`, `fsync`, `fdatasync`, `ftruncate`, `close`, `rename`,
+    /// `link`, `unlink`, `create` (opening for writing), `open` (for reading); separated by commas. Or only `malloc`:
     /// all requests for memory.
     pub calls: &'static str,
-    /// At which of them, from 1.
+    /// Number of the call at which it happens, from 1.
     pub at: u64,
-    /// Also at all later ones.
+    /// Whether it also happens at all later calls.
     pub sticky: bool,
-    /// What happens.
+    /// Effect of the fault.
     pub action: Action,
 }
 
 /// All calls that change a file or a name.
 pub const CHANGING: &str = "write,pwrite,fsync,fdatasync,ftruncate,rename,link,unlink,create";
 
-/// The shim, beside the test program in the build folder.
+/// The compiled shim, next to the test program in the build folder.
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let program = std::env::current_exe().expect("the path of the test program");
     let folder = program.parent().expect("its folder");
@@ -77,14 +77,14 @@ static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
         .expect("a C compiler");
     assert!(status.success(), "the shim does not compile");
     std::fs::remove_file(source).expect("the source of the shim");
-    // Test programs that run side by side build the same.
+    // Test programs that run in parallel compile the same file.
     let path = folder.join("raddle_faults.so");
     std::fs::rename(built, &path).expect("the shim");
     path
 });
 
-/// Lets `fault` happen to `command` on files under `under` (absolute). Each time it does, a line is added to `log`, which
-/// must not lie there.
+/// Injects `fault` into `command` for files under the absolute path `under`. Each occurrence adds a line to `log`,
+/// which must lie outside `under`.
 pub fn arm(command: &mut Command, fault: &Fault, under: &Path, log: &Path) {
     command
         .env("LD_PRELOAD", LIBRARY.as_path())
@@ -98,13 +98,13 @@ pub fn arm(command: &mut Command, fault: &Fault, under: &Path, log: &Path) {
     }
 }
 
-/// Lets all that `command` changes under `under` (absolute) be appended to `log`, which must not lie there: see
-/// [`crate::power`].
+/// Records all changes of `command` to files under the absolute path `under` in `log`, which must lie outside `under`:
+/// see [`crate::power`].
 pub fn trace(command: &mut Command, under: &Path, log: &Path) {
     command.env("LD_PRELOAD", LIBRARY.as_path()).env("RADDLE_FAULT_UNDER", under).env("RADDLE_FAULT_TRACE", log);
 }
 
-/// The faults that happened: call and path each. Empties the log.
+/// Returns the faults that happened, each with call and path, and empties the log.
 pub fn struck(log: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let _ = std::fs::remove_file(log);
@@ -115,7 +115,7 @@ pub fn struck(log: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Runs a shell in `folder` under a fault; its exit code and the faults that happened.
+    /// Runs a shell in `folder` with a fault; returns its exit code and the faults that happened.
     fn shell(folder: &Path, script: &str, fault: &Fault) -> (Option<i32>, Vec<String>) {
         let outside = tempfile::tempdir().unwrap();
         let log = outside.path().join("log");

@@ -1,12 +1,12 @@
-//! Test material for the other crates; unpublished.
+//! Test material for the other crates; not published.
 //!
-//! - [`spec`]: a file as plain values, from its storage down to its bytes; [`content`]: what it means to a reader.
-//! - [`plain`]: writes specs and reads contents with ordinary libhdf5 calls, independent of raddle's own readers and
-//!   writer, so that a test never asks raddle whether raddle is right.
-//! - [`concatenation`]: what merging files must give, computed on contents.
-//! - [`split`]: a file cut into several of distinct objects, for unions.
-//! - [`faults`]: a disk that fails at a chosen call; [`power`]: what one may hold after the power failed.
-//! - [`strategy`]: proptest strategies for specs; [`hostile`]: damaged and malicious files, with what must happen.
+//! - [`spec`]: a file as plain values, from its storage to its bytes; [`content`]: the content that readers see.
+//! - [`plain`]: writes specs and reads contents with ordinary libhdf5 calls, independent of raddle's readers and
+//!   writer, so that raddle is never tested against itself.
+//! - [`concatenation`]: the expected result of merging files, computed on contents.
+//! - [`split`]: a file split into several with distinct objects, for unions.
+//! - [`faults`]: a disk that fails at a chosen call; [`power`]: its possible contents after a power failure.
+//! - [`strategy`]: proptest strategies for specs; [`hostile`]: damaged and malicious files with expected results.
 //!
 //! ```no_run
 //! # use raddle_testing::{concatenation::concatenate, plain, spec::FileSpec};

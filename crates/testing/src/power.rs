@@ -1,54 +1,55 @@
-//! What a folder may hold after the power failed, from the changes that a program made to it.
+//! Possible contents of a folder after a power failure, derived from the changes that a program made to it.
 //!
-//! The model: a sync makes what was done to that file before it last. Of the rest any part may be there: each write or
-//! truncation by itself, a write also cut at a sector. Names (of files made, renamed, removed) come in the order in which
-//! they were made, as file systems with a journal have it, up to any point behind the last sync of the folder, and
-//! without regard to content. Not modelled: devices that lie about syncs, and sectors half written.
+//! The model: syncing a file makes its earlier changes durable. Of the other changes any subset may have reached the
+//! disk: each write or truncation separately, a write also partially up to a sector boundary. Changes of names (of
+//! created, renamed and removed files) reach the disk in order, as with a journalling file system, up to any point
+//! after the last sync of the folder, and independently of contents. Devices that lie about syncs and half-written
+//! sectors are not modelled.
 //!
-//! Invariant: with everything kept, the folder is what the program left.
+//! Invariant: if nothing is lost, the folder is as the program left it.
 
 use crate::strategy::Draw;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-/// What a device writes whole or not at all.
+/// Unit that a device writes atomically.
 const SECTOR_LEN_BYTES: usize = 512;
 
-/// Flag of `open` (Linux on x86 and ARM): cut the file to nothing.
+/// Flag of `open` (Linux on x86 and ARM) that truncates the file.
 const O_TRUNC: u64 = 0o1000;
 
-/// A change, as the program made it; paths are absolute.
+/// A change made by the program; paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A file was opened, and made if it was not there.
+    /// A file was opened, and created if it did not exist.
     Create {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// Whether it lost its content.
+        /// Whether it was truncated.
         truncated: bool,
     },
     /// Bytes were written.
     Write {
         /// Path of the file.
         path: PathBuf,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
-        /// What.
+        /// Bytes written.
         bytes: Vec<u8>,
     },
-    /// A file got another length.
+    /// The length of a file was changed.
     Truncate {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// The length.
+        /// New length.
         len_bytes: u64,
     },
     /// A file or folder was synced.
     Sync {
-        /// Its path.
+        /// Path of the file or folder.
         path: PathBuf,
     },
-    /// A file got another name, and what had that name has none.
+    /// A file was renamed, replacing any file with the new name.
     Rename {
         /// Old path.
         from: PathBuf,
@@ -57,14 +58,14 @@ pub enum Change {
     },
     /// A file got a second name.
     Link {
-        /// First path.
+        /// Existing path.
         from: PathBuf,
-        /// Second path.
+        /// New path.
         to: PathBuf,
     },
     /// A name was removed.
     Unlink {
-        /// The path.
+        /// Path of the file.
         path: PathBuf,
     },
 }
@@ -72,7 +73,7 @@ pub enum Change {
 /// Reads the log of [`crate::faults::trace`].
 ///
 /// # Panics
-/// If it is none.
+/// If it is not a valid log.
 pub fn changes(log: &Path) -> Vec<Change> {
     let bytes = std::fs::read(log).expect("the log");
     let (mut rest, mut changes) = (bytes.as_slice(), Vec::new());
@@ -106,21 +107,21 @@ pub fn changes(log: &Path) -> Vec<Change> {
     changes
 }
 
-/// What is lost of all that was not synced.
+/// How much of the changes that were not synced is lost.
 #[derive(Debug, Clone)]
 pub enum Loss {
-    /// Nothing: the program stopped, the power did not.
+    /// Nothing: the program stopped, but the power did not fail.
     Nothing,
-    /// Everything.
+    /// All of them.
     Everything,
-    /// Something, drawn from this.
+    /// A random part.
     Some(Draw),
 }
 
-/// Names to files.
+/// Files by name.
 type Names = BTreeMap<PathBuf, usize>;
 
-/// A file's changes, in order; the first `synced` of them last.
+/// A file as its list of changes, of which the first `synced` are durable.
 #[derive(Debug, Default)]
 struct Inode {
     changes: Vec<DataChange>,
@@ -133,17 +134,17 @@ enum DataChange {
     Truncate { len_bytes: usize },
 }
 
-/// A folder while it is changed.
+/// A folder with its changes.
 #[derive(Debug)]
 pub struct Disk {
     folder: PathBuf,
     inodes: Vec<Inode>,
-    /// States of the names, oldest first: the first is the one that lasts.
+    /// States of the names, oldest first; the first is durable.
     names: Vec<Names>,
 }
 
 impl Disk {
-    /// The folder with these files (names in it, and contents), which last.
+    /// Creates the folder with these files (names in it, and contents), all durable.
     pub fn new(folder: &Path, files: &[(&str, &[u8])]) -> Self {
         let mut disk = Self { folder: folder.to_path_buf(), inodes: Vec::new(), names: vec![Names::new()] };
         for (name, content) in files {
@@ -165,12 +166,12 @@ impl Disk {
     }
 
     fn change(&mut self, path: &Path, change: DataChange) {
-        // A file without a name, as the lock is in its last moment: nobody will see it.
+        // A file that no longer has a name, like the lock shortly before it is closed, has no effect.
         let Some(&inode) = self.now().get(path) else { return };
         self.inodes[inode].changes.push(change);
     }
 
-    /// Takes in what the program did.
+    /// Applies a change made by the program.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Create { path, truncated } => {
@@ -212,7 +213,7 @@ impl Disk {
         }
     }
 
-    /// The files after the power failed now.
+    /// Returns the files if the power failed now.
     pub fn after(&self, loss: &mut Loss) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = match loss {
             Loss::Nothing => self.names.len() - 1,
@@ -247,7 +248,7 @@ impl Inode {
             }
             match change {
                 DataChange::Write { offset, bytes } => {
-                    // Sectors of the file, not of the write.
+                    // Cut at sector boundaries of the file, not of the write.
                     let kept = &bytes[..bytes.len().min(kept_len_bytes.saturating_sub(offset % SECTOR_LEN_BYTES))];
                     let end = offset + kept.len();
                     content.resize(content.len().max(end), 0);
@@ -265,7 +266,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What a shell does in a folder, and what it leaves there.
+    /// Runs a script in a folder; returns the folder, the changes, and the files it left.
     fn shell(script: &str) -> (PathBuf, Vec<Change>, BTreeMap<PathBuf, Vec<u8>>) {
         let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = folder.path().canonicalize().unwrap();

@@ -1,6 +1,6 @@
-//! A file to be made, as plain values: every choice of storage and every byte of data.
+//! Description of a file to write, as plain values: every storage option and every byte of data.
 //!
-//! [`crate::plain::make`] writes it; [`FileSpec::content`] tells what a reader must find in it. Types, extents and
+//! [`crate::plain::make`] writes it; [`FileSpec::content`] returns what a reader must find in it. Types, extents and
 //! creation orders are those of `raddle_hdf5::model`.
 
 use crate::content::{AttributeContent, Attributes, Content, DatasetContent, Node, Path, normal_form};
@@ -8,8 +8,8 @@ use raddle_hdf5::model::{CreationOrder, Dataspace, TypeClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A file: its format and its objects in the order of creation. The root group exists without being listed; list
-/// `/` to give it attributes.
+/// A file: its format and its objects in order of creation. The root group exists without being listed; list `/` to
+/// give it attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileSpec {
     /// Format of the file.
@@ -18,11 +18,11 @@ pub struct FileSpec {
     pub userblock_len_bytes: u64,
     /// Creation order of the root group's links.
     pub root_order: CreationOrder,
-    /// Objects and links; parents before children, targets of hard links and committed types before their users.
+    /// Objects and links; parents come before children, targets of hard links and committed types before their users.
     pub objects: Vec<ObjectSpec>,
 }
 
-/// Bounds of the versions of the structures in the file (`H5Pset_libver_bounds`).
+/// Bounds of the versions of structures in the file (`H5Pset_libver_bounds`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Format {
     /// Superblock 0, symbol tables, B-trees version 1: what most programs write.
@@ -32,7 +32,7 @@ pub enum Format {
     V18,
     /// Superblock 3, layout 4 with its five chunk indexes.
     V110,
-    /// The newest that the linked library writes.
+    /// The newest format that the linked library writes.
     Latest,
 }
 
@@ -41,22 +41,22 @@ pub enum Format {
 pub struct ObjectSpec {
     /// Absolute path.
     pub path: Path,
-    /// What it is.
+    /// Kind of the object or link.
     pub what: What,
-    /// Attributes in the order of creation; none on links.
+    /// Attributes in order of creation; none on links.
     pub attributes: Vec<AttributeSpec>,
 }
 
 /// Kinds of objects and links.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// A group, and whether it keeps the creation order of its links.
+    /// A group, with the creation order of its links.
     Group(CreationOrder),
     /// A dataset; boxed because it is much larger than the others.
     Dataset(Box<DatasetSpec>),
     /// A committed datatype.
     CommittedType(TypeClass),
-    /// A further hard link to the object at this path.
+    /// Another hard link to the object at this path.
     HardLink(Path),
     /// A soft link with this text.
     SoftLink(Vec<u8>),
@@ -74,70 +74,70 @@ pub enum What {
 pub struct DatasetSpec {
     /// Type of the elements.
     pub class: Arc<TypeClass>,
-    /// Path of the committed type to refer to (of the same class).
+    /// Path of the committed type to use (of the same class).
     pub committed: Option<Path>,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
-    /// How it is stored.
+    /// Layout of its storage.
     pub layout: LayoutSpec,
     /// Filters in order; only with a chunked layout.
     pub filters: Vec<FilterSpec>,
-    /// User-defined fill value, one element as stored.
+    /// Fill value, if the user defines one: one element as stored.
     pub fill: Option<Vec<u8>>,
-    /// Allocate all storage when the dataset is created.
+    /// Whether to allocate all storage when the dataset is created.
     pub early_allocation: bool,
-    /// How many rows are written, from the first; the others read as fill value. All where it exceeds the rows.
+    /// Number of rows to write, from the first; the others read as the fill value. Larger numbers mean all rows.
     pub written_rows: u64,
     /// All elements in canonical bytes; rows that are not written must hold the fill value.
     pub values: Vec<u8>,
 }
 
-/// Layouts.
+/// Layout of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayoutSpec {
-    /// In the object header.
+    /// Compact, in the object header.
     Compact,
-    /// One run.
+    /// Contiguous.
     Contiguous,
-    /// Chunks of this shape.
+    /// Chunked, with this shape.
     Chunked(Vec<u64>),
 }
 
-/// Filters that libhdf5 has built in.
+/// Built-in filters of libhdf5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterSpec {
-    /// Deflate at a level.
+    /// Deflate at this level.
     Deflate(u32),
     /// Shuffle.
     Shuffle,
     /// Fletcher32.
     Fletcher32,
-    /// Nbit: values must be zero outside their significant bits.
+    /// Nbit; values must be zero outside their significant bits.
     Nbit,
-    /// Scale-offset of integers without loss.
+    /// Lossless scale-offset for integers.
     ScaleOffset,
 }
 
 /// An attribute.
 #[derive(Clone, PartialEq)]
 pub struct AttributeSpec {
-    /// Name.
+    /// Name of the attribute.
     pub name: Vec<u8>,
-    /// Type.
+    /// Type of the elements.
     pub class: Arc<TypeClass>,
-    /// Extent.
+    /// Extent of the values.
     pub dataspace: Dataspace,
     /// All elements in canonical bytes.
     pub values: Vec<u8>,
 }
 
-/// Debug forms on few lines with names as text: failing property tests print whole specs.
+/// Compact debug output with names as text, because failing property tests print whole specs.
 mod debug {
     use super::{AttributeSpec, DatasetSpec, ObjectSpec};
     use crate::content::shown;
     use std::fmt::{Debug, Formatter, Result};
 
-    /// Bytes in hexadecimal, long ones cut.
+    /// Bytes in hexadecimal; long ones are truncated.
     struct Hex<'b>(&'b [u8]);
 
     impl Debug for Hex<'_> {
@@ -174,7 +174,7 @@ mod debug {
 }
 
 impl DatasetSpec {
-    /// A contiguous, fully written dataset without attributes of storage.
+    /// Creates a contiguous, fully written dataset without attributes.
     pub fn plain(class: TypeClass, dims: &[u64], values: Vec<u8>) -> Self {
         Self {
             class: Arc::new(class),
@@ -189,7 +189,7 @@ impl DatasetSpec {
         }
     }
 
-    /// The same in chunks, growing along axis 0.
+    /// Returns the dataset with a chunked layout, extendible along axis 0.
     #[must_use]
     pub fn chunked(mut self, chunk_shape: &[u64], filters: &[FilterSpec]) -> Self {
         if let Dataspace::Simple { max_dims, .. } = &mut self.dataspace
@@ -202,25 +202,25 @@ impl DatasetSpec {
         self
     }
 
-    /// This dataset at a path, without attributes.
+    /// Returns this dataset as an object at a path, without attributes.
     pub fn at(self, path: &str) -> ObjectSpec {
         ObjectSpec { path: path.into(), what: What::Dataset(Box::new(self)), attributes: Vec::new() }
     }
 }
 
 impl ObjectSpec {
-    /// A group that keeps no order.
+    /// Creates a group that does not track creation order.
     pub fn group(path: &str) -> Self {
         Self { path: path.into(), what: What::Group(CreationOrder::default()), attributes: Vec::new() }
     }
 
-    /// A link.
+    /// Creates a link.
     pub fn link(path: &str, what: What) -> Self {
         Self { path: path.into(), what, attributes: Vec::new() }
     }
 }
 
-/// Order of paths component by component: the order of a walk that visits links by name, children after parents.
+/// Key that orders paths component by component: the order of a walk that visits links by name, children after parents.
 fn walk_order(path: &[u8]) -> Vec<&[u8]> {
     path.split(|&byte| byte == b'/').filter(|component| !component.is_empty()).collect()
 }
@@ -237,10 +237,10 @@ fn base_name(path: &[u8]) -> Vec<u8> {
 }
 
 impl FileSpec {
-    /// What a reader must find in the file.
+    /// Returns the content that a reader must find in the file.
     ///
-    /// Hard links may lead to datasets and committed types, or from inside a group to itself or to one above it:
-    /// further paths through linked groups are not listed.
+    /// Hard links may lead to datasets and committed types, or from inside a group to the group itself or one above it.
+    /// Further paths through linked groups are not listed.
     pub fn content(&self) -> Content {
         let first_paths = self.first_paths();
         let mut nodes = BTreeMap::new();
@@ -294,7 +294,7 @@ impl FileSpec {
         Content { nodes }
     }
 
-    /// First path, in walk order, of each object that hard links lead to.
+    /// Returns the first path, in walk order, of each object that hard links lead to.
     fn first_paths(&self) -> BTreeMap<Path, Path> {
         let mut first_paths: BTreeMap<Path, Path> = BTreeMap::new();
         for object in &self.objects {
@@ -308,7 +308,7 @@ impl FileSpec {
         first_paths
     }
 
-    /// Names of the links in a group in the order of creation.
+    /// Returns the names of the links in a group in order of creation.
     fn children(&self, group: &[u8]) -> Vec<Vec<u8>> {
         let inside = |object: &&ObjectSpec| object.path != b"/" && parent(&object.path) == group;
         self.objects.iter().filter(inside).map(|object| base_name(&object.path)).collect()

@@ -1,15 +1,16 @@
-//! A file cut into several that share no object but groups: what a union must put together again.
+//! Splitting of a file into several that share only groups, which a union must put together again.
 //!
-//! Objects that lead to one another (hard links, committed types, references) stay in one file, for what leads out of a
-//! file is nothing in it. Invariant: the parts have every object of the whole once, and groups wherever they are needed.
+//! Objects that refer to one another (hard links, committed types, references) stay in one file, because references to
+//! other files would be invalid. Invariant: the parts contain every object of the whole once, and groups wherever they
+//! are needed.
 
 use crate::spec::{FileSpec, ObjectSpec, What};
 use raddle_hdf5::model::CreationOrder;
 use std::collections::HashSet;
 
-/// Cuts `whole` into so many files. Objects that belong together go to the file that `part_of`
-/// says, modulo their number, for the first of them. A group's attributes go to one file;
-/// other files that need it have it bare. The order of creation of the root is given up.
+/// Splits `whole` into `parts` files. Objects that belong together go to the file given by `part_of` for the first of
+/// them, modulo the number of files. A group's attributes go to one file; other files that need the group have it
+/// without attributes. The creation order of the root is not kept.
 pub fn split(whole: &FileSpec, parts: usize, part_of: &[usize]) -> Vec<FileSpec> {
     let together = components(&whole.objects);
     let part = |object: usize| part_of.get(together[object] % part_of.len().max(1)).map_or(0, |part| part % parts);
@@ -28,12 +29,12 @@ pub fn split(whole: &FileSpec, parts: usize, part_of: &[usize]) -> Vec<FileSpec>
     (0..parts).map(file).collect()
 }
 
-/// Paths of the groups above `path`, without the root.
+/// Returns the paths of the groups above `path`, without the root.
 fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     (1..path.len()).filter(|&end| path[end] == b'/').map(|end| &path[..end])
 }
 
-/// For each object the first of those that it must stay with.
+/// Returns for each object the first object that it must stay with.
 fn components(objects: &[ObjectSpec]) -> Vec<usize> {
     let mut first: Vec<usize> = (0..objects.len()).collect();
     for (from, object) in objects.iter().enumerate() {
@@ -49,7 +50,7 @@ fn components(objects: &[ObjectSpec]) -> Vec<usize> {
 
 fn leads_to(object: &ObjectSpec, target: &ObjectSpec) -> bool {
     let in_values = |values: &[u8]| {
-        // As references are in canonical bytes: the length of the path, then the path.
+        // The canonical form of references: the length of the path, then the path.
         let reference = [&(target.path.len() as u64).to_le_bytes(), target.path.as_slice()].concat();
         values.windows(reference.len()).any(|window| window == reference)
     };

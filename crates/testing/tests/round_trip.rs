@@ -1,4 +1,4 @@
-//! The maker and the reader agree with each other and with the meaning of specs.
+//! The plain writer and reader agree with each other and with the expected content of specs.
 
 use proptest::prelude::*;
 use raddle_testing::concatenation::concatenate;

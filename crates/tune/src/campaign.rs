@@ -1,8 +1,8 @@
-//! An experiment carried out: blocks of runs in drawn order until enough is known.
+//! Running an experiment: blocks of runs in random order until the results are clear.
 //!
-//! Not for starting processes (`runner`) nor for choosing what to compare (`search`). Invariant: in a block all arms get
-//! the same values. One more arm, the sentinel, is the default once again: what differs between the two is noise, and
-//! arms are compared with both, whose mean has less of it.
+//! Processes are started in `runner`; `search` chooses what to compare. Invariant: all arms of a block get the same
+//! values. An additional arm, the sentinel, runs the default a second time: any difference between the two is noise.
+//! Arms are compared with the mean of both, which is less noisy.
 
 use crate::error::{Result, TuneError};
 use crate::findings::{Arm, Compared, Fault, Findings, compare, default_of, is_default, phases};
@@ -18,55 +18,55 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How an experiment is carried out.
+/// How to run an experiment.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// Library to measure; without, the bundled one.
+    /// Library to measure; `None`: the bundled one.
     pub library: Option<PathBuf>,
-    /// Decides on orders and values.
+    /// Seed of random orders and values.
     pub seed: u64,
-    /// Whether waiting for the disk counts.
+    /// Whether to include the time of waiting for the disk.
     pub syncs: bool,
-    /// When an arm has run often enough.
+    /// When to stop running an arm.
     pub rule: StopRule,
-    /// No block begins that would end after this, if it took as long as the one before.
+    /// A block that would end after this, judged by the previous block, is not started.
     pub deadline: Option<Instant>,
 }
 
-/// What carries out runs, and who watches.
+/// What an experiment needs to run.
 pub struct Bench<'a> {
-    /// Runs.
+    /// Executor of runs.
     pub executor: &'a dyn Executor,
-    /// Files.
+    /// Folder for files.
     pub scratch: &'a Scratch,
-    /// Told of every run.
+    /// Observer notified of every run.
     pub observer: &'a dyn Observer,
-    /// Stops between runs, and kills one that goes on.
+    /// Token that stops between runs and kills the current run.
     pub cancel: &'a CancelToken,
 }
 
-/// Carries out an experiment on `candidates`, the first of which is the default.
+/// Runs an experiment on `candidates`, the first of which is the default.
 ///
 /// # Errors
-/// If runs cannot be tried at all, the default fails, or the whole is cancelled.
+/// If no run can be started, the default fails, or the experiment is cancelled.
 pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Bench<'_>) -> Result<Findings> {
     let mut campaign = Campaign::of(candidates)?;
     campaign.go_on(conditions, bench)?;
     Ok(campaign.findings(conditions))
 }
 
-/// An experiment under way: it can be told what it says so far, and go on when there is time again.
+/// An experiment in progress: it can report its findings so far and be continued later.
 #[derive(Debug)]
 pub struct Campaign {
-    /// The default, the sentinel, the others.
+    /// The default, the sentinel, then the others.
     arms: Vec<Arm>,
 }
 
 impl Campaign {
-    /// An experiment on `candidates`, the first of which is the default. Nothing was run.
+    /// Creates an experiment on `candidates`, the first of which is the default, without running anything.
     ///
     /// # Errors
-    /// If there are none.
+    /// If there are no candidates.
     pub fn of(candidates: &[Candidate]) -> Result<Self> {
         let Some(default) = candidates.first() else { return Err(TuneError::NothingToCompare) };
         let arm = |candidate: &Candidate| Arm { candidate: candidate.clone(), runs: Vec::new(), fault: None };
@@ -74,10 +74,10 @@ impl Campaign {
         Ok(Self { arms: [default, &sentinel].into_iter().chain(&candidates[1..]).map(arm).collect() })
     }
 
-    /// The arms that have not run often enough.
+    /// Returns the arms that need more runs.
     pub fn open(&self, rule: &StopRule) -> Vec<usize> {
         let arms = &self.arms;
-        // Where runs write and read, an arm is done when all that is said of it is.
+        // If runs write and read, an arm is done only when all its verdicts are.
         let halves = phases(arms).iter().map(|phase| Some(*phase));
         let all: Vec<Compared> = std::iter::once(None).chain(halves).map(|phase| Compared::of(arms, phase)).collect();
         let compared = arms.iter().filter(|arm| !is_default(arms, arm)).count() - 1;
@@ -91,10 +91,10 @@ impl Campaign {
         (2..arms.len()).filter(|place| is_open(&arms[*place])).collect()
     }
 
-    /// Runs blocks until no arm is open or time is over.
+    /// Runs blocks until no arm is open or the time is over.
     ///
     /// # Errors
-    /// As [`carry_out`].
+    /// As for [`carry_out`].
     pub fn go_on(&mut self, conditions: &Conditions, bench: &Bench<'_>) -> Result<()> {
         let mut last_took = Duration::ZERO;
         for block in self.arms[0].runs.len()..conditions.rule.most_blocks {
@@ -111,8 +111,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// Runs the default, the sentinel, `open` and the defaults of their cases in drawn order; whether there is an experiment
-    /// at all.
+    /// Runs the default, the sentinel, the `open` arms and the defaults of their cases in random order. Returns whether
+    /// the default could run.
     fn run_block(&mut self, block: usize, open: &[usize], conditions: &Conditions, bench: &Bench<'_>) -> Result<bool> {
         let arms = &mut self.arms;
         let defaults = open.iter().map(|place| default_of(arms, &arms[*place]));
@@ -126,7 +126,7 @@ impl Campaign {
             match arms[0].fault.clone().or_else(|| arms[1].fault.clone()) {
                 Some(Fault::Failed(message)) => return Err(TuneError::Run { message }),
                 Some(fault @ Fault::NotApplicable(_)) => {
-                    // Without its default there is no experiment.
+                    // Without the default, the experiment fails.
                     arms.iter_mut().for_each(|arm| (arm.fault, arm.runs) = (Some(fault.clone()), Vec::new()));
                     return Ok(false);
                 }
@@ -134,7 +134,7 @@ impl Campaign {
             }
         }
         for place in 2..arms.len() {
-            // Without the default of its case an arm says nothing.
+            // Without the default of its case, an arm cannot be compared.
             let fault = arms[default_of(arms, &arms[place])].fault.clone();
             if arms[place].fault.is_none() {
                 arms[place].fault = fault;
@@ -144,24 +144,24 @@ impl Campaign {
         Ok(true)
     }
 
-    /// What it says so far.
+    /// Returns the findings so far.
     pub fn findings(&self, conditions: &Conditions) -> Findings {
         Findings::of(&self.arms, &conditions.rule)
     }
 }
 
-/// Whether the runs of a block wrote the same values as the default: an arm that did not is not run any more.
+/// Checks that the runs of a block wrote the same values as the default; an arm that did not is not run again.
 fn check_values(arms: &mut [Arm], block: usize) -> Result<()> {
     let digest = |arm: &Arm| arm.runs[block].as_ref()?.values;
     let (Some(expected), Some(again)) = (digest(&arms[0]), digest(&arms[1])) else { return Ok(()) };
     if expected != again {
         let is_wanted = matches!(arms[0].candidate.kernel, Kernel::Program { verify: Verify::Always, .. });
-        let message = "two runs with the same settings write different values".to_owned();
+        let message = "two runs with the same settings wrote different values".to_owned();
         return if is_wanted { Err(TuneError::Run { message }) } else { Ok(()) };
     }
     for arm in &mut arms[2..] {
         if digest(arm).is_some_and(|found| found != expected) {
-            arm.fault = Some(Fault::Failed("its files hold other values than with the defaults".to_owned()));
+            arm.fault = Some(Fault::Failed("its files differ in values from those of the defaults".to_owned()));
             arm.runs[block] = None;
         }
     }
@@ -182,7 +182,7 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
         Answer::Done(outcome) => {
             arm.runs[block] = Some(outcome);
         }
-        // A library that the workload names need not be on this machine; the one that the user names does.
+        // A library named by the workload may be missing on this machine; one named by the user must exist.
         Answer::Unusable(why) if arm.candidate.library.is_some() => arm.fault = Some(Fault::NotApplicable(why)),
         Answer::Unusable(why) => arm.fault = Some(Fault::Failed(why)),
         Answer::NotApplicable(why) => arm.fault = Some(Fault::NotApplicable(why)),
@@ -203,8 +203,8 @@ mod tests {
     use raddle_core::progress::Silent;
     use std::sync::Mutex;
 
-    /// Runs that take what `gzip` says, with noise: level 1 takes 1, level 6 takes 2.5, level 0 fails, level 9 is not to be
-    /// had.
+    /// Runs whose time depends on `gzip`, with noise: level 1 takes 1, level 6 takes 2.5, level 0 fails, level 9 is not
+    /// available.
     struct Made {
         noise: f64,
         asked: Mutex<Vec<Request>>,
@@ -318,7 +318,7 @@ mod tests {
             check_values(&mut arms, 0).map(|()| arms.iter().map(|arm| arm.fault.is_some()).collect::<Vec<_>>())
         };
         assert_eq!(of([1, 1, 1, 2]).unwrap(), [false, false, false, true]);
-        // Where equal runs differ, nothing follows from others that do.
+        // If runs with equal settings differ, other differences prove nothing.
         assert_eq!(of([1, 2, 1, 3]).unwrap(), [false; 4]);
         assert_eq!(of([1, 1, 1, 1]).unwrap(), [false; 4]);
     }
@@ -357,7 +357,7 @@ mod tests {
         let findings = Findings::of(&arms, &StopRule::default());
         assert!(findings.doubt.is_some_and(|doubt| (1.25..1.4).contains(&doubt)), "{:?}", findings.doubt);
         let verdicts: Vec<_> = findings.arms[1..].iter().map(|finding| finding.verdict).collect();
-        // 2.5 times as long, and as long.
+        // 2.5 times as long, and equally long.
         assert_eq!(verdicts, [Some(Verdict::Worse), Some(Verdict::CannotTell)]);
     }
 
@@ -374,7 +374,7 @@ mod tests {
         assert!(orders.iter().any(|order| *order != orders[0]));
     }
 
-    /// Runs that write and read, of which alignment makes writing alone take half of the time.
+    /// Runs that write and read; alignment halves the time of writing only.
     struct Halves;
 
     impl Executor for Halves {
@@ -419,7 +419,7 @@ mod tests {
         let verdicts = |place: usize| findings.arms[place].phases.iter().map(|half| half.verdict).collect::<Vec<_>>();
         let (better, none) = (Some(Verdict::Better), Some(Verdict::NoEffect));
         assert_eq!([verdicts(0), verdicts(1), verdicts(2)], [vec![None; 2], vec![better, none], vec![none, none]]);
-        // All of it together hides that: 1.1 of 1.2.
+        // The total hides that: 1.1 of 1.2.
         assert_eq!(findings.arms[1].verdict, none);
         let write = findings.arms[1].phases[0];
         assert!((write.estimate.unwrap().ratio - 0.5).abs() < 0.02 && (write.time_s - 0.1).abs() < 0.01, "{write:?}");
@@ -487,7 +487,8 @@ mod tests {
         let blocks = |place: usize| findings.arms[place].arm.runs.iter().flatten().count();
         assert_eq!(blocks(2), blocks(3), "the default of a case runs as long as one of its arms is open");
 
-        // A library that the workload names and that is not there leaves its arms out, with their case where it is the default's.
+        // If a library named by the workload does not exist, its arms are left out; if it is that of a default, the
+        // whole case.
         arms[1].library = Some("absent.so".into());
         arms[2].library = Some("absent.so".into());
         let findings = found(&arms).unwrap();
@@ -496,7 +497,7 @@ mod tests {
         assert!(matches!(&findings.arms[3].arm.fault, Some(Fault::NotApplicable(why)) if why.contains("absent.so")));
         arms[0].library = Some("absent.so".into());
         assert_eq!(found(&arms).unwrap().runs(), 0);
-        // One that the user names must be.
+        // A library named by the user must exist.
         let of_user = Conditions { library: Some("absent.so".into()), ..conditions() };
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
@@ -521,7 +522,8 @@ mod tests {
         assert_eq!(campaign.findings(&conditions()).runs(), 9);
         campaign.go_on(&conditions(), &bench).unwrap();
         assert_eq!(campaign.open(&conditions().rule), [0; 0]);
-        // `Made` draws its noise from the number of the run: blocks that are numbered on give what one go gives.
+        // `Made` derives its noise from the number of the run, so blocks numbered consecutively give the same result as
+        // one call.
         assert_eq!(campaign.findings(&conditions()), found(&Made::new(0.1), &[1, 6, 2], &conditions()).unwrap());
     }
 

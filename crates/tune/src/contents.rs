@@ -1,8 +1,8 @@
-//! What HDF5 files hold, as one number: whether two runs of a program wrote the same.
+//! A hash of the contents of HDF5 files, to check whether two runs of a program wrote the same.
 //!
-//! Of groups, links, attributes, types, extents and values; not of where they lie, in what chunks or through which filters.
-//! Read without libhdf5. Not a digest to keep: it holds within this process. Invariant: two files of one number hold the
-//! same values, but for one chance in 2^64.
+//! It covers groups, links, attributes, types, extents and values, but not addresses, chunk shapes or filters. Files
+//! are read without libhdf5. The hash is valid only within this process. Invariant: two files with the same hash hold
+//! the same values, except with probability 2^-64.
 
 use crate::error::{Result, TuneError};
 use raddle_codec::Pipeline;
@@ -15,25 +15,25 @@ use raddle_hdf5::source::InputFile;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Values read at once.
+/// Maximum number of bytes of values read at once.
 const SLAB_LEN_BYTES: u64 = 16 << 20;
 
-/// What every HDF5 file has at 0, 512, 1024, 2048 …
+/// HDF5 signature, found at offset 0, 512, 1024, 2048 …
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
-/// Longest user block that is looked behind.
+/// Longest user block that is skipped.
 const LONGEST_USERBLOCK: u64 = 1 << 20;
 
-/// The HDF5 files in `folder` and below it, in the order of their paths.
+/// Returns the HDF5 files in `folder` and below, sorted by path.
 ///
 /// # Errors
-/// If a folder cannot be listed or a file not be read.
+/// If a folder cannot be listed or a file cannot be read.
 pub fn hdf5_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut folders, mut found) = (vec![folder.to_path_buf()], Vec::new());
     while let Some(folder) = folders.pop() {
         let failed = |source| TuneError::Io { path: folder.clone(), operation: "listing", source };
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // Links are not followed: what they lead to was not written here.
+            // Links are not followed: their targets were not written here.
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() {
                 folders.push(entry.path());
@@ -63,10 +63,10 @@ fn is_hdf5(path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// The number of what these files, all below `folder`, hold.
+/// Returns the hash of the contents of these files, all below `folder`.
 ///
 /// # Errors
-/// If one is damaged, or has something in it that is not read without libhdf5.
+/// If a file is damaged, or contains something that cannot be read without libhdf5.
 pub fn digest(folder: &Path, files: &[PathBuf]) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     for path in files {

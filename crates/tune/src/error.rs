@@ -1,235 +1,235 @@
-//! What can go wrong with workloads, runs and profiles; every variant names the file or setting and what to do.
+//! Errors of workloads, runs and profiles. Every variant names the file or setting and what to do.
 
 use crate::knob::{Knob, Value};
 use std::path::PathBuf;
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T, E = TuneError> = std::result::Result<T, E>;
 
 /// An error of measuring.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
-    /// A value that an option of `raddle idx write` cannot have.
+    /// An option of `raddle idx write` has an invalid value.
     #[error("{}: [idx] {option} cannot be {value}", path.display())]
     IdxValue {
-        /// Profile.
+        /// Path of the profile.
         path: PathBuf,
-        /// Option.
+        /// Name of the option.
         option: &'static str,
-        /// Value.
+        /// Value of the setting or option.
         value: Value,
     },
-    /// The operating system refused.
+    /// A call of the operating system failed.
     #[error("{}: {operation} failed: {source}", path.display())]
     Io {
         /// File or folder.
         path: PathBuf,
-        /// What was being done.
+        /// Operation that failed.
         operation: &'static str,
-        /// Cause.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// A profile or workload that is no TOML of this form.
+    /// A profile or workload is not TOML of this format.
     #[error("{}: not a {what} of this version: {}", path.display(), in_a_line(source))]
     Form {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
         /// `profile` or `workload`.
         what: &'static str,
         /// Cause, with line and column.
         source: Box<toml::de::Error>,
     },
-    /// A profile that a newer raddle wrote.
-    #[error("{}: a profile of form {found}, this raddle knows form {known}: use the raddle that wrote it, or a newer one", path.display())]
+    /// A profile was written by a newer raddle.
+    #[error("{}: the profile has format {found}, but this raddle supports up to {known}: use the raddle that wrote it, or a newer one", path.display())]
     Newer {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// Its form.
+        /// Format of the file.
         found: u32,
-        /// Ours.
+        /// Format that this version supports.
         known: u32,
     },
-    /// A value that the setting cannot have.
+    /// A setting has an invalid value.
     #[error("{knob} cannot be {value}: it is {}", knob.kind())]
     Value {
-        /// Setting.
+        /// The setting concerned.
         knob: Knob,
-        /// Value.
+        /// Value of the setting or option.
         value: Value,
     },
-    /// A setting under a heading that is not its own.
+    /// A setting is under the wrong heading.
     #[error("{}: {knob} belongs under [{belongs}.{knob}]", path.display())]
     Heading {
-        /// File.
+        /// Path of the file.
         path: PathBuf,
-        /// Setting.
+        /// The setting concerned.
         knob: Knob,
-        /// Where it should be.
+        /// Correct heading.
         belongs: &'static str,
     },
-    /// Not a version of HDF5.
-    #[error("{text:?} is no version of HDF5: give two numbers, for example 1.10")]
+    /// A text is not a version of HDF5.
+    #[error("{text:?} is not a version of HDF5: give two numbers, for example 1.10")]
     Reader {
-        /// What was given.
+        /// Text that was parsed.
         text: String,
     },
-    /// A workload that contradicts itself.
+    /// A workload is inconsistent.
     #[error("{}: experiment {experiment}: {fault}", path.display())]
     Workload {
         /// File, or name of the preset.
         path: PathBuf,
-        /// Experiment, or where it would stand.
+        /// Name of the experiment.
         experiment: String,
-        /// What is wrong.
+        /// Description of the fault.
         fault: WorkloadFault,
     },
-    /// Neither a preset nor a file.
+    /// A name is neither a preset nor a file.
     #[error("{name}: no such workload: give a file, or one of {}", crate::workload::preset_names().join(", "))]
     NoSuchWorkload {
-        /// What was given.
+        /// Name that was looked up.
         name: String,
     },
-    /// A setting that this library, on this machine, does not have.
-    #[error("{knob} = {value} is not to be had: {why}")]
+    /// A setting is not available with this library on this machine.
+    #[error("{knob} = {value} is not available: {why}")]
     NotApplicable {
-        /// Setting.
+        /// The setting concerned.
         knob: Knob,
-        /// Value.
+        /// Value of the setting or option.
         value: Value,
-        /// Why.
+        /// Obstacle that prevents it.
         why: Obstacle,
     },
-    /// HDF5 refused.
+    /// HDF5 reported an error.
     #[error(transparent)]
     Hdf5(#[from] raddle_hdf5::Hdf5Error),
-    /// Ranks that do not see each other.
+    /// The ranks were not started by the MPI of the measured library.
     #[error("{wanted} ranks were started, but the MPI of {} sees {found}: name the launcher of that MPI with --mpirun", library.display())]
     OtherLauncher {
-        /// The libhdf5 whose MPI it is.
+        /// The libhdf5 that uses this MPI.
         library: PathBuf,
-        /// Ranks in the world.
+        /// Number of ranks that this MPI sees.
         found: u32,
-        /// Ranks that were asked for.
+        /// Number of ranks requested.
         wanted: u32,
     },
-    /// A worker's answer or request that is none.
-    #[error("a worker said what makes no sense: {source}")]
+    /// A message between raddle and a worker is invalid.
+    #[error("invalid message from or to a worker: {source}")]
     Answer {
-        /// Cause.
+        /// Underlying error.
         source: serde_json::Error,
     },
-    /// Too little free space for the files of runs.
-    #[error("{}: {free_len_bytes} bytes are free, runs may take {needed_len_bytes}: name another folder, or a smaller scale", folder.display())]
+    /// There is too little free space for the files of runs.
+    #[error("{}: {free_len_bytes} bytes are free, but runs may need {needed_len_bytes}: choose another folder or a smaller scale", folder.display())]
     NoSpace {
-        /// Folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What runs may take.
+        /// Space that runs may need.
         needed_len_bytes: u64,
-        /// What is free.
+        /// Free space.
         free_len_bytes: u64,
     },
-    /// An experiment without a default.
+    /// An experiment has no default.
     #[error("there is nothing to compare")]
     NothingToCompare,
-    /// The user or the system asked to stop.
-    #[error("stopped before it was done")]
+    /// The user or the system requested cancellation.
+    #[error("stopped before it finished")]
     Cancelled,
-    /// A worker that could not do its run.
+    /// A worker failed.
     #[error("a run failed: {message}")]
     Run {
-        /// What the worker said, or how it ended.
+        /// Message of the worker, or its exit status.
         message: String,
     },
 }
 
-/// What is wrong with a workload.
+/// Why a workload is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadFault {
-    /// There is no experiment at all.
-    #[error("a workload has at least one")]
+    /// The workload has no experiments.
+    #[error("a workload needs at least one")]
     None,
-    /// Two of one name.
-    #[error("there is another of this name")]
+    /// Two experiments have the same name.
+    #[error("another experiment has the same name")]
     Twice,
-    /// Nothing is compared.
+    /// The experiment compares nothing.
     #[error("nothing is compared: give knobs or variants")]
     NothingCompared,
-    /// The kernel cannot be understood.
+    /// The kernel cannot be parsed.
     #[error("its kernel: {}", in_a_line(.0))]
     Kernel(Box<toml::de::Error>),
-    /// A number of the kernel is 0, or so large that nothing can be that long.
-    #[error("its kernel: {0} is 0 or too large")]
+    /// A parameter of the kernel is out of range.
+    #[error("its kernel: {0} is out of range")]
     Size(&'static str),
-    /// Numbers of the kernel that exclude each other.
+    /// Parameters of the kernel exclude each other.
     #[error("its kernel: {0}")]
     Conflict(&'static str),
-    /// A variant whose ranks are not a number.
-    #[error("ranks of a variant is a whole number from 1 to {}", crate::workload::MOST_RANKS)]
+    /// The ranks of a variant are not a valid number.
+    #[error("ranks of a variant must be a whole number from 1 to {}", crate::workload::MOST_RANKS)]
     Ranks,
-    /// A variant whose library is not a text.
-    #[error("library is a text: a path, or a name that the system's loader finds")]
+    /// The library of a variant is not a string.
+    #[error("library must be a string: a path, or a name that the system's loader finds")]
     Library,
-    /// A kernel that one process carries out.
-    #[error("its kernel: {0} is for one process: leave ranks out")]
+    /// The kernel runs on a single process only.
+    #[error("its kernel: {0} runs on a single process: leave ranks out")]
     NotForRanks(&'static str),
-    /// A value of a setting.
+    /// A setting has an invalid value.
     #[error(transparent)]
     Setting(Box<TuneError>),
-    /// A chunk for another number of dimensions.
+    /// A chunk has a wrong number of dimensions.
     #[error("chunk {shape:?} does not fit datasets of {dims:?}")]
     Chunk {
-        /// Shape.
+        /// Shape of the chunk.
         shape: Vec<u64>,
-        /// Extent.
+        /// Extent of the datasets.
         dims: Vec<u64>,
     },
-    /// The experiment that the profile is to come from is not there.
-    #[error("is to give the profile, and is not there")]
+    /// The experiment from which the profile should come does not exist.
+    #[error("does not exist, but the profile should come from it")]
     NoSource,
 }
 
-/// Why a setting is not to be had.
+/// Why a setting is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// Too old a library.
-    #[error("HDF5 {0} does not know it")]
+    /// The library is too old.
+    #[error("HDF5 {0} does not support it")]
     Version(String),
-    /// Built without a filter.
+    /// The library was built without a filter.
     #[error("HDF5 {0} was built without this filter")]
     Filter(String),
-    /// Both codings of szip at once.
-    #[error("szip is set, too, and a filter has one coding: set one of both to 0")]
+    /// Both codings of szip are set.
+    #[error("both codings of szip are set, but a filter has only one: set one of them to 0")]
     OneSzip,
-    /// Only for programs of several ranks.
-    #[error("it takes several ranks of MPI")]
+    /// The setting is only for programs with several ranks.
+    #[error("it needs several ranks of MPI")]
     Ranks,
-    /// Not for programs of several ranks.
-    #[error("ranks of MPI do not have it")]
+    /// The setting is not for programs with several ranks.
+    #[error("it is not available with several ranks of MPI")]
     OneProcess,
     /// The libhdf5 is not parallel.
     #[error("HDF5 {0} was built without MPI")]
     NotParallel(String),
-    /// The library has a zlib inside.
+    /// The library contains its own zlib.
     #[error("HDF5 {0} brings its own zlib: name another libhdf5 with --hdf5")]
     OwnZlib(String),
     /// The object was not loaded in place of zlib.
-    #[error("it was not loaded in place of libz.so.1: it has another soname, or is not there")]
+    #[error("it was not loaded in place of libz.so.1: it has another soname, or does not exist")]
     Preload,
-    /// Only for programs that are not raddle's.
-    #[error("raddle apply sets it, for other programs")]
+    /// The setting is only for programs run by `raddle apply`.
+    #[error("only raddle apply sets it, for other programs")]
     Applied,
-    /// Only on Lustre.
-    #[error("it takes a file system with stripes")]
+    /// The setting needs Lustre.
+    #[error("it needs a file system with stripes")]
     Stripes,
-    /// Does not fit the datasets of the kernel.
+    /// The setting does not fit the datasets of the kernel.
     #[error("it does not fit the datasets {0:?}")]
     Dims(Vec<u64>),
 }
 
-/// An error of TOML without the picture of the place: `TOML parse error at line 2, column 1: unknown field ...`.
+/// Formats a TOML error without its source excerpt: `TOML parse error at line 2, column 1: unknown field ...`.
 fn in_a_line(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let place = text.lines().next().filter(|line| line.contains(" at line "));

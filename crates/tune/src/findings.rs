@@ -1,7 +1,7 @@
-//! What the runs of an experiment say: every arm against the default of its own blocks.
+//! Findings of an experiment: every arm compared with the default of its own blocks.
 //!
-//! Not for running (`campaign`) nor for the mathematics (`statistics`). Invariants: an arm is compared with the default of
-//! its own blocks only; a block that was cut short counts for the arms that ran in it together with the default.
+//! `campaign` runs the arms; the mathematics is in `statistics`. Invariants: an arm is compared only with the default
+//! of its own blocks; an incomplete block counts for the arms that ran in it together with the default.
 
 use crate::knob::Settings;
 use crate::profile::Metric;
@@ -11,20 +11,20 @@ use crate::workload::Candidate;
 use serde::Serialize;
 use std::path::Path;
 
-/// Elapsed times of the default that vary more than this are of no use: a laptop with a browser, a shared node.
+/// Elapsed times of the default that vary more than this are useless: a laptop with a browser, a shared node.
 pub const LARGEST_VARIATION: f64 = 0.15;
 
-/// The sentinel may differ from the default by this much before other arms are held to more than their intervals.
+/// Difference between sentinel and default above which other arms need more than their interval for a verdict.
 const SENTINEL_MARGIN: f64 = 0.10;
 
 /// An arm and its runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arm {
-    /// What was run.
+    /// Candidate that was run.
     pub candidate: Candidate,
-    /// One per block; none for blocks that it did not run in.
+    /// One outcome per block; `None` for blocks without a run.
     pub runs: Vec<Option<Outcome>>,
-    /// Why it was not run any more, if it could not be.
+    /// Why the arm was not run any longer.
     pub fault: Option<Fault>,
 }
 
@@ -32,111 +32,111 @@ pub struct Arm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// The library, the machine or the file system does not have a setting.
+    /// A setting is not available with the library, machine or file system.
     NotApplicable(String),
     /// A run failed.
     Failed(String),
 }
 
-/// What an experiment says.
+/// Findings of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Findings {
-    /// What was compared.
+    /// Metric that was compared.
     pub metric: Metric,
-    /// Variation of the default's elapsed times.
+    /// Coefficient of variation of the default's elapsed times.
     pub wall_variation: f64,
-    /// Variation of its processor times.
+    /// Coefficient of variation of the default's processor times.
     pub cpu_variation: f64,
-    /// The sentinel against the default.
+    /// Ratio of the sentinel to the default.
     pub sentinel: Option<Estimate>,
-    /// Effects below this share are none.
+    /// Effects below this share count as none.
     pub margin: f64,
-    /// Where the sentinel differs from the default by more than chance explains, the factor by which it may: intervals are
-    /// widened by it before anything is told.
+    /// Factor by which equal runs differ, if that is more than chance explains; intervals are widened by it before a
+    /// verdict.
     pub doubt: Option<f64>,
-    /// Writing and reading apart, where runs do both; empty elsewhere.
+    /// Findings of writing and reading separately, if runs do both; otherwise empty.
     pub phases: Vec<PhaseFindings>,
-    /// Share of the bytes read that came from storage, not from the page cache, over all runs that read; absent where none
-    /// does, or the system does not count them.
+    /// Share of the bytes read that came from storage instead of the page cache, over all runs that read; absent if
+    /// none does, or the system does not count them.
     pub cold_share: Option<f64>,
-    /// Whether runs that write files of a program's own wrote the same values; absent where that was not asked.
+    /// Whether all runs of a program wrote the same values; absent if that was not checked.
     pub values: Option<Values>,
-    /// Arms, the default first, without the sentinel.
+    /// Findings of the arms, the default first, without the sentinel.
     pub arms: Vec<Finding>,
 }
 
-/// How one half of the runs was compared.
+/// How one phase of the runs was compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PhaseFindings {
-    /// Half.
+    /// Phase of the runs.
     pub phase: Phase,
-    /// As [`Findings::metric`].
+    /// See [`Findings::metric`].
     pub metric: Metric,
-    /// As [`Findings::wall_variation`].
+    /// See [`Findings::wall_variation`].
     pub wall_variation: f64,
-    /// As [`Findings::doubt`].
+    /// See [`Findings::doubt`].
     pub doubt: Option<f64>,
 }
 
-/// What an experiment says of one half of the runs of an arm.
+/// Findings of one phase of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PhaseFinding {
-    /// Half.
+    /// Phase of the runs.
     pub phase: Phase,
-    /// Median seconds, by [`PhaseFindings::metric`].
+    /// Median seconds, in the metric [`PhaseFindings::metric`].
     pub time_s: f64,
-    /// Against the same half of the default; of the default itself nothing.
+    /// Ratio to the same phase of the default; absent for the default itself.
     pub estimate: Option<Estimate>,
-    /// Verdict, one of a family with those of all arms and both halves; of the default none.
+    /// Verdict, corrected for the family of all arms and both phases; absent for the default.
     pub verdict: Option<Verdict>,
 }
 
-/// What was found of the values that a program wrote.
+/// Result of comparing the values that a program wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Values {
-    /// All runs whose times count wrote the same.
+    /// All runs whose times count wrote the same values.
     Equal,
-    /// They differ from run to run, also with the defaults.
+    /// The values differ from run to run, even with the defaults.
     Vary,
 }
 
-/// What an experiment says of one arm.
+/// Findings of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// Arm.
+    /// Arm that was run.
     pub arm: Arm,
-    /// By [`Findings::metric`]; of the default itself nothing.
+    /// Ratio to the default in the metric [`Findings::metric`]; absent for the default itself.
     pub estimate: Option<Estimate>,
-    /// Elapsed time against the default.
+    /// Ratio of elapsed times to the default.
     pub wall: Option<Estimate>,
-    /// Processor time against the default.
+    /// Ratio of processor times to the default.
     pub cpu: Option<Estimate>,
     /// Medians of its runs.
     pub medians: Option<Medians>,
-    /// File length against that of the default.
+    /// Ratio of the file length to that of the default.
     pub inflation: Option<f64>,
-    /// Verdict; of the default none.
+    /// Verdict; absent for the default.
     pub verdict: Option<Verdict>,
-    /// What the verdict would be if nothing else were compared: one of twenty arms without effect is called something by
-    /// chance, which [`Finding::verdict`] takes into account.
+    /// Verdict if nothing else had been compared. Of twenty arms without effect, one shows an effect by chance;
+    /// [`Finding::verdict`] corrects for that.
     pub alone: Option<Verdict>,
-    /// Both halves, in the order of [`Findings::phases`].
+    /// Findings of both phases, in the order of [`Findings::phases`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseFinding>,
 }
 
-/// What of a run is compared.
+/// Quantity that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Compared {
     metric: Metric,
-    /// A half of it; all of it without.
+    /// The phase; `None` for whole runs.
     phase: Option<Phase>,
 }
 
 impl Compared {
-    /// Elapsed time of a half or all of runs, unless it varies so much that only processor time can be compared. That of more
-    /// ranks is more whatever they gain: arms of unequal ranks are compared by elapsed time.
+    /// Chooses elapsed time, or processor time if elapsed time varies too much. Arms with different numbers of ranks
+    /// are compared by elapsed time, because more ranks always use more processor time.
     pub(crate) fn of(arms: &[Arm], phase: Option<Phase>) -> Self {
         let wall = Self { metric: Metric::WallS, phase };
         let are_ranks_equal = arms.iter().all(|arm| arm.candidate.ranks == arms[0].candidate.ranks);
@@ -161,30 +161,30 @@ impl Compared {
     }
 }
 
-/// The halves that runs have.
+/// Returns the phases that runs have.
 pub(crate) fn phases(arms: &[Arm]) -> &'static [Phase] {
     let mut stages = arms.iter().flat_map(|arm| arm.runs.iter().flatten()).flat_map(|run| &run.stages);
     if stages.any(|stage| stage.phase.is_some()) { &Phase::ALL } else { &[] }
 }
 
-/// Medians over runs.
+/// Medians over the runs of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Medians {
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub wall_s: f64,
-    /// Processor seconds.
+    /// Processor time in seconds.
     pub cpu_s: f64,
-    /// Read calls.
+    /// Number of read calls.
     pub read_calls: Option<f64>,
-    /// Write calls.
+    /// Number of write calls.
     pub write_calls: Option<f64>,
     /// Length of the file.
     pub file_len_bytes: f64,
-    /// Most memory.
+    /// Peak memory, in bytes.
     pub peak_rss_bytes: Option<f64>,
 }
 
-/// Place of the default that `arm` is compared with: the first of its case.
+/// Index of the default that `arm` is compared with: the first arm of its case.
 pub(crate) fn default_of(arms: &[Arm], arm: &Arm) -> usize {
     arms.iter().position(|other| other.candidate.case == arm.candidate.case).unwrap_or(0)
 }
@@ -194,9 +194,9 @@ pub(crate) fn is_default(arms: &[Arm], arm: &Arm) -> bool {
     std::ptr::eq(&raw const arms[default_of(arms, arm)], arm)
 }
 
-/// `arm` against the default of its own blocks: the geometric mean of both runs of it, which has half of the noise of one.
-/// The sentinel, one of the two, is compared with the other. Of the default of a case, which has no sentinel unless it is the
-/// first, one run counts; a default is not compared with itself.
+/// Compares `arm` with the default of its own blocks: with the geometric mean of both runs of the default, which has
+/// half the noise of one. The sentinel, one of the two, is compared with the other. The defaults of further cases have
+/// no sentinel, so a single run counts. A default is not compared with itself.
 pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRule) -> Option<Estimate> {
     let (default, sentinel) = (&arms[default_of(arms, arm)], &arms[1]);
     let has_sentinel = std::ptr::eq(default, &raw const arms[0]) && !std::ptr::eq(arm, sentinel);
@@ -214,8 +214,7 @@ pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRu
 }
 
 fn variation(arms: &[Arm], compared: Compared) -> f64 {
-    // Blocks have values of their own, so that it is runs of the same block that should be alike, and their mean that
-    // may differ from block to block.
+    // Each block has its own values: runs of the same block should agree, while the mean of a block may vary.
     let runs = arms[0].runs.iter().zip(&arms[1].runs).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
     let halves = runs.flat_map(|(a, b)| {
         let (a, b) = (compared.value(a), compared.value(b));
@@ -224,7 +223,8 @@ fn variation(arms: &[Arm], compared: Compared) -> f64 {
     statistics::variation(&halves.filter(|share| share.is_finite()).collect::<Vec<_>>())
 }
 
-/// By how much equal runs may differ, if `sentinel` differs from the default by more than chance explains.
+/// Returns the factor by which equal runs may differ, if `sentinel` differs from the default by more than chance
+/// explains.
 fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
     let is_far = sentinel.ratio.ln().abs() > (1.0 + SENTINEL_MARGIN).ln();
     let is_effect = rule.verdict(Some(sentinel), sentinel.p, 1.0).is_effect();
@@ -232,7 +232,8 @@ fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
     (is_far && is_effect).then(|| high.max(1.0 / low))
 }
 
-/// Writing and reading apart: how each was compared, and what was found of each arm but the sentinel, the default first.
+/// Compares writing and reading separately: how each was compared, and the findings of each arm except the sentinel,
+/// the default first.
 fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::IntoIter<Vec<PhaseFinding>>) {
     let halves: Vec<(Compared, PhaseFindings)> = phases(arms)
         .iter()
@@ -252,7 +253,7 @@ fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::Int
     let pairs = || halves.iter().flat_map(|half| others.iter().map(move |arm| (half, *arm)));
     let estimates: Vec<Option<Estimate>> =
         pairs().map(|((compared, _), arm)| compare(arms, arm, *compared, rule)).collect();
-    // One family: of twenty arms, forty halves are compared.
+    // One family: for twenty arms, forty phases are compared.
     let probabilities: Vec<f64> = estimates.iter().map(|found| found.map_or(1.0, |found| found.p)).collect();
     let corrected = statistics::holm(&probabilities);
     let verdicts: Vec<Verdict> = pairs()
@@ -280,7 +281,8 @@ fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::Int
 
 fn cold_share(arms: &[Arm]) -> Option<f64> {
     let runs = arms.iter().flat_map(|arm| arm.runs.iter().flatten());
-    // A sieve reads some bytes again, which are then in the cache: of each value the first time counts. Metadata has no values.
+    // A sieve buffer reads some bytes again, which are then cached; only the first read of a value counts. Metadata has
+    // no values.
     let of = |run: &Outcome| {
         let reads = run.reads?;
         let most_len_bytes = if run.len_bytes == 0 { reads.len_bytes } else { run.len_bytes };
@@ -314,7 +316,7 @@ fn medians(arm: &Arm) -> Option<Medians> {
 }
 
 impl Findings {
-    /// What these arms say: the default, the sentinel, the others.
+    /// Computes the findings of these arms: the default, the sentinel, then the others.
     pub fn of(arms: &[Arm], rule: &StopRule) -> Self {
         let compared = Compared::of(arms, None);
         let of = |arm: &Arm, compared| compare(arms, arm, compared, rule);
@@ -361,22 +363,23 @@ impl Findings {
         }
     }
 
-    /// Runs that were done, without the sentinel's.
+    /// Number of completed runs, without those of the sentinel.
     pub fn runs(&self) -> usize {
         self.arms.iter().map(|finding| finding.arm.runs.iter().flatten().count()).sum()
     }
 
-    /// The version of the HDF5 of the default, if anything ran with it, and the library that the experiment names for it.
+    /// Returns the HDF5 version of the default, if anything ran with it, and the library that the experiment names for
+    /// it.
     pub fn hdf5(&self) -> Option<(&str, Option<&Path>)> {
         let library = &self.arms.first()?.arm.candidate.library;
         let same = self.arms.iter().filter(|finding| finding.arm.candidate.library == *library);
         let mut runs = same.flat_map(|finding| finding.arm.runs.iter().flatten());
-        // An unmodified program does not tell, unless it was given settings.
+        // An unmodified program does not report a version unless it was given settings.
         let version = runs.find_map(|run| Some(run.hdf5.as_str()).filter(|version| !version.is_empty()))?;
         Some((version, library.as_deref()))
     }
 
-    /// The version of the zlib that it was loaded with, if that is told.
+    /// Returns the version of the zlib that it was loaded with, if it was reported.
     pub fn zlib(&self) -> Option<&str> {
         self.arms[0].arm.runs.iter().flatten().find_map(|run| run.zlib.as_deref())
     }

@@ -1,20 +1,20 @@
-//! Which machine and file system something was measured on, so that a profile is not taken to another by mistake.
+//! The machine and file system of a measurement, so that a profile is not used elsewhere by mistake.
 //!
-//! Invariant: nothing in it names a user, a host or a path.
+//! Invariant: a fingerprint contains no names of users, hosts or paths.
 
 use crate::error::{Result, TuneError};
 use raddle_core::stripes;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A machine.
+/// Description of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Model of the processor, as the system names it.
+    /// Model of the processor, as reported by the system.
     pub processor: String,
-    /// Cores that the measuring process might use.
+    /// Cores available to the measuring process.
     pub cores: u32,
-    /// Main memory.
+    /// Main memory, in bytes.
     pub memory_bytes: u64,
     /// Operating system and its version.
     pub system: String,
@@ -23,17 +23,17 @@ pub struct Machine {
 /// A file system, as seen from a folder in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSystem {
-    /// Its kind: `ext4`, `lustre`, `tmpfs`, or the number that the kernel gives.
+    /// Type of the file system: `ext4`, `lustre`, `tmpfs`, or the number reported by the kernel.
     pub kind: String,
     /// Bytes of a block or, on a striped file system, of a stripe.
     pub block_len_bytes: u64,
-    /// Stripes of the folder's files, where it has any.
+    /// Number of stripes of the folder's files, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripe_count: Option<u32>,
 }
 
 impl Machine {
-    /// The one that this process runs on.
+    /// Returns the machine of this process.
     pub fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -52,14 +52,14 @@ impl Machine {
         }
     }
 
-    /// Whether what was measured on `self` may hold on `other`: same processor and number of cores. Memory and kernel
-    /// versions change without changing much.
+    /// Whether a measurement on `self` may be valid on `other`: same processor and number of cores. Memory size and
+    /// kernel version are ignored because they have little influence.
     pub fn is_like(&self, other: &Self) -> bool {
         self.processor == other.processor && self.cores == other.cores
     }
 }
 
-/// `f_type` of `statfs(2)` and the names of file systems.
+/// Values of `f_type` of `statfs(2)` and the names of file systems.
 const KINDS: [(u64, &str); 18] = [
     (0xEF53, "ext4"),
     (0x5846_5342, "xfs"),
@@ -82,14 +82,14 @@ const KINDS: [(u64, &str); 18] = [
 ];
 
 impl FileSystem {
-    /// The one that holds `folder`.
+    /// Returns the file system of `folder`.
     ///
     /// # Errors
-    /// If the folder is not there.
+    /// If the folder does not exist.
     pub fn of_folder(folder: &Path) -> Result<Self> {
         let failed =
             |source| TuneError::Io { path: folder.to_path_buf(), operation: "asking for its file system", source };
-        // The type is an int on one platform and unsigned on another: the lower 32 bits are the number.
+        // The type is int on one platform and unsigned on another; the lower 32 bits identify the file system.
         let number = rustix::fs::statfs(folder).map_err(|error| failed(error.into()))?.f_type as u64 & 0xFFFF_FFFF;
         let stripes = stripes::of_folder(folder).map_err(failed)?;
         let known = KINDS.iter().find(|(magic, _)| *magic == number);

@@ -1,7 +1,7 @@
-//! What a run does to a file: the shapes of work that programs are known for, with their sizes.
+//! Kernels: the I/O patterns of known programs, with their sizes.
 //!
-//! Values only; `worker` carries them out. Invariant: a kernel that [`Kernel::check`] accepts writes
-//! [`Kernel::len_bytes`] bytes of values, whatever the settings; a step of [`Kernel::Nova`] that is measured alone may write none.
+//! Values only; `worker` runs them. Invariant: a kernel that [`Kernel::check`] accepts writes [`Kernel::len_bytes`]
+//! bytes of values, whatever the settings; a single measured step of [`Kernel::Nova`] may write none.
 
 use crate::error::WorkloadFault;
 use crate::events::Events;
@@ -9,154 +9,154 @@ use crate::nova::{Creation, Nova, Partition, Step};
 use crate::samples::Samples;
 use serde::{Deserialize, Serialize};
 
-/// A shape of work.
+/// An I/O pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kernel {
-    /// One dataset of levels x rows x longitudes, written some rows at a time over all levels, as the OCCAM conversion
-    /// program does (Hill, Smith and Trew 2005).
+    /// One dataset of levels x rows x longitudes, written a few rows at a time over all levels, like the OCCAM
+    /// conversion program (Hill, Smith and Trew 2005).
     Occam {
-        /// Levels.
+        /// Number of levels.
         levels: u64,
-        /// Rows of latitude.
+        /// Number of rows of latitude.
         rows: u64,
-        /// Longitudes.
+        /// Number of longitudes.
         longitudes: u64,
         /// Rows per write.
         rows_per_write: u64,
-        /// Whether values have 8 bytes in memory and 4 in the file, and are converted.
+        /// Whether values have 8 bytes in memory and 4 in the file, so that they are converted.
         #[serde(default)]
         converts: bool,
-        /// Values.
+        /// Values to write.
         #[serde(default)]
         data: Data,
     },
     /// Many small datasets, each with attributes.
     Many {
-        /// Datasets.
+        /// Number of datasets.
         datasets: u64,
-        /// Elements of each, of 8 bytes.
+        /// Elements of each dataset, of 8 bytes.
         elements: u64,
-        /// Attributes of each.
+        /// Number of attributes of each dataset.
         attributes: u64,
-        /// Whether what is timed is opening and reading all of them.
+        /// Whether to measure opening and reading all datasets instead of writing them.
         #[serde(default)]
         reads: bool,
     },
-    /// Bursts one after the other in a file, as IOR writes them.
+    /// Consecutive bursts in a file, as written by IOR.
     Ior {
-        /// Through what.
+        /// Interface to use.
         api: Api,
         /// Bytes of a burst, a multiple of 8: `W` of the paper's table I.
         burst_len_bytes: u64,
-        /// Bursts per dataset, dealt to the ranks in turn.
+        /// Number of bursts per dataset, dealt to the ranks round-robin.
         bursts: u64,
-        /// Equal blocks that a rank writes its part of a burst in, one call each: `T`.
+        /// Number of equal blocks in which a rank writes its part of a burst, one call each: `T`.
         #[serde(default = "one")]
         blocks_per_burst: u64,
-        /// Whether all ranks write a part of each burst, as processes of one node (`PPN`).
+        /// Whether all ranks write a part of each burst, like processes of one node (`PPN`).
         #[serde(default)]
         divided: bool,
-        /// Datasets; more than 1 only through HDF5.
+        /// Number of datasets; more than 1 only with HDF5.
         #[serde(default = "one")]
         datasets: u64,
-        /// Whether ranks write their blocks together.
+        /// Whether ranks write their blocks collectively.
         #[serde(default)]
         collective: bool,
-        /// Whether the file is read back, and in which order.
+        /// Order of reading the file back; `None`: it is not read.
         read_back: Option<ReadBack>,
     },
-    /// Bursts of drawn lengths into a drawn number of datasets, as IOR wrote for the random patterns of Xie, Tang and
-    /// others (2021).
+    /// Bursts of random length in a random number of datasets, as IOR wrote them for the random patterns of Xie, Tang
+    /// and others (2021).
     Random {
-        /// Which pattern: what is drawn.
+        /// Number of the pattern, which seeds the random choices.
         pattern: u64,
-        /// Longest burst; lengths are equally likely on a logarithmic scale from a thousandth of it on.
+        /// Longest burst; lengths are log-uniformly distributed from a thousandth of it.
         longest_len_bytes: u64,
-        /// Most datasets.
+        /// Maximum number of datasets.
         datasets: u64,
-        /// Whether the file is read back, and in which order.
+        /// Order of reading the file back; `None`: it is not read.
         read_back: Option<ReadBack>,
     },
-    /// Eight variables of all particles, each written at once, as VPIC-IO does.
+    /// Eight variables of all particles, each written in one call, like VPIC-IO.
     Vpic {
-        /// Particles.
+        /// Number of particles.
         particles: u64,
     },
-    /// The file of [`Kernel::Vpic`] read in parts, as BD-CATS-IO does.
+    /// The file of [`Kernel::Vpic`], read in parts, like BD-CATS-IO.
     Bdcats {
-        /// Particles.
+        /// Number of particles.
         particles: u64,
-        /// Parts of each variable.
+        /// Number of parts of each variable.
         parts: u64,
     },
-    /// Boxes of unequal size, level by level, each written at its place in its level's dataset, as AMReX does.
+    /// Boxes of unequal size, level by level, each written to its place in its level's dataset, like AMReX.
     Amrex {
-        /// Levels.
+        /// Number of levels.
         levels: u64,
-        /// Boxes per level.
+        /// Number of boxes per level.
         boxes: u64,
         /// Cells along the longest edge of a box.
         longest_edge: u64,
         /// Values per cell.
         components: u64,
     },
-    /// Tables to which every input adds its rows, as a merge in a loop over its inputs does.
+    /// Tables to which every input appends its rows, like a merge that loops over its inputs.
     Concat {
-        /// Inputs.
+        /// Number of inputs.
         inputs: u64,
-        /// Tables.
+        /// Number of tables.
         datasets: u64,
-        /// Rows that an input adds to a table.
+        /// Rows that an input appends to a table.
         rows: u64,
-        /// Values of a row, of 4 bytes.
+        /// Values per row, of 4 bytes.
         columns: u64,
     },
     /// Tables read by ranges of rows, as an analysis reads its share of a merged file.
     Read {
-        /// Tables.
+        /// Number of tables.
         datasets: u64,
         /// Rows of a table.
         rows: u64,
-        /// Values of a row, of 4 bytes.
+        /// Values per row, of 4 bytes.
         columns: u64,
-        /// Rows of a range.
+        /// Rows per range.
         rows_per_read: u64,
-        /// Whether ranges come in drawn order, not one after the other.
+        /// Whether ranges are read in random order, not one after another.
         #[serde(default)]
         shuffled: bool,
     },
-    /// Files of the same datasets that are concatenated, as NOvA's are.
+    /// Files with the same datasets that are concatenated, like NOvA's.
     Nova(Nova),
     /// Boxes of samples that processes write as one dataset, without HDF5.
     Samples(Samples),
-    /// Made events that are written in a format of their own or in a layout of HDF5.
+    /// Synthetic events, written in a separate format or in a layout of HDF5.
     Events(Events),
-    /// Another program, under the settings that `raddle apply` would give it. What it writes is what its folder holds when
-    /// it has ended.
+    /// Another program, run with the settings that `raddle apply` would give it. Its output is the contents of its
+    /// folder when it ends.
     Program {
-        /// Its name and arguments, in which [`FOLDER_PLACEHOLDER`] stands for the folder of the run. Without it, the
+        /// Program and arguments; [`FOLDER_PLACEHOLDER`] stands for the folder of the run. Without the placeholder, the
         /// program runs in that folder.
         command: Vec<String>,
-        /// Whether its files are to hold the same values under all settings.
+        /// Whether its files must hold the same values under all settings.
         #[serde(default)]
         verify: Verify,
     },
 }
 
-/// Stands for the folder of a run in the arguments of [`Kernel::Program`].
+/// Placeholder for the folder of a run in the arguments of [`Kernel::Program`].
 pub const FOLDER_PLACEHOLDER: &str = "{scratch}";
 
-/// Whether files of a program are compared.
+/// Whether the files of a program are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verify {
-    /// Where two runs with the defaults write the same values.
+    /// Compare if two runs with the defaults write the same values.
     #[default]
     Auto,
-    /// Two runs with the defaults must.
+    /// Always compare; two runs with the defaults must write the same values.
     Always,
-    /// Not at all.
+    /// Do not compare.
     Never,
 }
 
@@ -172,22 +172,22 @@ pub enum Api {
     Hdf5,
 }
 
-/// Which process reads what once all is written, so that none finds its own writes in its memory or in its node's.
+/// Which process reads which data after writing, so that no process finds its own writes in its memory or its node's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBack {
-    /// Each rank reads what the next one wrote, in the order in which that wrote it, as with IOR's `-C`; a process that is
-    /// alone reads what it wrote.
+    /// Each rank reads the data of the next rank, in the order in which it was written, like IOR's `-C`; a single
+    /// process reads its own data.
     Shifted,
-    /// In drawn order, dealt to the ranks in turn, as with IOR's `-Z`.
+    /// In random order, dealt to the ranks round-robin, like IOR's `-Z`.
     Random,
 }
 
-/// Made values: a smooth field with measuring noise and land.
+/// Synthetic values: a smooth field with measurement noise and land.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Data {
-    /// Equally likely values of the noise, in thousandths: what a compressor cannot foretell, 3 bits with 8.
+    /// Number of equally likely noise values, in thousandths; a compressor cannot predict them (8 values are 3 bits).
     pub noise: u64,
     /// Share of values that are 0, in runs.
     pub zero_fraction: f64,
@@ -204,16 +204,16 @@ fn one() -> u64 {
     1
 }
 
-/// Most bursts of a dataset of [`Kernel::Random`].
+/// Maximum number of bursts of a dataset of [`Kernel::Random`].
 pub const BURSTS: u64 = 8;
 
 /// Variables of a particle.
 pub const VARIABLES: [&str; 8] = ["x", "y", "z", "px", "py", "pz", "id1", "id2"];
 
-/// Most datasets without rows, as a guard against slips.
+/// Maximum number of datasets without rows, to catch typing errors.
 const MOST_EMPTY: u64 = 1 << 20;
 
-/// Longest run that is believed: 16 TiB.
+/// Largest size of a run that is accepted: 16 TiB.
 const LONGEST_BYTES: u64 = 16 << 40;
 
 impl Kernel {
@@ -236,7 +236,7 @@ impl Kernel {
         }
     }
 
-    /// Numbers that multiply to what is written, with names; the last is bytes.
+    /// Named parameters whose product is the number of bytes written; the last is in bytes.
     fn factors(&self) -> Vec<(&'static str, u64)> {
         match *self {
             Self::Occam { levels, rows, longitudes, .. } => {
@@ -250,7 +250,7 @@ impl Kernel {
             }
             Self::Samples(ref samples) => samples.factors(),
             Self::Events(ref events) => events.factors(),
-            // What it writes is not known.
+            // The size of its output is unknown.
             Self::Program { .. } => vec![("program", 1)],
             Self::Ior { burst_len_bytes, bursts, datasets, .. } => {
                 vec![("datasets", datasets), ("bursts", bursts), ("burst_len_bytes", burst_len_bytes)]
@@ -258,7 +258,7 @@ impl Kernel {
             Self::Vpic { particles } | Self::Bdcats { particles, .. } => {
                 vec![("particles", particles), ("element", 32)]
             }
-            // No box is larger than the longest edge says.
+            // No box is larger than the cube of the longest edge.
             Self::Amrex { levels, boxes, longest_edge: edge, components } => vec![
                 ("levels", levels),
                 ("boxes", boxes),
@@ -280,12 +280,12 @@ impl Kernel {
         }
     }
 
-    /// Bytes of values that it writes, or at most writes.
+    /// Bytes of values that the kernel writes, or an upper bound.
     pub fn len_bytes(&self) -> u64 {
         self.factors().iter().fold(1, |product, (_, factor)| product.saturating_mul(*factor))
     }
 
-    /// Extent of its datasets, where chunks may be asked for.
+    /// Extent of its datasets, for kernels whose chunk shape can be set.
     pub fn dims(&self) -> Vec<u64> {
         match *self {
             Self::Occam { levels, rows, longitudes, .. } => vec![levels, rows, longitudes],
@@ -295,14 +295,14 @@ impl Kernel {
             Self::Concat { inputs, rows, columns, .. } => vec![inputs.saturating_mul(rows), columns],
             Self::Read { rows, columns, .. } => vec![rows, columns],
             Self::Nova(ref nova) => nova.dims(),
-            // Each level or dataset has its own.
+            // Each level or dataset has its own extent.
             Self::Amrex { .. } | Self::Random { .. } | Self::Program { .. } => Vec::new(),
             // Not for settings of HDF5.
             Self::Samples(_) | Self::Events(_) => Vec::new(),
         }
     }
 
-    /// How it reads back what it wrote, if it does.
+    /// Order in which it reads back what it wrote; `None` if it does not.
     pub fn read_back(&self) -> Option<ReadBack> {
         match *self {
             Self::Ior { read_back, .. } | Self::Random { read_back, .. } => read_back,
@@ -310,7 +310,7 @@ impl Kernel {
         }
     }
 
-    /// Whether it reads values, alone or after writing them.
+    /// Whether it reads values, with or without writing them first.
     pub fn reads(&self) -> bool {
         let is_reader = match self {
             Self::Nova(nova) => nova.has_inputs(),
@@ -319,13 +319,13 @@ impl Kernel {
         is_reader || self.read_back().is_some()
     }
 
-    /// Whether it reads or creates metadata only, so that no rate can be given.
+    /// Whether it only reads or creates metadata, so that no data rate can be computed.
     pub fn is_of_metadata(&self) -> bool {
         matches!(self, Self::Nova(Nova { only: Some(_), .. }))
     }
 
-    /// Processes that share a run of a kernel that is measured without a chosen libhdf5, by writers of this program; `None` for
-    /// kernels that settings of HDF5 are measured with.
+    /// Number of processes of a kernel that uses writers of this program instead of a chosen libhdf5; `None` for
+    /// kernels that measure settings of HDF5.
     pub fn own_processes(&self) -> Option<u64> {
         match self {
             Self::Samples(samples) => Some(samples.processes),
@@ -353,7 +353,7 @@ impl Kernel {
     /// Checks that `ranks` ranks can run it.
     ///
     /// # Errors
-    /// If not, with the number that is wrong.
+    /// If not, with the parameter that is wrong.
     pub fn check_ranks(&self, ranks: u32) -> Result<(), WorkloadFault> {
         let ranks = u64::from(ranks);
         if ranks > 1 && !self.is_for_ranks() {
@@ -372,16 +372,16 @@ impl Kernel {
         };
         let parts = blocks_per_burst.saturating_mul(if divided { ranks } else { 1 });
         if burst_len_bytes / 8 < parts {
-            return Err(WorkloadFault::Size("blocks_per_burst, with the ranks that divide a burst,"));
+            return Err(WorkloadFault::Size("blocks_per_burst (with the ranks that divide a burst)"));
         }
-        // All ranks make equally many calls.
+        // All ranks make the same number of calls.
         if collective && !divided && bursts % ranks != 0 {
-            return Err(WorkloadFault::Size("bursts, or no multiple of the ranks that write them together,"));
+            return Err(WorkloadFault::Size("bursts (must be a multiple of the ranks that write them collectively)"));
         }
         Ok(())
     }
 
-    /// The number that grows with the ranks where each has the same work.
+    /// The parameter that grows with the number of ranks in weak scaling.
     fn work_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Ior { bursts, .. } => Some(bursts),
@@ -393,7 +393,7 @@ impl Kernel {
         }
     }
 
-    /// The same work for each of `ranks`, where this is the work of one: weak scaling.
+    /// Scales the work of one rank to `ranks` ranks (weak scaling).
     #[must_use]
     pub fn for_each_of(mut self, ranks: u32) -> Self {
         if let Some(count) = self.work_mut() {
@@ -402,7 +402,7 @@ impl Kernel {
         self
     }
 
-    /// The work of one rank, where this is that of `ranks` as of [`Self::for_each_of`].
+    /// Returns the work of one rank, from that of `ranks` ranks made by [`Self::for_each_of`].
     #[must_use]
     pub fn of_one_of(mut self, ranks: u32) -> Self {
         if let Some(count) = self.work_mut() {
@@ -411,10 +411,10 @@ impl Kernel {
         self
     }
 
-    /// Whether it can be carried out.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// If not, with the number that is wrong.
+    /// If a parameter is wrong.
     pub fn check(&self) -> Result<(), WorkloadFault> {
         let mut product = 1_u64;
         for (name, factor) in self.factors() {
@@ -425,7 +425,7 @@ impl Kernel {
         }
         match *self {
             Self::Occam { rows, rows_per_write, .. } if rows_per_write == 0 || rows % rows_per_write != 0 => {
-                Err(WorkloadFault::Size("rows_per_write, or no divisor of rows,"))
+                Err(WorkloadFault::Size("rows_per_write (must divide rows)"))
             }
             Self::Occam { data: Data { noise, zero_fraction }, .. }
                 if noise == 0 || noise > 1 << 20 || !(0.0..=1.0).contains(&zero_fraction) =>
@@ -433,11 +433,11 @@ impl Kernel {
                 Err(WorkloadFault::Size("data.noise or data.zero_fraction"))
             }
             Self::Read { rows, rows_per_read, .. } if rows_per_read == 0 || rows_per_read > rows => {
-                Err(WorkloadFault::Size("rows_per_read, or more than rows,"))
+                Err(WorkloadFault::Size("rows_per_read (at most rows)"))
             }
             Self::Bdcats { parts, particles } if parts == 0 || parts > particles => Err(WorkloadFault::Size("parts")),
             Self::Random { longest_len_bytes, .. } if longest_len_bytes < 8192 => {
-                Err(WorkloadFault::Size("longest_len_bytes below 8192"))
+                Err(WorkloadFault::Size("longest_len_bytes (at least 8192)"))
             }
             Self::Nova(Nova { empty, .. }) if empty > MOST_EMPTY => Err(WorkloadFault::Size("empty")),
             Self::Nova(Nova { in_memory: true, partition: Partition::Datasets, .. }) => {
@@ -450,13 +450,15 @@ impl Kernel {
             Self::Events(ref events) => events.check(),
             Self::Program { ref command, .. } if command.is_empty() => Err(WorkloadFault::Size("command")),
             Self::Ior { burst_len_bytes, .. } if burst_len_bytes % 8 != 0 => {
-                Err(WorkloadFault::Size("burst_len_bytes modulo 8"))
+                Err(WorkloadFault::Size("burst_len_bytes (must be a multiple of 8)"))
             }
             Self::Ior { blocks_per_burst: 0, .. } => Err(WorkloadFault::Size("blocks_per_burst")),
             Self::Ior { api: Api::Posix | Api::Mpiio, datasets, .. } if datasets != 1 => {
-                Err(WorkloadFault::Size("datasets without HDF5"))
+                Err(WorkloadFault::Size("datasets (1 without HDF5)"))
             }
-            Self::Ior { api: Api::Posix, collective: true, .. } => Err(WorkloadFault::Size("collective of POSIX")),
+            Self::Ior { api: Api::Posix, collective: true, .. } => {
+                Err(WorkloadFault::Size("collective (not with POSIX)"))
+            }
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
-//! The settings of HDF5 that are measured and applied: their names, where they are set, and what they do to files.
+//! The settings of HDF5 that are measured and applied: their names, where they are set, and their effect on files.
 //!
-//! Not for setting them (`raddle_hdf5::chosen` for a worker, `apply` for other programs). Invariant: a knob's name is the
-//! same in workloads, profiles and reports, and stays the same from version to version.
+//! Setting them is left to `raddle_hdf5::chosen` for a worker, and to `apply` for other programs. Invariant: a knob has
+//! the same name in workloads, profiles and reports, in every version.
 
 use crate::error::{Result, TuneError};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use std::fmt;
 pub enum Knob {
     /// `H5Pset_alignment`: objects of [`Knob::AlignmentThreshold`] bytes or more begin at a multiple of this.
     Alignment,
-    /// The shortest object that is aligned; where only [`Knob::Alignment`] is set, [`ALIGNMENT_THRESHOLD_BYTES`].
+    /// Minimum size of an aligned object; [`ALIGNMENT_THRESHOLD_BYTES`] if only [`Knob::Alignment`] is set.
     AlignmentThreshold,
     /// `H5Pset_meta_block_size`, in bytes.
     MetaBlock,
@@ -25,7 +25,8 @@ pub enum Knob {
     Sieve,
     /// `H5Pset_cache` or `H5Pset_chunk_cache`: bytes per open dataset.
     ChunkCache,
-    /// The chunk cache of each dataset sized to one sweep through it, up to so many bytes: for programs under `raddle apply`.
+    /// Chunk cache of each dataset sized for one sweep through it, up to this many bytes; for programs run by `raddle
+    /// apply`.
     AutoChunkCache,
     /// Slots of the chunk cache's hash table.
     ChunkCacheSlots,
@@ -35,11 +36,12 @@ pub enum Knob {
     MetadataCache,
     /// `H5Pset_mdc_config` without evictions: metadata is written when the file is closed. Its memory grows.
     DeferFlush,
-    /// `H5Pset_coll_metadata_write` and `H5Pset_all_coll_metadata_ops`; hangs programs whose ranks open different objects.
+    /// `H5Pset_coll_metadata_write` and `H5Pset_all_coll_metadata_ops`; hangs programs whose ranks open different
+    /// objects.
     CollectiveMetadata,
     /// `H5Pset_libver_bounds`: both bounds, `v18`, `v110`, `v112`, `v114` or `latest`.
     Libver,
-    /// `H5Pset_page_buffer_size`, in bytes: for files with [`Knob::FilePage`] and one process.
+    /// `H5Pset_page_buffer_size`, in bytes: for files with [`Knob::FilePage`] and a single process.
     PageBuffer,
     /// `H5Pset_buffer`, in bytes: for values that are converted.
     ConversionBuffer,
@@ -49,17 +51,17 @@ pub enum Knob {
     CbBufferSize,
     /// `romio_cb_write` and `romio_cb_read`: `enable`, `disable` or `automatic`.
     CollectiveBuffering,
-    /// Stripes of the output's folder on Lustre.
+    /// Stripe count of the output's folder on Lustre.
     StripeCount,
-    /// Bytes of a stripe on Lustre.
+    /// Stripe size on Lustre, in bytes.
     StripeSize,
-    /// `H5Pset_file_space_page_size` with paged aggregation: bytes of a page.
+    /// Page size of `H5Pset_file_space_page_size` with paged aggregation, in bytes.
     FilePage,
     /// `H5Pset_chunk`: elements along each dimension.
     Chunk,
     /// `H5Pset_deflate`, from 0 (no filter) to 9.
     Gzip,
-    /// The object whose zlib the libhdf5 that is measured is given in place of its own: a file with the interface of zlib.
+    /// Shared object with the interface of zlib that the measured libhdf5 uses instead of its usual zlib.
     Zlib,
     /// `H5Pset_szip` with the nearest-neighbour mask: pixels per block, 0 for none.
     Szip,
@@ -69,26 +71,26 @@ pub enum Knob {
     Shuffle,
     /// `H5Pset_fletcher32`.
     Fletcher32,
-    /// `H5Pset_fill_time(NEVER)`: what is never written is whatever the disk holds.
+    /// `H5Pset_fill_time(NEVER)`: elements that are never written have arbitrary contents.
     NoFill,
     /// `H5Pset_layout(COMPACT)` for datasets of at most this many bytes.
     Compact,
 }
 
-/// The threshold of alignment where none is given: below it a file of small datasets would be mostly holes.
+/// Default threshold of alignment: without it, a file of small datasets would consist mostly of holes.
 pub const ALIGNMENT_THRESHOLD_BYTES: u64 = 64 << 10;
 
-/// Where a setting is made.
+/// Where a setting is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// File access property list.
+    /// The file access property list.
     FileAccess,
-    /// File creation property list.
+    /// The file creation property list.
     FileCreation,
-    /// Dataset creation property list.
+    /// The dataset creation property list.
     DatasetCreation,
-    /// Dataset transfer property list.
+    /// The dataset transfer property list.
     Transfer,
     /// Hints of MPI-IO.
     MpiHints,
@@ -114,27 +116,27 @@ pub enum Value {
     Shape(Vec<u64>),
 }
 
-/// What kind of value a setting takes.
+/// Kind of value that a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// [`Value::Flag`].
+    /// A [`Value::Flag`].
     Flag,
-    /// [`Value::Whole`], bytes.
+    /// A [`Value::Whole`], in bytes.
     Bytes,
-    /// [`Value::Whole`] up to this number.
+    /// A [`Value::Whole`] up to this number.
     Count(u64),
-    /// [`Value::Number`] from 0 to 1, or the whole numbers 0 and 1.
+    /// A [`Value::Number`] from 0 to 1, or the whole numbers 0 and 1.
     Fraction,
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// [`Value::Shape`].
+    /// A [`Value::Shape`].
     Shape,
-    /// [`Value::Text`]: a path, or a name that the loader finds.
+    /// A [`Value::Text`]: a path, or a name that the loader finds.
     Object,
 }
 
 impl Knob {
-    /// All of them.
+    /// All settings.
     pub const ALL: [Self; 30] = [
         Self::Alignment,
         Self::AlignmentThreshold,
@@ -168,7 +170,7 @@ impl Knob {
         Self::Compact,
     ];
 
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Alignment => "alignment",
@@ -204,7 +206,7 @@ impl Knob {
         }
     }
 
-    /// Where it is set.
+    /// Returns where it is set.
     pub fn place(self) -> Place {
         match self {
             Self::ConversionBuffer => Place::Transfer,
@@ -224,13 +226,13 @@ impl Knob {
         }
     }
 
-    /// Whether it decides how values are laid out or filtered in the file, not only where and when they are written: such
-    /// settings are given to other programs only where the user allows it.
+    /// Whether it changes how values are laid out or filtered in the file, not only where and when they are written.
+    /// Such settings are applied to other programs only if the user allows it.
     pub fn changes_layout(self) -> bool {
         matches!(self.place(), Place::DatasetCreation | Place::FileCreation) || self == Self::Libver
     }
 
-    /// What it takes.
+    /// Returns the kind of value it takes.
     pub fn kind(self) -> Kind {
         match self {
             Self::DeferFlush | Self::CollectiveMetadata | Self::Shuffle | Self::Fletcher32 | Self::NoFill => Kind::Flag,
@@ -246,8 +248,8 @@ impl Knob {
         }
     }
 
-    /// The oldest HDF5 that reads a file made with this value; `None` for a setting that the file does not show, or that
-    /// all read.
+    /// Returns the oldest HDF5 that reads a file written with this value; `None` if all versions do, or the file does
+    /// not depend on the setting.
     pub fn readable_by(self, value: &Value) -> Option<Reader> {
         match (self, value) {
             (Self::FilePage, _) => Some(Reader(1, 10)),
@@ -256,14 +258,14 @@ impl Knob {
                 "v110" => Some(Reader(1, 10)),
                 "v112" => Some(Reader(1, 12)),
                 "v114" => Some(Reader(1, 14)),
-                // What the newest writes, only the newest reads: seen with chunk indexes of 2.x and readers of 1.10.
+                // Only the newest version reads what the newest writes: chunk indexes of 2.x could not be read by 1.10.
                 _ => Some(Reader(2, 0)),
             },
             _ => None,
         }
     }
 
-    /// `chunk_cache=64MiB`: the setting with its value, as people write it.
+    /// Formats the setting with its value: `chunk_cache=64MiB`.
     pub fn assignment(self, value: &Value) -> String {
         match (self.kind(), value) {
             (Kind::Bytes, Value::Whole(len_bytes)) => format!("{self}={}", len_words(*len_bytes)),
@@ -271,10 +273,10 @@ impl Knob {
         }
     }
 
-    /// Whether `value` is of its kind.
+    /// Checks that `value` has the right kind.
     ///
     /// # Errors
-    /// If not.
+    /// If it has another kind.
     pub fn check(self, value: &Value) -> Result<()> {
         let is_fit = match (self.kind(), value) {
             (Kind::Flag, Value::Flag(_)) | (Kind::Bytes, Value::Whole(_)) => true,
@@ -282,7 +284,7 @@ impl Knob {
             (Kind::Fraction, Value::Number(number)) => (0.0..=1.0).contains(number),
             (Kind::Fraction, Value::Whole(number)) => *number <= 1,
             (Kind::OneOf(names), Value::Text(name)) => names.contains(&name.as_str()),
-            // The loader separates names by these.
+            // The loader separates names by these characters.
             (Kind::Object, Value::Text(name)) => !name.is_empty() && !name.contains([' ', ':']),
             (Kind::Shape, Value::Shape(shape)) => !shape.is_empty() && shape.iter().all(|count| *count > 0),
             _ => false,
@@ -291,7 +293,7 @@ impl Knob {
     }
 }
 
-/// `64MiB`, `4KiB` or `1000`: a number of bytes in the largest unit of which it is a multiple.
+/// Formats a number of bytes in the largest unit that divides it: `64MiB`, `4KiB` or `1000`.
 pub(crate) fn len_words(len_bytes: u64) -> String {
     match len_bytes {
         0 => "0".to_owned(),
@@ -316,7 +318,7 @@ impl fmt::Display for Kind {
             Self::Fraction => f.write_str("a number from 0 to 1"),
             Self::OneOf(names) => write!(f, "one of {}", names.join(", ")),
             Self::Shape => f.write_str("a list of numbers above 0"),
-            Self::Object => f.write_str("a shared object, without blanks and colons in its name"),
+            Self::Object => f.write_str("a shared object, without spaces or colons in its name"),
         }
     }
 }
@@ -333,7 +335,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A version of HDF5 by which files are to be readable: `1.10`.
+/// A version of HDF5 that must be able to read the files: `1.10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Reader(pub u32, pub u32);
@@ -368,13 +370,13 @@ impl From<Reader> for String {
     }
 }
 
-/// Values of settings; what is not in it stays as HDF5 has it.
+/// Values of settings; HDF5's defaults apply to all others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Settings(pub BTreeMap<Knob, Value>);
 
 impl Settings {
-    /// These and `others`, which win.
+    /// Returns these settings overridden by `others`.
     #[must_use]
     pub fn with(&self, others: &Self) -> Self {
         let mut all = self.clone();
@@ -382,25 +384,25 @@ impl Settings {
         all
     }
 
-    /// The same with one more.
+    /// Returns the settings with one more.
     #[must_use]
     pub fn and(mut self, knob: Knob, value: Value) -> Self {
         self.0.insert(knob, value);
         self
     }
 
-    /// `alignment=1MiB gzip=4`: all of them as people write them; `default` for none.
+    /// Formats the settings: `alignment=1MiB gzip=4`; `default` if there are none.
     pub fn words(&self) -> String {
         let all: Vec<String> = self.0.iter().map(|(knob, value)| knob.assignment(value)).collect();
         if all.is_empty() { "default".to_owned() } else { all.join(" ") }
     }
 
-    /// A value.
+    /// Returns the value of a setting.
     pub fn get(&self, knob: Knob) -> Option<&Value> {
         self.0.get(&knob)
     }
 
-    /// A value in bytes or a count.
+    /// Returns a value in bytes or a count.
     pub fn whole(&self, knob: Knob) -> Option<u64> {
         match self.get(knob)? {
             Value::Whole(whole) => Some(*whole),
@@ -408,7 +410,7 @@ impl Settings {
         }
     }
 
-    /// A fraction.
+    /// Returns a fraction.
     pub fn number(&self, knob: Knob) -> Option<f64> {
         match self.get(knob)? {
             Value::Whole(whole) => Some(*whole as f64),
@@ -417,20 +419,20 @@ impl Settings {
         }
     }
 
-    /// Whether it is switched on.
+    /// Whether the setting is switched on.
     pub fn is_on(&self, knob: Knob) -> bool {
         self.get(knob) == Some(&Value::Flag(true))
     }
 
-    /// The oldest HDF5 that reads files made with these; `None` if all do.
+    /// Returns the oldest HDF5 that reads files written with these settings; `None` if all do.
     pub fn readable_by(&self) -> Option<Reader> {
         self.0.iter().filter_map(|(knob, value)| knob.readable_by(value)).max()
     }
 
-    /// Whether all values are of their kind.
+    /// Checks that all values have the right kind.
     ///
     /// # Errors
-    /// For the first that is not.
+    /// For the first value of a wrong kind.
     pub fn check(&self) -> Result<()> {
         self.0.iter().try_for_each(|(knob, value)| knob.check(value))
     }

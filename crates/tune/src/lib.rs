@@ -1,8 +1,8 @@
 //! Measures HDF5 on this machine and finds the settings that help.
 //!
-//! A [`workload`] says what is measured: [`kernel`]s with the settings that are compared. Each run is a process of its own
-//! ([`worker`]); [`statistics`] say what the runs say. A [`profile`] is what comes out: values of settings, each with the
-//! evidence for it, and the machine they were measured on. Nothing here knows a terminal.
+//! A [`workload`] lists [`kernel`]s and the settings to compare. Each run is a separate process ([`worker`]), and
+//! [`statistics`] evaluates the runs. The result is a [`profile`]: values of settings, the evidence for each, and the
+//! machine they were measured on. Nothing here depends on a terminal.
 #![forbid(unsafe_code)]
 
 pub mod campaign;

@@ -1,7 +1,8 @@
-//! A workload carried out: its experiments one after the other, in the time there is, and the profile that comes of it.
+//! Running a workload: its experiments in sequence, within a time limit, and the resulting profile.
 //!
-//! Not for a single experiment (`campaign`, `search`). Invariants: time that an experiment does not need is left to those
-//! after it, and what is left at the end to those that are open; a profile holds only what won twice, in the search and against the default on fresh values.
+//! Single experiments are run in `campaign` and `search`. Invariants: time that an experiment does not need goes to the
+//! following ones, and time left at the end to those still open; a profile contains only settings that won twice, in
+//! the search and against the default on fresh values.
 
 use crate::campaign::{Bench, Campaign, Conditions};
 use crate::error::Result;
@@ -17,64 +18,63 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A workload and what its experiments say.
+/// A workload and its findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measurement {
     /// Name of the workload.
     pub workload: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// Its scale.
+    /// Scale of the workload.
     pub scale: Scale,
-    /// Where it was measured.
+    /// Machine of the measurement.
     pub machine: Machine,
-    /// What was written to.
+    /// File system written to.
     pub file_system: FileSystem,
-    /// The HDF5 that was measured.
+    /// HDF5 library that was measured.
     pub hdf5: MeasuredLibrary,
-    /// What orders and values were drawn from.
+    /// Seed of random orders and values.
     pub seed: u64,
-    /// Whether waiting for the disk counted.
+    /// Whether waiting for the disk was included.
     pub syncs: bool,
-    /// What settings might cost; absent where none were searched for.
+    /// Limits on the cost of settings; absent without a search.
     pub limits: Option<Limits>,
-    /// Elapsed seconds of all of it.
+    /// Elapsed seconds in total.
     pub elapsed_s: f64,
-    /// Experiments.
+    /// Experiments of the workload, in order.
     pub experiments: Vec<MeasuredExperiment>,
-    /// A line on each of them, next to the paper's.
+    /// One summary line per experiment, with the paper's result.
     pub summary: Vec<Line>,
-    /// Tables of numbers that were planned; who measures adds them.
+    /// Tables of planned numbers, added by the caller.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<Table>,
-    /// Place of the experiment that the profile comes from, among [`Measurement::experiments`].
+    /// Index in [`Measurement::experiments`] of the experiment that gives the profile.
     #[serde(skip)]
     source: Option<usize>,
 }
 
-/// An experiment and what it says.
+/// An experiment and its findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredExperiment {
-    /// Name.
+    /// Name of the experiment.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// What a paper found.
+    /// Result of a paper.
     pub paper: Option<String>,
-    /// Shape of work.
+    /// Kernel of the experiment.
     pub kernel: Kernel,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub elapsed_s: f64,
-    /// Sweep, rounds, proof.
+    /// Sweep, rounds and proof.
     #[serde(flatten)]
     pub search: Search,
 }
 
-/// Carries out `workload`; with `limits`, what helps in the experiment that gives the profile is searched for. `told` hears
-/// of each experiment that was carried out, and once more where it went on.
+/// Runs `workload`; with `limits`, also searches for the best settings in the experiment that gives the profile. `told`
+/// is called after each experiment, and again if it was continued.
 ///
-/// # Errors
-/// As [`crate::campaign::carry_out`].
+/// As for [`crate::campaign::carry_out`].
 pub fn measure(
     workload: &Workload,
     limits: Option<&Limits>,
@@ -149,7 +149,7 @@ pub fn measure(
     })
 }
 
-/// What `work` gives, and the seconds it took, as a stage.
+/// Runs `work` as a stage; returns its result and the elapsed seconds.
 fn timed<T>(bench: &Bench<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let began = Instant::now();
     bench.observer.event(&Event::StageStarted { stage: Stage::Measure, total_bytes: None });
@@ -159,13 +159,13 @@ fn timed<T>(bench: &Bench<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f
     Ok((done, elapsed_s))
 }
 
-/// What starting a process is worth in bytes that it could write meanwhile, and what starting ranks is: some ten milliseconds,
-/// and half a second.
+/// Cost of starting a process, and of starting ranks, as the bytes that could be written in that time: about ten
+/// milliseconds, and half a second.
 const START_LEN_BYTES: f64 = (4 << 20) as f64;
 const START_OF_RANKS_LEN_BYTES: f64 = (256 << 20) as f64;
 
-/// How much of the time an experiment should have: bytes that a block writes and what starting its runs takes, twice where a
-/// search follows.
+/// Share of the time that an experiment should get: the bytes that a block writes plus the cost of starting its runs,
+/// doubled if a search follows.
 fn weight(experiment: &Experiment, is_searched: bool) -> f64 {
     let start = |ranks: u32| if ranks > 1 { START_OF_RANKS_LEN_BYTES } else { START_LEN_BYTES };
     let bytes: f64 = experiment.candidates().iter().map(|run| start(run.ranks) + run.kernel.len_bytes() as f64).sum();
@@ -177,12 +177,12 @@ fn name_of(library: Option<&Path>) -> String {
 }
 
 impl Measurement {
-    /// The experiment that the profile comes from; absent where none was searched for.
+    /// The experiment that gives the profile; absent without a search.
     pub fn source(&self) -> Option<&MeasuredExperiment> {
         self.experiments.get(self.source?)
     }
 
-    /// The profile, measured by `program` at `now_unix_s`; `None` where no setting was found to help.
+    /// Returns the profile, measured by `program` at `now_unix_s`; `None` if no setting was found to help.
     pub fn profile(&self, program: &str, now_unix_s: u64) -> Option<Profile> {
         let (limits, search) = (self.limits?, &self.source()?.search);
         let (_, together) = search.winner(&limits)?;
@@ -211,13 +211,14 @@ impl Measurement {
     }
 }
 
-/// Bytes that must be free for runs of `workload`: that of the largest four times over, for alignment and metadata, and some.
+/// Bytes that must be free for runs of `workload`: four times the largest run, for alignment and metadata, plus some
+/// reserve.
 pub fn needed_len_bytes(workload: &Workload) -> u64 {
-    // 16 datasets of 4 MiB, aligned to 16 MiB, took 273 MB: four times their values.
+    // 16 datasets of 4 MiB, aligned to 16 MiB, took 273 MB: four times the bytes of their values.
     workload.largest_run_len_bytes().saturating_mul(4).saturating_add(16 << 20)
 }
 
-/// Where a profile of this workload is kept in `folder`.
+/// Path in `folder` of the profile of this workload.
 pub fn profile_path(folder: &Path, workload: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     folder.join(format!("{}.toml", workload.chars().map(plain).collect::<String>()))
@@ -253,18 +254,18 @@ kernel = { kind = "vpic", particles = 10 }
 knobs = { alignment = [4096], meta_block = [65536] }
 "#;
 
-    /// Alignment halves the time; with a sieve of its own a run takes anything.
+    /// Runs in which alignment halves the time, and a sieve makes times random.
     #[derive(Default)]
     struct Made {
         runs: AtomicU64,
-        /// What a run takes in truth.
+        /// Real duration of a run.
         run: Duration,
     }
 
     impl Executor for Made {
         fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer, TuneError> {
             let count = self.runs.fetch_add(1, Ordering::Relaxed);
-            // A period that no block has, so that arms meet all of it.
+            // The period does not match that of blocks, so it affects all arms alike.
             let wall_s = 1.0 + (count % 7) as f64 * 0.001;
             let wall_s = if request.settings.whole(Knob::Alignment).is_some() { wall_s / 2.0 } else { wall_s };
             let is_sieved = request.settings.whole(Knob::Sieve).is_some() && !self.run.is_zero();
@@ -331,8 +332,8 @@ knobs = { alignment = [4096], meta_block = [65536] }
 
     #[test]
     fn time_that_is_left_is_theirs_that_are_open() {
-        // All of the first experiment takes 165 runs, of which its share has time for 100 at most; the second takes 60. Runs
-        // are long beside what a busy machine adds to each.
+        // The first experiment would need 165 runs, but its share of the time allows at most 100; the second needs 60.
+        // Runs are long compared with the delays of a busy machine.
         let run = Duration::from_millis(12);
         let (done, told) = measured_by(&Made { run, ..Made::default() }, None, Some(run * 250));
         assert_eq!(told, ["one", "two", "one"]);

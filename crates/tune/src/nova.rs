@@ -1,8 +1,9 @@
-//! [`Kernel::Nova`](crate::kernel::Kernel::Nova) in numbers: files of the same datasets, and how they are concatenated.
+//! Parameters of [`Kernel::Nova`](crate::kernel::Kernel::Nova): files with the same datasets, and how they are
+//! concatenated.
 //!
-//! Values only; `worker` carries them out. The steps, and the choices in them, are those of Lee and others (2022): sizes are
-//! collected from all inputs (step 2 of their workflow), the output and its datasets are created (3 and 4), and dataset by
-//! dataset the parts of all inputs are read and written (5).
+//! Values only; `worker` runs them. Steps and options follow Lee and others (2022): sizes are collected from all inputs
+//! (step 2 of their workflow), the output and its datasets are created (steps 3 and 4), and dataset by dataset the
+//! parts of all inputs are read and written (step 5).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,33 +11,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nova {
-    /// Files, dealt to the ranks.
+    /// Number of files, dealt to the ranks.
     pub inputs: u64,
-    /// Datasets with rows.
+    /// Number of datasets with rows.
     pub datasets: u64,
-    /// Datasets without rows, which are most of those of NOvA's files.
+    /// Number of datasets without rows, the majority in NOvA's files.
     #[serde(default)]
     pub empty: u64,
-    /// Mean rows of a dataset per input.
+    /// Mean number of rows of a dataset per input.
     pub rows: u64,
-    /// Values of a row, of 4 bytes: 1 in what the paper calls 1-D datasets.
+    /// Values per row, of 4 bytes: 1 for what the paper calls 1-D datasets.
     pub columns: u64,
     /// Layout of the datasets without rows.
     #[serde(default)]
     pub empty_layout: EmptyLayout,
-    /// Metadata blocks of the inputs, in bytes; that of HDF5 without.
+    /// Size of the inputs' metadata blocks, in bytes; `None`: HDF5's default.
     #[serde(default)]
     pub input_meta_block_len_bytes: Option<u64>,
     /// Whether inputs are read into memory when they are opened.
     #[serde(default)]
     pub in_memory: bool,
-    /// What ranks share when they read.
+    /// How ranks share the reading.
     #[serde(default)]
     pub partition: Partition,
-    /// Who creates the datasets.
+    /// How the datasets are created.
     #[serde(default)]
     pub creation: Creation,
-    /// The one step that is measured; all of them without.
+    /// The only step to measure; `None`: all.
     #[serde(default)]
     pub only: Option<Step>,
 }
@@ -45,44 +46,44 @@ pub struct Nova {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyLayout {
-    /// In one piece, HDF5's default.
+    /// Contiguous, HDF5's default.
     #[default]
     Contiguous,
-    /// In chunks, with the filters of the other datasets.
+    /// Chunked, with the filters of the other datasets.
     Chunked,
     /// In the object header.
     Compact,
 }
 
-/// What ranks share when they read.
+/// How ranks share the reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Partition {
-    /// Each reads inputs of its own.
+    /// Each rank reads different inputs.
     #[default]
     Files,
-    /// Each dataset of each input is read by all of them together.
+    /// All ranks read each dataset of each input together.
     Datasets,
 }
 
-/// Who creates the datasets.
+/// How the datasets are created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Creation {
-    /// All ranks together.
+    /// By all ranks collectively.
     #[default]
     Collective,
-    /// One process; then all ranks open the file and its datasets.
+    /// By one process; then all ranks open the file and its datasets.
     Single,
 }
 
-/// A step that is measured alone.
+/// A step that is measured separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Collecting sizes from the inputs.
     Collect,
-    /// Creating the datasets of the output, whose sizes are known.
+    /// Creating the datasets of the output, with known sizes.
     Create,
 }
 
@@ -97,7 +98,7 @@ impl Nova {
         }
     }
 
-    /// Where the rows of `input` begin in the output.
+    /// First row in the output of the rows of `input`.
     pub fn first_row_of(&self, input: u64) -> u64 {
         (0..input).map(|before| self.rows_of(before)).sum()
     }
@@ -107,7 +108,7 @@ impl Nova {
         vec![self.inputs.saturating_mul(self.rows), self.columns]
     }
 
-    /// Whether inputs are written for it.
+    /// Whether it needs input files.
     pub fn has_inputs(&self) -> bool {
         self.only != Some(Step::Create)
     }

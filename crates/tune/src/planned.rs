@@ -1,7 +1,7 @@
-//! Figures and tables that have no time: numbers that commands of this program plan or predict, next to the paper's own.
+//! Tables of numbers that need no timing: what commands of this program plan or predict, next to the paper's numbers.
 //!
-//! What is run is data: the words of a command that prints JSON, and where in it the numbers are. Not for running it. Invariant:
-//! a number of the paper is compared with one that the command gave.
+//! A table is data: command lines that print JSON, and where the numbers are in it. Running them is left to the caller.
+//! Invariant: a number of the paper is compared with one reported by the command.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,62 +10,62 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planned {
-    /// Name.
+    /// Name of the table.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// Where the paper has it, and what it found.
+    /// Place in the paper and its result.
     pub paper: Option<String>,
-    /// Its rows.
+    /// Rows of the table.
     pub cases: Vec<Case>,
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Name.
+    /// Name of the row.
     pub name: String,
-    /// Words of a command of this program, without its name; it is given `--json`.
+    /// Command line without the program's name; `--json` is added.
     pub command: String,
-    /// Numbers by name, and where the command's answer has them, as JSON pointers.
+    /// Numbers by name, with their JSON pointers in the command's output.
     pub take: BTreeMap<String, String>,
-    /// The paper's numbers, of those that are taken.
+    /// The paper's numbers, by the same names.
     #[serde(default)]
     pub paper: BTreeMap<String, f64>,
-    /// By how much, as a share of the paper's number, one may differ that the paper itself rounds.
+    /// Tolerance for numbers that the paper rounds, as a share of the paper's number.
     #[serde(default)]
     pub rounded: f64,
-    /// Whether it is a prediction for more processes than this machine has, which only `--simulate` runs.
+    /// Whether it predicts more processes than this machine has; such rows need `--simulate`.
     #[serde(default)]
     pub simulate: bool,
 }
 
-/// What a command gave.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Name of the row.
     pub name: String,
-    /// The command.
+    /// Command that was run.
     pub command: String,
-    /// The numbers.
+    /// Numbers reported by the command.
     pub here: BTreeMap<String, f64>,
-    /// The paper's.
+    /// The paper's numbers.
     pub paper: BTreeMap<String, f64>,
     /// Whether they agree.
     pub verdict: Agreement,
 }
 
-/// A table and what commands gave.
+/// A table with results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
-    /// Name.
+    /// Name of the table.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// Where the paper has it, and what it found.
+    /// Place in the paper and its result.
     pub paper: Option<String>,
-    /// Its rows.
+    /// Rows of the table.
     pub rows: Vec<Row>,
 }
 
@@ -73,16 +73,16 @@ pub struct Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// They are equal, up to the paper's rounding.
+    /// They are equal, within the paper's rounding.
     Equal,
     /// They differ.
     Differs,
-    /// The paper gives none.
+    /// The paper has no such numbers.
     Predicted,
 }
 
 impl Agreement {
-    /// As words.
+    /// Text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Equal => "as in the paper",
@@ -92,19 +92,19 @@ impl Agreement {
     }
 }
 
-/// Why an answer has no row.
+/// Error for a command output that lacks a number.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer of {command:?} has no number at {pointer}")]
+#[error("the output of {command:?} has no number at {pointer}")]
 pub struct NoNumber {
     command: String,
     pointer: String,
 }
 
 impl Case {
-    /// The row of the command's answer.
+    /// Extracts the row from the command's output.
     ///
     /// # Errors
-    /// If it does not have one of the numbers.
+    /// If a number is missing.
     pub fn row(&self, answer: &serde_json::Value) -> Result<Row, NoNumber> {
         let number = |pointer: &String| {
             let found = answer.pointer(pointer).and_then(serde_json::Value::as_f64);

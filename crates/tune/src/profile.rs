@@ -1,8 +1,8 @@
-//! A profile: settings that were measured to help, each with its evidence, and the machine they were measured on.
+//! Profiles: settings that were measured to help, each with its evidence, and the machine they were measured on.
 //!
-//! What `tune` writes and `apply`, `merge` and others read. Not for measuring. Invariants: a value stands under
-//! `[settings]` if it only says how and when bytes are written, and under `[layout]` if it decides what the file holds, so
-//! that nobody changes files by mistake; a profile of a newer form is refused, an unknown field is not.
+//! Written by `tune` and read by `apply`, `merge` and others. Invariants: a value is under `[settings]` if it only
+//! affects how and when bytes are written, and under `[layout]` if it changes the file's contents, so that nobody
+//! changes files by mistake; a profile of a newer format is refused, but unknown fields are accepted.
 
 use crate::error::{Result, TuneError};
 use crate::fingerprint::{FileSystem, Machine};
@@ -12,41 +12,41 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The form that this version writes.
+/// Format version that this program writes.
 pub const FORM: u32 = 1;
 
 /// Settings for one kind of work on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Its form: [`FORM`].
+    /// Format version, [`FORM`].
     pub form: u32,
-    /// Program and version that measured.
+    /// Program and version that measured it.
     pub program: String,
     /// Workload, with its scale: `occam-2005 at small`.
     pub workload: String,
-    /// When, in seconds since 1970.
+    /// Time of the measurement, in seconds since 1970.
     pub measured_unix_s: u64,
     /// The oldest HDF5 that reads files written with all of it, layout included; absent if all do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readable_by: Option<Reader>,
-    /// Files were allowed to grow to this many times what they are with the defaults.
+    /// Maximum ratio of the file length to that with the defaults that was allowed.
     pub max_inflation: f64,
-    /// The machine.
+    /// Machine of the measurement.
     pub machine: Machine,
-    /// The file system that was written to.
+    /// File system that was written to.
     pub file_system: FileSystem,
-    /// The HDF5 that was measured.
+    /// HDF5 library that was measured.
     pub hdf5: MeasuredLibrary,
-    /// The settings together against the defaults, on data that the search had not seen; absent where there is none.
+    /// All settings together compared with the defaults, on data that the search had not used; absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<Evidence>,
-    /// How and when bytes are written.
+    /// Settings of how and when bytes are written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<Knob, Measured>,
-    /// What the file holds: applied to other programs only where the user allows it.
+    /// Settings that change the file's contents; applied to other programs only if the user allows it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layout: BTreeMap<Knob, Measured>,
-    /// How IDX is written: options of `raddle idx write`.
+    /// Options of `raddle idx write`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub idx: BTreeMap<IdxOption, Measured>,
 }
@@ -59,12 +59,12 @@ pub enum IdxOption {
     Box,
     /// Blocks per file.
     BlocksPerFile,
-    /// Ranks that make and write blocks.
+    /// Number of ranks that encode and write blocks.
     Aggregators,
 }
 
 impl IdxOption {
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Box => "box",
@@ -81,44 +81,44 @@ impl IdxOption {
     }
 }
 
-/// A libhdf5.
+/// A libhdf5 that was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredLibrary {
-    /// `1.10.8`.
+    /// Version, such as `1.10.8`.
     pub version: String,
     /// `bundled`, or the file it was loaded from.
     pub library: String,
 }
 
-/// A value and why.
+/// A value and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The value.
+    /// Measured value of the setting.
     pub value: Value,
-    /// Set also where the program has chosen a value of its own. Never written by raddle: for the user to say.
+    /// Whether to override a value chosen by the program. Raddle never writes it: users may set it.
     #[serde(default)]
     pub force: bool,
-    /// Against the default of this setting alone.
+    /// Comparison with the default of this setting alone.
     #[serde(flatten)]
     pub evidence: Evidence,
 }
 
-/// What was measured of a candidate against the defaults.
+/// Comparison of a candidate with the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Median of the paired ratios to the default: below 1 is less of [`Evidence::metric`].
+    /// Median of the paired ratios to the default; below 1 means less of [`Evidence::metric`].
     pub ratio: f64,
     /// Bounds of the 95 % confidence interval of `ratio`.
     pub interval: [f64; 2],
-    /// Blocks, each with one run of both.
+    /// Number of blocks, each with one run of both.
     pub blocks: u32,
-    /// What was compared.
+    /// Metric that was compared.
     pub metric: Metric,
-    /// File length against that with the default.
+    /// Ratio of the file length to that with the default.
     pub inflation: f64,
 }
 
-/// What is compared.
+/// Metric of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -126,12 +126,12 @@ pub enum Metric {
     WallS,
     /// Seconds of processor time, user and system.
     CpuS,
-    /// Read and write calls.
+    /// Number of read and write calls.
     Calls,
 }
 
 impl Metric {
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::WallS => "wall_s",
@@ -145,23 +145,23 @@ impl Profile {
     /// Reads the profile at `path`.
     ///
     /// # Errors
-    /// If it cannot be read, is none, is of a newer form, or holds a value that its setting cannot have.
+    /// If it cannot be read, is not a profile, has a newer format, or holds an invalid value.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |source| TuneError::Io { path: path.to_path_buf(), operation: "reading the profile", source };
         Self::parse(path, &std::fs::read_to_string(path).map_err(failed)?)
     }
 
-    /// The profile that `text` is; `path` is for messages.
+    /// Parses a profile; `path` is used in messages.
     ///
     /// # Errors
-    /// As [`Profile::read`].
+    /// See [`Profile::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         #[derive(Deserialize)]
         struct Form {
             form: u32,
         }
         let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "profile", source: Box::new(source) };
-        // Before all else: a newer form may have fields that this one cannot read.
+        // Checked first: a newer format may have fields that this one cannot read.
         let Form { form } = toml::from_str(text).map_err(of_form)?;
         if form > FORM {
             return Err(TuneError::Newer { path: path.to_path_buf(), found: form, known: FORM });
@@ -185,15 +185,15 @@ impl Profile {
         }
     }
 
-    /// Its text.
+    /// Serializes the profile as TOML.
     pub fn to_toml(&self) -> String {
         let head = "# Settings of HDF5 that raddle measured on this machine. `ratio` is that of `metric` to the default,\n\
                     # `interval` its 95 % confidence interval. What stands under [layout] changes what files hold.\n";
-        // Every field is a plain value or a table with text keys, which TOML can say.
+        // Every field is a plain value or a table with string keys, which TOML can represent.
         format!("{head}{}", toml::to_string(self).unwrap_or_else(|error| unreachable!("a profile is TOML: {error}")))
     }
 
-    /// Writes it to `path`, whole or not at all.
+    /// Writes the profile to `path`, whole or not at all.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -207,29 +207,29 @@ impl Profile {
         Ok(())
     }
 
-    /// The values that are set without a change of layout and, `with_layout`, all.
+    /// Returns the values that do not change the layout, or all values `with_layout`.
     pub fn values(&self, with_layout: bool) -> Settings {
         let layout = self.layout.iter().filter(|_| with_layout);
         Settings(self.settings.iter().chain(layout).map(|(knob, measured)| (*knob, measured.value.clone())).collect())
     }
 
-    /// Puts a value where it belongs.
+    /// Adds a value under the heading it belongs to.
     pub fn put(&mut self, knob: Knob, measured: Measured) {
         let settings = if knob.changes_layout() { &mut self.layout } else { &mut self.settings };
         settings.insert(knob, measured);
         self.readable_by = self.values(true).readable_by();
     }
 
-    /// Whether it may hold for `machine` and `file_system`.
+    /// Whether the profile may be valid for `machine` and `file_system`.
     pub fn is_for(&self, machine: &Machine, file_system: &FileSystem) -> bool {
         self.machine.is_like(machine) && self.file_system == *file_system
     }
 
-    /// The newest profile in `folder` that was measured on `machine` and `file_system`, with its path. Files that are no
-    /// profiles are passed over.
+    /// Returns the newest profile in `folder` that was measured on `machine` and `file_system`, with its path. Files
+    /// that are not profiles are skipped.
     ///
     /// # Errors
-    /// If the folder is there and cannot be listed.
+    /// If the folder exists and cannot be listed.
     pub fn find(folder: &Path, machine: &Machine, file_system: &FileSystem) -> Result<Option<(PathBuf, Self)>> {
         let failed = |source| TuneError::Io { path: folder.to_path_buf(), operation: "listing profiles", source };
         let entries = match std::fs::read_dir(folder) {
@@ -241,7 +241,7 @@ impl Profile {
             let path = entry.map_err(failed)?.path();
             paths.extend(path.extension().is_some_and(|extension| extension == "toml").then_some(path));
         }
-        // By name, so that of two of the same second it is always the same.
+        // Sorted by name, so that the choice between two profiles of the same second is stable.
         paths.sort();
         let fit = paths.into_iter().filter_map(|path| Some((Self::read(&path).ok()?, path)));
         let fit = fit.filter(|(profile, _)| profile.is_for(machine, file_system));
@@ -249,7 +249,7 @@ impl Profile {
     }
 }
 
-/// Where the user's profiles are: `$XDG_CONFIG_HOME/raddle/profiles`, else `~/.config/raddle/profiles`.
+/// Folder of the user's profiles: `$XDG_CONFIG_HOME/raddle/profiles`, otherwise `~/.config/raddle/profiles`.
 pub fn own_folder() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;

@@ -1,7 +1,7 @@
 //! Starts worker processes, one per run, in a scratch folder that is always removed.
 //!
-//! Not for the order of runs (`campaign`) nor for what they do (`worker`). Invariants: a run's file is gone when the next
-//! one starts; a worker that does not end in time, or whose run is cancelled, is killed and reaped.
+//! The order of runs is decided in `campaign`, their work is in `worker`. Invariants: a run's file is removed before
+//! the next run starts; a worker that exceeds its time limit, or whose run is cancelled, is killed and reaped.
 
 use crate::error::{Result, TuneError};
 use crate::knob::{Knob, Value};
@@ -20,16 +20,16 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Carries out runs.
+/// Executor of runs.
 pub trait Executor {
-    /// Does one run.
+    /// Executes one run.
     ///
     /// # Errors
-    /// If it cannot even be tried, or is cancelled; a run that fails is an [`Answer`].
+    /// If the run cannot be started, or is cancelled; a run that fails is an [`Answer`].
     fn run(&self, request: &Request, cancel: &CancelToken) -> Result<Answer>;
 }
 
-/// Worker processes.
+/// Executor that starts worker processes.
 #[derive(Debug, Clone)]
 pub struct Workers {
     executable: PathBuf,
@@ -38,26 +38,26 @@ pub struct Workers {
     launcher: PathBuf,
 }
 
-/// How often a worker is looked at: short against a run, and a thousandth of a core.
+/// Interval of polling a worker: short compared with a run, and a thousandth of a core's time.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What is kept of a worker's last words.
+/// Maximum length of a worker's error output that is kept.
 const LAST_WORDS_LEN_BYTES: usize = 500;
 
-/// What starts ranks if nothing else is said.
+/// Default launcher of ranks.
 pub const LAUNCHER: &str = "mpirun";
 
 impl Workers {
-    /// Workers that are `executable` with [`WORKER_ARGUMENT`], each with `limit` of time; ranks of MPI are started by
-    /// `launcher`.
+    /// Creates workers that run `executable` with [`WORKER_ARGUMENT`], each limited to `limit`; `launcher` starts ranks
+    /// of MPI.
     pub fn of(executable: PathBuf, limit: Duration, launcher: PathBuf) -> Self {
         Self { executable, arguments: vec![WORKER_ARGUMENT.into()], limit, launcher }
     }
 
-    /// Workers that are this program.
+    /// Creates workers that run this program.
     ///
     /// # Errors
-    /// If the system does not tell the executable.
+    /// If the system does not report the path of the executable.
     pub fn own(limit: Duration, launcher: PathBuf) -> Result<Self> {
         let failed = |source| io(Path::new("raddle"), "asking for its own path", source);
         Ok(Self::of(std::env::current_exe().map_err(failed)?, limit, launcher))
@@ -66,7 +66,7 @@ impl Workers {
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // HDF5_DRIVER, HDF5_PLUGIN_PATH, HDF5_USE_FILE_LOCKING: what is measured is what the request says.
+        // HDF5_DRIVER, HDF5_PLUGIN_PATH, HDF5_USE_FILE_LOCKING: only the request may decide what is measured.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"HDF5_") {
                 command.env_remove(&name);
@@ -84,7 +84,7 @@ impl Workers {
         let mut child = command.spawn().map_err(|source| io(&self.executable, "starting a worker", source))?;
         let text = serde_json::to_vec(request).map_err(|source| TuneError::Answer { source })?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A worker that died over its first bytes is told of below.
+            // If the worker died before reading the request, that is reported below.
             let _ = stdin.write_all(&text);
         }
         let ended = wait(&mut child, self.limit, cancel);
@@ -93,7 +93,7 @@ impl Workers {
             Ended::With(status) => {
                 let mut answer = Vec::new();
                 if let Some(mut stdout) = child.stdout.take() {
-                    // What cannot be read is no answer.
+                    // If the output cannot be read, there is no answer.
                     let _ = stdout.read_to_end(&mut answer);
                 }
                 serde_json::from_slice(&answer)
@@ -104,7 +104,7 @@ impl Workers {
         answer
     }
 
-    /// A run that ranks share: each leaves its answer beside the request.
+    /// Executes a run on several ranks, each of which writes its answer next to the request.
     fn run_ranks(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         if request.library.is_none() && request.kernel.own_processes().is_none() {
             let why = "ranks of MPI take a libhdf5 that was built with it: name one with --hdf5 (Debian's package \
@@ -116,23 +116,23 @@ impl Workers {
         std::fs::write(&file, text).map_err(|source| io(&file, "writing", source))?;
         let mut command = self.command(&self.launcher);
         command.args(["-n", &request.ranks.to_string()]).arg(&self.executable).args(&self.arguments).arg(&file);
-        // A group of its own: what is late is ended with all that it started.
+        // In a new process group, so that everything it started can be killed on a timeout.
         command.stdin(Stdio::null()).process_group(0);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         if request.ranks as usize > cores {
-            // Of Open MPI 4 and 5; others start what they are asked to.
+            // For Open MPI 4 and 5; other launchers start any number of ranks.
             command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
             command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
         }
         if !translate::hints(&request.settings).is_empty() && std::env::var_os("OMPI_MCA_io").is_none() {
-            // Open MPI has another MPI-IO of its own, which knows no such hints.
+            // Open MPI also has another implementation of MPI-IO, which ignores these hints.
             command.env("OMPI_MCA_io", "^ompio");
         }
         let mut child = match command.spawn() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let launcher = self.launcher.display();
                 return Ok(Answer::NotApplicable(format!(
-                    "ranks of MPI are started by {launcher}, which is not there: install it, or name another with --mpirun"
+                    "ranks of MPI are started by {launcher}, which does not exist: install it, or name another with --mpirun"
                 )));
             }
             spawned => spawned.map_err(|source| io(&self.launcher, "starting ranks", source))?,
@@ -159,19 +159,19 @@ impl Executor for Workers {
     }
 }
 
-/// How a process that was waited for ended.
+/// How a process ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// By itself.
+    /// It exited or was killed by a signal.
     With(ExitStatus),
-    /// Not in time.
+    /// It did not end in time.
     Late,
 }
 
-/// Waits for `child`, which goes on if this returns [`Ended::Late`] or an error.
+/// Waits for `child`, which continues to run if this returns [`Ended::Late`] or an error.
 ///
 /// # Errors
-/// If it is cancelled, or the system does not tell.
+/// If it is cancelled, or the system reports an error.
 pub fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<Ended> {
     let started = Instant::now();
     loop {
@@ -184,25 +184,25 @@ pub fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<
     }
 }
 
-/// That a run did not end in time.
+/// Message for a run that did not end in time.
 pub fn late(limit: Duration) -> String {
     format!("no answer within {} s", limit.as_secs())
 }
 
-/// Ends a child and reaps it; of one that has ended, both are nothing.
+/// Kills a child and reaps it; does nothing if it has ended.
 pub fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// How long a launcher has for ending its ranks.
+/// Time that a launcher has to end its ranks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Ends a child that leads a group, and what it has started: a launcher ends its ranks, which are in groups of their own, if
-/// it is asked to.
+/// Ends a child that leads a process group, and the processes it started. Ranks are in other groups: the launcher ends
+/// them on SIGTERM.
 pub fn end_group(child: &mut Child) {
     let group = Pid::from_child(child);
-    // A group that has nobody in it is none.
+    // A group without processes no longer exists.
     if !matches!(child.try_wait(), Ok(Some(_))) {
         let _ = kill_process_group(group, Signal::TERM);
         let asked = Instant::now();
@@ -214,15 +214,15 @@ pub fn end_group(child: &mut Child) {
     end(child);
 }
 
-/// The answers of all ranks as one: elapsed times of the slowest, processor times and calls of all; `None` where one is
-/// missing.
+/// Combines the answers of all ranks: elapsed times of the slowest rank, processor times and calls of all; `None` if an
+/// answer is missing.
 fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
     let of = |rank| serde_json::from_slice(&std::fs::read(answer_of_rank(file, rank)).ok()?).ok();
     let mut done: Vec<Outcome> = Vec::new();
     for rank in 0..ranks {
         match of(rank) {
             Some(Answer::Done(outcome)) => done.push(outcome),
-            // What one rank cannot have, none can; another may have met a failure first.
+            // If one rank lacks a setting, all do; another rank may have failed first.
             Some(other) => return Some(other),
             None => return (rank + 1..ranks).filter_map(of).find(|answer| !matches!(answer, Answer::Done(_))),
         }
@@ -244,15 +244,15 @@ fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
         }),
         peak_rss_bytes: done.iter().map(|outcome| outcome.peak_rss_bytes).max().flatten(),
         ranks: done.iter().map(|outcome| outcome.stages.clone()).collect(),
-        // The first looked at the file.
+        // Rank 0 inspected the file.
         ..done[0].clone()
     }))
 }
 
-/// How something ended that gave no answer.
+/// Describes how a process ended that gave no answer.
 fn death(name: &str, status: ExitStatus, child: &mut Child) -> String {
     let mut words = Vec::new();
-    // Without its last words the status must do. MPICH's launcher says on standard output how a rank ended.
+    // If it printed nothing, only the status is reported. MPICH's launcher prints on standard output how a rank ended.
     if let Some(stderr) = child.stderr.take() {
         let _ = stderr.take(LAST_WORDS_LEN_BYTES as u64).read_to_end(&mut words);
     }
@@ -264,25 +264,25 @@ fn death(name: &str, status: ExitStatus, child: &mut Child) -> String {
     if words.is_empty() { format!("{name} ended: {status}") } else { format!("{name} ended: {status}: {words}") }
 }
 
-/// A folder for files of runs, removed with all that is in it when this is dropped. One that a killed raddle left is removed
-/// by the next one that measures in the same place.
+/// A folder for files of runs, removed with its contents when dropped. A folder left by a killed raddle is removed by
+/// the next measurement in the same place.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
-    /// Held while the folder is in use; released by the system however this process ends.
+    /// Held while the folder is in use; the system releases it however this process ends.
     _lock: File,
 }
 
-/// How scratch folders begin.
+/// Prefix of the names of scratch folders.
 const PREFIX: &str = ".raddle-bench-";
-/// The file in them that is locked.
+/// Name of the lock file in them.
 const LOCK: &str = "lock";
 
 impl Scratch {
-    /// A new folder in `parent`, where `needed_len_bytes` must be free.
+    /// Creates a folder in `parent`, where `needed_len_bytes` must be free.
     ///
     /// # Errors
-    /// If nothing can be written there, or too little is free.
+    /// If the parent is not writable, or has too little free space.
     pub fn in_folder(parent: &Path, needed_len_bytes: u64) -> Result<Self> {
         remove_abandoned(parent);
         let free = rustix::fs::statvfs(parent).map_err(|error| io(parent, "asking for free space", error.into()))?;
@@ -294,22 +294,22 @@ impl Scratch {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
         let unlocked = folder.path().join("unlocked");
         let lock = File::create_new(&unlocked).map_err(failed)?;
-        // Where locks are not to be had, nobody takes this folder for an abandoned one either.
+        // If locks are not supported, nobody takes this folder for an abandoned one either.
         let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
-        // Under its name it is locked from the beginning.
+        // The file is locked before it gets its final name.
         std::fs::rename(&unlocked, folder.path().join(LOCK)).map_err(failed)?;
         Ok(Self { folder, _lock: lock })
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where the file of the next run goes: into a folder of its own, once that of the one before is removed.
+    /// Returns the path of the next run's file, in a new folder; removes the folder of the previous run.
     ///
     /// # Errors
-    /// If that cannot be removed or made.
+    /// If a folder cannot be removed or created.
     pub fn fresh(&self) -> Result<PathBuf> {
         let folder = self.folder.path().join("run");
         match std::fs::remove_dir_all(&folder) {
@@ -320,12 +320,12 @@ impl Scratch {
     }
 }
 
-/// Removes scratch folders in `parent` whose lock nobody holds. What cannot be removed stays: it is not in the way.
+/// Removes scratch folders in `parent` whose lock is free. Folders that cannot be removed are left; they do no harm.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
-        // A folder without a lock is just being made.
+        // A folder without a lock is just being created.
         let Some(lock) = is_ours.then(|| File::open(entry.path().join(LOCK)).ok()).flatten() else { continue };
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = std::fs::remove_dir_all(entry.path());
@@ -399,7 +399,7 @@ mod tests {
         std::fs::write(&path, "data").unwrap();
         drop(scratch);
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
-        // What a killed process left is removed; what another one uses is not.
+        // The folder of a killed process is removed, but not one in use.
         let used = Scratch::in_folder(parent.path(), 1).unwrap();
         let left = parent.path().join(".raddle-bench-left");
         std::fs::create_dir(&left).unwrap();

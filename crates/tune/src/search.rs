@@ -1,9 +1,10 @@
-//! From an experiment to its best settings: sweeps of one setting at a time, then combinations of those that help.
+//! Search for the best settings of an experiment: sweeps of one setting at a time, then combinations of those that
+//! help.
 //!
-//! Most settings do nothing (Hill, Smith and Trew 2005 found three of twelve that do, and so did we), so that sweeps leave few
-//! combinations, which are halved round by round. Not for running (`campaign`). Invariants: what breaks a limit is never
-//! chosen; the winner is measured once more, on values and orders that the search has not seen, and what does not win
-//! there is not chosen either.
+//! Most settings have no effect (Hill, Smith and Trew 2005 found three of twelve that do, and so did we), so few
+//! combinations remain, which are halved round by round. `campaign` runs them. Invariants: a candidate that breaks a
+//! limit is never chosen; the winner is measured again, with values and orders that the search has not used, and is
+//! rejected if it does not win again.
 
 use crate::campaign::{self, Bench, Conditions};
 use crate::error::Result;
@@ -16,45 +17,46 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// What settings may cost.
+/// Limits on the cost of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limits {
-    /// Most that a file may grow, against the default.
+    /// Maximum ratio of the file length to that of the default.
     pub max_inflation: f64,
-    /// Most memory of a run.
+    /// Maximum memory of a run.
     pub memory_bytes: Option<u64>,
     /// The oldest HDF5 that must be able to read the files.
     pub readable_by: Option<Reader>,
 }
 
 impl Default for Limits {
-    /// A tenth more disk, readers from 1.10 on.
+    /// A tenth more disk space, readers from 1.10.
     fn default() -> Self {
         Self { max_inflation: 1.1, memory_bytes: None, readable_by: Some(Reader(1, 10)) }
     }
 }
 
-/// Most combinations that are tried: 7 rounds of halving, or 64 x 5 runs in the first.
+/// Maximum number of combinations: 7 rounds of halving, or 64 x 5 runs in the first.
 const MOST_COMBINATIONS: usize = 64;
 
-/// Share of the time that sweeps may take, and of what is left that halving may; the rest is the proof's.
+/// Share of the time for sweeps, and of the remaining time for halving; the rest is left for the proof.
 const SWEEP_SHARE: f64 = 0.6;
 const ROUNDS_SHARE: f64 = 0.6;
 
-/// Runs that a combination costs until it wins or is dropped: rounds of [`LEAST_BLOCKS`], each with half of the arms.
+/// Number of runs that a combination costs until it wins or is dropped: rounds of [`LEAST_BLOCKS`], each with half of
+/// the arms.
 const RUNS_PER_COMBINATION: f64 = 2.0 * LEAST_BLOCKS as f64;
 
-/// Values of a setting that go into combinations, besides its default.
+/// Number of values of a setting that are combined, besides its default.
 const MOST_VALUES: usize = 3;
 
-/// A search and what it found.
+/// A search and its findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Search {
-    /// One setting at a time.
+    /// Sweep of one setting at a time.
     pub sweep: Findings,
     /// Rounds of halving, if there was anything to combine.
     pub rounds: Vec<Findings>,
-    /// The winner against the default, on fresh values; absent where no setting helped within the limits.
+    /// The winner compared with the default, on fresh values; absent if no setting helped within the limits.
     pub proof: Option<Findings>,
 }
 
@@ -71,13 +73,13 @@ impl Limits {
     }
 }
 
-/// Settings that a sweep found to help, each with its better values, the best first.
+/// Returns the settings that a sweep found to help, each with its better values, best first.
 pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
     let mut better: BTreeMap<Knob, Vec<(f64, Value)>> = BTreeMap::new();
     let first = sweep.arms.first().map(|finding| &finding.arm.candidate.case);
     for finding in &sweep.arms {
         let Candidate { knob: Some(knob), settings, case, .. } = &finding.arm.candidate else { continue };
-        // What helps in another case does not help in the one that is searched.
+        // Settings that help in another case do not count for this one.
         if first != Some(case) {
             continue;
         }
@@ -93,8 +95,8 @@ pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
     better.into_iter().map(|(knob, values)| (knob, best_first(values))).collect()
 }
 
-/// All combinations of these values and defaults but the default alone, if they are at most `limit`: with more, the less
-/// good values are left out, and last all but the best of each together.
+/// Returns all combinations of these values and the defaults, except for the default alone, if there are at most
+/// `limit`. Otherwise worse values are left out; in the last resort only the combination of all best values remains.
 pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>, limit: usize) -> Vec<Settings> {
     for most in (1..=MOST_VALUES).rev() {
         let mut all = vec![Settings::default()];
@@ -111,12 +113,12 @@ pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>, limit: usize) -> Vec<Se
             return all.split_off(1);
         }
     }
-    // All of them at once, each at its best.
+    // All settings at their best values.
     let best = living.iter().filter_map(|(knob, values)| Some((*knob, values.first()?.clone())));
     vec![Settings(best.collect())]
 }
 
-/// The better half of the arms of a round, the best first, without those whose interval lies above the best one's.
+/// Returns the better half of the arms of a round, best first, without those whose interval lies above the best one's.
 pub fn survivors(round: &Findings, limits: &Limits) -> Vec<Candidate> {
     let mut allowed: Vec<(&Finding, Estimate)> = round.arms[1..]
         .iter()
@@ -133,7 +135,7 @@ pub fn survivors(round: &Findings, limits: &Limits) -> Vec<Candidate> {
 /// Finds the best settings for `experiment`.
 ///
 /// # Errors
-/// As [`campaign::carry_out`].
+/// See [`campaign::carry_out`].
 pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions, bench: &Bench<'_>) -> Result<Search> {
     let started = Instant::now();
     let sweep_conditions = Conditions { deadline: share_of(conditions.deadline, SWEEP_SHARE), ..conditions.clone() };
@@ -156,7 +158,7 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
     let mut rounds = Vec::new();
     let reseeded = |step: u64| conditions.seed.wrapping_add(step.wrapping_mul(0x9E37_79B9));
     while left.len() > 1 {
-        // As many blocks for each as it takes to say anything: halving is what saves time.
+        // Each arm gets only the minimum number of blocks: halving saves the time.
         let rule = StopRule { most_blocks: LEAST_BLOCKS, ..conditions.rule };
         let seed = reseeded(rounds.len() as u64 + 1);
         let conditions = Conditions { rule, seed, deadline: rounds_deadline, ..conditions.clone() };
@@ -175,19 +177,19 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
     Ok(Search { sweep, rounds, proof })
 }
 
-/// The moment at which `share` of the time to `deadline` is over.
+/// Returns the time at which `share` of the time to `deadline` has passed.
 pub(crate) fn share_of(deadline: Option<Instant>, share: f64) -> Option<Instant> {
     let now = Instant::now();
     deadline.map(|deadline| now + deadline.saturating_duration_since(now).mul_f64(share))
 }
 
 impl Search {
-    /// A sweep without a search behind it.
+    /// Creates the result of a sweep without a search.
     pub fn of_sweep(sweep: Findings) -> Self {
         Self { sweep, rounds: Vec::new(), proof: None }
     }
 
-    /// The winner with the evidence for all of it together, if it won again.
+    /// Returns the winner with the evidence for all its settings together, if it won again.
     pub fn winner(&self, limits: &Limits) -> Option<(&Settings, Evidence)> {
         let proof = self.proof.as_ref()?;
         let finding = proof.arms.get(1)?;
@@ -195,7 +197,7 @@ impl Search {
         is_proven.then_some((&finding.arm.candidate.settings, evidence(proof, finding)?))
     }
 
-    /// What the winner sets otherwise than the default, each with the evidence of the sweep.
+    /// Returns the settings in which the winner differs from the default, each with the evidence of the sweep.
     pub fn measured(&self, limits: &Limits) -> Vec<(Knob, Measured)> {
         let Some((settings, _)) = self.winner(limits) else { return Vec::new() };
         let changed = settings.0.iter().filter(|(knob, value)| self.sweep.base().get(**knob) != Some(*value));
@@ -229,8 +231,8 @@ mod tests {
     use raddle_core::random::Random;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A chunk cache of 4 MiB takes 0.5 of the time, gzip 0 0.4 but five times the length, a metadata block 0.7; a sieve
-    /// does nothing.
+    /// Runs in which a chunk cache of 4 MiB takes 0.5 of the time, gzip 0 takes 0.4 but five times the length, a
+    /// metadata block takes 0.7, and a sieve has no effect.
     #[derive(Default)]
     struct Made {
         runs: AtomicU64,

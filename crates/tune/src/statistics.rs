@@ -1,59 +1,60 @@
-//! What a number of noisy runs says: paired ratios, their interval, and a verdict that may be "cannot tell".
+//! Statistics of noisy runs: paired ratios, their interval, and a verdict that may be "cannot tell".
 //!
-//! Runs come in blocks. A block runs every arm once, in an order of its own, so that what drifts (another program, a warm
-//! cache, a clock) meets all arms alike; each arm is compared with the default of its own block. Ratio, interval and
-//! probability are those of one estimator, the trimmed mean of the ratios' logarithms (Yuen 1974), so that they cannot
-//! contradict each other. Not for running anything, nor for what is compared. Invariants: the same samples give the same
-//! figures; nothing is said from fewer than [`LEAST_BLOCKS`] blocks.
+//! Runs come in blocks. A block runs every arm once, in random order, so that drift (another program, a warm cache, a
+//! clock) affects all arms alike; each arm is compared with the default of its own block. Ratio, interval and
+//! probability come from a single estimator, the trimmed mean of the logarithms of the ratios (Yuen 1974), so they
+//! cannot contradict each other. This module runs nothing and does not choose what to compare. Invariants: the same
+//! samples give the same figures; fewer than [`LEAST_BLOCKS`] blocks give no result.
 
 use crate::student;
 use raddle_core::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// Fewest blocks from which something is said.
+/// Minimum number of blocks for a result.
 pub const LEAST_BLOCKS: usize = 5;
 
-/// Ratios nearer to 1 than this matter to nobody, unless somebody says so. On a machine with neighbours equal runs vary by
-/// 5 to 10 %: smaller effects then take more blocks than there is time for, and what one experiment tells another cannot.
+/// Default for the smallest effect of interest, as a distance of the ratio from 1. On a machine shared with others,
+/// equal runs vary by 5 to 10 %: detecting smaller effects takes more blocks than there is time for, and such results
+/// would not be reproducible.
 pub const DEFAULT_MARGIN: f64 = 0.15;
 
-/// Blocks after which it is asked whether an arm is done: each time some 1.6 times as many, which is enough for intervals
-/// to get a fifth narrower.
+/// Numbers of blocks after which an arm is tested for being done: each about 1.6 times the one before, which makes
+/// intervals a fifth narrower.
 const LOOKS: [usize; 10] = [LEAST_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
 
-/// Probability of error of all looks together, shared evenly among them (Bonferroni): who looks six times at 5 % and stops
-/// when he likes what he sees errs with 17 %.
+/// Probability of error of all looks together, divided evenly among them (Bonferroni): looking six times at 5 % and
+/// stopping at the first positive result would err with 17 %.
 pub const ERROR: f64 = 0.05;
 
-/// Of the smallest ratios and of the largest, one in so many of all stands in for nothing but that it is there: with a
-/// neighbour in every twentieth run, the mean of 34 ratios cannot tell 5 %, the trimmed one can, and without neighbours its
-/// interval is a tenth wider.
+/// The smallest and the largest ratios, one of this many at each end, are trimmed. With a disturbance in every
+/// twentieth run, the mean of 34 ratios cannot detect 5 % but the trimmed mean can; without disturbances its interval
+/// is a tenth wider.
 const TRIMMED_SHARE: usize = 5;
-/// With fewer blocks there is nothing to spare.
+/// Minimum number of blocks for trimming.
 const TRIMMED_FROM: usize = 8;
 
-/// The arms of block `block` in the order in which they run: a permutation of `0..arms`.
+/// Returns the order in which the arms of block `block` run: a permutation of `0..arms`.
 pub fn order_of_block(seed: u64, block: u64, arms: usize) -> Vec<usize> {
     let mut random = Random::of(&[seed, block]);
     let mut order: Vec<usize> = (0..arms).collect();
-    // Fisher and Yates.
+    // Fisher-Yates shuffle.
     for last in (1..arms).rev() {
         order.swap(last, random.below(last as u64 + 1) as usize);
     }
     order
 }
 
-/// What the blocks say of one arm against the default.
+/// Comparison of one arm with the default over blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Trimmed mean of the paired ratios (geometric).
     pub ratio: f64,
     /// Confidence interval of `ratio`: 95 % over all looks.
     pub interval: [f64; 2],
-    /// Blocks that both arms ran in.
+    /// Number of blocks that both arms ran in.
     pub blocks: u32,
-    /// Probability of a ratio this far from 1 at this look if there were no effect. The interval excludes 1 where this is
-    /// below the probability of error that it was made for.
+    /// Probability of a ratio this far from 1 at this look if there were no effect. The interval excludes 1 if this is
+    /// below the probability of error that the interval was computed for.
     pub p: f64,
 }
 
@@ -67,12 +68,12 @@ pub enum Verdict {
     Worse,
     /// If there is an effect, it is below [`StopRule::margin`].
     NoEffect,
-    /// The runs differ too much among themselves.
+    /// The runs vary too much.
     CannotTell,
 }
 
 impl Verdict {
-    /// In words.
+    /// Text for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -88,8 +89,8 @@ impl Verdict {
     }
 }
 
-/// Compares `candidate` with `default`, values of the same blocks in the same order, with this probability of error; `None`
-/// from fewer than [`LEAST_BLOCKS`] blocks, or where a value is not above 0 and has no ratio.
+/// Compares `candidate` with `default`, values of the same blocks in the same order, with this probability of error;
+/// `None` for fewer than [`LEAST_BLOCKS`] blocks, or if a value is not above 0, so that its ratio is undefined.
 pub fn estimate(default: &[f64], candidate: &[f64], error: f64) -> Option<Estimate> {
     let pairs = default.iter().zip(candidate);
     if pairs.len() < LEAST_BLOCKS || pairs.clone().any(|(a, b)| !(*a > 0.0 && *b > 0.0 && (b / a).is_finite())) {
@@ -97,7 +98,7 @@ pub fn estimate(default: &[f64], candidate: &[f64], error: f64) -> Option<Estima
     }
     let mut logarithms: Vec<f64> = pairs.map(|(default, candidate)| (candidate / default).ln()).collect();
     let Mean { value, deviation, freedom } = trimmed_mean(&mut logarithms);
-    // Equal ratios, but for the rounding of their logarithms.
+    // All ratios are equal, up to the rounding of their logarithms.
     let is_exact = deviation <= 1e-12 * value.abs().max(1e-3);
     let p = match is_exact {
         true if value.abs() <= 1e-12 => 1.0,
@@ -113,15 +114,14 @@ pub fn estimate(default: &[f64], candidate: &[f64], error: f64) -> Option<Estima
     })
 }
 
-/// A mean, its standard deviation, and the degrees of freedom of that.
+/// A mean with its standard deviation and the degrees of freedom.
 struct Mean {
     value: f64,
     deviation: f64,
     freedom: f64,
 }
 
-/// The mean of what is left when the extremes are trimmed; its deviation comes of the values with the extremes drawn in
-/// (Yuen 1974).
+/// Computes the mean without the extremes; its deviation is that of the winsorized values (Yuen 1974).
 fn trimmed_mean(values: &mut [f64]) -> Mean {
     values.sort_by(f64::total_cmp);
     let len = values.len();
@@ -135,7 +135,7 @@ fn trimmed_mean(values: &mut [f64]) -> Mean {
     Mean { value, deviation: (squares / (left * (left - 1.0))).sqrt(), freedom: left - 1.0 }
 }
 
-/// The median; sorts. Of no values, not a number.
+/// Returns the median; sorts the values. NaN if there are none.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -146,8 +146,8 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Describes reads by the share of bytes that came from storage. Up to 5 % either way is attributed to readahead or leftovers in the
-/// page cache.
+/// Describes reads by the share of bytes that came from storage. Up to 5 % either way is attributed to readahead or
+/// leftovers in the page cache.
 pub fn coldness(share: f64) -> &'static str {
     match share {
         share if share >= 0.95 => "cold",
@@ -156,7 +156,7 @@ pub fn coldness(share: f64) -> &'static str {
     }
 }
 
-/// Standard deviation over mean; 0 of fewer than two values.
+/// Coefficient of variation; 0 for fewer than two values.
 pub fn variation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if values.len() < 2 || mean <= 0.0 {
@@ -166,8 +166,8 @@ pub fn variation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt() / mean
 }
 
-/// Probabilities of a family of tests, corrected so that the chance of any false one stays what it is for one (Holm 1979):
-/// the k-th smallest of n counts n - k + 1 times, and never less than those before it.
+/// Corrects the probabilities of a family of tests, so that the chance of any false positive stays that of a single
+/// test (Holm 1979): the k-th smallest of n is multiplied by n - k + 1, and is never less than those before it.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut by_size: Vec<usize> = (0..probabilities.len()).collect();
     by_size.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -179,47 +179,48 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// When an arm has run often enough, and what is said of it.
+/// When to stop running an arm, and how to judge it.
 ///
-/// Who stops at the first lucky moment finds an effect everywhere: it is looked at a few times only, each with a smaller
-/// probability of error, so that all together have 5 %.
+/// Stopping at the first positive result would find effects everywhere. Therefore arms are tested only a few times,
+/// each with a smaller probability of error, so that the total is 5 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StopRule {
-    /// Most blocks.
+    /// Maximum number of blocks.
     pub most_blocks: usize,
-    /// Effects below this share are none.
+    /// Effects below this share count as none.
     pub margin: f64,
-    /// Half of the interval, as a share of the ratio, that is narrow enough to say how much better or worse an arm is.
+    /// Half-width of the interval, as a share of the ratio, that is narrow enough to report how much better or worse an
+    /// arm is.
     pub half_width: f64,
-    /// Ratios all beyond this, or all below its inverse, need no narrower interval and no more blocks.
+    /// Ratio beyond which, or below whose inverse, no narrower interval and no more blocks are needed.
     pub clear: f64,
-    /// Fewest blocks after which a smaller effect is said to be one: times of a machine that is slow for a second now and
-    /// then are not normal, and five of them in a row mean little.
+    /// Minimum number of blocks for reporting a smaller effect: times on a machine that is occasionally slow for a
+    /// second are not normally distributed, and five of them in a row mean little.
     pub least_for_small: usize,
 }
 
 impl Default for StopRule {
-    /// 55 blocks tell 5 % where equal runs vary by 5 %, and 10 % where they vary by 10 %.
+    /// With 55 blocks, 5 % can be detected if equal runs vary by 5 %, and 10 % if they vary by 10 %.
     fn default() -> Self {
         Self { most_blocks: LOOKS[5], margin: DEFAULT_MARGIN, half_width: 0.10, clear: 1.5, least_for_small: LOOKS[3] }
     }
 }
 
 impl StopRule {
-    /// For a fixed number of blocks, which are looked at once, with the whole probability of error.
+    /// Returns a rule with a fixed number of blocks and a single look, which uses the whole probability of error.
     pub fn of_one_look() -> Self {
         Self { most_blocks: LEAST_BLOCKS, ..Self::default() }
     }
 
-    /// Probability of error of intervals and verdicts at every look.
+    /// Probability of error of intervals and verdicts at each look.
     pub fn error(&self) -> f64 {
-        // The last look is at the most blocks.
+        // The last look is at the maximum number of blocks.
         let before = LOOKS.iter().filter(|look| **look < self.most_blocks).count();
         ERROR / (before + 1) as f64
     }
 
-    /// The verdict on an estimate whose probability, corrected for the family it belongs to, is `corrected_p`. Its interval
-    /// is widened by `doubt` first: the factor by which equal runs differ beyond what chance explains, 1 if they do not.
+    /// Returns the verdict on an estimate whose probability, corrected for its family, is `corrected_p`. Its interval
+    /// is first widened by `doubt`: the factor by which equal runs differ beyond chance, or 1 if they do not.
     pub fn verdict(&self, estimate: Option<&Estimate>, corrected_p: f64, doubt: f64) -> Verdict {
         let Some(Estimate { interval: [low, high], .. }) = estimate else { return Verdict::CannotTell };
         let (low, high) = (low / doubt, high * doubt);
@@ -234,7 +235,7 @@ impl StopRule {
         }
     }
 
-    /// Verdicts on a family of estimates, with a `doubt` as of [`Self::verdict`].
+    /// Returns the verdicts on a family of estimates; `doubt` is as in [`Self::verdict`].
     pub fn verdicts(&self, estimates: &[Option<Estimate>], doubt: f64) -> Vec<Verdict> {
         let probabilities: Vec<f64> =
             estimates.iter().map(|estimate| estimate.map_or(1.0, |estimate| estimate.p)).collect();
@@ -249,7 +250,7 @@ impl StopRule {
         }
         let Some(found) = estimate.filter(|_| LOOKS.contains(&blocks)) else { return false };
         let Estimate { ratio, interval: [low, high], p, .. } = *found;
-        // As the worst case of Holm's correction: what is told here is told at the end, too.
+        // The worst case of Holm's correction, so that a verdict reached here also holds at the end.
         match self.verdict(Some(found), p * comparisons.max(1) as f64, 1.0) {
             Verdict::NoEffect => true,
             Verdict::CannotTell => false,
@@ -268,7 +269,7 @@ mod tests {
     /// A single look.
     const ONCE: f64 = ERROR;
 
-    /// Times of `blocks` blocks with log-normal noise: of the default, and of a candidate with this ratio.
+    /// Returns times of `blocks` blocks with log-normal noise: of the default, and of a candidate with this ratio.
     fn made(seed: u64, blocks: usize, noise: f64, ratio: f64) -> (Vec<f64>, Vec<f64>) {
         let mut random = Random::of(&[seed, 77]);
         let mut time = |mean: f64| mean * (noise * random.normal()).exp();
@@ -316,8 +317,8 @@ mod tests {
         assert!((found.ratio.ln() - 1.0).abs() < 1e-12 && (found.p - 0.230_2).abs() < 1e-4, "{found:?}");
         let bounds = found.interval.map(f64::ln);
         assert!((bounds[0] + 0.963_2).abs() < 1e-3 && (bounds[1] - 2.963_2).abs() < 1e-3, "{bounds:?}");
-        // Ten values of which two are trimmed on each side, as in Wilcox's book: of 1 to 10 the mean of 3 to 8 is 5.5, and
-        // with 3, 3, 3, 4, 5, 6, 7, 8, 8, 8 the squares are 42.5, over 6 x 5.
+        // Ten values, two trimmed on each side, as in Wilcox's book: of 1 to 10 the mean of 3 to 8 is 5.5, and with 3,
+        // 3, 3, 4, 5, 6, 7, 8, 8, 8 the squares are 42.5, over 6 x 5.
         let Mean { value, deviation, freedom } = trimmed_mean(&mut (1..=10).map(f64::from).collect::<Vec<_>>());
         assert!((value - 5.5).abs() < 1e-12 && (deviation - (42.5_f64 / 30.0).sqrt()).abs() < 1e-12 && freedom == 5.0);
         assert!((median(&mut [4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < 1e-12);
@@ -365,7 +366,7 @@ mod tests {
     fn an_effect_is_rarely_called_none() {
         for noise in [0.01, 0.03, 0.1] {
             for ratio in [1.0 - DEFAULT_MARGIN, 1.0 + DEFAULT_MARGIN] {
-                // On the margin itself, each side may err with 2.5 %.
+                // Exactly on the margin, each side may err with 2.5 %.
                 let wrong = share(1000, |seed| verdict_of(seed, 34, noise, ratio) == Verdict::NoEffect);
                 assert!(wrong <= 0.04, "noise {noise}, ratio {ratio}: {wrong}");
             }
@@ -380,7 +381,7 @@ mod tests {
         assert!(better(13, 0.05, 0.8) > 0.9, "{}", better(13, 0.05, 0.8));
         let worse = share(300, |seed| verdict_of(seed, 5, 0.15, 6.0) == Verdict::Worse);
         assert!(worse > 0.99, "{worse}");
-        // A quiet machine can say that there is nothing, a noisy one cannot.
+        // A quiet machine can show that there is no effect, a noisy one cannot.
         let nothing = share(300, |seed| verdict_of(seed, 8, 0.01, 1.0) == Verdict::NoEffect);
         assert!(nothing > 0.95, "{nothing}");
         let open = share(300, |seed| verdict_of(seed, 8, 0.5, 1.0) == Verdict::CannotTell);
@@ -398,7 +399,7 @@ mod tests {
                 .collect();
             StopRule::of_one_look().verdicts(&family, 1.0).into_iter().any(is_called)
         });
-        // Uncorrected it would be 1 - 0.95^20 = 64 %.
+        // Without correction it would be 1 - 0.95^20 = 64 %.
         assert!(any_called < 0.09, "{any_called}");
         let corrected = holm(&[0.01, 0.04, 0.03, 0.5]);
         let expected = [0.04, 0.09, 0.09, 0.5];
@@ -406,7 +407,7 @@ mod tests {
         assert!(holm(&[]).is_empty());
     }
 
-    /// Runs of three equal arms while the machine gets slower with each run.
+    /// Simulates three equal arms while the machine gets slower with each run.
     fn drifting(seed: u64, order: impl Fn(u64) -> Vec<usize>) -> Verdict {
         let mut random = Random::of(&[seed, 5]);
         let (mut times, mut slowness) = ([const { Vec::new() }; 3], 1.0);
@@ -423,7 +424,7 @@ mod tests {
     fn drift_is_no_effect_where_the_order_is_drawn() {
         let drawn = share(500, |seed| is_called(drifting(seed, |block| order_of_block(seed, block, 3))));
         assert!(drawn < 0.08, "{drawn}");
-        // The same in a fixed order: the last arm is always called worse.
+        // The same in a fixed order: the last arm is always judged worse.
         let fixed = share(100, |seed| drifting(seed, |_| vec![0, 1, 2]) == Verdict::Worse);
         assert!(fixed > 0.9, "{fixed}");
     }
@@ -438,7 +439,7 @@ mod tests {
         assert_eq!(said(0.92, 0.96, 0.10, 1.0), Verdict::NoEffect);
         assert_eq!(said(0.92, 0.96, 0.05, 1.0), Verdict::Better);
         assert_eq!(said(1.08, 1.12, 0.10, 1.0), Verdict::Worse);
-        // Where equal runs differ by a fifth, an effect of a tenth is none that could be told, one of five times is.
+        // If equal runs differ by a fifth, an effect of a tenth cannot be detected, but one of five times can.
         assert_eq!(said(1.08, 1.12, 0.10, 1.2), Verdict::CannotTell);
         assert_eq!(said(0.99, 1.01, 0.10, 1.2), Verdict::CannotTell);
         assert_eq!(said(4.0, 6.0, 0.10, 1.2), Verdict::Worse);
@@ -460,8 +461,8 @@ mod tests {
         assert!(rule.is_done(55, None, 10) && !rule.is_done(54, None, 10));
     }
 
-    /// Verdicts on arms with these true ratios, measured as an experiment measures them: looks, two defaults per block, and
-    /// runs of which every `1 / busy`-th meets a neighbour that makes it up to twice as long.
+    /// Simulates a whole experiment on arms with these true ratios: looks, two defaults per block, and runs of which
+    /// every `1 / busy`-th is disturbed and takes up to twice as long.
     fn experiment(seed: u64, truth: &[f64], noise: f64, busy: f64) -> Vec<Verdict> {
         let rule = StopRule::default();
         let mut random = Random::of(&[seed, 991]);
@@ -490,7 +491,7 @@ mod tests {
             // 5 % with a standard deviation of 1 %.
             let wrong = share(500, any);
             assert!(wrong <= 0.08, "busy {busy}: {wrong}");
-            // Effects of twice the margin are hardly ever called none.
+            // Effects of twice the margin are hardly ever missed.
             let none = |seed| experiment(seed, &[0.7, 1.3], 0.05, busy).contains(&Verdict::NoEffect);
             assert!(share(200, none) <= 0.02, "busy {busy}: {}", share(200, none));
         }
@@ -498,7 +499,7 @@ mod tests {
 
     #[test]
     fn two_experiments_agree() {
-        // As of the papers' settings: most do nothing, some a little, a few much.
+        // Similar to the papers' settings: most have no effect, some a small one, a few a large one.
         let truth = [1.0, 1.0, 1.0, 1.0, 1.0, 1.01, 0.99, 1.02, 1.08, 1.15, 1.3, 1.8, 0.9, 0.8];
         for (noise, busy) in [(0.02, 0.0), (0.05, 0.0), (0.02, 0.05), (0.03, 0.1)] {
             let (mut equal, rounds) = (0, 20_u64);

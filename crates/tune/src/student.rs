@@ -1,16 +1,16 @@
 //! Student's t distribution.
 //!
 //! The incomplete beta function is computed by its continued fraction (Lentz's method) and the logarithm of the gamma
-//! function by Lanczos' approximation with g = 7 and nine terms, exact to about 1e-13.
+//! function by Lanczos' approximation with g = 7 and nine terms, accurate to about 1e-13.
 
-/// Probability of a value at least this far from 0, on either side.
+/// Returns the probability of a value at least this far from 0, on either side.
 pub fn two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5).clamp(0.0, 1.0)
 }
 
-/// The distance from 0 that is exceeded with this probability: the other way round, by halving.
+/// Returns the distance from 0 that is exceeded with this probability: the inverse of [`two_sided`], by bisection.
 pub fn quantile(probability: f64, freedom: f64) -> f64 {
-    // One degree of freedom and a millionth: 640,000.
+    // For one degree of freedom and a probability of a millionth, it is 640,000.
     let (mut low, mut high) = (0.0, 1e6);
     while high - low > 1e-9 * high {
         let middle = f64::midpoint(low, high);
@@ -25,7 +25,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
         return x.clamp(0.0, 1.0);
     }
     let front = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
-    // The fraction converges fast on this side only.
+    // The fraction converges fast only on this side.
     if x < (a + 1.0) / (a + b + 2.0) {
         front * fraction(x, a, b) / a
     } else {
@@ -39,7 +39,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     let mut c = 1.0;
     let mut d = 1.0 / away_from_0(1.0 - (a + b) * x / (a + 1.0));
     let mut result = d;
-    // It converges in some square root of a steps: a hundred are enough for ten thousand values.
+    // It converges in about the square root of a steps: a hundred are enough for ten thousand values.
     for step in 1..=300 {
         let m = f64::from(step);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
@@ -58,7 +58,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     result
 }
 
-/// For arguments of 0.5 and more.
+/// Logarithm of the gamma function for arguments of 0.5 and more.
 fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 9] = [
         0.999_999_999_999_809_9,
@@ -88,10 +88,10 @@ mod tests {
             assert!((two_sided(expected, freedom) - 0.05).abs() < 2e-6, "{freedom}: {}", two_sided(expected, freedom));
             assert!((quantile(0.05, freedom) - expected).abs() < 1e-4, "{freedom}: {}", quantile(0.05, freedom));
         }
-        // One degree of freedom is Cauchy's distribution: 1/2 at 1.
+        // With one degree of freedom it is Cauchy's distribution: 1/2 at 1.
         assert!((two_sided(1.0, 1.0) - 0.5).abs() < 1e-12 && (quantile(0.5, 1.0) - 1.0).abs() < 1e-6);
         assert!((two_sided(0.0, 7.0) - 1.0).abs() < 1e-12);
-        // Of 1.4142 and 4 degrees of freedom, R says 0.2302.
+        // For 1.4142 and 4 degrees of freedom, R gives 0.2302.
         assert!((two_sided(2.0_f64.sqrt(), 4.0) - 0.230_2).abs() < 1e-4);
     }
 

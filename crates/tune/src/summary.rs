@@ -1,6 +1,6 @@
-//! A line on each experiment: where the paper has it, what the paper found, and what came out here.
+//! One line per experiment: its place in the paper, the paper's result, and the result here.
 //!
-//! Made of findings, not of runs. Invariant: a line has a value and a verdict, or the reason why it has none.
+//! Computed from findings, not from runs. Invariant: a line has a value and a verdict, or a reason why it has none.
 
 use crate::findings::{Fault, Finding, Findings};
 use crate::measurement::MeasuredExperiment;
@@ -9,60 +9,61 @@ use crate::statistics::{Estimate, Verdict, median};
 use crate::worker::Outcome;
 use serde::Serialize;
 
-/// What came out of an experiment.
+/// Summary of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Name of the experiment.
     pub experiment: String,
-    /// Figures, tables or sections of the paper; absent where the experiment is not the paper's.
+    /// Figures, tables or sections of the paper; absent if the experiment is not from a paper.
     pub place: Option<String>,
-    /// What the paper found; absent where only the place is known.
+    /// Result of the paper; absent if only the place is known.
     pub paper: Option<String>,
-    /// What came out.
+    /// Result of this measurement.
     #[serde(flatten)]
     pub here: Here,
 }
 
-/// What came out, or why nothing did.
+/// Result of an experiment, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Here {
     /// It was measured.
     Measured {
-        /// Median seconds of the default, by [`Findings::metric`].
+        /// Median seconds of the default, in the metric [`Findings::metric`].
         default_s: f64,
-        /// Bytes of values that the default handles per elapsed second; absent where it has none.
+        /// Bytes of values per elapsed second with the default; absent for kernels of metadata.
         bytes_per_s: Option<f64>,
-        /// What `default_s` counts.
+        /// Metric of `default_s`.
         metric: Metric,
-        /// The setting that differs most from the default, among those that are better or worse if any is; absent where too little was run.
+        /// The setting that differs most from the default, preferring those with an effect; absent if there were too
+        /// few runs.
         setting: Option<String>,
-        /// That setting against the default.
+        /// Ratio of that setting to the default.
         estimate: Option<Estimate>,
-        /// Its verdict.
+        /// Verdict on that setting.
         verdict: Verdict,
-        /// Verdicts on all settings.
+        /// Number of settings by verdict.
         tally: Tally,
     },
     /// The library or the machine cannot run it.
     LeftOut {
-        /// Why.
+        /// Reason, as text.
         reason: String,
     },
     /// There was no time for it.
     NotReached,
 }
 
-/// How many settings have which verdict.
+/// Number of settings by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Faster than the default.
     pub better: usize,
     /// Slower than the default.
     pub worse: usize,
-    /// As fast as the default.
+    /// No difference from the default.
     pub no_effect: usize,
-    /// Undecided.
+    /// Undecided, because the runs vary too much.
     pub cannot_tell: usize,
     /// Not run, or failed.
     pub left_out: usize,
@@ -78,7 +79,7 @@ impl Tally {
                 (None, Some(Verdict::Worse)) => tally.worse += 1,
                 (None, Some(Verdict::NoEffect)) => tally.no_effect += 1,
                 (None, Some(Verdict::CannotTell)) => tally.cannot_tell += 1,
-                // A default is compared with nothing.
+                // A default is not compared.
                 (None, None) => {}
             }
         }
@@ -86,7 +87,7 @@ impl Tally {
     }
 }
 
-/// The place in a paper and the paper's words, which are separated by `: `.
+/// Splits the reference to a paper at `: ` into the place and the result.
 fn parts(paper: &str) -> (Option<String>, Option<String>) {
     const PLACES: [&str; 6] = ["figure", "table", "section", "appendix", "Figure", "Table"];
     if !PLACES.iter().any(|place| paper.starts_with(place)) {
@@ -99,7 +100,7 @@ fn parts(paper: &str) -> (Option<String>, Option<String>) {
 }
 
 impl Line {
-    /// The line of an experiment.
+    /// Summarizes an experiment.
     pub fn of(done: &MeasuredExperiment) -> Self {
         let (place, paper) = done.paper.as_deref().map_or((None, None), parts);
         Self { experiment: done.name.clone(), place, paper, here: Here::of(&done.search.sweep) }
@@ -137,7 +138,7 @@ fn rate(finding: &Finding) -> Option<f64> {
     (!rates.is_empty()).then(|| median(&mut rates))
 }
 
-/// The setting farthest from the default: one that is better or worse, if there is any.
+/// Returns the setting that differs most from the default, preferring those with an effect.
 fn standout(findings: &Findings) -> Option<&Finding> {
     let measured = findings.arms.iter().filter(|finding| finding.arm.fault.is_none() && finding.estimate.is_some());
     let distance = |finding: &Finding| finding.estimate.map_or(0.0, |estimate| estimate.ratio.ln().abs());

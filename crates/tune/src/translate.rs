@@ -1,40 +1,40 @@
-//! From settings by name to those of a library, and back from what a file was found to have.
+//! Translation of named settings to those of a library, and back from those found in a file.
 //!
-//! Invariant: a setting is either given to the library or refused; none is dropped.
+//! Invariant: a setting is either passed to the library or refused; none is dropped.
 
 use crate::error::{Obstacle, Result, TuneError};
 use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Place, Settings, Value};
 use raddle_hdf5::chosen::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
 
-/// A library's version and filters: what decides which settings it has.
+/// Version and filters of a library, which determine the available settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abilities {
-    /// `1.10.8`.
+    /// Version, such as `1.10.8`.
     pub version: String,
     /// Names of filters.
     pub filters: Vec<&'static str>,
-    /// Of ranks, whether the library has what they need; none of a process that is alone.
+    /// Whether the library supports ranks; `None` for a single process.
     pub ranks: Option<bool>,
-    /// Version of the zlib that it was loaded with; of the bundled library none, which has its own.
+    /// Version of the zlib that the library was loaded with; `None` for the bundled library, which contains zlib.
     pub zlib: Option<String>,
 }
 
 /// Settings as a library takes them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Translated {
-    /// Of the file.
+    /// Settings of the file.
     pub file: FileSettings,
-    /// Of datasets.
+    /// Settings of datasets.
     pub dataset: DatasetSettings,
     /// Datasets of at most this many bytes are compact.
     pub compact_len_bytes: Option<u64>,
-    /// Bytes of the conversion buffer.
+    /// Size of the conversion buffer, in bytes.
     pub buffer_len_bytes: Option<u64>,
-    /// Whether ranks read and write metadata together.
+    /// Whether ranks read and write metadata collectively.
     pub collective_metadata: bool,
 }
 
-/// Numbers of `H5F_libver_t`, with the version that brought them.
+/// Numbers of `H5F_libver_t`, with the version that introduced them.
 const BOUNDS: [(&str, i32, [u32; 2]); 4] =
     [("v18", 1, [1, 10]), ("v110", 2, [1, 10]), ("v112", 3, [1, 12]), ("v114", 4, [1, 14])];
 
@@ -44,13 +44,13 @@ impl Abilities {
         [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= since
     }
 
-    /// The newest bound that the library knows.
+    /// The newest bound that the library supports.
     fn newest_bound(&self) -> i32 {
         let known = BOUNDS.iter().filter(|(_, _, since)| self.is_since(*since)).map(|(_, number, _)| *number).max();
         if self.is_since([2, 0]) { 5 } else { known.unwrap_or(1) }
     }
 
-    /// Another zlib is used where it was loaded before the library asked for one of this name.
+    /// Checks whether a zlib can be replaced: another zlib is used only if it was loaded before the library.
     fn zlib_obstacle(&self, value: &Value) -> Option<Obstacle> {
         let Value::Text(wanted) = value else { return None };
         if self.zlib.is_none() {
@@ -94,7 +94,7 @@ impl Abilities {
     }
 }
 
-/// Hints of MPI-IO among `settings`, as ROMIO names them.
+/// Returns the hints of MPI-IO among `settings`, with ROMIO's names.
 pub fn hints(settings: &Settings) -> Vec<(String, String)> {
     let of = |(knob, value): (&Knob, &Value)| match knob {
         Knob::CollectiveBuffering => {
@@ -107,10 +107,10 @@ pub fn hints(settings: &Settings) -> Vec<(String, String)> {
 }
 
 impl Translated {
-    /// The settings for a library.
+    /// Translates settings for a library.
     ///
     /// # Errors
-    /// If the library does not have one of them.
+    /// If the library lacks one of them.
     pub fn of(settings: &Settings, abilities: &Abilities) -> Result<Self> {
         for (knob, value) in &settings.0 {
             if let Some(why) = abilities.obstacle(*knob, value) {
@@ -168,15 +168,15 @@ impl Translated {
         })
     }
 
-    /// Settings of a dataset of `len_bytes`.
+    /// Returns the settings of a dataset of `len_bytes` bytes.
     pub fn dataset_of(&self, len_bytes: u64) -> DatasetSettings {
         let compact = self.compact_len_bytes.is_some_and(|limit| len_bytes <= limit);
         DatasetSettings { compact, ..self.dataset.clone() }
     }
 }
 
-/// Of the settings that were asked for, those that a file and its first dataset were found to have, with their values
-/// there. A conversion buffer leaves no trace.
+/// Returns those of the requested settings that a file and its first dataset have, with their actual values. A
+/// conversion buffer leaves no trace.
 pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -> Settings {
     let filter = |level: Option<u32>| Some(Value::Whole(u64::from(level.unwrap_or(0))));
     let szip = |wanted| dataset.szip.filter(|(coding, _)| *coding == wanted).map(|(_, pixels)| pixels);
@@ -196,7 +196,7 @@ pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -
             Knob::PageBuffer => file.page_buffer_len_bytes.map(Value::Whole),
             Knob::FilePage => file.page_len_bytes.map(Value::Whole),
             Knob::Libver => file.versions.map(|(low, _)| match BOUNDS.iter().find(|(_, number, _)| *number == low) {
-                // Whatever the newest one is called, it was asked for by that name.
+                // `latest` is reported by that name, not by the version it stands for.
                 Some((name, _, _)) if *value != Value::Text("latest".to_owned()) => Value::Text((*name).to_owned()),
                 _ => value.clone(),
             }),
@@ -242,7 +242,7 @@ mod tests {
         let with_szip = Abilities { filters: vec!["szip"], ..abilities("1.10.8") };
         let both = Settings::default().and(Knob::Szip, Value::Whole(8)).and(Knob::SzipEntropy, Value::Whole(16));
         let error = Translated::of(&both, &with_szip).unwrap_err().to_string();
-        assert!(error.contains("szip_entropy = 16") && error.contains("one coding"), "{error}");
+        assert!(error.contains("szip_entropy = 16") && error.contains("only one"), "{error}");
         let none = both.and(Knob::Szip, Value::Whole(0));
         let szip = Translated::of(&none, &with_szip).unwrap().dataset.szip;
         assert_eq!(szip, Some((SzipCoding::Entropy, 16)));

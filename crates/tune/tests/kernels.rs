@@ -1,4 +1,4 @@
-//! Every kernel with every library there is, at a size that takes no time: what the files hold, not how fast.
+//! Every kernel with every available library, at a tiny size: checks the contents of the files, not the speed.
 
 use raddle_tune::kernel::{Api, Data, Kernel, ReadBack};
 use raddle_tune::knob::{Knob, Settings, Value};
@@ -6,7 +6,7 @@ use raddle_tune::worker::{Outcome, Request, Stage, carry_out};
 use raddle_tune::{Result, TuneError};
 use std::path::{Path, PathBuf};
 
-/// The bundled HDF5, and Debian's 1.10 where it is installed.
+/// The bundled HDF5, and Debian's 1.10 if installed.
 fn libraries() -> Vec<Option<PathBuf>> {
     let debian = PathBuf::from("libhdf5_serial.so.103");
     let mut all = vec![None];
@@ -83,7 +83,7 @@ fn every_kernel_writes_what_it_says() {
             let calls = outcome.calls.unwrap();
             let reads =
                 matches!(kernel, Kernel::Bdcats { .. } | Kernel::Many { reads: true, .. } | Kernel::Read { .. });
-            // The harness of the tests may write a line meanwhile.
+            // The test harness may write a line at the same time.
             assert_eq!(calls.write < 4, reads, "{told}");
             if *kernel == kernels[5] {
                 assert!((4..8).contains(&calls.write) && outcome.file_len_bytes == 4 * 4096, "{told}");
@@ -126,7 +126,7 @@ fn settings_have_their_effect() {
         let compressed = of(occam(8, false), &[chunk.clone(), (Knob::Gzip, Value::Whole(1))]);
         assert!(compressed.file_len_bytes * 2 < plain.file_len_bytes, "{plain:?} {compressed:?}");
 
-        // A row at a time: without a cache each chunk is written eight times over.
+        // A row at a time: without a cache, each chunk is written eight times.
         let cached = |len_bytes| of(occam(1, false), &[chunk.clone(), (Knob::ChunkCache, Value::Whole(len_bytes))]);
         let (none, enough) = (cached(0).calls.unwrap(), cached(1 << 20).calls.unwrap());
         assert!(none.write > 2 * enough.write, "{none:?} {enough:?}");
@@ -162,7 +162,7 @@ fn szip_is_there_where_the_library_encodes_it() {
                     assert!(outcome.file_len_bytes < outcome.len_bytes, "{outcome:?}");
                     Some(outcome.file_len_bytes)
                 }
-                // Debian's has libaec.
+                // Debian's HDF5 includes libaec.
                 Err(error) => {
                     let error = error.to_string();
                     assert!(library.is_none() && error.contains("without this filter"), "{library:?}: {error}");
@@ -170,7 +170,7 @@ fn szip_is_there_where_the_library_encodes_it() {
                 }
             }
         });
-        // Neighbours of a smooth field differ by little: their differences take fewer bits.
+        // Neighbours in a smooth field differ little: their differences need fewer bits.
         assert!(coded[0] <= coded[1], "{coded:?}");
     }
 }
@@ -214,7 +214,7 @@ fn the_same_seed_gives_the_same_file() {
             assert!(outcome.stages.iter().all(|stage| stage.stage != Stage::Sync));
             std::fs::read(&request.path).unwrap()
         };
-        // Objects carry the second in which they were made, so that lengths alone would do for these.
+        // Objects store their creation time in seconds, so lengths alone would not distinguish these files.
         let (first, second, other) = (written(1), written(1), written(2));
         assert_eq!(first.len(), second.len());
         assert!(differing(&first, &second) < differing(&first, &other), "{}", kernel.name());

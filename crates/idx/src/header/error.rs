@@ -1,78 +1,78 @@
-//! Why a header is refused.
+//! Errors of headers.
 
 use super::{MAX_BLOCKS_PER_FILE, MAX_FIELDS, MAX_HEADER_LEN_BYTES, VERSION};
 use crate::bitmask::BitmaskError;
 use crate::template::TemplateError;
 
-/// Why the text of an `.idx` file, or a header that was made, is refused. The caller adds the file.
+/// Why the text of an `.idx` file, or a header built in memory, is refused. The caller adds the file name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// Longer than any header.
-    #[error("is longer than {MAX_HEADER_LEN_BYTES} bytes; it is no .idx file")]
+    /// The file is longer than any header.
+    #[error("is longer than {MAX_HEADER_LEN_BYTES} bytes; it is not an .idx file")]
     TooLong,
-    /// Not text.
-    #[error("is not text in UTF-8; it is no .idx file")]
+    /// The file is not text.
+    #[error("is not text in UTF-8; it is not an .idx file")]
     NotText,
-    /// Text before the first key.
-    #[error("line {line} is before any key such as (version); it is no .idx file")]
+    /// There is text before the first key.
+    #[error("line {line} is before any key such as (version); it is not an .idx file")]
     NoKey {
         /// Line, counted from 1.
         line: usize,
     },
-    /// A key without its closing parenthesis, or one that would not be read back.
-    #[error("key {key:?} is not a name in parentheses with a value of its own")]
+    /// A key lacks its closing parenthesis, or would not be read back unchanged.
+    #[error("key {key:?} is not a name in parentheses followed by its value")]
     Key {
-        /// The key.
+        /// Name of the key.
         key: String,
     },
-    /// A key twice.
-    #[error("key ({key}) is there twice")]
+    /// A key occurs twice.
+    #[error("key ({key}) occurs twice")]
     KeyTwice {
-        /// The key.
+        /// Name of the key.
         key: String,
     },
-    /// A key that every header needs.
+    /// A required key is missing.
     #[error("key ({key}) is missing")]
     Missing {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
     },
-    /// Not a whole number that fits.
-    #[error("({key}) holds {text:?}, a whole number from 0 is needed")]
+    /// A value is not a whole number in range.
+    #[error("({key}) is {text:?}, but must be a whole number, 0 or greater")]
     Number {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
-        /// What it holds.
+        /// Text of the value.
         text: String,
     },
-    /// A version that does not exist.
-    #[error("version {version} is not known, 1 to {VERSION} are")]
+    /// The version is unknown.
+    #[error("version {version} is unknown; known versions are 1 to {VERSION}")]
     Version {
-        /// The version.
+        /// Version found.
         version: u32,
     },
-    /// A value that raddle does not read.
-    #[error("({key}) holds {value:?}, which is not supported")]
+    /// A value is not supported.
+    #[error("({key}) is {value:?}, which is not supported")]
     Unsupported {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
-        /// Its value.
+        /// Value of the key.
         value: String,
     },
-    /// The name of an output that is no dataset's.
-    #[error("the output is the dataset's .idx file: NAME.idx")]
+    /// The name of the output is not that of an `.idx` file.
+    #[error("the output must be the dataset's .idx file, NAME.idx")]
     Name,
-    /// The bitmask.
+    /// The bitmask is invalid.
     #[error(transparent)]
     Bitmask(#[from] BitmaskError),
-    /// A template of names.
+    /// The template of file names is invalid.
     #[error("file names: {0}")]
     Template(#[from] TemplateError),
-    /// Not two numbers per axis, or fewer axes than the bitmask splits.
+    /// The box does not have two numbers per axis, or has fewer axes than the bitmask splits.
     #[error("the box has {numbers} numbers; two per axis are needed, and the bitmask splits {rank} axes")]
     BoxAxes {
-        /// Numbers found.
+        /// Number of numbers found.
         numbers: usize,
         /// Axes of the bitmask.
         rank: usize,
@@ -80,66 +80,66 @@ pub enum HeaderError {
     /// An axis of the box is empty or longer than the bitmask's.
     #[error("axis {axis} of the box goes from {start} to before {end}; the bitmask has room for 0 to before {limit}")]
     Box {
-        /// Axis.
+        /// Index of the axis.
         axis: usize,
-        /// First sample.
+        /// First sample of the box.
         start: u64,
-        /// One past the last.
+        /// End of the box along the axis, exclusive.
         end: u64,
-        /// Room of the bitmask.
+        /// Length of the axis in the bitmask.
         limit: u64,
     },
-    /// Blocks of one sample, which are not written: OpenVisus reads 0 as its default.
-    #[error("0 bits per block stand for the default in OpenVisus: at least 1 is written")]
+    /// Blocks of one sample are not written, because OpenVisus reads 0 bits as the default.
+    #[error("0 bits per block are not written, because OpenVisus reads them as the default; use at least 1")]
     NoBitsPerBlock,
-    /// A block larger than the dataset.
+    /// A block is larger than the dataset.
     #[error("{bits} bits per block are more than the bitmask's {limit}")]
     BitsPerBlock {
-        /// As stated.
+        /// Bits per block in the header.
         bits: u32,
-        /// Letters of the bitmask.
+        /// Number of letters of the bitmask.
         limit: u32,
     },
-    /// Blocks per file.
+    /// The number of blocks per file is out of range.
     #[error("{blocks} blocks per file; 1 to {MAX_BLOCKS_PER_FILE} are possible")]
     BlocksPerFile {
-        /// As stated.
+        /// Blocks per file in the header.
         blocks: u64,
     },
-    /// One name for several files.
+    /// Several files would have the same name.
     #[error("the file template has no number, but {blocks} blocks or time steps need several files")]
     OneFile {
-        /// Blocks of the dataset.
+        /// Number of blocks of the dataset.
         blocks: u64,
     },
-    /// No field, or very many.
+    /// There are no fields, or too many.
     #[error("{fields} fields; 1 to {MAX_FIELDS} are possible")]
     FieldCount {
-        /// Fields.
+        /// Number of fields.
         fields: usize,
     },
-    /// Not a name, a type and attributes.
+    /// A field is not a name, a type and attributes.
     #[error("field {text:?} is not a name, a type such as float32 or float64[3], and attributes in parentheses")]
     Field {
-        /// The field.
+        /// Text of the field.
         text: String,
     },
-    /// Two fields of one name.
-    #[error("field {name:?} is there twice")]
+    /// Two fields have the same name.
+    #[error("field {name:?} occurs twice")]
     FieldTwice {
-        /// Name.
+        /// Name of the field.
         name: String,
     },
-    /// No field that could be compressed as asked.
+    /// No field can be compressed as requested.
     #[error(
         "zfp takes single float32, float64, int32 or int64 numbers (with an accuracy: the first two) on two or three axes, \
          slowest ones of length 1 not counted, and no field has them; choose zip, lz4 or none"
     )]
     Zfp,
-    /// A block whose length does not fit its record.
-    #[error("blocks of field {name:?} with 2^{bits} samples are longer than 32 bits can tell")]
+    /// The length of a block does not fit its record.
+    #[error("blocks of field {name:?} with 2^{bits} samples are too long: lengths must fit 32 bits")]
     BlockLength {
-        /// Field.
+        /// Name of the field.
         name: String,
         /// Bits per block.
         bits: u32,

@@ -1,8 +1,8 @@
-//! The `.idx` file: what a dataset is and where its blocks lie.
+//! The `.idx` file: the description of a dataset and of where its blocks lie.
 //!
-//! `text` splits the file into keys and fields into attributes; this module gives them meaning and writes them again.
-//! Invariant: a header that was read or made is consistent (the box lies in the power-of-two box, blocks in the
-//! dataset, block lengths in 32 bits), and what raddle does not know is kept and written back.
+//! `text` splits the file into keys, and fields into attributes; this module interprets them and writes them back.
+//! Invariant: a header that was read or built is consistent (the box lies in the power-of-two box, blocks in the
+//! dataset, block lengths in 32 bits), and unknown keys are kept and written back.
 
 mod error;
 mod text;
@@ -15,36 +15,36 @@ use crate::grid::{ArrayGrid, Layout};
 use crate::sample::SampleType;
 use crate::template::{FileTemplate, TimeTemplate};
 
-/// Longest `.idx` file that is read. Thousands of fields take some hundred kilobytes.
+/// Maximum length of an `.idx` file that is read. Thousands of fields take some hundred kilobytes.
 pub const MAX_HEADER_LEN_BYTES: u64 = 16 << 20;
 
-/// Most fields; bounds the tables of blocks together with [`MAX_BLOCKS_PER_FILE`].
+/// Maximum number of fields; together with [`MAX_BLOCKS_PER_FILE`] it bounds the tables of blocks.
 pub const MAX_FIELDS: usize = 1 << 16;
 
-/// Most blocks per file.
+/// Maximum number of blocks per file.
 pub const MAX_BLOCKS_PER_FILE: u64 = 1 << 32;
 
-/// The version that is written, and the only one whose blocks are read.
+/// Version that is written, and the only one whose blocks are read.
 pub const VERSION: u32 = 6;
 
-/// A field: a name, the type of its samples and what else the header says of it.
+/// A field: a name, the type of its samples and further attributes of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// Name, without spaces.
     pub name: String,
     /// Type of its samples.
     pub sample: SampleType,
-    /// `name(value)`, in order.
+    /// Attributes `name(value)`, in order.
     pub attributes: Vec<Attribute>,
 }
 
 impl Field {
-    /// A field without attributes.
+    /// Creates a field without attributes.
     pub fn new(name: &str, sample: SampleType) -> Self {
         Self { name: name.to_owned(), sample, attributes: Vec::new() }
     }
 
-    /// The same with an attribute more, or changed.
+    /// Returns the field with an attribute added or changed.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         match self.attributes.iter_mut().find(|attribute| attribute.name == name) {
@@ -54,12 +54,12 @@ impl Field {
         self
     }
 
-    /// Value of an attribute.
+    /// Returns the value of an attribute.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| attribute.value.as_str())
     }
 
-    /// The layout that writers should use; of what is stored the blocks tell.
+    /// Layout that writers should use; each stored block records its actual layout.
     pub fn default_layout(&self) -> Layout {
         if matches!(self.named_layout(), Some("hzorder" | "0")) { Layout::Hz } else { Layout::RowMajor }
     }
@@ -68,7 +68,7 @@ impl Field {
         self.attribute("default_layout").or_else(|| self.attribute("format"))
     }
 
-    /// Bytes of a sample where nothing is stored.
+    /// Returns the bytes of a sample where nothing is stored.
     pub fn default_sample(&self) -> Vec<u8> {
         let value = self.attribute("default_value").and_then(|value| value.trim().parse().ok()).unwrap_or(0.0);
         self.sample.number.bytes_of(value).repeat(self.sample.count)
@@ -80,46 +80,47 @@ impl Field {
 pub struct Time {
     /// First and last step; `None` where the header leaves it open.
     pub range: Option<(u64, u64)>,
-    /// Names of their folders.
+    /// Template of the names of their folders.
     pub template: TimeTemplate,
 }
 
-/// What an `.idx` file says.
+/// Contents of an `.idx` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Major number of the version; PIDX's 6.1 is 6.
+    /// Major version number; 6 for PIDX's 6.1.
     pub version: u32,
     /// First sample.
     pub start: Point,
-    /// One past the last sample.
+    /// End of the box, exclusive.
     pub end: Point,
-    /// Axes.
+    /// Number of axes.
     pub rank: usize,
     /// Fields, at least one.
     pub fields: Vec<Field>,
-    /// The hierarchy.
+    /// The bitmask, which defines the hierarchy.
     pub bitmask: Bitmask,
     /// Base-2 logarithm of the samples per block.
     pub bits_per_block: u32,
     /// Blocks per file.
     pub blocks_per_file: u64,
-    /// Names of the files.
+    /// Template of the file names.
     pub files: FileTemplate,
-    /// Time steps, if there are any.
+    /// Time steps, if the dataset has any.
     pub time: Option<Time>,
     /// Other keys with their values, in order.
     pub others: Vec<(String, String)>,
 }
 
-/// Samples per block unless the dataset is smaller: PIDX's 2^15, whose blocks of float32 fit the second cache.
+/// Default number of bits per block: the 2^15 samples of PIDX, whose float32 blocks fit the second-level cache. Smaller
+/// datasets use fewer.
 pub const DEFAULT_BITS_PER_BLOCK: u32 = 15;
 
-/// Blocks per file unless said otherwise, as PIDX has it.
+/// Default number of blocks per file, as in PIDX.
 pub const DEFAULT_BLOCKS_PER_FILE: u64 = 256;
 
 impl Header {
-    /// What of samples and layout differs from `other`'s, so that the one cannot be read by the other. Ranges of time steps
-    /// may differ.
+    /// Returns the first property that differs from `other`'s and prevents reading one as the other. Ranges of time
+    /// steps may differ.
     pub fn difference(&self, other: &Self) -> Option<&'static str> {
         let template = |of: &Self| of.time.as_ref().map(|time| time.template.clone());
         let same = [
@@ -134,10 +135,10 @@ impl Header {
         same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
     }
 
-    /// A dataset of `counts` samples per axis (x first) in files beside `NAME.idx`.
+    /// Creates the header of a dataset of `counts` samples per axis (x first) in files next to `NAME.idx`.
     ///
     /// # Errors
-    /// If there is no bitmask for the counts, or name or fields are refused.
+    /// If there is no bitmask for the counts, or the name or the fields are refused.
     pub fn new(name: &str, counts: &[u64], fields: Vec<Field>) -> Result<Self, HeaderError> {
         let bitmask = Bitmask::for_counts(counts)?;
         let bits_per_block = DEFAULT_BITS_PER_BLOCK.min(bitmask.max_level());
@@ -158,10 +159,10 @@ impl Header {
         Ok(header)
     }
 
-    /// Reads the text of an `.idx` file.
+    /// Parses the text of an `.idx` file.
     ///
     /// # Errors
-    /// What is missing, wrong or not supported.
+    /// If a key is missing, wrong or not supported.
     pub fn parse(bytes: &[u8]) -> Result<Self, HeaderError> {
         let mut keys = text::keys(bytes)?;
         let mut take = |key: &'static str| {
@@ -203,10 +204,10 @@ impl Header {
         Ok(header)
     }
 
-    /// Checks what must hold between the parts; parts that were changed since reading must be checked again.
+    /// Checks that the parts of the header are consistent; call it again after changing parts.
     ///
     /// # Errors
-    /// The first contradiction.
+    /// The first contradiction found.
     pub fn check(&self) -> Result<(), HeaderError> {
         for (axis, log2) in self.bitmask.log2_counts().into_iter().enumerate() {
             if self.start[axis] >= self.end[axis] || self.end[axis] > 1 << log2 {
@@ -241,7 +242,7 @@ impl Header {
         self.others.iter().try_for_each(|(key, value)| text::check_key(key, value))
     }
 
-    /// The text of the `.idx` file.
+    /// Returns the text of the `.idx` file.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         let mut put = |key: &str, value: &str| out.push_str(&format!("({key})\n{value}\n"));
@@ -265,22 +266,23 @@ impl Header {
         out
     }
 
-    /// Number of blocks of the power-of-two box, stored or not.
+    /// Number of blocks of the power-of-two box, whether stored or not.
     pub fn block_count(&self) -> u64 {
         1 << (self.bitmask.max_level() - self.bits_per_block)
     }
 
-    /// Length of a block of `field` before compression.
+    /// Length of a block of `field` before compression, in bytes.
     pub fn block_len_bytes(&self, field: usize) -> usize {
         self.fields[field].sample.len_bytes() << self.bits_per_block
     }
 
-    /// The samples of `resolution` in the whole box; `None` if there are none.
+    /// Returns the samples of `resolution` in the whole box; `None` if there are none.
     pub fn grid(&self, resolution: u32) -> Option<ArrayGrid> {
         ArrayGrid::of_box(&self.bitmask, &self.start, &self.end, resolution)
     }
 
-    /// The order that samples of `field` most likely have in blocks. Headers of PIDX name none: it writes HZ order alone.
+    /// Most likely order of the samples of `field` in blocks. Headers of PIDX do not name an order, because PIDX writes
+    /// HZ order only.
     pub fn likely_order(&self, field: usize) -> Layout {
         let is_of_pidx = self.others.iter().any(|(key, _)| KEYS_OF_PIDX.contains(&key.as_str()));
         match self.fields[field].named_layout() {
@@ -289,7 +291,7 @@ impl Header {
         }
     }
 
-    /// Number of the field of this name.
+    /// Returns the index of the field with this name.
     pub fn field_index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
@@ -299,18 +301,18 @@ fn number<T: std::str::FromStr>(key: &'static str, text: &str) -> Result<T, Head
     text.trim().parse().map_err(|_| HeaderError::Number { key, text: text.chars().take(80).collect() })
 }
 
-/// Keys that PIDX 6.1 and its predecessors write, and OpenVisus does not.
+/// Keys that PIDX 6.1 and its predecessors write, but OpenVisus does not.
 const KEYS_OF_PIDX: [&str; 2] = ["io mode", "restructure box size"];
 
-/// Key of a box of five axes none of which is PIDX's padding; readers skip keys that they do not know.
+/// Key that marks a box of five axes as complete, without PIDX's padding; readers skip unknown keys.
 const ALL_AXES: &str = "axes";
 
-/// Whether a box of so many axes looks like one of PIDX, which has three axes and writes five.
+/// Whether a box of `axes` axes looks like one of PIDX, which has three axes but writes five.
 fn is_padded(axes: usize, end: &Point) -> bool {
     axes == MAX_RANK && end[3..] == [1; 2]
 }
 
-/// `from to` per axis, both inclusive.
+/// Parses `from to` per axis, both inclusive.
 fn read_box(text: &str, bitmask: &Bitmask, has_all_axes: bool) -> Result<(Point, Point, usize), HeaderError> {
     let numbers = text.split_whitespace().map(|word| number::<u64>("box", word)).collect::<Result<Vec<_>, _>>()?;
     let axes = numbers.len() / 2;

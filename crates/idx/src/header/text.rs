@@ -1,13 +1,13 @@
-//! The grammar of the `.idx` file: keys in parentheses on lines of their own, fields with attributes.
+//! Grammar of the `.idx` file: keys in parentheses on separate lines, and fields with attributes.
 
 use super::{Field, HeaderError, MAX_FIELDS, MAX_HEADER_LEN_BYTES};
 
-/// `name(value)` after a field's type.
+/// An attribute `name(value)` after the type of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// Name.
+    /// Name of the attribute.
     pub name: String,
-    /// What stands in the parentheses.
+    /// Text in the parentheses.
     pub value: String,
 }
 
@@ -15,7 +15,7 @@ fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// Keys and values in order; the lines of a value are joined by one space. `#` begins a comment.
+/// Splits a header into keys and values, in order; the lines of a value are joined by one space. `#` begins a comment.
 pub(super) fn keys(bytes: &[u8]) -> Result<Vec<(String, String)>, HeaderError> {
     if bytes.len() as u64 > MAX_HEADER_LEN_BYTES {
         return Err(HeaderError::TooLong);
@@ -43,7 +43,7 @@ pub(super) fn keys(bytes: &[u8]) -> Result<Vec<(String, String)>, HeaderError> {
     Ok(keys)
 }
 
-/// Whether a key and its value would be read back as they are.
+/// Checks that a key and its value would be read back unchanged.
 pub(super) fn check_key(key: &str, value: &str) -> Result<(), HeaderError> {
     let line = format!("({key})\n{value}\n");
     match keys(line.as_bytes()) {
@@ -52,7 +52,7 @@ pub(super) fn check_key(key: &str, value: &str) -> Result<(), HeaderError> {
     }
 }
 
-/// The fields, which `+` separates.
+/// Parses the fields, which are separated by `+`.
 pub(super) fn fields(text: &str) -> Result<Vec<Field>, HeaderError> {
     let mut fields = Vec::new();
     let mut depth = 0usize;
@@ -101,13 +101,13 @@ fn field(text: &str) -> Result<Field, HeaderError> {
     }
 }
 
-/// The text of a field.
+/// Returns the text of a field.
 pub(super) fn field_text(field: &Field) -> String {
     let attributes = field.attributes.iter().map(|attribute| format!(" {}({})", attribute.name, attribute.value));
     format!("{} {}{}", field.name, field.sample, attributes.collect::<String>())
 }
 
-/// Whether a field would be read back as it is.
+/// Checks that a field would be read back unchanged.
 pub(super) fn check_field(made: &Field) -> Result<(), HeaderError> {
     let text = field_text(made);
     let is_one_line = !text.contains(['\n', '\r']) && !made.name.starts_with(['(', '#']);

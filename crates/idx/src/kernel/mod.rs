@@ -1,12 +1,12 @@
-//! Moving samples between arrays and blocks: the hot loops of writing and reading.
+//! Movement of samples between arrays and blocks: the hot loops of writing and reading.
 //!
-//! A block is filled, or emptied, straight from the array's rows, without an array in HZ order between. In row-major
-//! blocks rows are copied. In HZ order the lowest bits of the place are usually one of each axis: a cell of 2, 4 or 8
-//! samples that follow each other in the block and are pairs of 1, 2 or 4 rows of the array. Whole cells are moved as
-//! such, what is left at the edge of the array sample by sample. Samples are arrays of bytes of a length known to the
-//! compiler, or slices where it is unusual.
+//! A block is filled directly from the array's rows, or copied directly into them, without an intermediate array in HZ
+//! order. In row-major blocks, rows are copied. In HZ order, the lowest bits of the position usually belong to one axis
+//! each: a cell of 2, 4 or 8 samples that are contiguous in the block and form pairs in 1, 2 or 4 rows of the array.
+//! Whole cells are moved at once, the rest at the edge of the array sample by sample. Samples are byte arrays of a
+//! length known at compile time, or slices for unusual lengths.
 //!
-//! Invariant: equal to moving every sample by its address alone, which is what the tests do.
+//! Invariant: the result equals moving every sample by its address alone, which the tests check.
 
 mod sides;
 
@@ -15,18 +15,18 @@ use crate::grid::{ArrayGrid, Order, Run};
 use sides::{Decode, DecodeAny, Encode, EncodeAny, Side};
 use std::ops::Range;
 
-/// Most samples per cell.
+/// Maximum number of samples per cell.
 const CELL: usize = 8;
 
-/// Most rows of a cell.
+/// Maximum number of rows per cell.
 const CELL_ROWS: usize = CELL / 2;
 
-/// How many rows before its turn a row of the array is asked for: memory takes as long to answer as some rows take to move, and
-/// rows of a block are too short for the processor to foresee the next.
+/// Number of rows by which the array is prefetched: a memory access takes as long as moving a few rows, and rows of a
+/// block are too short for the hardware prefetcher.
 const ROWS_AHEAD: usize = 8;
 
-/// Calls `$walk` with the side of `$array` and `$block` that `$fixed` is where samples are arrays of a length that the compiler
-/// knows, else `$any`.
+/// Calls `$walk` with a side of `$array` and `$block`: `$fixed` if the sample length is known at compile time,
+/// otherwise `$any`.
 macro_rules! by_length {
     ($array:expr, $block:expr, $len:expr, $way:ident, |$side:ident| $walk:expr) => {
         by_length!($array, $block, $len, $way, |$side| $walk, 1 2 4 8 12 16 24)
@@ -59,20 +59,20 @@ macro_rules! by_length {
     };
 }
 
-/// Copies the samples of `run` that `array` holds into `block`; other places of the block stay as they are.
+/// Copies the samples of `run` that `array` holds into `block`; other positions of the block stay unchanged.
 ///
 /// # Panics
-/// If `array` or `block` is shorter than its grid says, or the run is not of the array's resolution.
+/// If `array` or `block` is shorter than its grid requires, or the run is not of the array's resolution.
 pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
     by_length!(array, block, sample_len_bytes, encode, |side| walk(run, &overlap, side));
 }
 
-/// Appends the samples of `run` that `array` holds to `out`, x fastest and without gaps, and tells which they are; `None`
+/// Appends the samples of `run` that `array` holds to `out`, x fastest and without gaps, and returns their grid; `None`
 /// if there are none.
 ///
 /// # Panics
-/// As [`encode`].
+/// See [`encode`].
 pub fn gather(
     run: &Run,
     grid: &ArrayGrid,
@@ -88,21 +88,22 @@ pub fn gather(
     Some(gathered)
 }
 
-/// Puts what [`gather`] of an array with the same samples has packed into `array`.
+/// Copies samples packed by [`gather`] into `array`.
 ///
 /// # Panics
-/// As [`encode`].
+/// See [`encode`].
 pub fn scatter(run: &Run, grid: &ArrayGrid, array: &mut [u8], packed_samples: &[u8], sample_len_bytes: usize) {
     let Some((_, overlap, strides)) = packed(run, grid) else { return };
     by_length!(array, packed_samples, sample_len_bytes, decode, |side| rows(&overlap, 0, &strides, side));
 }
 
-/// The samples that [`gather`] packs; `None` if there are none.
+/// Returns the grid of the samples that [`gather`] packs; `None` if there are none.
 pub fn gathered(run: &Run, grid: &ArrayGrid) -> Option<ArrayGrid> {
     packed(run, grid).map(|(gathered, ..)| gathered)
 }
 
-/// The samples of a run that an array holds, packed: which, where in the array, and the strides of the packed ones.
+/// Returns the samples of a run that an array holds: their grid, their overlap with the array, and the strides of the
+/// packed samples.
 fn packed(run: &Run, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [usize; MAX_RANK])> {
     let overlap = Overlap::of(run, grid)?;
     let first = |axis: usize| overlap.ranges[axis].start;
@@ -125,18 +126,18 @@ fn packed(run: &Run, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [usize; MA
 /// Copies the samples of `run` that `array` holds from `block` into `array`.
 ///
 /// # Panics
-/// As [`encode`].
+/// See [`encode`].
 pub fn decode(run: &Run, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
     by_length!(array, block, sample_len_bytes, decode, |side| walk(run, &overlap, side));
 }
 
-/// Which of a run's samples lie in the array, and where there.
+/// The samples of a run that lie in the array, and their positions there.
 struct Overlap {
     ranges: [Range<usize>; MAX_RANK],
-    /// Distance in the array of neighbours in the run.
+    /// Distance in the array between neighbours in the run.
     steps: [usize; MAX_RANK],
-    /// Place in the array of index 0 along each axis, modulo 2^64: it may lie before the array.
+    /// Position in the array of index 0 along each axis, modulo 2^64: it may lie before the array.
     bases: [usize; MAX_RANK],
 }
 
@@ -147,7 +148,7 @@ impl Overlap {
         let (mut steps, mut bases) = ([0; MAX_RANK], [0; MAX_RANK]);
         for axis in 0..MAX_RANK {
             let (spacing, stride) = (grid.log2_spacing[axis], strides[axis] as usize);
-            // Only along axes with more than one sample is the spacing that of a lattice in the array.
+            // The spacing is that of a lattice in the array only along axes with more than one sample.
             let ratio = 1usize.checked_shl(run.log2_spacing[axis] - spacing).unwrap_or(0);
             steps[axis] = ratio.wrapping_mul(stride);
             let start = run.origin[axis].wrapping_sub(grid.origin[axis]) as i64 >> spacing;
@@ -156,7 +157,7 @@ impl Overlap {
         Some(Self { ranges, steps, bases })
     }
 
-    /// Place in the array of an index of the run.
+    /// Returns the position in the array of an index of the run.
     fn place(&self, index: &[usize; MAX_RANK]) -> usize {
         (0..MAX_RANK).fold(0, |place: usize, axis| {
             place.wrapping_add(self.bases[axis]).wrapping_add(index[axis].wrapping_mul(self.steps[axis]))
@@ -171,8 +172,8 @@ fn walk(run: &Run, overlap: &Overlap, side: &mut impl Side) {
     }
 }
 
-/// Calls `each` with every index of `ranges`, of which axis 0 stays at its start, and with the distance in the array from there
-/// to the row `ahead` calls later. `steps` are distances in the array of neighbours.
+/// Calls `each` with every index of `ranges`, where axis 0 stays at its start, and with the distance in the array from
+/// there to the row `ahead` calls later. `steps` are the distances between neighbours in the array.
 fn each_row(
     ranges: &[Range<usize>; MAX_RANK],
     steps: &[usize; MAX_RANK],
@@ -196,7 +197,7 @@ fn each_row(
             to_next = to_next.wrapping_sub(ranges[axis].len().wrapping_mul(steps[axis]));
             axis += 1;
         }
-        // Rows behind the last of a plane are the first of the next one.
+        // After the last row of a plane comes the first row of the next one.
         let beyond = within.wrapping_add(to_next).wrapping_sub(count.wrapping_mul(steps[1]));
         for number in 0..count {
             index[1] = ranges[1].start + number;
@@ -218,7 +219,7 @@ fn rows(overlap: &Overlap, first: usize, strides: &[usize; MAX_RANK], side: &mut
     });
 }
 
-/// Per axis, the part of the place in the block that each index gives.
+/// Per axis, the contribution of each index to the position in the block.
 fn spread(axes: &[u8], log2_counts: &[u32; MAX_RANK]) -> [Vec<u32>; MAX_RANK] {
     std::array::from_fn(|axis| {
         let mut table = Vec::with_capacity(1 << log2_counts[axis]);
@@ -232,7 +233,7 @@ fn spread(axes: &[u8], log2_counts: &[u32; MAX_RANK]) -> [Vec<u32>; MAX_RANK] {
     })
 }
 
-/// The cell of a Z curve: its axes in the order of their bits, x among them. Empty if x comes too late.
+/// Axes of the cell of a Z curve, in the order of their bits; x is one of them. Empty if the bit of x is too high.
 fn cell_axes(axes: &[u8]) -> &[u8] {
     let distinct =
         (1..=axes.len().min(CELL.ilog2() as usize)).take_while(|len| !axes[..len - 1].contains(&axes[len - 1]));
@@ -255,7 +256,7 @@ fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
         });
         return;
     }
-    // Along the cell's other axes indexes go in pairs.
+    // Along the cell's other axes, indexes come in pairs.
     let paired: [bool; MAX_RANK] = std::array::from_fn(|axis| axis > 0 && cell.contains(&(axis as u8)));
     let groups = std::array::from_fn(|axis| {
         let range = &overlap.ranges[axis];
@@ -264,7 +265,7 @@ fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
     let others: Vec<usize> = cell.iter().map(|axis| usize::from(*axis)).filter(|axis| *axis > 0).collect();
     let row_count = 1 << others.len();
     let x_bit = cell.iter().position(|axis| *axis == 0).unwrap_or(0);
-    // From the first row of a cell to its others, in the array.
+    // Distances in the array from the first row of a cell to its other rows.
     let row_offsets: [usize; CELL_ROWS] = std::array::from_fn(|row| {
         let bits = others.iter().enumerate();
         bits.fold(0usize, |sum, (bit, axis)| sum.wrapping_add((row >> bit & 1).wrapping_mul(overlap.steps[*axis])))

@@ -1,40 +1,41 @@
-//! The two directions of moving samples, each as three loops: rows, single samples of a curve, cells of a curve.
+//! The two directions of moving samples, each with three loops: rows, single samples of a curve, and cells of a curve.
 //!
-//! Not for deciding what goes where. Invariant: a place outside array or block panics, nothing is read or written there.
+//! The caller decides what goes where. Invariant: a position outside the array or block panics before anything is read
+//! or written there.
 
 use super::CELL_ROWS;
 use prefetch_index::prefetch_index;
 
-/// Bytes of a cache line of most processors.
+/// Cache line size of most processors, in bytes.
 const LINE_LEN_BYTES: usize = 64;
 
-/// Moves samples between places of the array and of the block. What is said of one sample holds for many; sides that know
-/// more of samples have faster loops of their own.
+/// A direction of moving samples between positions of the array and of the block. The default methods move one sample
+/// at a time; sides with samples of known length override them with faster loops.
 pub(super) trait Side {
     /// Whether [`Side::cells`] may be called.
     const HAS_CELLS: bool = false;
 
-    /// One sample.
+    /// Moves one sample.
     fn sample(&mut self, block_at: usize, array_at: usize);
 
-    /// `count` samples at equal steps: (first, step) in the block and in the array.
+    /// Moves `count` samples at equal steps: (first, step) in the block and in the array.
     fn row(&mut self, block: (usize, usize), array: (usize, usize), count: usize) {
         (0..count).for_each(|index| self.sample(block.0 + index * block.1, array.0 + index * array.1));
     }
 
-    /// One sample per entry of `table`, which gives its place in the block from `block_at`.
+    /// Moves one sample per entry of `table`, which holds its position in the block relative to `block_at`.
     fn spread(&mut self, block_at: usize, table: &[u32], array_at: usize, array_step: usize) {
         for (index, place) in table.iter().enumerate() {
             self.sample(block_at + *place as usize, array_at + index * array_step);
         }
     }
 
-    /// Tells that `span` samples of the array from `at` on, which need not be there, are moved soon.
+    /// Hints that `span` samples of the array from `at` are moved soon; they may lie outside the array.
     fn soon(&self, _at: usize, _span: usize) {}
 
-    /// Cells of LEN samples, one per pair of entries of `table`, which give its place from `block_at`; all are multiples of
-    /// LEN. Bit P of the place in a cell is that along x, the others together are the number of the row, one of ROWS, of
-    /// which `rows` gives the first sample. The rows `ahead` of these are moved soon.
+    /// Moves cells of LEN samples, one per pair of entries of `table`, which hold their positions relative to
+    /// `block_at`; all are multiples of LEN. Bit P of the position in a cell is that of x; the other bits form the
+    /// number of the row, one of ROWS, whose first sample is in `rows`. The rows `ahead` of these are moved soon.
     fn cells<const LEN: usize, const ROWS: usize, const P: usize>(
         &mut self,
         _block_at: usize,
@@ -47,17 +48,17 @@ pub(super) trait Side {
     }
 }
 
-/// The row of a place in a cell: the place without bit `x_bit`.
+/// Returns the row of a position in a cell: the position without bit `x_bit`.
 const fn row_of(place: usize, x_bit: usize) -> usize {
     (place >> (x_bit + 1) << x_bit) | (place & ((1 << x_bit) - 1))
 }
 
-/// The place in a cell of a sample of a row: the row's bits around that along x.
+/// Returns the position in a cell of a sample of a row: the row's bits with the x bit inserted.
 const fn place_of<const P: usize>(row: usize, x: usize) -> usize {
     (row >> P << (P + 1)) | x << P | (row & ((1 << P) - 1))
 }
 
-/// Asks for the samples' cache lines.
+/// Prefetches the cache lines of the samples.
 #[inline]
 fn soon<const N: usize>(array: &[[u8; N]], at: usize, span: usize) {
     let Some(samples) = array.get(at..).and_then(|rest| rest.get(..span)) else { return };
@@ -65,33 +66,34 @@ fn soon<const N: usize>(array: &[[u8; N]], at: usize, span: usize) {
     (0..bytes.len()).step_by(LINE_LEN_BYTES).for_each(|byte| prefetch_index(bytes, byte));
 }
 
-/// Array to block.
+/// Copies from the array to the block.
 pub(super) struct Encode<'a, const N: usize> {
     pub(super) array: &'a [[u8; N]],
     pub(super) block: &'a mut [[u8; N]],
 }
 
-/// Block to array.
+/// Copies from the block to the array.
 pub(super) struct Decode<'a, const N: usize> {
     pub(super) array: &'a mut [[u8; N]],
     pub(super) block: &'a [[u8; N]],
 }
 
-/// Array to block, samples of any length.
+/// Copies samples of any length from the array to the block.
 pub(super) struct EncodeAny<'a> {
     pub(super) array: &'a [u8],
     pub(super) block: &'a mut [u8],
     pub(super) sample_len_bytes: usize,
 }
 
-/// Block to array, samples of any length.
+/// Copies samples of any length from the block to the array.
 pub(super) struct DecodeAny<'a> {
     pub(super) array: &'a mut [u8],
     pub(super) block: &'a [u8],
     pub(super) sample_len_bytes: usize,
 }
 
-/// Copies every `step`-th of `from` to consecutive places; steps known to the compiler become shuffles of vectors.
+/// Copies every `step`-th element of `from` to consecutive positions; steps known at compile time become vector
+/// shuffles.
 #[inline]
 fn gather<const N: usize>(to: &mut [[u8; N]], from: &[[u8; N]], step: usize) {
     match step {
@@ -161,7 +163,7 @@ impl<const N: usize> Side for Encode<'_, N> {
             }
             return;
         }
-        // Half of what is left has steps of 2: known to the compiler, all but the last cell.
+        // Half of the remaining cells have steps of 2, known at compile time; the last cell is excluded.
         let fours = rows.map(|row| row.as_chunks::<4>().0);
         let known = if array_step == 2 { table.len() - 1 } else { 0 };
         let fours = fours.map(|row| &row[..known]);
@@ -223,7 +225,7 @@ impl<const N: usize> Side for Decode<'_, N> {
         let span = (2 * table.len() - 1) * array_step + 1;
         rows.iter().take(ROWS).for_each(|row| self.soon(row.wrapping_add(ahead), span));
         let cells = &self.block.as_chunks::<LEN>().0[block_at / LEN..];
-        // Rows of an array are apart.
+        // Rows of an array do not overlap.
         let spans = std::array::from_fn(|row| rows[row]..rows[row] + span);
         let mut rows: [&mut [[u8; N]]; ROWS] =
             self.array.get_disjoint_mut(spans).expect("rows of an array lie in it, apart from each other");
@@ -247,7 +249,7 @@ impl<const N: usize> Side for Decode<'_, N> {
     }
 }
 
-/// The bytes of the sample at a place.
+/// Byte range of the sample at a position.
 fn bytes_at(place: usize, sample_len_bytes: usize) -> std::ops::Range<usize> {
     place * sample_len_bytes..(place + 1) * sample_len_bytes
 }

@@ -1,4 +1,4 @@
-//! Against the definition: every sample moved by its address.
+//! Comparison with the definition: every sample moved by its address.
 
 use super::*;
 use crate::bitmask::{Bitmask, Point, level_of};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const EMPTY: u8 = 0xee;
 
-/// A sample that tells its place.
+/// Returns a sample that encodes its position.
 fn sample(point: &Point, len_bytes: usize) -> Vec<u8> {
     let number = point.iter().fold(1u64, |number, at| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(*at));
     (0..len_bytes).map(|byte| (number.rotate_left(byte as u32 * 8 % 61) >> 7) as u8).collect()
@@ -25,7 +25,7 @@ fn points(grid: &ArrayGrid) -> Vec<Point> {
         .collect()
 }
 
-/// The key by which x runs fastest.
+/// Sort key by which x varies fastest.
 fn x_last(mut point: Point) -> Point {
     point.reverse();
     point
@@ -35,7 +35,7 @@ fn filled(grid: &ArrayGrid, len_bytes: usize) -> Vec<u8> {
     points(grid).iter().flat_map(|point| sample(point, len_bytes)).collect()
 }
 
-/// Both layouts of all blocks of a box, against the definition, and back at `resolution`.
+/// Checks both layouts of all blocks of a box against the definition, and back at `resolution`.
 fn check(bitmask: &Bitmask, bits: u32, start: &Point, end: &Point, len_bytes: usize, resolution: u32) {
     let max_level = bitmask.max_level();
     let grid = ArrayGrid::of_box(bitmask, start, end, max_level).expect("a box of full resolution is not empty");

@@ -1,7 +1,7 @@
-//! The folder of a preview: made under a hidden name, and given its own together with the output that it belongs to.
+//! The folder of a preview: written under a hidden name and published together with its output.
 //!
-//! Not for what is in it. Invariant: a preview that is put aside comes back unless the output has been replaced; a folder is
-//! replaced only if it holds nothing but datasets and says that they are the preview of this very output.
+//! The contents are written elsewhere. Invariant: a preview that was moved aside is restored unless the output has been
+//! replaced; a folder is replaced only if it contains nothing but datasets and is marked as the preview of this output.
 
 use crate::durability::sync_folders;
 use crate::error::{IdxError, Result};
@@ -14,29 +14,29 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The file in a preview that names its output: by its file name if both lie in the same folder, so that they can be moved
-/// together, else by its absolute path.
+/// File in a preview that names its output: by file name if both lie in the same folder, so that they can be moved
+/// together, otherwise by absolute path.
 const OWNER_FILE: &str = ".preview-of";
 
-/// The right to write the preview in a folder.
+/// A locked preview folder that is being written.
 #[derive(Debug)]
 pub struct PreviewFolder {
     folder: PathBuf,
-    /// The output whose preview it is.
+    /// Output that the preview belongs to.
     output: PathBuf,
     staging: PathBuf,
-    /// Where the older one is while names change.
+    /// Path of the older preview while folders are renamed.
     aside: PathBuf,
     existing: Existing,
     _lock: OutputLock,
 }
 
 impl PreviewFolder {
-    /// Refuses a folder that exists, or that is not the preview of `output`. Nothing is changed, so that a run may ask before
-    /// it begins.
+    /// Refuses a folder that exists, or that is not the preview of `output`. Changes nothing, so a run may call it
+    /// before it begins.
     ///
     /// # Errors
-    /// As said.
+    /// If the folder is refused or cannot be read.
     pub fn check(folder: &Path, output: &Path, existing: Existing) -> Result<()> {
         let path = folder.to_path_buf();
         if folder.symlink_metadata().is_err() {
@@ -60,7 +60,7 @@ impl PreviewFolder {
     /// Takes the lock on `folder`, the preview of `output`, and removes what a killed run left.
     ///
     /// # Errors
-    /// If another process has the lock, the folder is taken, or the one that it lies in cannot be written to.
+    /// If another process holds the lock, the folder is taken, or its parent folder is not writable.
     pub fn begin(folder: &Path, output: &Path, existing: Existing) -> Result<Self> {
         if folder.file_name().is_none() {
             let source = std::io::Error::new(ErrorKind::InvalidInput, "not the name of a folder");
@@ -76,7 +76,7 @@ impl PreviewFolder {
         Ok(Self { folder, output, staging, aside, existing, _lock: lock })
     }
 
-    /// Makes the hidden folder.
+    /// Creates the hidden folder.
     pub(super) fn make(&self) -> Result<()> {
         std::fs::create_dir(&self.staging).map_err(write(&self.staging, "make"))?;
         let owner = self.staging.join(OWNER_FILE);
@@ -87,15 +87,15 @@ impl PreviewFolder {
         written.map_err(write(&owner, "write"))
     }
 
-    /// Path of a file in it.
+    /// Path of a file in the hidden folder.
     pub(super) fn made(&self, name: &str) -> PathBuf {
         self.staging.join(name)
     }
 
-    /// Makes what was written durable, and puts an older preview aside. To be called before the output gets its name.
+    /// Makes the written files durable and moves an older preview aside. Must be called before the output is published.
     ///
     /// # Errors
-    /// If that cannot be done; the older preview is where it was.
+    /// If that fails; the older preview stays in place.
     pub fn withdraw(&self) -> Result<()> {
         sync_folders(&self.staging).map_err(write(&self.staging, "fsync"))?;
         Self::check(&self.folder, &self.output, self.existing)?;
@@ -105,14 +105,14 @@ impl PreviewFolder {
         }
     }
 
-    /// Gives the preview its name, and removes the older one. To be called when the output has its name.
+    /// Renames the preview to its final name and removes the older one. Must be called after the output is published.
     ///
     /// # Errors
-    /// If that cannot be done; there is no preview then.
+    /// If that fails; then no preview exists.
     pub fn publish(&self) -> Result<()> {
         let (from, to) = (&self.staging, &self.folder);
         let renamed = rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, RenameFlags::NOREPLACE);
-        // Whatever came of it: the older one is not of the output that is there now.
+        // The older preview does not belong to the new output, so it is removed whether or not the rename succeeded.
         let removed = remove_any(&self.aside);
         renamed.map_err(|error| write(to, "rename")(error.into()))?;
         removed?;
@@ -122,7 +122,7 @@ impl PreviewFolder {
 
 impl Drop for PreviewFolder {
     fn drop(&mut self) {
-        // Failures to clean up must not hide the error that led here; the next run clears again.
+        // Failures to clean up must not hide the first error; the next run cleans up.
         let _ = remove_any(&self.staging);
         if self.folder.symlink_metadata().is_err() {
             let _ = std::fs::rename(&self.aside, &self.folder);
@@ -137,7 +137,7 @@ fn remove_any(path: &Path) -> Result<()> {
     }
 }
 
-/// What [`OWNER_FILE`] of the preview of `output` in `folder` says.
+/// Contents of [`OWNER_FILE`] for the preview of `output` in `folder`.
 fn owner_text(folder: &Path, output: &Path) -> Vec<u8> {
     let real = |path: &Path| folder_of(path).canonicalize().unwrap_or_else(|_| folder_of(path).to_path_buf());
     let (own, name) = (real(output), output.file_name().unwrap_or_default());
@@ -145,7 +145,7 @@ fn owner_text(folder: &Path, output: &Path) -> Vec<u8> {
     owner.into_os_string().as_bytes().to_vec()
 }
 
-/// Whether `folder` is one and holds nothing but `.idx` files, folders of blocks and what their writer may leave.
+/// Whether `folder` is a folder that contains only `.idx` files, folders of blocks and leftovers of their writer.
 fn holds_datasets_alone(folder: &Path) -> std::io::Result<bool> {
     if !folder.symlink_metadata()?.is_dir() {
         return Ok(false);
@@ -154,7 +154,7 @@ fn holds_datasets_alone(folder: &Path) -> std::io::Result<bool> {
         let path = entry?.path();
         let is_dataset = match path.symlink_metadata()?.is_dir() {
             true => holds_blocks_alone(&path, ".bin")?,
-            // A lock that could not be removed locks nobody out.
+            // A leftover lock file does not block anyone.
             false => {
                 path.extension().is_some_and(|ending| ending == "idx" || ending == "raddle-lock")
                     || path.file_name().is_some_and(|name| name == OWNER_FILE)

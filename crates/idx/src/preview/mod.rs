@@ -1,8 +1,8 @@
-//! Previews: the coarse levels of arrays that pass by in boxes, picked on their way, each a dataset of its own.
+//! Previews: the coarse levels of arrays, sampled while the arrays pass in boxes, each written as a separate dataset.
 //!
-//! The samples of the levels up to one are a lattice, and their blocks are those of a dataset of the lattice alone: that is what
-//! is written, so that every reader of IDX reads it to its last level (docs/design/027-preview.md). Not for where the boxes come
-//! from. Invariant: a preview holds every sample of its lattice as it passed, or is not written.
+//! The samples of the levels up to a given one form a lattice, and their blocks equal those of a dataset of the lattice
+//! alone. Such a dataset is written, so every IDX reader can read it to its last level (docs/design/027-preview.md).
+//! The caller provides the boxes. Invariant: a preview holds every sample of its lattice unchanged, or is not written.
 
 mod folder;
 mod names;
@@ -25,70 +25,71 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What one dataset of a preview became.
+/// Report of one dataset of a preview.
 #[derive(Debug, Clone, Serialize)]
 pub struct PreviewOf {
-    /// The array that it is a preview of.
+    /// Path of the array.
     pub path: String,
-    /// The `.idx` file.
+    /// Path of the `.idx` file.
     pub file: PathBuf,
     /// Elements of the array per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Distance of its samples in the array, per axis.
+    /// Distance between the samples in the array, per axis.
     pub spacing: Vec<u64>,
     /// Samples per axis.
     pub samples: Vec<u64>,
     /// Bytes of the samples.
     pub sample_len_bytes: u64,
-    /// Bytes of the blocks as stored.
+    /// Stored bytes of the blocks.
     pub stored_len_bytes: u64,
 }
 
-/// What a preview became.
+/// Report of a preview.
 #[derive(Debug, Clone, Serialize)]
 pub struct PreviewReport {
-    /// Its folder.
+    /// Folder of the preview.
     pub folder: PathBuf,
-    /// Most samples of a dataset, as it was in force.
+    /// Maximum number of samples per dataset that was applied.
     pub max_samples: u64,
-    /// Memory that the samples took while they were picked.
+    /// Memory that the samples took while they were collected.
     pub held_len_bytes: u64,
-    /// Its datasets.
+    /// Datasets of the preview.
     pub datasets: Vec<PreviewOf>,
     /// Wall time of writing it.
     pub elapsed_s: f64,
 }
 
-/// The samples of a plan's arrays while these pass.
+/// Samples of a plan's arrays, collected while the arrays pass.
 #[derive(Debug)]
 pub struct Preview {
     plan: PreviewPlan,
     samples: Vec<Samples>,
-    /// Samples that passed, here and on ranks that brought theirs.
+    /// Number of samples collected, including those received from other ranks.
     passed: AtomicU64,
 }
 
 impl Preview {
-    /// Nothing has passed yet, and no memory is held.
+    /// Creates a preview without samples; no memory is allocated yet.
     pub fn new(plan: PreviewPlan) -> Self {
         let samples = plan.datasets.iter().map(Samples::new).collect();
         Self { plan, samples, passed: AtomicU64::new(0) }
     }
 
-    /// What it is to be.
+    /// The plan of the preview.
     pub fn plan(&self) -> &PreviewPlan {
         &self.plan
     }
 
-    /// Whether `extent` of the array of `dataset` has a sample.
+    /// Whether `extent` of the array of `dataset` contains a sample.
     pub fn wants(&self, dataset: usize, extent: &Extent) -> bool {
         !self.plan.datasets[dataset].lattice.points_in(extent).is_empty()
     }
 
-    /// Picks the samples out of `values`, which are `extent` of the array of `dataset`. Every element passes once.
+    /// Collects the samples from `values`, the elements of `extent` in the array of `dataset`. Every element must pass
+    /// once.
     ///
     /// # Errors
-    /// If the box does not fit array or buffer, or there is no memory.
+    /// If the box does not fit the array or the buffer, or there is not enough memory.
     pub fn take(&self, dataset: usize, extent: &Extent, values: BoxSource<'_>) -> Result<()> {
         let of = &self.plan.datasets[dataset];
         let points = of.lattice.points_in(extent);
@@ -97,10 +98,10 @@ impl Preview {
         Ok(())
     }
 
-    /// Collective. Brings what passed on the other ranks to the first.
+    /// Collective. Gathers the samples of all ranks on the first.
     ///
     /// # Errors
-    /// If ranks cannot send, or the first has no memory.
+    /// If communication fails, or the first rank has not enough memory.
     pub fn bring(&self, ranks: &dyn Communicator) -> Result<()> {
         if ranks.size() == 1 {
             return Ok(());
@@ -109,13 +110,13 @@ impl Preview {
         self.passed.store(passed.iter().sum(), Ordering::Relaxed);
         let mut outcome = Ok(());
         for samples in &self.samples {
-            // Whatever fails here, the others wait for the next message.
+            // Even after an error here, the other ranks wait for the next message.
             outcome = outcome.and(samples.bring(ranks)?);
         }
-        agree(ranks, "bring the preview together", outcome)
+        agree(ranks, "gather the preview", outcome)
     }
 
-    /// Writes the datasets into `folder`, by one process. The samples are given up.
+    /// Writes the datasets into `folder`, on one process, and frees the samples.
     ///
     /// # Errors
     /// If samples are missing, files cannot be written, or the run is cancelled.
@@ -123,7 +124,7 @@ impl Preview {
         let started = Instant::now();
         let (passed, all) = (self.passed.load(Ordering::Relaxed), self.plan.sample_count());
         if passed != all {
-            let reason = format!("{passed} samples of {all} passed, which is a defect");
+            let reason = format!("only {passed} of {all} samples were collected, which is a bug in raddle");
             return Err(IdxError::Engine { path: self.plan.folder.clone(), reason });
         }
         let watch = Watch { observer: &Silent, cancel: watch.cancel };

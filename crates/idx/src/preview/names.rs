@@ -1,31 +1,33 @@
-//! Names of the datasets of a preview: from paths, which may hold any byte, to files that every system takes.
+//! Names of the datasets of a preview, made from paths, which may contain any byte, for any file system.
 //!
-//! Invariant: names of one list are distinct, and functions of the list alone.
+//! Invariant: the names of a list are distinct and depend on the list alone.
 
 use std::collections::HashSet;
 
-/// Longest name before its number: ending, number and hidden names beside it stay below the 255 bytes of Linux.
+/// Maximum length of a name before its number: with extension, number and hidden companion files it stays below Linux's
+/// 255 bytes.
 const LONGEST: usize = 100;
 
-/// What stays of text in names of files and fields.
+/// Replaces characters that are not allowed in names of files and fields.
 pub(super) fn plain(text: &str) -> String {
     let kept = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     text.chars().map(|character| if kept(character) { character } else { '_' }).collect()
 }
 
-/// One name per path: `/` becomes `.`, what is not a letter, digit, `_` or `-` becomes `_`; names that meet get a number.
+/// Returns one name per path: `/` becomes `.`; other characters than letters, digits, `_` and `-` become `_`; names
+/// that collide get a number.
 pub(super) fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let name = |path: &str| {
         let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(plain).collect();
         let whole = parts.join(".");
-        // The end of a path tells more than its begin. All is ASCII by now.
+        // The end of a path is more specific than its beginning. All characters are ASCII here.
         let kept = &whole[whole.len().saturating_sub(LONGEST)..];
         let kept = kept.trim_start_matches(['.', '-']);
         let first = if kept.is_empty() { "array".to_owned() } else { kept.to_owned() };
         let numbered = (2u64..).map(|number| format!("{first}-{number}"));
         let mut free = std::iter::once(first.clone()).chain(numbered).skip_while(|name| taken.contains(name));
-        // The numbers do not end.
+        // The iterator of numbers is infinite.
         let name = free.next().unwrap_or(first.clone());
         taken.insert(name.clone());
         name

@@ -1,6 +1,6 @@
-//! Which arrays have a preview, and which of their samples: a function of shapes and limits.
+//! Plan of a preview: which arrays have one, and which samples it holds, as a function of shapes and limits.
 //!
-//! Invariant: the samples of all together take no more than the limit.
+//! Invariant: all samples together do not exceed the limit.
 
 use super::names;
 use crate::bitmask::{Bitmask, MAX_RANK};
@@ -12,40 +12,40 @@ use crate::sample::{Number, SampleType};
 use raddle_core::lattice::Lattice;
 use std::path::{Path, PathBuf};
 
-/// Elements that two axes of an array must have, so that there is a picture to look at.
+/// Minimum length of two axes of an array, so that a picture is worth looking at.
 const PICTURE: u64 = 32;
 
-/// Fewest samples that the most of a dataset may be: with less there is nothing to see.
+/// Smallest allowed maximum number of samples of a dataset: smaller previews show nothing.
 pub const LEAST_SAMPLES: u64 = 1 << 10;
 
-/// Whether an array of this shape is worth a preview: two to five axes, two of them long. A table's column, `N x 1` or
-/// `N x 3`, is not.
+/// Whether an array of this shape gets a preview: two to five axes, two of them long. Columns of a table (`N x 1`, `N x
+/// 3`) do not.
 pub fn is_worth(shape: &[u64]) -> bool {
     let long = shape.iter().filter(|count| **count >= PICTURE).count();
     (2..=MAX_RANK).contains(&shape.len()) && !shape.contains(&0) && long >= 2
 }
 
-/// An array that is worth a preview.
+/// An array that can have a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its path, for names and headers; without control characters.
+    /// Path for names and headers, without control characters.
     pub path: String,
     /// Elements per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Their type.
+    /// Type of the elements.
     pub number: Number,
-    /// Whether their highest byte comes first.
+    /// Whether the elements are big-endian.
     pub is_big_endian: bool,
 }
 
 /// Limits of a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewOptions {
-    /// Its folder.
+    /// Folder of the preview.
     pub folder: PathBuf,
-    /// Most samples of a dataset.
+    /// Maximum number of samples of a dataset.
     pub max_samples: u64,
-    /// Most bytes of the samples of all datasets.
+    /// Maximum number of bytes of the samples of all datasets.
     pub max_len_bytes: u64,
 }
 
@@ -56,21 +56,21 @@ pub struct PlannedPreview {
     pub path: String,
     /// Elements of the array per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Which of them.
+    /// Lattice of the sampled elements.
     pub lattice: Lattice,
-    /// Whether the highest byte of an element comes first.
+    /// Whether the elements are big-endian.
     pub is_big_endian: bool,
-    /// The dataset.
+    /// Header of the dataset.
     pub header: Header,
     name: String,
 }
 
-/// A preview of arrays.
+/// Plan of the previews of several arrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreviewPlan {
-    /// Its folder.
+    /// Folder of the preview.
     pub folder: PathBuf,
-    /// Most samples of a dataset: as asked for, or halved until all fit.
+    /// Maximum number of samples of a dataset: as requested, or halved until all datasets fit.
     pub max_samples: u64,
     /// One dataset per array.
     pub datasets: Vec<PlannedPreview>,
@@ -110,7 +110,7 @@ impl PlannedPreview {
         file_name(&self.name)
     }
 
-    /// Distance of samples in the array per axis, slowest first.
+    /// Distance between samples in the array per axis, slowest first.
     pub fn spacing(&self) -> Vec<u64> {
         self.lattice.log2_spacing.iter().map(|log2| 1 << log2).collect()
     }
@@ -130,7 +130,7 @@ fn file_name(name: &str) -> String {
     format!("{name}.idx")
 }
 
-/// The highest level with at most `max_samples` samples.
+/// Returns the highest level with at most `max_samples` samples.
 fn level_within(bitmask: &Bitmask, of: &Candidate, max_samples: u64) -> u32 {
     let mut end = [1; MAX_RANK];
     end.iter_mut().zip(of.shape.iter().rev()).for_each(|(end, count)| *end = *count);
@@ -142,10 +142,10 @@ fn level_within(bitmask: &Bitmask, of: &Candidate, max_samples: u64) -> u32 {
 }
 
 impl PreviewPlan {
-    /// A preview of all `candidates`, or `None` where even [`LEAST_SAMPLES`] of each are too many together.
+    /// Plans a preview of all `candidates`; `None` if even [`LEAST_SAMPLES`] of each exceed the limit.
     ///
     /// # Errors
-    /// If an array has more elements than IDX has addresses.
+    /// If an array has more elements than IDX can address.
     pub fn new(candidates: &[Candidate], options: &PreviewOptions) -> Result<Option<Self>> {
         let names = names::of_paths(candidates.iter().map(|of| of.path.as_str()));
         let mut max_samples = options.max_samples.max(LEAST_SAMPLES);
@@ -171,12 +171,12 @@ impl PreviewPlan {
         }
     }
 
-    /// Bytes of all samples.
+    /// Bytes of the samples of all datasets.
     pub fn len_bytes(&self) -> u64 {
         self.datasets.iter().map(|of| of.sample_count().saturating_mul(of.sample_len_bytes() as u64)).sum()
     }
 
-    /// Samples of all datasets.
+    /// Number of samples of all datasets.
     pub fn sample_count(&self) -> u64 {
         self.datasets.iter().map(PlannedPreview::sample_count).sum()
     }

@@ -1,7 +1,7 @@
-//! The samples of one dataset while its array passes: slabs along the slowest axis, each behind its own lock.
+//! Samples of one dataset while its array passes: slabs along the slowest axis, each with a separate lock.
 //!
-//! Invariant: a slab that nothing touched takes no memory, and one that was touched is zero where nothing passed, so that the
-//! slabs of several ranks, who see disjoint parts, are joined bit by bit.
+//! Invariant: an untouched slab takes no memory, and a touched one is zero where no samples passed. The slabs of
+//! several ranks, which see disjoint parts, can therefore be combined by a bitwise OR.
 
 use super::plan::PlannedPreview;
 use crate::error::{IdxError, Result};
@@ -15,23 +15,23 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Length of a slab, unless a row is longer: long against the cost of its lock, short enough that threads which work on
-/// neighbouring boxes of a large preview seldom meet.
+/// Length of a slab, unless a row is longer: large compared with the cost of its lock, but small enough that threads on
+/// neighbouring boxes of a large preview rarely contend.
 const SLAB_LEN_BYTES: u64 = 1 << 20;
 
-/// The samples of one dataset.
+/// Samples of one dataset.
 #[derive(Debug)]
 pub(super) struct Samples {
     slabs: Vec<Slab>,
     rows_per_slab: u64,
 }
 
-/// Consecutive rows.
+/// A slab of consecutive rows.
 #[derive(Debug)]
 struct Slab {
     rows: Range<u64>,
     len_bytes: u64,
-    /// Empty until something passes.
+    /// Empty until the first sample arrives.
     bytes: Mutex<Vec<u8>>,
 }
 
@@ -40,7 +40,7 @@ impl Slab {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes, taken care that they are there.
+    /// Locks the bytes and allocates them if necessary.
     fn touch(&self) -> Result<MutexGuard<'_, Vec<u8>>> {
         let mut bytes = self.lock();
         if bytes.is_empty() {
@@ -51,7 +51,7 @@ impl Slab {
 }
 
 impl Samples {
-    /// None yet.
+    /// Creates the slabs without samples.
     pub(super) fn new(of: &PlannedPreview) -> Self {
         let shape = &of.lattice.shape;
         let row_len_bytes = shape[1..].iter().product::<u64>() * of.sample_len_bytes() as u64;
@@ -64,7 +64,7 @@ impl Samples {
         Self { slabs: (0..shape[0]).step_by(rows_per_slab as usize).map(slab).collect(), rows_per_slab }
     }
 
-    /// Picks `points` out of `values`.
+    /// Copies the samples at `points` from `values`.
     pub(super) fn take(
         &self,
         of: &PlannedPreview,
@@ -92,8 +92,8 @@ impl Samples {
         Ok(())
     }
 
-    /// Collective. Brings the slabs of the other ranks to the first. What fails on this rank alone is told in the inner result,
-    /// after all messages.
+    /// Collective. Gathers the slabs of the other ranks on the first. An error of this rank alone is returned in the
+    /// inner result, after all messages were exchanged.
     pub(super) fn bring(&self, ranks: &dyn Communicator) -> Result<Result<()>> {
         let mut outcome = Ok(());
         let message_len_bytes = (MESSAGES_LEN_BYTES / ranks.size() as u64).max(1);
@@ -111,7 +111,7 @@ impl Samples {
                         |(rank, message)| {
                             let mut bytes = slab.touch()?;
                             let own = bytes.get_mut(part.clone()).filter(|own| own.len() == message.len());
-                            let nonsense = CoreError::MessageContent { operation: "bring the preview together", rank };
+                            let nonsense = CoreError::MessageContent { operation: "gather the preview", rank };
                             let own = own.ok_or(IdxError::Core(nonsense))?;
                             own.iter_mut().zip(message).for_each(|(own, other)| *own |= other);
                             Ok(())
@@ -124,14 +124,14 @@ impl Samples {
         Ok(outcome)
     }
 
-    /// The samples as boxes of the dataset, which are gone from here.
+    /// Moves the samples out, as boxes of the dataset.
     pub(super) fn give_up(&self, of: &PlannedPreview) -> Vec<Patch<'static>> {
         let patch = |slab: &Slab| {
             let mut bytes = std::mem::take(&mut *slab.lock());
             if of.is_big_endian {
                 bytes.chunks_exact_mut(of.sample_len_bytes()).for_each(<[u8]>::reverse);
             }
-            // x first, as IDX has it.
+            // x first, as in IDX.
             let mut start = vec![0; of.shape.len()];
             let mut counts: Vec<u64> = of.lattice.shape.iter().rev().copied().collect();
             if let (Some(start), Some(count)) = (start.last_mut(), counts.last_mut()) {

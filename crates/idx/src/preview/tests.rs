@@ -18,12 +18,12 @@ fn planned(folder: &Path, candidates: &[Candidate], max_samples: u64) -> Preview
     PreviewPlan::new(candidates, &options).unwrap().unwrap()
 }
 
-/// The element number `index` of an array.
+/// Returns element number `index` of an array.
 fn value(index: u64) -> u16 {
     (index * 2_654_435_761) as u16
 }
 
-/// Shows the tiles `which` of an array to a preview.
+/// Passes the tiles of an array selected by `which` to a preview.
 fn show(preview: &Preview, dataset: usize, tile_shape: &[u64], which: impl Fn(u64) -> bool) {
     let of = &preview.plan.datasets[dataset];
     let tiles = ArrayPlan {
@@ -51,7 +51,7 @@ fn show(preview: &Preview, dataset: usize, tile_shape: &[u64], which: impl Fn(u6
     }
 }
 
-/// What the dataset at `path` must hold at its highest resolution.
+/// Returns the expected contents of the dataset at `path` at its highest resolution.
 fn expected(of: &PlannedPreview) -> Vec<u8> {
     let mut out = Vec::new();
     for number in 0..of.sample_count() {
@@ -90,7 +90,7 @@ fn what_passes_in_boxes_is_written_and_published() {
     show(&preview, 0, &[16, 8, 33], |_| true);
     let made = PreviewFolder::begin(&folder, &output, Existing::Refuse).unwrap();
     let error = completed(&preview, &made).unwrap_err().to_string();
-    assert!(error.contains("which is a defect"), "{error}");
+    assert!(error.contains("which is a bug in raddle"), "{error}");
     show(&preview, 1, &[1, 7, 20], |_| true);
     let report = completed(&preview, &made).unwrap();
     assert!(!folder.exists());
@@ -157,7 +157,7 @@ fn a_preview_of_another_output_is_never_replaced() {
     // Moved with its output, it is still that output's.
     std::fs::rename(&folder, root.path().join("other/p")).unwrap();
     assert!(PreviewFolder::check(&root.path().join("other/p"), &elsewhere, Existing::Replace).is_ok());
-    // One that does not say whose it is.
+    // A folder that does not name its output.
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("a.idx"), "of something").unwrap();
     assert!(matches!(begin(&output), Err(IdxError::OtherPreview { owner: None, .. })));
@@ -171,7 +171,7 @@ fn ranks_bring_what_they_saw_to_the_first() {
     let plan = planned(&folder, &[candidate("/a", &[300, 90, 40], false)], 1 << 17);
     Threads::run(3, |ranks| {
         let preview = Preview::new(plan.clone());
-        // The first rank sees nothing of some slabs.
+        // The first rank sees no sample of some slabs.
         show(&preview, 0, &[13, 90, 40], |tile| tile as usize % 3 == ranks.rank());
         preview.bring(ranks).unwrap();
         if ranks.rank() == 0 {
@@ -196,7 +196,7 @@ fn limits_are_kept() {
     let plan = within(1 << 24).unwrap();
     assert!(plan.len_bytes() <= 1 << 24 && plan.max_samples < 1 << 22);
     assert_eq!(within(1 << 30).unwrap().max_samples, 1 << 22);
-    // The longest axis is thinned out first, whole pictures last.
+    // The longest axis is thinned first, whole pictures last.
     assert_eq!(within(1 << 30).unwrap().datasets[0].spacing(), [2048, 1, 1]);
     assert!(within(1000).is_none());
 }
@@ -212,7 +212,7 @@ fn what_is_worth_a_preview() {
 }
 
 proptest! {
-    /// The claim that previews rest on: the bitmask of the samples up to a level is the begin of the bitmask of all.
+    /// Previews rely on this: the bitmask of the samples up to a level is a prefix of the whole bitmask.
     #[test]
     fn the_bitmask_of_a_level_is_the_begin_of_the_whole(
         counts in prop::collection::vec(1u64..=4096, 2..6),

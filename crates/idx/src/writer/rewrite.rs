@@ -1,8 +1,8 @@
-//! Writing a time step from the blocks of another dataset whose blocks hold the same samples.
+//! Rewriting of a time step from the blocks of another dataset whose blocks hold the same samples.
 //!
-//! A block is read, decoded, put into the order of the target and encoded again, so that memory goes with the threads, not with the
-//! step. Not for datasets whose blocks hold other samples, which are read as arrays. Invariant: the files are those of the same
-//! samples written from memory.
+//! A block is read, decoded, reordered for the target and encoded again, so memory depends on the number of threads,
+//! not on the size of the step. Datasets whose blocks hold other samples are read as arrays instead. Invariant: the
+//! files equal those written from the same samples in memory.
 
 use super::{Run, Writer};
 use crate::compression::BlockFault;
@@ -25,16 +25,16 @@ use raddle_core::progress::Watch;
 use raddle_core::report::StageTable;
 use std::time::Instant;
 
-/// Fields of a dataset at a time step, as the source of blocks.
+/// Fields of a dataset at a time step, the source of blocks.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockSource<'a> {
-    /// The dataset.
+    /// Dataset to read from.
     pub dataset: &'a Dataset,
-    /// Its time step.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
-    /// Numbers of its fields, in the order of the fields that are written.
+    /// Indexes of its fields, in the order in which they are written.
     pub fields: &'a [usize],
-    /// Whether the default value of a field stands for blocks that are not stored.
+    /// Whether blocks that are not stored have the field's default value.
     pub missing_as_default: bool,
 }
 
@@ -58,7 +58,7 @@ impl Writer {
     /// Collective. Writes a time step from the blocks of `source`, for which [`BlockSource::has_blocks_of`] holds.
     ///
     /// # Errors
-    /// As [`Writer::write_among`]; if the source has other blocks, or one is missing or damaged.
+    /// As for [`Writer::write_among`]; also if the source has other blocks, or one is missing or damaged.
     pub fn rewrite_among(
         &mut self,
         time: Option<u64>,
@@ -93,7 +93,7 @@ impl Writer {
         Ok(domain)
     }
 
-    /// Collective. Makes all files of the step, whole but not yet durable.
+    /// Collective. Writes all files of the step, complete but not yet durable.
     fn rewrite(&self, run: &Run<'_>, source: &BlockSource<'_>) -> Result<WriteReport> {
         let encoding = Instant::now();
         let samples = Samples { header: &self.header, domain: run.domain, held: &[] };
@@ -117,14 +117,14 @@ impl Writer {
     }
 }
 
-/// The blocks of a step, made of those of the source.
+/// The blocks of a step, made from those of the source.
 struct RewriteWork<'a> {
     work: StepWork<'a>,
     header: &'a Header,
     step: &'a StepPlan,
     domain: &'a ArrayGrid,
     source: &'a BlockSource<'a>,
-    /// By field.
+    /// Blocks of the source, by field.
     stored: Vec<StoredBlocks<'a>>,
 }
 
@@ -137,7 +137,7 @@ struct Rewriter {
 }
 
 impl RewriteWork<'_> {
-    /// Fills a block with the samples of `found`, a block of that layout, or with the source's default value.
+    /// Fills a block with the samples of `found`, a block of the given layout, or with the source's default value.
     fn put(&self, place: BlockPlace, found: Option<(Layout, &[u8])>, array: &mut Vec<u8>, raw: &mut [u8]) {
         let (header, of) = (self.header, &self.header.fields[place.field]);
         let (bitmask, bits, len) = (&header.bitmask, header.bits_per_block, of.sample.len_bytes());
@@ -205,7 +205,7 @@ impl TileWork for RewriteWork<'_> {
     }
 
     fn worker_len_bytes(&self) -> u64 {
-        // A block as stored, decoded, and as an array.
+        // A block in stored form, decoded, and as an array.
         let longest = self.step.tiles.arrays.iter().map(|array| array.element_len_bytes).max().unwrap_or(0);
         self.work.worker_len_bytes() + 4 * longest
     }

@@ -1,4 +1,4 @@
-//! Ranks write the files of one process, whose bytes are those of the definition, whatever they hold and go through.
+//! Any number of ranks write the same files as one process, byte for byte as defined, for any boxes and phases.
 
 use super::*;
 use crate::bitmask::{MAX_RANK, Point};
@@ -16,7 +16,7 @@ use raddle_core::threads::Threads;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// All files below a folder, with their bytes.
+/// Returns all files below a folder with their bytes.
 pub(crate) fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_path_buf()];
@@ -33,7 +33,7 @@ pub(crate) fn files_in(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Whole arrays, x fastest, smooth enough for compressors.
+/// Returns whole arrays, x fastest, smooth enough for compressors.
 fn arrays(header: &Header) -> Vec<Vec<u8>> {
     let samples = header.grid(header.bitmask.max_level()).unwrap().sample_count().unwrap() as usize;
     let array = |(number, field): (usize, &Field)| {
@@ -76,7 +76,7 @@ fn header(domain: &SampleBox, samples: &[(&str, &str, &str)], bits: u32, blocks_
     header
 }
 
-/// The files as the format defines them: every sample put where its address says, one by one.
+/// Returns the files as the format defines them: every sample placed at its address, one by one.
 fn defined(header: &Header, whole: &[Vec<u8>]) -> BTreeMap<PathBuf, Vec<u8>> {
     let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
     let grid = header.grid(bitmask.max_level()).unwrap();
@@ -184,7 +184,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// The files are those of the changed samples, as if all had been written again.
+    /// The files equal those of the changed samples written from scratch.
     #[test]
     fn any_ranks_put_boxes_into_a_step(
         (domain, partition) in partitions(),
@@ -233,7 +233,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// The files are those of the same samples written from memory.
+    /// The files equal those of the same samples written from memory.
     #[test]
     fn blocks_of_a_dataset_become_those_of_another(
         (domain, _) in partitions(),
@@ -248,7 +248,7 @@ proptest! {
         let slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
         Writer::new(&path, from.clone(), WriteOptions::default()).unwrap().write(None, &slices).unwrap();
         let dataset = Dataset::open(&path).unwrap();
-        // The fields the other way round, in another order and compression.
+        // The fields in reverse, with another order and compression.
         let types = [from.fields[1].sample.to_string(), from.fields[0].sample.to_string()];
         let like = |kind: usize, sample| (sample, KINDS[kind].1, KINDS[kind].2);
         let to = header(&domain, &[like(wanted, types[0].as_str()), like(also, &types[1])], bits, other_per_file);
@@ -302,7 +302,7 @@ fn ranks_that_contradict_each_other_leave_the_step_as_it_was() {
     assert!(files_in(folder.path()) == before);
 }
 
-/// A volume cut into `ranks` slabs of unequal height.
+/// Returns a volume cut into `ranks` slabs of unequal height.
 fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
     let height = domain.end[2];
     let bound = |rank: u64| (rank * height / ranks + u64::from(rank % 2 == 1 && rank < ranks)).min(height);
@@ -389,7 +389,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
     check(&good, &one, |error| matches!(error, IdxError::OnePhase { .. }));
     let narrow = WriteOptions { memory_limit_bytes: 1000, ..WriteOptions::default() };
     check(&good, &narrow, |error| matches!(error, IdxError::Core(CoreError::Memory { .. })));
-    // Ranks that were told different things.
+    // Ranks with different arguments.
     let results = Threads::run(3, |ranks| {
         let mut header = header.clone();
         header.bits_per_block += u32::from(ranks.rank() == 2);
@@ -446,7 +446,7 @@ fn more_steps_are_added_to_what_is_there() {
     let mut later = Writer::resume(&path, &header, WriteOptions::default()).unwrap();
     later.write(Some(1), &[&whole[0]]).unwrap();
     assert_eq!(Dataset::open(&path).unwrap().header().time.as_ref().unwrap().range, Some((1, 3)));
-    // Both know of steps 1 to 3 only.
+    // Both know only steps 1 to 3.
     later.write(Some(7), &[&whole[0]]).unwrap();
     first.write(Some(5), &[&whole[0]]).unwrap();
     assert_eq!(Dataset::open(&path).unwrap().header().time.as_ref().unwrap().range, Some((1, 7)));

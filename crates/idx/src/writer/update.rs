@@ -1,8 +1,9 @@
-//! Writes boxes of samples into an existing time step.
+//! Writing of boxes of samples into an existing time step.
 //!
-//! Files with changed blocks are rewritten in a hidden folder: changed blocks are decoded, updated and encoded in their original order;
-//! others are copied as stored. Files without changed blocks are hard-linked. Then the folder replaces that of the step. Invariant:
-//! readers see the old or the new step, even if the writer is killed; samples outside the boxes and other fields keep their bits.
+//! Files with changed blocks are rewritten in a hidden folder: changed blocks are decoded, updated and encoded in their
+//! original order, the others are copied as stored. Files without changed blocks are hard-linked. Then the hidden
+//! folder replaces that of the step. Invariant: readers see the old or the new step, even if the writer is killed;
+//! samples outside the boxes and other fields keep their bits.
 
 use super::{Run, Writer, there};
 use crate::compression::{BlockFault, Coding, Compression};
@@ -31,14 +32,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-/// Bit of a filter mask: samples in HZ order. The bits below are a record's coding.
+/// Bit of a filter mask for samples in HZ order. The lower bits are the record's coding.
 const HZ: u32 = 1 << 8;
 
 impl Writer {
-    /// A writer of boxes into time steps of the dataset at `path`, for [`Writer::update_among`].
+    /// Creates a writer of boxes into time steps of the dataset at `path`, for [`Writer::update_among`].
     ///
     /// # Errors
-    /// If it cannot be read, or has blocks that are not read or not written.
+    /// If it cannot be read, or its blocks cannot be read or written.
     pub fn of_existing(path: &Path, options: WriteOptions) -> Result<Self> {
         let dataset = Dataset::open(path)?;
         for field in 0..dataset.header().fields.len() {
@@ -47,13 +48,13 @@ impl Writer {
         Ok(Self { continues: true, ..Self::new(path, dataset.header().clone(), options)? })
     }
 
-    /// Collective. Writes boxes of samples, disjoint across `ranks`, into an existing time step. Patches have one array for each of
-    /// `fields`, given by number. Other fields, and samples outside the boxes, are unchanged.
-    /// Samples are not restructured, whatever the options say.
+    /// Collective. Writes boxes of samples, disjoint across `ranks`, into an existing time step. Patches have one array
+    /// for each of `fields`, which are indexes. Other fields, and samples outside the boxes, are unchanged. Samples are
+    /// not restructured, even if the options request it.
     ///
     /// # Errors
-    /// As [`Writer::write_among`]; also if the step does not exist, a block to change is missing or damaged, a field is compressed
-    /// with losses, or the step has no folder of its own. The step is unchanged then.
+    /// As for [`Writer::write_among`]; also if the step does not exist, a block to change is missing or damaged, a
+    /// field has lossy compression, or the step has no separate folder. The step is unchanged then.
     pub fn update_among(
         &mut self,
         time: Option<u64>,
@@ -138,7 +139,7 @@ impl Writer {
         IdxError::Update { path: self.path.clone(), fault }
     }
 
-    /// Whether step, fields and arrays fit the dataset; all its samples.
+    /// Checks that step, fields and arrays fit the dataset; returns all its samples.
     fn check_update(
         &self,
         dataset: &Dataset,
@@ -173,20 +174,20 @@ impl Writer {
         Ok(whole)
     }
 
-    /// A hash of the arguments, which must be equal on all ranks.
+    /// Returns a hash of the arguments, which must be equal on all ranks.
     fn told_of_update(&self, time: Option<u64>, fields: &[usize]) -> u64 {
         let WriteOptions { aggregators, durability, .. } = &self.options;
         let text = format!("{}{time:?} {fields:?} {aggregators:?} {durability:?}", self.header.to_text());
         Digest::of(text.as_bytes()).crc64_nvme()
     }
 
-    /// Blocks with samples of boxes.
+    /// Blocks with samples of the boxes.
     fn blocks_of<'b>(&self, boxes: impl Iterator<Item = &'b SampleBox>) -> BTreeSet<u64> {
         let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
         boxes.flat_map(|region| blocks(bitmask, bits, &region.grid(), bitmask.max_level())).collect()
     }
 
-    /// The same samples with an array for every field, empty for those that are not given.
+    /// Returns the patch with an array for every field, empty for fields that are not updated.
     fn by_field<'p>(&self, fields: &[usize], patch: Patch<'p>) -> Patch<'p> {
         let mut arrays: Vec<Cow<'p, [u8]>> = vec![Cow::Borrowed(&[]); self.header.fields.len()];
         for (field, array) in fields.iter().zip(patch.arrays) {
@@ -202,7 +203,7 @@ impl Writer {
         }
         let how = (Existing::Replace, self.options.durability);
         let staging = Staging::begin(&self.path, (step, &self.header), how, true)?;
-        // Look again under the lock: another process may have replaced the dataset since.
+        // Checked again under the lock: another process may have replaced the dataset since.
         there(&self.path, &self.header)?;
         let dataset = Dataset::open(&self.path)?;
         match dataset.steps()?.contains(&time) {
@@ -215,7 +216,7 @@ impl Writer {
     }
 }
 
-/// The filter mask of a block that is stored so.
+/// Returns the filter mask of a block with this coding and layout.
 fn mask_of(coding: Coding, layout: Layout) -> u32 {
     coding.flag() | if layout == Layout::Hz { HZ } else { 0 }
 }
@@ -225,13 +226,13 @@ fn stored_as(mask: u32) -> (Coding, Layout) {
     (coding.unwrap_or(Coding::Raw), if mask & HZ == 0 { Layout::RowMajor } else { Layout::Hz })
 }
 
-/// The blocks of rewritten files.
+/// Blocks of the rewritten files.
 struct UpdateWork<'a> {
     work: StepWork<'a>,
     step: &'a StepPlan,
-    /// The step as it is, by field.
+    /// Blocks of the existing step, by field.
     stored: Vec<StoredBlocks<'a>>,
-    /// By field: whether there are new samples of it.
+    /// Whether there are new samples, by field.
     is_given: Vec<bool>,
     /// Blocks with new samples.
     changed: BTreeSet<u64>,
@@ -247,7 +248,7 @@ impl UpdateWork<'_> {
 struct Updater {
     worker: Worker,
     reader: BlockReader,
-    /// Order of the samples in the block that is being made.
+    /// Order of the samples in the current block.
     layout: Layout,
 }
 
@@ -273,7 +274,7 @@ impl TileWork for UpdateWork<'_> {
             Err(fault) => return Err(of_field.bad(place.block, &of_field.path(place.block), fault)),
         };
         if stored.len() - before > self.stored_bound_len_bytes(tile) {
-            // OpenVisus keeps blocks that compression made longer; they are stored raw.
+            // OpenVisus keeps blocks that compression enlarged; raddle stores them raw.
             return Ok(None);
         }
         Ok(Some(TileForm::Stored { filter_mask: mask_of(record.coding, record.layout) }))
@@ -311,7 +312,7 @@ impl TileWork for UpdateWork<'_> {
     }
 
     fn worker_len_bytes(&self) -> u64 {
-        // What is read of a block, as stored and decoded.
+        // Buffers for a block in stored and decoded form.
         let longest = self.step.tiles.arrays.iter().map(|array| array.element_len_bytes).max().unwrap_or(0);
         self.work.worker_len_bytes() + 3 * longest
     }

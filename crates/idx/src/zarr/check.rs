@@ -1,8 +1,8 @@
-//! Looking whether an image is whole: every shard decodes, as many are there as were written, and each level is what the
-//! one before makes.
+//! Verification of an image: every shard decodes, the number of shards is that written, and each level follows from the
+//! one before.
 //!
-//! Not for what the samples should be. Invariant: a shard is counted as good, as one of zeros that is not stored, or told as
-//! a fault, never passed over.
+//! Values of the finest level are not checked. Invariant: a shard is counted as good, counted as empty (not stored, all
+//! zeros), or reported as a fault, never skipped.
 
 use super::downsample::{Downsample, Halving};
 use super::form::{Level, is_space};
@@ -17,44 +17,45 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Samples of a level that are compared at once with what the next has of them, in bytes: a few times that is held.
+/// Bytes of a level that are compared with the next level at a time; a small multiple of this is held in memory.
 const PIECE_LEN_BYTES: u64 = 16 << 20;
 
-/// A shard that is damaged, or does not fit the others.
+/// A shard that is damaged or inconsistent with the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct BadShard {
-    /// The file, or the folder of the level.
+    /// The shard's file, or the folder of the level.
     pub path: PathBuf,
     /// What is wrong.
     pub why: String,
 }
 
-/// What was found of an image.
+/// Result of checking an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ImageCheck {
-    /// Its name.
+    /// Name of the image.
     pub image: String,
-    /// Levels.
+    /// Number of levels.
     pub levels: u64,
-    /// Whether each level was compared with the one before: it says how levels were made, and that is known here.
+    /// Whether each level was compared with the one before, which requires that the image names a known downsampling
+    /// method.
     pub levels_compared: bool,
-    /// Shards that are good.
+    /// Number of good shards.
     pub shards: u64,
-    /// Shards that are not stored: all their samples are zero.
+    /// Number of shards that are not stored because all their samples are zero.
     pub empty_shards: u64,
-    /// Chunks that are good.
+    /// Number of good chunks.
     pub chunks: u64,
     /// Bytes of good shards.
     pub stored_len_bytes: u64,
-    /// What is wrong.
+    /// Faults found.
     pub bad: Vec<BadShard>,
 }
 
 impl Image {
-    /// Looks at every shard of every level.
+    /// Checks every shard of every level.
     ///
     /// # Errors
-    /// If the run is cancelled, or memory is short. What is wrong with the image is in the outcome.
+    /// If the run is cancelled, or memory is short. Faults of the image are in the result, not errors.
     pub fn check(&self, threads: usize, cancel: &CancelToken) -> Result<ImageCheck> {
         let halvings = self.halvings();
         let outcome = ImageCheck {
@@ -99,7 +100,9 @@ impl Image {
             if let Some(written) = self.array(level).shards.filter(|written| *written != stored) {
                 let path = self.shard_path(level, &[0; MAX_RANK]);
                 let path = path.ancestors().nth(self.axes().len() + 1).unwrap_or(&path).to_path_buf();
-                outcome.bad.push(BadShard { path, why: format!("{written} shards were written, {stored} are stored") });
+                outcome
+                    .bad
+                    .push(BadShard { path, why: format!("{written} shards were written, but {stored} are stored") });
             }
         }
         let mut outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +110,7 @@ impl Image {
         Ok(outcome)
     }
 
-    /// Chunks and bytes of a shard; `None` if it is not stored.
+    /// Returns the number of chunks and bytes of a shard; `None` if it is not stored.
     fn check_shard(
         &self,
         level: usize,
@@ -125,7 +128,7 @@ impl Image {
         Ok(Some((chunks, shard.len_bytes)))
     }
 
-    /// How levels are made of each other, if this image says so and they have such counts.
+    /// Returns how the levels are downsampled, if the image names a known method and its levels have matching shapes.
     fn halvings(&self) -> Option<(Downsample, Vec<Level>)> {
         let downsample = [Downsample::Subsample, Downsample::Average];
         let downsample = downsample.into_iter().find(|known| self.method() == Some(known.name()))?;
@@ -140,13 +143,13 @@ impl Image {
             if made != counts(number) || self.array(number).form.sample != self.array(0).form.sample {
                 return None;
             }
-            // Distances are not asked for here.
+            // Distances are not needed here.
             levels.push(Level { counts: made, factors, spacing: before.spacing });
         }
         Some((downsample, levels))
     }
 
-    /// Whether a shard's samples are what the level before makes.
+    /// Checks that the samples of a shard follow from the level before.
     fn check_halving(
         &self,
         downsample: Downsample,
@@ -165,7 +168,7 @@ impl Image {
         let is_stored = |level: usize, shard: &Point| self.shard_path(level, shard).symlink_metadata().is_ok();
         let sources = self.shards_in(number - 1, &source(&whole));
         if !is_stored(number, shard) && !sources.iter().any(|shard| is_stored(number - 1, shard)) {
-            return Ok(()); // zeros of zeros, however many
+            return Ok(()); // zeros made from zeros need no check
         }
         let len = form.sample.len_bytes();
         let (mut differ, mut rest) = (0, vec![whole]);
@@ -179,7 +182,7 @@ impl Image {
                 continue;
             }
             let samples = match self.read(number - 1, &region) {
-                // It is told where that level is looked at.
+                // Reported when that level is checked.
                 Err(IdxError::Zarr { .. } | IdxError::Read { .. }) => return Ok(()),
                 read => read?,
             };
@@ -199,7 +202,7 @@ impl Image {
     }
 }
 
-/// The fault without the path, which is told beside it.
+/// Describes the fault without its path, which is reported separately.
 fn why(error: &IdxError) -> String {
     match error {
         IdxError::Zarr { source, .. } => source.to_string(),

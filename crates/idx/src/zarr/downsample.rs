@@ -1,7 +1,7 @@
-//! Making the samples of a level from those of the one before: every second, or the mean of those that a cell holds.
+//! Downsampling of a level from the one before: every second sample, or the mean of a cell.
 //!
-//! Not for who holds which samples (`pyramid`). Invariant: a sample depends on the samples of its cell alone, which are
-//! added in array order, so it is the same whatever box it is made in.
+//! Which rank holds which samples is planned in `pyramid`. Invariant: a sample depends only on the samples of its cell,
+//! which are added in array order, so it is the same in whichever box it is computed.
 
 use super::form::Level;
 use crate::bitmask::{MAX_RANK, Point};
@@ -13,23 +13,24 @@ use raddle_core::parallel::for_each;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes made by a thread at a time: long against taking a lock.
+/// Bytes computed by a thread at a time: large compared with the cost of a lock.
 const SLAB_LEN_BYTES: usize = 1 << 20;
 
-/// How a level is made of the one before.
+/// How a level is made from the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Downsample {
-    /// Every second sample along axes of space: `a[::2]`.
+    /// Every second sample along spatial axes: `a[::2]`.
     #[default]
     Subsample,
-    /// The mean of the samples of a cell, two along each axis of space and fewer at the far end. Added in array order as
-    /// 64-bit floating-point numbers or exact integers; of integers rounded to the nearest, of two such to the even one.
+    /// The mean of a cell, two samples along each spatial axis and fewer at the far end. Samples are added in array
+    /// order as 64-bit floating-point numbers or exact integers; means of integers are rounded to the nearest, ties to
+    /// even.
     Average,
 }
 
 impl Downsample {
-    /// Its name in metadata.
+    /// Name in metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Subsample => "subsample",
@@ -37,8 +38,8 @@ impl Downsample {
         }
     }
 
-    /// The samples of `level` that `region`, a box of the level before, makes by itself. Where means are made, it must
-    /// begin and end between cells.
+    /// Returns the samples of `level` that can be computed from `region`, a box of the level before, alone. For means,
+    /// the region must not cut cells.
     pub(crate) fn made_of(self, region: &SampleBox, level: &Level) -> SampleBox {
         let first = |axis: usize| match self {
             Self::Subsample => region.start[axis].div_ceil(level.factors[axis]),
@@ -49,21 +50,21 @@ impl Downsample {
     }
 }
 
-/// The samples of a level before, and what is made of them.
+/// Samples of a level, and the next level that is computed from them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Halving<'a> {
     pub(crate) downsample: Downsample,
     pub(crate) sample: SampleType,
-    /// The level that is made.
+    /// Level to compute.
     pub(crate) level: &'a Level,
-    /// Which samples of the level before.
+    /// Region of the level before that is held.
     pub(crate) region: &'a SampleBox,
-    /// They, x fastest.
+    /// Samples of the region, x fastest.
     pub(crate) samples: &'a [u8],
 }
 
 impl Halving<'_> {
-    /// Fills `out` with `made`, samples of the level, of which the cells lie in the region.
+    /// Computes `made`, samples of the level whose cells lie in the region, into `out`.
     ///
     /// # Errors
     /// If the run is cancelled.
@@ -99,7 +100,7 @@ impl Halving<'_> {
         )
     }
 
-    /// Makes row number `row` of `made`.
+    /// Computes row number `row` of `made`.
     fn make_row(&self, made: &SampleBox, row: usize, out: &mut [u8]) {
         let (counts, factors) = (made.counts(), &self.level.factors);
         let mut rest = row as u64;
@@ -121,7 +122,7 @@ impl Halving<'_> {
         }
     }
 
-    /// The row of the region through a sample, whose place along x does not matter.
+    /// Returns the row of the region that contains a sample, whose coordinate along x is ignored.
     fn row(&self, at: &Point) -> &[u8] {
         let counts = self.region.counts();
         let number =
@@ -130,7 +131,7 @@ impl Halving<'_> {
         &self.samples[number as usize * len_bytes..][..len_bytes]
     }
 
-    /// The rows of the cells of a row that is made, in array order.
+    /// Returns the rows of the cells of an output row, in array order.
     fn rows_of_cells(&self, at: &Point) -> Vec<&[u8]> {
         let factors = &self.level.factors;
         let mut points: Vec<Point> = vec![std::array::from_fn(|axis| at[axis] * factors[axis])];
@@ -146,12 +147,12 @@ impl Halving<'_> {
     }
 }
 
-/// Where the cells of a row lie in the rows that they are made of.
+/// Position of the cells of an output row in its source rows.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// First sample.
+    /// Index of the first sample.
     first: u64,
-    /// Samples of a cell: 1 or 2.
+    /// Samples per cell: 1 or 2.
     factor: usize,
 }
 
@@ -169,7 +170,7 @@ impl Row {
     }
 }
 
-/// Makes a row of means: cells, the rows that they lie in, components, the means.
+/// Computes a row of means: position of the cells, source rows, number of components, output.
 type AverageRow = fn(Row, &[&[u8]], usize, &mut [u8]);
 
 fn average_of(number: Number) -> AverageRow {
@@ -196,7 +197,7 @@ fn average<T: Mean>(cells: Row, rows: &[&[u8]], components: usize, out: &mut [u8
         for (component, out) in out.chunks_exact_mut(T::LEN_BYTES).enumerate() {
             let (mut sum, mut count) = (T::Sum::default(), 0);
             for row in rows {
-                // The last cell of a row may hold one sample less.
+                // The last cell of a row may hold only one sample.
                 let cell = &row[at..row.len().min(at + cell_len_bytes)];
                 for sample in cell.chunks_exact(sample_len_bytes) {
                     sum = T::add(sum, &sample[component * T::LEN_BYTES..]);
@@ -208,12 +209,12 @@ fn average<T: Mean>(cells: Row, rows: &[&[u8]], components: usize, out: &mut [u8
     }
 }
 
-/// A number that means are made of.
+/// A number type whose mean can be computed.
 trait Mean {
     const LEN_BYTES: usize;
     type Sum: Copy + Default;
 
-    /// The sum and the number that `bytes` begin with.
+    /// Adds the number at the start of `bytes` to the sum.
     fn add(sum: Self::Sum, bytes: &[u8]) -> Self::Sum;
 
     /// Writes the mean of `count` numbers.
@@ -260,7 +261,7 @@ mean!(i64, i128, rounded!(i128));
 mean!(f32, f64, quotient);
 mean!(f64, f64, quotient);
 
-/// One NaN for all: which one an addition gives is not said, and files are to be equal.
+/// Returns the mean, with a single NaN pattern: which NaN an addition gives is unspecified, but files must be equal.
 fn quotient(sum: f64, count: u32) -> f64 {
     let mean = sum / f64::from(count);
     if mean.is_nan() { f64::NAN } else { mean }
@@ -289,7 +290,7 @@ mod tests {
         let row: Vec<u8> = (0..10).collect();
         let whole = level(&[3, 1], &[2, 2]);
         assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[0, 0], &[5, 2]), &row), [0, 2, 4]);
-        // A box that begins at odd samples, of which the first are not in the level.
+        // The box begins at odd coordinates; its first samples are not in the level.
         assert!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 1], &[4, 1]), &row[..4]).is_empty());
         assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 0], &[4, 1]), &row[..4]), [1, 3]);
         let pairs = level(&[2], &[2]);

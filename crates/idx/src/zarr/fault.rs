@@ -1,161 +1,161 @@
-//! Why an OME-Zarr folder is not written, or is refused.
+//! Errors of OME-Zarr folders.
 
 use raddle_codec::CodecError;
 use std::path::PathBuf;
 
-/// Why an OME-Zarr folder is not written, or is refused.
+/// Why an OME-Zarr folder cannot be written, or is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZarrFault {
-    /// Axes that OME-NGFF does not have.
-    #[error(
-        "axes {axes:?} are not {count} of t, c, z, y, x in this order with y and x, which are the axes that OME-NGFF has"
-    )]
+    /// The axes are not allowed by OME-NGFF.
+    #[error("axes {axes:?} are not valid in OME-NGFF: name {count} of t, c, z, y, x, in this order, including y and x")]
     Axes {
-        /// As named, slowest first.
+        /// Requested axes, slowest first.
         axes: String,
-        /// Axes of the samples.
+        /// Number of axes of the samples.
         count: usize,
     },
-    /// An axis that is there already.
-    #[error("{what} make an axis {axis}, which the samples have already")]
+    /// Two axes would have the same name.
+    #[error("{what} become axis {axis}, but the samples already have an axis {axis}")]
     TwiceAnAxis {
         /// Name of the axis.
         axis: char,
-        /// What makes it.
+        /// What the additional axis would hold.
         what: &'static str,
     },
-    /// No samples along an axis, or too many.
+    /// An axis has no samples, or too many.
     #[error("{counts:?} samples, slowest axis first, cannot be written")]
     Counts {
         /// Samples per axis, slowest first.
         counts: Vec<u64>,
     },
-    /// A chunk without samples, or too long.
+    /// A chunk has no samples, or is too long.
     #[error("chunks of {chunk:?} samples, slowest axis first, are empty or too long")]
     Chunk {
         /// Samples per axis, slowest first.
         chunk: Vec<u64>,
     },
-    /// A shard that is not whole chunks.
+    /// A shard does not consist of whole chunks.
     #[error("shards of {shard:?} samples are not whole chunks of {chunk:?}, slowest axis first")]
     Shard {
-        /// Samples per axis, slowest first.
+        /// Samples of a shard per axis, slowest first.
         shard: Vec<u64>,
-        /// Samples per axis, slowest first.
+        /// Samples of a chunk per axis, slowest first.
         chunk: Vec<u64>,
     },
-    /// More levels than can differ, or none.
-    #[error("{levels} levels; there can be 1 to {limit}")]
+    /// The number of levels is zero or larger than useful.
+    #[error("{levels} levels cannot be written; choose 1 to {limit}")]
     Levels {
-        /// As asked.
+        /// Requested number of levels.
         levels: u32,
-        /// Most that make sense.
+        /// Maximum number of levels.
         limit: u32,
     },
-    /// More shards than are planned at once.
-    #[error("{shards} shards in one time step, the most are {limit}; choose longer ones")]
+    /// A time step has too many shards.
+    #[error("{shards} shards in one time step are more than the maximum, {limit}; choose larger shards")]
     TooManyShards {
-        /// Shards.
+        /// Number of shards.
         shards: u64,
-        /// Most.
+        /// Maximum number.
         limit: u64,
     },
-    /// A name that cannot be that of a group.
+    /// The name of a field cannot be the name of a group.
     #[error(
-        "field {name:?} cannot be the name of a group; letters, digits, '_', '-' and '.' can, but for OME and a leading '.'"
+        "field {name:?} cannot be the name of a group; use letters, digits, '_', '-' and '.', except for OME and a leading '.'"
     )]
     Name {
-        /// Of the field.
+        /// Name of the field.
         name: String,
     },
-    /// Several fields of one name.
-    #[error("two fields are called {name:?}")]
+    /// Several fields have the same name.
+    #[error("two fields are named {name:?}")]
     Repeated {
-        /// Their name.
+        /// Name of these fields.
         name: String,
     },
-    /// Phases that a shard with one owner cannot be written in.
-    #[error("a shard is written by one rank, which one phase does not give; choose two or three phases")]
+    /// A shard needs a single owner, which one-phase writing does not provide.
+    #[error(
+        "each shard must be written by a single rank, which is not possible in one phase; choose two or three phases"
+    )]
     OnePhase,
-    /// Not as many time steps as the form says.
-    #[error("{written} of {wanted} time steps were written")]
+    /// The number of time steps written is not that of the form.
+    #[error("only {written} of {wanted} time steps were written")]
     Steps {
-        /// Written.
+        /// Number of steps written.
         written: u64,
-        /// As the form says.
+        /// Number of steps of the form.
         wanted: u64,
     },
-    /// Metadata that is no JSON, or not of this kind of node.
+    /// Metadata is not JSON, or not that of the expected kind of node.
     #[error("{}: {reason}", file.display())]
     Metadata {
-        /// The `zarr.json`.
+        /// Path of the `zarr.json`.
         file: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// A kind of Zarr that is not read here.
-    #[error("{}: {what} is not read by raddle; zarr-python and OME readers do", file.display())]
+    /// A Zarr feature is not supported.
+    #[error("{}: raddle does not read {what}; zarr-python and OME readers do", file.display())]
     Unsupported {
-        /// The `zarr.json`.
+        /// Path of the `zarr.json`.
         file: PathBuf,
-        /// What.
+        /// The unsupported feature.
         what: String,
     },
-    /// A shard whose index is not whole.
+    /// The index of a shard is not valid.
     #[error("the index of the shard {reason}")]
     Index {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A chunk that lies where it cannot.
+    /// A chunk lies outside its shard.
     #[error("chunk {chunk} lies at {offset} with {len_bytes} bytes, outside the shard of {shard_len_bytes} bytes")]
     Outside {
-        /// Its number in the shard.
+        /// Number of the chunk in the shard.
         chunk: usize,
-        /// As in the index.
+        /// Offset in the index.
         offset: u64,
-        /// As in the index.
+        /// Length in the index.
         len_bytes: u64,
         /// Length of the shard.
         shard_len_bytes: u64,
     },
-    /// A chunk whose checksum is not that of its bytes.
-    #[error("chunk {chunk}: its checksum is not that of its bytes")]
+    /// The checksum of a chunk is wrong.
+    #[error("chunk {chunk}: wrong checksum")]
     Checksum {
-        /// Its number in the shard.
+        /// Number of the chunk in the shard.
         chunk: usize,
     },
-    /// A chunk of another length than it has.
-    #[error("chunk {chunk}: {got_bytes} bytes where {want_bytes} are needed")]
+    /// A chunk decodes to a wrong length.
+    #[error("chunk {chunk}: has {got_bytes} bytes, but {want_bytes} are needed")]
     Length {
-        /// Its number in the shard.
+        /// Number of the chunk in the shard.
         chunk: usize,
-        /// As stored.
+        /// Length of the chunk.
         got_bytes: usize,
-        /// As needed.
+        /// Expected length.
         want_bytes: usize,
     },
-    /// A level that the one before would not make.
-    #[error("{samples} samples are not what level {level} makes of them")]
+    /// A level does not follow from the one before.
+    #[error("{samples} samples do not follow from level {level}")]
     Differs {
-        /// Samples that differ.
+        /// Number of samples that differ.
         samples: u64,
         /// The level before.
         level: usize,
     },
-    /// A chunk that does not decode.
+    /// A chunk cannot be decoded.
     #[error("chunk {chunk}: {source}")]
     Codec {
-        /// Its number in the shard.
+        /// Number of the chunk in the shard.
         chunk: usize,
-        /// Why.
+        /// Underlying error.
         source: CodecError,
     },
 }
 
 impl ZarrFault {
-    /// Whether it lies in what was asked for, not in a folder that is there.
+    /// Whether the fault is in the request, not in an existing folder.
     pub fn is_of_options(&self) -> bool {
         matches!(
             self,

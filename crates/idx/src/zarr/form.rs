@@ -1,7 +1,7 @@
-//! What is to be written as OME-Zarr: axes, samples, chunks, shards, levels.
+//! Description of an OME-Zarr output: axes, samples, chunks, shards and levels.
 //!
-//! Plain values; nothing here writes. Axes are numbered as everywhere in this crate, x first. Invariant: a form that is made
-//! describes arrays that OME-NGFF and Zarr allow, whose shards are whole chunks.
+//! Plain values; nothing here writes. Axes are numbered x first, as everywhere in this crate. Invariant: a form
+//! describes arrays that OME-NGFF and Zarr allow, whose shards consist of whole chunks.
 
 use super::downsample::Downsample;
 use super::fault::ZarrFault;
@@ -11,24 +11,24 @@ use crate::sample::SampleType;
 use raddle_core::extent::product;
 use serde::Serialize;
 
-/// Axes in the order that OME-NGFF wants, the slowest first.
+/// Axes in the order that OME-NGFF requires, slowest first.
 const AXES: &str = "tczyx";
 
-/// Bytes of a chunk by default, at most: what a reader fetches for a sample. Long against the 16 bytes of its index entry
-/// and the latency of a request, short against memory.
+/// Maximum length of a chunk by default, in bytes. A reader fetches a whole chunk for one sample. Large compared with
+/// the 16 bytes of its index entry and with the latency of a request, small compared with memory.
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
 
-/// Bytes of a shard by default, at most: one is held whole while it is made.
+/// Maximum length of a shard by default, in bytes: a shard is held in memory while it is encoded.
 const SHARD_LEN_BYTES: u64 = 32 << 20;
 
-/// Most bytes of a shard before it is encoded.
+/// Maximum length of a shard before encoding, in bytes.
 const MAX_SHARD_LEN_BYTES: u64 = 1 << 40;
 
 /// How chunks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChunkCompression {
-    /// Not.
+    /// No compression.
     None,
     /// Codec `gzip`.
     Gzip,
@@ -37,7 +37,7 @@ pub enum ChunkCompression {
 }
 
 impl ChunkCompression {
-    /// Name of the codec, if there is one.
+    /// Name of the codec; `None` without compression.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -47,26 +47,26 @@ impl ChunkCompression {
     }
 }
 
-/// What may be chosen; the rest follows from the samples.
+/// Options of a form; the rest follows from the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormOptions {
-    /// Names of the samples' axes, slowest first, such as `zyx`; `None`: the last ones of `tczyx`.
+    /// Names of the samples' axes, slowest first, such as `zyx`; `None`: the last axes of `tczyx`.
     pub axes: Option<String>,
     /// Samples of a chunk per axis, x first.
     pub chunk: Option<Vec<u64>>,
     /// Samples of a shard per axis, x first.
     pub shard: Option<Vec<u64>>,
-    /// Number of levels; `None`: until one is a single chunk.
+    /// Number of levels; `None`: halve until a level is a single chunk.
     pub levels: Option<u32>,
-    /// How a level is made of the one before.
+    /// How a level is made from the one before.
     pub downsample: Downsample,
-    /// Of chunks.
+    /// Compression of chunks.
     pub compression: ChunkCompression,
-    /// Distance of samples per axis, x first; empty: 1.
+    /// Distance between samples per axis, x first; empty: 1.
     pub spacing: Vec<f64>,
-    /// Unit of distances in space, such as `micrometer`.
+    /// Unit of spatial distances, such as `micrometer`.
     pub unit: Option<String>,
-    /// Number of time steps that are written one by one and become axis `t`.
+    /// Number of time steps that are written one by one along axis `t`.
     pub steps: Option<u64>,
 }
 
@@ -91,9 +91,9 @@ impl Default for FormOptions {
 pub struct Level {
     /// Samples per axis, x first.
     pub counts: Point,
-    /// Samples of the level before that make one of this, per axis: 1 or 2.
+    /// Number of samples of the level before per sample of this level, per axis: 1 or 2.
     pub factors: Point,
-    /// Samples of the first level from one to the next, per axis.
+    /// Distance between neighbouring samples, in samples of the first level, per axis.
     pub spacing: Point,
 }
 
@@ -104,7 +104,7 @@ impl Level {
     }
 }
 
-/// What is to be written.
+/// Description of an output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Form {
     /// Names of the samples' axes, x first.
@@ -112,29 +112,29 @@ pub struct Form {
     /// Fields: name and type of the samples. Components of a sample become axis `c`.
     #[serde(skip)]
     pub fields: Vec<(String, SampleType)>,
-    /// Number of time steps that become axis `t`.
+    /// Number of time steps, which become axis `t`.
     pub steps: Option<u64>,
     /// Samples of a chunk per axis.
     pub chunk: Point,
     /// Samples of a shard per axis.
     pub shard: Point,
-    /// Levels, the finest first.
+    /// Levels, finest first.
     pub levels: Vec<Level>,
-    /// How a level is made of the one before.
+    /// How a level is made from the one before.
     pub downsample: Downsample,
-    /// Of chunks.
+    /// Compression of chunks.
     pub compression: ChunkCompression,
-    /// Distance of samples per axis.
+    /// Distance between samples per axis.
     pub distances: Vec<f64>,
-    /// Unit of distances in space.
+    /// Unit of spatial distances.
     pub unit: Option<String>,
 }
 
 impl Form {
-    /// For `counts` samples per axis, x first.
+    /// Creates the form for `counts` samples per axis, x first.
     ///
     /// # Errors
-    /// If options do not fit the samples, or OME-Zarr has no place for them.
+    /// If the options do not fit the samples, or OME-Zarr cannot represent them.
     pub fn new(counts: &[u64], fields: Vec<(String, SampleType)>, options: &FormOptions) -> Result<Self, ZarrFault> {
         let slowest_first = |of: &[u64]| of.iter().rev().copied().collect::<Vec<u64>>();
         check_names(&fields)?;
@@ -148,7 +148,7 @@ impl Form {
         let is_space: Vec<bool> = axes.iter().map(|axis| is_space(*axis)).collect();
         let chunk = options.chunk.clone().unwrap_or_else(|| default_chunk(counts, &is_space, longest));
         let chunk_fits = chunk.len() == counts.len() && !chunk.contains(&0);
-        // An index entry has 64 bits for a length, compressors 32.
+        // An index entry has 64 bits for a length, but compressors have 32.
         if !chunk_fits || len_bytes(&chunk).is_none_or(|len_bytes| len_bytes > u64::from(u32::MAX) / 2) {
             return Err(ZarrFault::Chunk { chunk: slowest_first(&chunk) });
         }
@@ -190,8 +190,8 @@ impl Form {
         self.of_array(field, 't', 'c', &|axis| self.axes[axis])
     }
 
-    /// What arrays of a field have along each axis, slowest first: `step` along that of time steps, `component` along that
-    /// of components, where there are such axes.
+    /// Returns one value per axis of a field's arrays, slowest first: `step` for the axis of time steps and `component`
+    /// for that of components, if they exist.
     pub(crate) fn of_array<T: Clone>(
         &self,
         field: usize,
@@ -209,7 +209,7 @@ impl Form {
         of_array
     }
 
-    /// Whether the slowest axis of the samples is time.
+    /// Whether the samples have a slowest axis that is time.
     pub(crate) fn has_own_steps(&self) -> bool {
         self.axes.last() == Some(&'t')
     }
@@ -235,7 +235,7 @@ fn check_names(fields: &[(String, SampleType)]) -> Result<(), ZarrFault> {
 
 /// Names of the samples' axes, x first.
 fn axes(rank: usize, options: &FormOptions, has_components: bool) -> Result<Vec<char>, ZarrFault> {
-    // What samples and steps take is no axis of the samples.
+    // Axes for components and time steps cannot be axes of the samples.
     let free = |axis: &char| !(*axis == 'c' && has_components || *axis == 't' && options.steps.is_some());
     let preferred = || {
         let space = AXES.chars().rev().take(3);
@@ -257,7 +257,7 @@ fn axes(rank: usize, options: &FormOptions, has_components: bool) -> Result<Vec<
     }
 }
 
-/// The largest power of two whose power `rank` is at most `limit`.
+/// Returns the largest power of two whose power `rank` is at most `limit`.
 fn side(limit: u64, rank: u32) -> u64 {
     1 << (limit.max(1).ilog2() / rank.max(1))
 }
@@ -280,7 +280,7 @@ fn default_shard(counts: &[u64], chunk: &[u64], is_space: &[bool], sample_len_by
     (0..counts.len()).map(of_axis).collect()
 }
 
-/// Levels until all samples along axes of space are in one chunk, or as many as asked for.
+/// Returns levels until all samples along spatial axes fit one chunk, or as many as `wanted`.
 fn levels(counts: Point, is_space: &[bool], chunk: &Point, wanted: Option<u32>) -> Result<Vec<Level>, ZarrFault> {
     let halves = |axis: usize, counts: &Point| is_space.get(axis).copied().unwrap_or(false) && counts[axis] > 1;
     let mut levels = vec![Level { counts, factors: [1; MAX_RANK], spacing: [1; MAX_RANK] }];

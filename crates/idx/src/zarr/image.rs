@@ -1,8 +1,9 @@
-//! Reading images: which there are in a folder, and boxes of their levels, from the shards that `shard` reads.
+//! Reading of images: listing the images of a folder and reading boxes of their levels, from the shards that `shard`
+//! reads.
 //!
-//! What raddle writes, and other folders of the same kind; there is zarr-python for all others. All axes of an array are
-//! taken as those of samples, also time steps and components. Invariant: samples come from chunks whose checksums are right,
-//! or are the fill value where nothing is stored.
+//! Supports folders written by raddle and others of the same kind; zarr-python reads all others. All axes of an array,
+//! including time steps and components, are treated as axes of samples. Invariant: samples come from chunks with
+//! correct checksums, or are the fill value where nothing is stored.
 
 use super::fault::ZarrFault;
 use super::metadata::{ArrayMetadata, FILE_NAME, Group, ImageMetadata, parse_array, parse_group};
@@ -18,10 +19,10 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Longest `zarr.json` that is read.
+/// Maximum length of a `zarr.json` that is read.
 const MAX_METADATA_LEN_BYTES: u64 = 16 << 20;
 
-/// Whether `path` is a folder that Zarr version 3 describes.
+/// Whether `path` is a folder of Zarr version 3.
 pub fn is_zarr(path: &Path) -> bool {
     path.join(FILE_NAME).is_file()
 }
@@ -29,7 +30,7 @@ pub fn is_zarr(path: &Path) -> bool {
 /// The images in a folder.
 #[derive(Debug, Clone)]
 pub struct Images {
-    /// The images: one, or those that the folder lists.
+    /// One image, or those that the folder lists.
     pub images: Vec<Image>,
 }
 
@@ -41,13 +42,13 @@ pub struct Image {
     arrays: Vec<ArrayMetadata>,
 }
 
-/// The chunks of a shard that is open.
+/// Index of an open shard.
 pub(crate) struct OpenShard {
     file: File,
     path: PathBuf,
     /// Length of the file.
     pub(crate) len_bytes: u64,
-    /// Where chunks lie.
+    /// Position of each chunk.
     pub(crate) entries: Vec<Option<Entry>>,
 }
 
@@ -55,7 +56,7 @@ impl Images {
     /// Opens a folder.
     ///
     /// # Errors
-    /// If it holds no images, or some of a kind that is not read.
+    /// If it contains no images, or images of an unsupported kind.
     pub fn open(path: &Path) -> Result<Self> {
         let group = |folder: &Path| {
             let file = folder.join(FILE_NAME);
@@ -121,32 +122,32 @@ impl Image {
         Ok(Self { folder: folder.to_path_buf(), metadata, arrays })
     }
 
-    /// Its folder.
+    /// Folder of the image.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its name; empty if it has none.
+    /// Name of the image; empty if it has none.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// Names of its axes, x first.
+    /// Names of the axes, x first.
     pub fn axes(&self) -> &[char] {
         &self.metadata.axes
     }
 
-    /// Unit of distances in space.
+    /// Unit of spatial distances.
     pub fn unit(&self) -> Option<&str> {
         self.metadata.unit.as_deref()
     }
 
-    /// How its levels were made, where it says so.
+    /// How the levels were made, if the image records it.
     pub fn method(&self) -> Option<&str> {
         self.metadata.method.as_deref()
     }
 
-    /// Type of its numbers.
+    /// Type of the numbers.
     pub fn number(&self) -> Number {
         self.arrays[0].form.sample.number
     }
@@ -161,12 +162,12 @@ impl Image {
         &self.metadata.levels[level].1
     }
 
-    /// All samples of a level.
+    /// Returns all samples of a level.
     pub fn domain(&self, level: usize) -> SampleBox {
         SampleBox { start: [0; MAX_RANK], end: self.arrays[level].counts }
     }
 
-    /// Samples of a shard and of a chunk per axis, x first, and the codec of chunks.
+    /// Returns the samples of a shard and of a chunk per axis, x first, and the codec of the chunks.
     pub fn layout(&self, level: usize) -> (Point, Point, Option<&'static str>) {
         let form = &self.arrays[level].form;
         (form.shard, form.chunk, form.compression.name())
@@ -183,7 +184,7 @@ impl Image {
         path
     }
 
-    /// Opens a shard and reads where its chunks are; `None` if it is not stored.
+    /// Opens a shard and reads its index; `None` if it is not stored.
     ///
     /// # Errors
     /// If it cannot be read, or its index is damaged.
@@ -202,17 +203,17 @@ impl Image {
         let Some(at) = len_bytes.checked_sub(index_len_bytes) else {
             return Err(refused(&path, ZarrFault::Index { reason: "is cut off" }));
         };
-        // No more than the file has.
+        // The file is at least this long.
         let mut index = vec![0; index_len_bytes as usize];
         file.read_exact_at(&mut index, at).map_err(failed("read"))?;
         let entries = form.entries(&index, len_bytes).map_err(|source| refused(&path, source))?;
         Ok(Some(OpenShard { file, path, len_bytes, entries }))
     }
 
-    /// Decodes a chunk of a shard: its samples, x fastest.
+    /// Decodes a chunk of a shard into its samples, x fastest.
     ///
     /// # Errors
-    /// If it cannot be read or is damaged.
+    /// If the chunk cannot be read or is damaged.
     pub(crate) fn chunk<'d>(
         &self,
         level: usize,
@@ -221,14 +222,14 @@ impl Image {
         entry: Entry,
         (decoder, stored): &'d mut (ChunkDecoder, Vec<u8>),
     ) -> Result<&'d [u8]> {
-        // It lies in the file, which the index was checked for.
+        // The index was checked: the chunk lies in the file.
         stored.resize(entry.len_bytes as usize, 0);
         let read = shard.file.read_exact_at(stored, entry.offset);
         read.map_err(|source| IdxError::Read { path: shard.path.clone(), operation: "read", source })?;
         self.arrays[level].form.decode(decoder, chunk, stored).map_err(|source| refused(&shard.path, source))
     }
 
-    /// The shards of a level that hold samples of `region`, x fastest.
+    /// Returns the shards of a level that hold samples of `region`, x fastest.
     pub(crate) fn shards_in(&self, level: usize, region: &SampleBox) -> Vec<Point> {
         let mut numbers = Vec::new();
         super::plan::each_shard(region, &self.arrays[level].form.shard, |number, _| numbers.push(number));
@@ -238,7 +239,7 @@ impl Image {
     /// Reads a box of a level, x fastest.
     ///
     /// # Errors
-    /// If the level has not all its samples, or a shard cannot be read or is damaged.
+    /// If the region reaches beyond the level, or a shard cannot be read or is damaged.
     pub fn read(&self, level: usize, region: &SampleBox) -> Result<Vec<u8>> {
         if region.is_empty() || !self.domain(level).contains(region) {
             let rank = self.metadata.axes.len();

@@ -1,7 +1,8 @@
-//! `zarr.json`: what is written into it, and what of it is read.
+//! Writing and parsing of `zarr.json`.
 //!
-//! Arrays and groups of Zarr version 3, with what OME-NGFF 0.5 says of images in the attribute `ome`. Not for samples.
-//! Invariant: metadata that is read describes arrays that `shard` can read, or is refused with what it has instead.
+//! Covers arrays and groups of Zarr version 3, and the image metadata of OME-NGFF 0.5 in the attribute `ome`; samples
+//! are read elsewhere. Invariant: accepted metadata describes arrays that `shard` can read; otherwise the error names
+//! what was found.
 
 use super::fault::ZarrFault;
 use super::form::{ChunkCompression, Form, is_space};
@@ -19,12 +20,12 @@ pub(crate) const FILE_NAME: &str = "zarr.json";
 /// Version of OME-NGFF.
 const OME_VERSION: &str = "0.5";
 
-/// Our own attribute of arrays.
+/// Attribute of arrays that only raddle uses.
 const ATTRIBUTE: &str = "raddle";
 
-/// The text of a group or array.
+/// Serializes a group or array.
 fn text(node: &Value) -> String {
-    // Plain values and string keys always have a text.
+    // Plain values with string keys can always be serialized.
     let mut text = serde_json::to_string_pretty(node).unwrap_or_default();
     text.push('\n');
     text
@@ -34,18 +35,18 @@ fn group(attributes: Value) -> String {
     text(&json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes }))
 }
 
-/// The group of several images.
+/// Returns the metadata of the group of several images.
 pub(crate) fn collection() -> String {
     group(json!({ "ome": { "version": OME_VERSION, "bioformats2raw.layout": 3 } }))
 }
 
-/// The group `OME` of several images, which lists them.
+/// Returns the metadata of the group `OME`, which lists several images.
 pub(crate) fn series(form: &Form) -> String {
     let names: Vec<&str> = form.fields.iter().map(|(name, _)| name.as_str()).collect();
     group(json!({ "ome": { "version": OME_VERSION, "series": names } }))
 }
 
-/// The group of an image.
+/// Returns the metadata of the group of an image.
 pub(crate) fn image(form: &Form, field: usize) -> String {
     let names = form.array_axes(field);
     let axis = |name: &char| {
@@ -92,7 +93,7 @@ fn axis_type(name: char) -> &'static str {
     }
 }
 
-/// The array of a level, of which `shards` are stored.
+/// Returns the metadata of the array of a level with `shards` stored shards.
 pub(crate) fn array(form: &Form, field: usize, level: usize, shards: u64, effort: Effort) -> String {
     let sample = form.fields[field].1;
     let of_array = |of: &Point, step: u64, component: u64| form.of_array(field, step, component, &|axis| of[axis]);
@@ -137,25 +138,25 @@ pub(crate) fn array(form: &Form, field: usize, level: usize, shards: u64, effort
     }))
 }
 
-/// What a group holds.
+/// Contents of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Group {
     /// An image.
     Image(ImageMetadata),
-    /// Several, to be found in group `OME`.
+    /// Several images, listed in group `OME`.
     Collection,
-    /// These, below the folder that holds group `OME`.
+    /// Images at these paths, below the folder that contains group `OME`.
     Series(Vec<String>),
 }
 
-/// An image, as its group has it.
+/// An image, as described by its group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ImageMetadata {
-    /// Its name; empty if it has none.
+    /// Name of the image; empty if it has none.
     pub(crate) name: String,
     /// Names of the axes, x first.
     pub(crate) axes: Vec<char>,
-    /// Unit of space along x, if there is one.
+    /// Unit of the x axis, if it has one.
     pub(crate) unit: Option<String>,
     /// How levels were made.
     pub(crate) method: Option<String>,
@@ -163,17 +164,17 @@ pub(crate) struct ImageMetadata {
     pub(crate) levels: Vec<(String, Vec<f64>)>,
 }
 
-/// An array, all of whose axes are taken as those of samples.
+/// An array; all its axes are treated as axes of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrayMetadata {
     /// Samples per axis, x first.
     pub(crate) counts: Point,
     pub(crate) form: ShardForm,
-    /// How many shards are stored, where the writer told.
+    /// Number of stored shards, if the writer recorded it.
     pub(crate) shards: Option<u64>,
 }
 
-/// Reads metadata of one file, whose name goes into errors.
+/// Parser of one metadata file, whose name goes into errors.
 struct Reading<'a> {
     file: &'a Path,
 }
@@ -188,7 +189,7 @@ impl Reading<'_> {
     }
 
     fn node(&self, bytes: &[u8], kind: &str) -> Result<Value, ZarrFault> {
-        let node: Value = serde_json::from_slice(bytes).map_err(|error| self.refused(format!("no JSON: {error}")))?;
+        let node: Value = serde_json::from_slice(bytes).map_err(|error| self.refused(format!("not JSON: {error}")))?;
         if node["zarr_format"] != json!(3) {
             return Err(self.unsupported(format!("Zarr of format {}", node["zarr_format"])));
         }
@@ -198,7 +199,7 @@ impl Reading<'_> {
         Ok(node)
     }
 
-    /// A list of numbers above 0, one per axis, x first.
+    /// Parses a list of numbers above 0, one per axis, and returns it x first.
     fn counts(&self, value: &Value, what: &str) -> Result<Vec<u64>, ZarrFault> {
         let counts = value.as_array().and_then(|counts| counts.iter().rev().map(Value::as_u64).collect());
         let counts: Option<Vec<u64>> = counts;
@@ -209,10 +210,10 @@ impl Reading<'_> {
     }
 }
 
-/// Reads the metadata of a group.
+/// Parses the metadata of a group.
 ///
 /// # Errors
-/// If it is none that leads to images.
+/// If it does not lead to images.
 pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault> {
     let reading = Reading { file };
     let node = reading.node(bytes, "group")?;
@@ -222,7 +223,7 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault>
         let is_inside =
             |name: &String| !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let names = names.filter(|names| !names.is_empty() && names.iter().all(is_inside));
-        return names.map(Group::Series).ok_or_else(|| reading.refused("series are no paths of groups below"));
+        return names.map(Group::Series).ok_or_else(|| reading.refused("series does not list paths of groups below"));
     }
     if !ome["bioformats2raw.layout"].is_null() {
         return Ok(Group::Collection);
@@ -258,10 +259,10 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault>
     }))
 }
 
-/// Reads the metadata of an array.
+/// Parses the metadata of an array.
 ///
 /// # Errors
-/// If it is not one of numbers in shards as `shard` reads them.
+/// If the array does not hold numbers in shards that `shard` can read.
 pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, ZarrFault> {
     let reading = Reading { file };
     let node = reading.node(bytes, "array")?;
@@ -307,7 +308,7 @@ pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, Za
         && chunk.len() == counts.len()
         && shard.iter().zip(&chunk).all(|(shard, chunk)| shard.is_multiple_of(*chunk));
     let len_bytes = |of: &[u64]| product(of).and_then(|samples| samples.checked_mul(sample.len_bytes() as u64));
-    // A chunk is held in memory; the index of a shard has 16 bytes per chunk.
+    // A chunk is held in memory; the index of a shard takes 16 bytes per chunk.
     let chunks = product(&shard).unwrap_or(u64::MAX) / product(&chunk).unwrap_or(1).max(1);
     let is_short = len_bytes(&chunk).is_some_and(|len_bytes| len_bytes <= u64::from(u32::MAX) / 2)
         && chunks <= MAX_CHUNKS_PER_SHARD
@@ -326,18 +327,18 @@ pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, Za
     })
 }
 
-/// Most chunks of a shard that is read: its index is held in memory.
+/// Maximum number of chunks of a shard that is read: its index is held in memory.
 const MAX_CHUNKS_PER_SHARD: u64 = 1 << 24;
 
 /// Names of codecs.
 fn names(codecs: &Value) -> String {
     let codecs = codecs.as_array().map(Vec::as_slice).unwrap_or_default();
-    // A codec without configuration may be its name alone.
+    // A codec without configuration may be given by its name alone.
     let name = |codec: &Value| codec["name"].as_str().or(codec.as_str()).unwrap_or("?").to_owned();
     codecs.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether codec `bytes`, the first, is little-endian.
+/// Whether the codec `bytes`, which comes first, is little-endian.
 fn is_little(codecs: &Value) -> bool {
     codecs[0]["configuration"]["endian"] == json!("little")
 }

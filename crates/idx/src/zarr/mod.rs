@@ -1,9 +1,10 @@
-//! OME-Zarr: the second target of the three phases. Zarr version 3 with sharding, levels by halving, OME-NGFF 0.5.
+//! OME-Zarr, the second output format of the three phases: Zarr version 3 with sharding, OME-NGFF 0.5, levels made by
+//! halving.
 //!
-//! A folder holds one image (one field) or several (one group each); an image holds one array per level. An array is stored
-//! in shards, which are files of many chunks that are read one by one. Samples, boxes, ranks and phases are those of the
-//! rest of this crate; `form` says what an image is, `plan` who makes which shard, `pyramid` makes the levels, `shard` and
-//! `metadata` are the bytes. Decisions are in docs/design/024-ome-zarr.md.
+//! A folder holds one image (one field) or several (one group each); an image holds one array per level. An array is
+//! stored in shards, files of many chunks that can be read one by one. Samples, boxes, ranks and phases are those of
+//! the rest of this crate. `form` describes an image, `plan` assigns shards to ranks, `pyramid` makes the levels, and
+//! `shard` and `metadata` define the bytes. Design decisions are in docs/design/024-ome-zarr.md.
 //!
 //! Sources: Zarr core specification 3.0, sharding codec 1.0, OME-NGFF 0.5.
 

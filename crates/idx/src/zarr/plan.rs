@@ -1,7 +1,7 @@
-//! The shards of a time step as data: which there are, which samples are in each, and which rank holds most of them.
+//! Plan of the shards of a time step: the samples of each shard, and the rank that holds most of them.
 //!
-//! Not for moving samples. Invariant: the engine's plan has one array of one tile per shard, so a shard is made and written
-//! whole by the one rank that owns its tile; two ranks can not write one shard.
+//! Samples are moved elsewhere. Invariant: the engine's plan has one array with one tile per shard, so the rank that
+//! owns the tile writes the whole shard; two ranks cannot write the same shard.
 
 use super::fault::ZarrFault;
 use super::form::Form;
@@ -13,7 +13,8 @@ use raddle_core::plan::{ArrayPlan, Plan};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Most shards of a time step, and of an array that is read: each takes some hundred bytes of memory while it is planned.
+/// Maximum number of shards of a time step, and of an array that is read: planning takes some hundred bytes of memory
+/// per shard.
 pub(crate) const MAX_SHARDS: u64 = 1 << 22;
 
 /// The shards of a level of a field, x fastest.
@@ -32,9 +33,9 @@ struct Group {
 pub(crate) struct ShardPlace {
     pub(crate) field: usize,
     pub(crate) level: usize,
-    /// Its number along each axis of the samples.
+    /// Number of the shard along each axis of the samples.
     pub(crate) number: Point,
-    /// Its samples that the level has.
+    /// Samples of the shard that the level has.
     pub(crate) region: SampleBox,
 }
 
@@ -42,9 +43,9 @@ pub(crate) struct ShardPlace {
 #[derive(Debug, Clone)]
 pub(crate) struct ShardPlan<'a> {
     pub(crate) form: &'a Form,
-    /// For the engine.
+    /// Plan for the engine.
     pub(crate) tiles: Plan,
-    /// Of each field.
+    /// Form of the shards, by field.
     pub(crate) shard_forms: Vec<ShardForm>,
     groups: Vec<Group>,
 }
@@ -71,12 +72,12 @@ impl<'a> ShardPlan<'a> {
             let element_len_bytes = samples.saturating_mul(sample_len_bytes);
             ArrayPlan { shape: vec![1], tile_shape: vec![1], element_len_bytes, ..ArrayPlan::default() }
         };
-        // Few enough for 32 bits.
+        // The number of shards was checked to fit 32 bits.
         plan.tiles = Plan { arrays: (0..next as u32).map(array).collect() };
         Ok(plan)
     }
 
-    /// Chunks, whether they will be stored or not.
+    /// Number of chunks, whether stored or not.
     pub(crate) fn chunk_count(&self) -> u64 {
         let chunks = |group: &Group| {
             let counts = &self.form.levels[group.level].counts;
@@ -85,7 +86,7 @@ impl<'a> ShardPlan<'a> {
         self.groups.iter().map(chunks).sum()
     }
 
-    /// The shard of a number.
+    /// Returns the shard with this number.
     pub(crate) fn place(&self, shard: u32) -> ShardPlace {
         let group = self.groups.partition_point(|group| group.first <= u64::from(shard)).saturating_sub(1);
         let Group { field, level, first, grid } = self.groups[group];
@@ -100,12 +101,12 @@ impl<'a> ShardPlan<'a> {
         ShardPlace { field, level, number, region: whole.intersection(&domain).unwrap_or(domain) }
     }
 
-    /// Number of the array of a shard among those of all fields and levels.
+    /// Index of the array of a field's level among those of all fields and levels.
     pub(crate) fn array_of(&self, field: usize, level: usize) -> usize {
         field * self.form.levels.len() + level
     }
 
-    /// Path of a shard, from the folder of the image.
+    /// Path of a shard, relative to the folder of the image.
     pub(crate) fn path(&self, place: &ShardPlace, step: u64) -> PathBuf {
         let numbers = self.form.of_array(place.field, step, 0, &|axis| place.number[axis]);
         let mut path = PathBuf::from(format!("{}/c", place.level));
@@ -114,15 +115,15 @@ impl<'a> ShardPlan<'a> {
     }
 }
 
-/// The rank that holds most samples of each shard; of equals the lowest.
+/// The rank that holds most samples of each shard; ties go to the lowest rank.
 #[derive(Debug, Default)]
 pub(crate) struct ShardHomes {
-    /// By level and number: samples, rank, ranks that hold any.
+    /// By level and shard number: number of samples, rank, and number of ranks with samples.
     most: HashMap<(usize, Point), (u64, u32, u32)>,
 }
 
 impl ShardHomes {
-    /// Of ranks that hold the boxes of `partitions`, of which there is one per level.
+    /// Finds the ranks of shards for the boxes of `partitions`, one partition per level.
     pub(crate) fn new(form: &Form, partitions: &[Vec<Vec<SampleBox>>]) -> Self {
         let mut most: HashMap<(usize, Point), (u64, u32, u32)> = HashMap::new();
         for (level, partition) in partitions.iter().enumerate() {
@@ -145,18 +146,18 @@ impl ShardHomes {
         Self { most }
     }
 
-    /// The rank.
+    /// Returns the rank that holds most samples of a shard.
     pub(crate) fn of(&self, place: &ShardPlace) -> Option<usize> {
         self.most.get(&(place.level, place.number)).map(|(_, rank, _)| *rank as usize)
     }
 
-    /// How many ranks hold samples of a shard.
+    /// Returns how many ranks hold samples of a shard.
     pub(crate) fn holders(&self, place: &ShardPlace) -> u64 {
         self.most.get(&(place.level, place.number)).map_or(0, |(_, _, holders)| (*holders).into())
     }
 }
 
-/// Calls `each` with the number of every shard that a box has samples of, and how many.
+/// Calls `each` with every shard in which a box has samples, and how many.
 pub(crate) fn each_shard(of: &SampleBox, shard: &Point, mut each: impl FnMut(Point, u64)) {
     let first: Point = std::array::from_fn(|axis| of.start[axis] / shard[axis]);
     let grid: Point = std::array::from_fn(|axis| of.end[axis].div_ceil(shard[axis]) - first[axis]);

@@ -1,6 +1,7 @@
-//! Where a folder of images is made, and how it gets its name: in a hidden folder beside it, renamed when all is whole.
+//! Publication of a folder of images: it is written as a hidden folder next to the output and renamed once complete.
 //!
-//! Not for what is in shards. Invariant: under the name is what was there before, or the whole new folder.
+//! The contents of shards are written elsewhere. Invariant: the name refers to the previous folder or to the whole new
+//! one.
 
 use super::metadata::{self, FILE_NAME};
 use super::plan::ShardPlan;
@@ -16,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The hidden folder that becomes the output, and the right to write it.
+/// The hidden folder that becomes the output, with the lock on the output.
 #[derive(Debug)]
 pub(crate) struct Staging {
     output: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Takes the lock on `output`, looks whether its name is free, and makes the hidden folder.
+    /// Takes the lock on `output`, checks that its name is free, and creates the hidden folder.
     pub(crate) fn begin(output: &Path, (existing, durability): (Existing, Durability)) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         if output.symlink_metadata().is_ok() {
@@ -37,7 +38,7 @@ impl Staging {
             refuse_foreign(output)?;
         }
         let folder = staging_folder(output);
-        // What a killed run left.
+        // Left by a killed run.
         match remove(&folder) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(write(&folder, "clear")(source));
@@ -48,14 +49,14 @@ impl Staging {
         Ok(Self { output: output.to_path_buf(), existing, durability, folder, _lock: lock })
     }
 
-    /// Writes a `zarr.json` into a folder of the output.
+    /// Writes a `zarr.json` to a folder of the output.
     pub(crate) fn describe(&self, folder: &Path, text: &str) -> Result<()> {
         let folder = self.folder.join(folder);
         std::fs::create_dir_all(&folder).map_err(write(&folder, "make"))?;
         write_whole(&folder.join(FILE_NAME), text, self.durability)
     }
 
-    /// Gives the folder its name.
+    /// Renames the folder to its final name.
     pub(crate) fn publish(&self) -> Result<()> {
         let (from, to) = (&self.folder, &self.output);
         self.durability.folders_made(from).map_err(write(from, "fsync"))?;
@@ -65,7 +66,7 @@ impl Staging {
             Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
                 return Err(IdxError::Exists { path: to.clone() });
             }
-            // The old one takes the place of the new one and goes with the hidden folder.
+            // The old folder is exchanged with the new one and removed with the hidden folder.
             Err(rustix::io::Errno::EXIST) => {
                 refuse_foreign(to)?;
                 rename(RenameFlags::EXCHANGE).map_err(|error| write(to, "replace")(error.into()))?;
@@ -78,12 +79,12 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // A failure to clean up must not hide the error that led here; the next run clears again.
+        // A failure to clean up must not hide the first error; the next run cleans up.
         let _ = remove(&self.folder);
     }
 }
 
-/// Refuses to replace what is not a folder of metadata and shards alone.
+/// Refuses to replace anything but a folder that contains only metadata and shards.
 fn refuse_foreign(path: &Path) -> Result<()> {
     match is_foreign(path).map_err(write(path, "list"))? {
         false => Ok(()),
@@ -110,7 +111,7 @@ fn is_foreign(path: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// The folder of an image below that of the output: the output itself, where it is the only one.
+/// Path of the folder of an image within the output: the output itself if it has only one image.
 pub(crate) fn image_folder(form: &super::Form, field: usize) -> PathBuf {
     match form.fields.len() {
         1 => PathBuf::new(),
@@ -118,7 +119,7 @@ pub(crate) fn image_folder(form: &super::Form, field: usize) -> PathBuf {
     }
 }
 
-/// Describes all groups and arrays, `shards` of which are stored of each.
+/// Writes the metadata of all groups and arrays; `shards` are the numbers of stored shards per array.
 pub(crate) fn describe(
     staging: &Staging,
     form: &super::Form,
@@ -141,7 +142,7 @@ pub(crate) fn describe(
     Ok(())
 }
 
-/// Phase 3: the shards of a time step, each made and written by one rank.
+/// Phase 3: the shards of a time step, each encoded and written by one rank.
 #[derive(Debug)]
 pub(crate) struct ShardFiles<'a> {
     folder: PathBuf,
@@ -152,7 +153,7 @@ pub(crate) struct ShardFiles<'a> {
 }
 
 impl<'a> ShardFiles<'a> {
-    /// Of the output at `output`, while it is made.
+    /// Prepares writing a step of the output at `output`, which is not published yet.
     pub(crate) fn new(output: &Path, plan: &'a ShardPlan<'a>, step: u64, durability: Durability) -> Self {
         Self { folder: staging_folder(output), plan, step, durability, written: Mutex::default() }
     }
@@ -163,7 +164,7 @@ impl<'a> ShardFiles<'a> {
         image.join(self.plan.path(&place, self.step))
     }
 
-    /// Makes what this rank has written durable, unless that is not wanted.
+    /// Makes the files that this rank has written durable, if requested.
     pub(crate) fn finish(&self) -> Result<()> {
         for shard in std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner)) {
             let path = self.path(shard);

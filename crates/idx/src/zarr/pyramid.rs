@@ -1,7 +1,8 @@
-//! The samples of all levels, as ranks hold them: the first level after restructuring, each other made of the one before.
+//! The samples of all levels across ranks: the first level after restructuring, every other level made from the one
+//! before.
 //!
-//! Not for shards. Invariants: the boxes of a level are disjoint and together the level, on every rank the same; means are
-//! made where a cell is whole, so boxes that cut cells are brought into power-of-two boxes before.
+//! Shards are made elsewhere. Invariants: the boxes of a level are disjoint, cover the level, and are the same on every
+//! rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
 
 use super::downsample::{Downsample, Halving};
 use super::form::{Form, Level};
@@ -17,31 +18,31 @@ use raddle_core::traffic::Traffic;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Shortest side, along axes that are halved, of boxes that cells are brought together in: so many halvings later it is
-/// needed again.
+/// Minimum length, along halved axes, of the boxes that bring cells together: at 8, moving is needed again only after
+/// three halvings.
 const SHORTEST_SIDE: u64 = 8;
 
 /// The boxes of every rank.
 pub(crate) type Partition = Vec<Vec<SampleBox>>;
 
-/// The samples of all levels.
+/// Samples of all levels.
 #[derive(Debug)]
 pub(crate) struct Pyramid<'a> {
     /// Boxes that this rank holds, by level.
     pub(crate) levels: Vec<Vec<Patch<'a>>>,
-    /// Those of all ranks.
+    /// Boxes of all ranks, by level.
     pub(crate) partitions: Vec<Partition>,
-    /// Sizes of the power-of-two boxes of the first level, if it was brought into any.
+    /// Size of the power-of-two boxes of the first level, if it was restructured.
     pub(crate) imposed_counts: Option<Point>,
     permits: Vec<Permit>,
 }
 
-/// What making the levels takes.
+/// Inputs of making the levels.
 pub(crate) struct Making<'m> {
     /// The output, for errors.
     pub(crate) path: &'m Path,
     pub(crate) form: &'m Form,
-    /// Boxes to bring the first level into, if at all.
+    /// Boxes to restructure the first level to, if requested.
     pub(crate) imposed: Option<ImposedBox>,
     pub(crate) budget: &'m MemoryBudget,
     pub(crate) threads: usize,
@@ -50,7 +51,7 @@ pub(crate) struct Making<'m> {
 }
 
 impl Making<'_> {
-    /// Collective. Makes the levels of `patches`, those of the first that this rank holds.
+    /// Collective. Makes the levels from `patches`, this rank's boxes of the first level.
     pub(crate) fn make<'a>(
         &self,
         patches: Vec<Patch<'a>>,
@@ -83,12 +84,12 @@ impl Making<'_> {
         Ok(pyramid)
     }
 
-    /// The level before `level`, whose samples the last boxes are.
+    /// Returns the level before `level`, to which the last boxes belong.
     fn before(&self, pyramid: &Pyramid<'_>) -> &Level {
         &self.form.levels[pyramid.levels.len() - 1]
     }
 
-    /// Sizes of boxes that cut no cell, if the boxes that ranks hold cut any.
+    /// Returns the size of boxes that cut no cells, if the present boxes cut any.
     fn whole_cells(&self, partition: &Partition, level: &Level) -> Option<Point> {
         let boxes = || partition.iter().flatten();
         let far_end = |axis: usize| boxes().map(|of| of.end[axis]).max().unwrap_or(0);
@@ -103,7 +104,7 @@ impl Making<'_> {
         (0..MAX_RANK).any(cuts).then(|| std::array::from_fn(side))
     }
 
-    /// Collective. Brings the samples of the last level into power-of-two boxes; their size.
+    /// Collective. Moves the samples of the last level to power-of-two boxes; returns their size.
     fn bring(&self, pyramid: &mut Pyramid<'_>, imposed: ImposedBox, traffic: &mut Traffic) -> Result<Point> {
         let domain = self.before(pyramid).domain();
         let plan = Restructuring::new(&domain, pyramid.last_partition(), imposed);
@@ -118,7 +119,7 @@ impl Making<'_> {
         Ok(plan.counts)
     }
 
-    /// What this rank's boxes of the last level make of `level`.
+    /// Computes the samples of `level` from this rank's boxes of the last level.
     fn halve(&self, pyramid: &Pyramid<'_>, level: &Level) -> Result<(Vec<Patch<'static>>, Permit)> {
         let (before, downsample) = (&pyramid.levels[pyramid.levels.len() - 1], self.form.downsample);
         let made = |patch: &Patch<'_>| downsample.made_of(&patch.region, level);

@@ -1,7 +1,8 @@
-//! Shards as stored: chunks one behind the other, each with a CRC-32C, then an index of where each lies, with its own.
+//! Stored shards: consecutive chunks, each followed by a CRC-32C, then an index of their positions, also with a
+//! CRC-32C.
 //!
-//! Not for where shards are. Invariants: a chunk of zeros alone, the fill value, is not stored; a chunk is decoded to exactly
-//! its length from bytes whose checksum is right, or refused.
+//! The placement of shards is planned elsewhere. Invariants: a chunk of only zeros, the fill value, is not stored; a
+//! chunk is decoded to exactly its length from bytes with the right checksum, or refused.
 //!
 //! Source: Zarr sharding codec 1.0 (`index_location` end), codecs bytes, gzip, zstd and crc32c.
 
@@ -14,13 +15,13 @@ use crate::sample::SampleType;
 use raddle_codec::{BareCodec, BareEncoder, CodecError, DecodeState, Effort};
 use raddle_core::extent::product;
 
-/// Offset and length of a chunk in the index.
+/// Length of the offset and length of a chunk in the index.
 const ENTRY_LEN_BYTES: u64 = 16;
 
 /// Length of a CRC-32C.
 const CHECKSUM_LEN_BYTES: usize = 4;
 
-/// How the shards of a field are made, at all levels.
+/// Form of the shards of a field, at all levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardForm {
     pub(crate) sample: SampleType,
@@ -31,11 +32,12 @@ pub(crate) struct ShardForm {
     pub(crate) compression: ChunkCompression,
     /// Whether a CRC-32C follows each chunk.
     pub(crate) has_checksums: bool,
-    /// Samples with the same place along the axes that come before that of components: all of a chunk, or of a time step.
+    /// Samples per component plane: all samples of a chunk, or those of a time step, because components come after time
+    /// in the order of axes.
     pub(crate) samples_per_plane: u64,
 }
 
-/// Where a chunk lies in its shard.
+/// Position of a chunk in its shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) offset: u64,
@@ -43,7 +45,7 @@ pub(crate) struct Entry {
 }
 
 impl ShardForm {
-    /// Of a field.
+    /// Returns the form of the shards of a field.
     pub(crate) fn of(form: &Form, field: usize) -> Self {
         let samples = product(&form.chunk).unwrap_or(u64::MAX);
         let steps = if form.has_own_steps() { form.chunk[form.rank() - 1] } else { 1 };
@@ -57,34 +59,34 @@ impl ShardForm {
         }
     }
 
-    /// Chunks of a shard, per axis.
+    /// Number of chunks of a shard, per axis.
     fn grid(&self) -> Point {
         std::array::from_fn(|axis| self.shard[axis] / self.chunk[axis])
     }
 
-    /// Chunks of a shard.
+    /// Number of chunks of a shard.
     pub(crate) fn chunk_count(&self) -> u64 {
         product(&self.grid()).unwrap_or(u64::MAX)
     }
 
-    /// Length of the index.
+    /// Length of the index, in bytes.
     pub(crate) fn index_len_bytes(&self) -> u64 {
         self.chunk_count().saturating_mul(ENTRY_LEN_BYTES).saturating_add(CHECKSUM_LEN_BYTES as u64)
     }
 
-    /// Length of a chunk before it is compressed.
+    /// Length of a chunk before compression, in bytes.
     pub(crate) fn chunk_len_bytes(&self) -> usize {
-        // A form is checked for it to fit 32 bits.
+        // The form was checked: it fits 32 bits.
         product(&self.chunk).unwrap_or(0) as usize * self.sample.len_bytes()
     }
 
-    /// The samples of shard number `number` along each axis, also those beyond the array.
+    /// Returns the samples of the shard at `number`, including those beyond the array.
     pub(crate) fn shard_box(&self, number: &Point) -> SampleBox {
         let start: Point = std::array::from_fn(|axis| number[axis] * self.shard[axis]);
         SampleBox { start, end: std::array::from_fn(|axis| start[axis].saturating_add(self.shard[axis])) }
     }
 
-    /// The samples of chunk number `chunk` of a shard.
+    /// Returns the samples of chunk number `chunk` of a shard.
     pub(crate) fn chunk_box(&self, shard: &SampleBox, chunk: u64) -> SampleBox {
         let (grid, mut rest) = (self.grid(), chunk);
         let mut start = shard.start;
@@ -95,28 +97,28 @@ impl ShardForm {
         SampleBox { start, end: std::array::from_fn(|axis| start[axis] + self.chunk[axis]) }
     }
 
-    /// Chunks that hold samples of `region`, which lies in one shard from its first sample on.
+    /// Number of chunks that hold samples of `region`, which starts at the first sample of a shard and lies in it.
     fn chunks_in(&self, region: &SampleBox) -> u64 {
         let counts = region.counts();
         (0..MAX_RANK).map(|axis| counts[axis].div_ceil(self.chunk[axis])).product()
     }
 
-    /// Most bytes that a chunk takes.
+    /// Maximum length of a stored chunk, in bytes.
     pub(crate) fn chunk_bound_len_bytes(&self, encoder: &ChunkEncoder) -> u64 {
         let len_bytes = self.chunk_len_bytes();
         let bound = encoder.encoder.as_ref().map_or(len_bytes, |encoder| encoder.bound_len_bytes(len_bytes));
         (bound + CHECKSUM_LEN_BYTES) as u64
     }
 
-    /// Most bytes that a shard with the samples of `region` takes, whose chunks take that many at most.
+    /// Maximum length of a shard with the samples of `region`, from the maximum length of its chunks, in bytes.
     pub(crate) fn stored_bound_len_bytes(&self, region: &SampleBox, chunk_bound_len_bytes: u64) -> usize {
         let chunks = self.chunks_in(region).saturating_mul(chunk_bound_len_bytes);
         let len_bytes = chunks.saturating_add(self.index_len_bytes());
         usize::try_from(len_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Appends a shard that holds `region`, its samples in the array, x fastest; whether anything but the fill value is in
-    /// it. Nothing is appended if not.
+    /// Appends a shard with the samples `region` of the array, x fastest; returns whether it holds anything other than
+    /// the fill value. If not, nothing is appended.
     pub(crate) fn append(
         &self,
         encoder: &mut ChunkEncoder,
@@ -158,16 +160,16 @@ impl ShardForm {
         Ok(true)
     }
 
-    /// The entries of an index, those of a shard of `shard_len_bytes`.
+    /// Parses the index of a shard of `shard_len_bytes`.
     ///
     /// # Errors
-    /// If its checksum is wrong, or an entry lies outside the shard.
+    /// If the checksum is wrong, or an entry lies outside the shard.
     pub(crate) fn entries(&self, index: &[u8], shard_len_bytes: u64) -> Result<Vec<Option<Entry>>, ZarrFault> {
         let Some((index, checksum)) = index.split_last_chunk::<CHECKSUM_LEN_BYTES>() else {
             return Err(ZarrFault::Index { reason: "is cut off" });
         };
         if crc32c(index) != u32::from_le_bytes(*checksum) {
-            return Err(ZarrFault::Index { reason: "has another checksum than its bytes" });
+            return Err(ZarrFault::Index { reason: "has a wrong checksum" });
         }
         let end = shard_len_bytes.saturating_sub(self.index_len_bytes());
         let (words, _) = index.as_chunks::<8>();
@@ -182,10 +184,10 @@ impl ShardForm {
         words.as_chunks::<2>().0.iter().enumerate().map(entry).collect()
     }
 
-    /// Decodes chunk number `chunk` of a shard: its numbers, x fastest, components apart.
+    /// Decodes chunk number `chunk` of a shard into its numbers, x fastest, one plane per component.
     ///
     /// # Errors
-    /// If the stored bytes are not a chunk.
+    /// If the stored bytes do not decode to a chunk.
     pub(crate) fn decode<'d>(
         &self,
         decoder: &'d mut ChunkDecoder,
@@ -223,7 +225,8 @@ impl ShardForm {
         Ok(&decoder.raw)
     }
 
-    /// Calls `each` with the places of every number of a chunk: where it is in a sample, and where in planes of components.
+    /// Calls `each` with the positions of every number of a chunk: in the interleaved samples, and in planes of
+    /// components.
     fn each_plane(&self, mut each: impl FnMut(std::ops::Range<usize>, std::ops::Range<usize>)) {
         let (number_len, components) = (self.sample.number.len_bytes(), self.sample.count);
         let of_plane = self.samples_per_plane as usize;
@@ -240,13 +243,13 @@ impl ShardForm {
     }
 }
 
-/// Compresses chunks; one per thread.
+/// Chunk compressor; one per thread.
 #[derive(Debug)]
 pub(crate) struct ChunkEncoder {
     encoder: Option<BareEncoder>,
     /// Samples of a chunk.
     raw: Vec<u8>,
-    /// The same, components apart.
+    /// The same samples as planes of components.
     planes: Vec<u8>,
 }
 
@@ -281,7 +284,7 @@ impl ChunkEncoder {
     }
 }
 
-/// libdeflate's level for an effort, as other blocks of this crate are compressed.
+/// Returns libdeflate's level for an effort, the same as for the blocks of IDX.
 fn gzip_level(effort: Effort) -> u8 {
     match effort {
         Effort::Fast => 1,
@@ -291,7 +294,7 @@ fn gzip_level(effort: Effort) -> u8 {
     }
 }
 
-/// The level in metadata, which is zstd's own.
+/// Returns zstd's level, which is also the level in metadata.
 pub(crate) fn zstd_level(effort: Effort) -> i32 {
     match effort {
         Effort::Fast => 1,
@@ -301,12 +304,12 @@ pub(crate) fn zstd_level(effort: Effort) -> i32 {
     }
 }
 
-/// The level in metadata, which goes from 0 to 9.
+/// Returns the level in metadata, from 0 to 9.
 pub(crate) fn named_gzip_level(effort: Effort) -> u8 {
     gzip_level(effort).min(9)
 }
 
-/// Decompresses chunks; one per thread.
+/// Chunk decompressor; one per thread.
 #[derive(Default)]
 pub(crate) struct ChunkDecoder {
     state: DecodeState,

@@ -1,7 +1,7 @@
-//! Phase 2: what the engine makes of the levels that ranks hold. A shard is put together from its owner's boxes and from
-//! what other ranks send of it, then its chunks are compressed.
+//! Phase 2: how the engine encodes the levels that ranks hold. A shard is assembled from its owner's boxes and from the
+//! samples that other ranks send, then its chunks are compressed.
 //!
-//! Invariant: a shard's bytes depend on its samples alone, not on who holds them or makes it.
+//! Invariant: a shard's bytes depend only on its samples, not on the ranks that hold or encode them.
 
 use super::plan::{ShardHomes, ShardPlace, ShardPlan};
 use super::pyramid::Pyramid;
@@ -16,20 +16,20 @@ use raddle_core::plan::Tile;
 use raddle_core::regroup::Outbox;
 use raddle_core::report::StageTimer;
 
-/// Memory of a compressor's tables, for the budget: zstd's at its usual level.
+/// Memory of a compressor's tables, for the budget: that of zstd at its default level.
 const ENCODER_LEN_BYTES: u64 = 4 << 20;
 
-/// Numbers that go with a piece of a shard from rank to rank.
+/// Length of the header of a piece of a shard sent between ranks.
 const PIECE_HEAD_LEN_BYTES: u64 = 128;
 
-/// The shards of a time step as the engine's tiles.
+/// The shards of a time step, as tiles of the engine.
 pub(crate) struct ShardWork<'a> {
     plan: &'a ShardPlan<'a>,
     pyramid: &'a Pyramid<'a>,
     effort: Effort,
-    /// Where there are several ranks: who holds what of each shard.
+    /// With several ranks: which ranks hold samples of each shard.
     homes: Option<ShardHomes>,
-    /// Most bytes that a chunk takes, by field.
+    /// Maximum length of a stored chunk, by field.
     chunk_bounds: Vec<u64>,
     brought: Brought,
 }
@@ -46,7 +46,7 @@ impl<'a> ShardWork<'a> {
         Ok(Self { plan, pyramid, effort, homes, chunk_bounds, brought: Brought::default() })
     }
 
-    /// What this rank sent.
+    /// Messages that this rank sent.
     pub(crate) fn into_sent(self) -> Sent {
         self.brought.sent()
     }
@@ -59,7 +59,7 @@ impl<'a> ShardWork<'a> {
         self.plan.form.fields[place.field].1.len_bytes()
     }
 
-    /// Packs what this rank holds of the round's shards that others own.
+    /// Packs this rank's samples of the round's shards that other ranks own.
     fn pack(&self, round: &Round<'_>, rank: Rank, outbox: &mut Outbox) -> Result<()> {
         let mut piece = Vec::new();
         for (tile, owner) in round.tiles().filter(|(_, owner)| *owner != rank) {
@@ -121,7 +121,7 @@ impl TileWork for ShardWork<'_> {
         2 * chunks + ENCODER_LEN_BYTES
     }
 
-    /// One shard, one file.
+    /// Each shard is a separate file.
     fn file(&self, array: u32) -> u32 {
         array
     }
@@ -134,7 +134,7 @@ impl TileWork for ShardWork<'_> {
         let (rank, timer) = (communicator.rank(), StageTimer::start());
         let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
-        // Also where packing failed: the others wait for it.
+        // Needed even if packing failed, because the other ranks wait for the exchange.
         self.brought.begin_round();
         self.brought.exchange(outbox, &timer, communicator)?;
         packed

@@ -1,13 +1,14 @@
-//! Writing a folder of images: by one process that holds whole arrays, or by ranks that hold boxes of them, in the phases
-//! of [`crate::Writer`].
+//! Writing of a folder of images, by one process that holds whole arrays or by ranks that hold boxes of them, in the
+//! phases of [`crate::Writer`].
 //!
-//! 1. Restructure: samples go to power-of-two boxes; every level is made of the one before, box by box (`pyramid`).
-//! 2. Encode: a shard is put together and compressed by one rank, which holds most of it or is a neighbour where that
-//!    balances better (`work`, on the engine of `raddle_core`).
-//! 3. Place: that rank writes it, as one file. Metadata last, then the folder gets its name (`publish`).
+//! 1. Restructure: samples move to power-of-two boxes; every level is made from the one before, box by box (`pyramid`).
+//! 2. Encode: a shard is assembled and compressed by the rank that holds most of its samples, or by a neighbour if that
+//!    balances the load better (`work`, on the engine of `raddle_core`).
+//! 3. Place: that rank writes the shard as one file. Metadata is written last, then the folder is published
+//!    (`publish`).
 //!
-//! Invariant: the same samples and form give the same bytes for any number of ranks and threads, whatever the phases, and
-//! the folder is there whole or not at all.
+//! Invariant: the same samples and form give the same bytes for any number of ranks, threads and phases, and the folder
+//! is published whole or not at all.
 
 use super::fault::ZarrFault;
 use super::form::Form;
@@ -27,25 +28,25 @@ use raddle_core::report::{MemoryReport, StageTimer};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Writes a folder of images, time step by time step. Dropped before [`ZarrWriter::publish`] it leaves nothing.
+/// Writer of a folder of images, time step by time step. Dropped before [`ZarrWriter::publish`], it leaves no files.
 #[derive(Debug)]
 pub struct ZarrWriter {
     path: PathBuf,
     form: Form,
     options: WriteOptions,
-    /// On the first rank, once begun.
+    /// The hidden folder, on the first rank, once writing has begun.
     staging: Option<Staging>,
-    /// Time steps written.
+    /// Number of time steps written.
     written: u64,
-    /// Shards stored of each array, as the first rank knows.
+    /// Number of shards stored per array, known to the first rank only.
     shards: Vec<u64>,
 }
 
 impl ZarrWriter {
-    /// A writer of the folder `path`. Nothing is written yet.
+    /// Creates a writer of the folder `path`. Nothing is written yet.
     ///
     /// # Errors
-    /// If shards are to be written in one phase, or are too many.
+    /// If the options ask for one phase, or there are too many shards.
     pub fn new(path: &Path, form: Form, options: WriteOptions) -> Result<Self> {
         let refused = |source| IdxError::Zarr { path: path.to_path_buf(), source: Box::new(source) };
         if options.phases == Phases::One {
@@ -56,7 +57,7 @@ impl ZarrWriter {
         Ok(Self { path: path.to_path_buf(), form, options, staging: None, written: 0, shards })
     }
 
-    /// What is written.
+    /// Description of the output.
     pub fn form(&self) -> &Form {
         &self.form
     }
@@ -65,13 +66,13 @@ impl ZarrWriter {
         IdxError::Zarr { path: self.path.clone(), source: Box::new(source) }
     }
 
-    /// Collective. Writes the next time step, or the only one, by `ranks` that hold any number of boxes each, which are
-    /// disjoint and together all samples; they see one file system, and were made with the same form and options but for
-    /// threads and memory.
+    /// Collective. Writes the next time step, or the only one, by `ranks` that hold any number of boxes each. The boxes
+    /// must be disjoint and cover all samples. All ranks must see the same file system and use the same form and
+    /// options, except for threads and memory.
     ///
     /// # Errors
-    /// If arrays do not fit the form, the output exists, or files cannot be written; on every rank. Where only another rank
-    /// met an error, that it failed. The writer is of no use then.
+    /// If arrays do not fit the form, the output exists, or files cannot be written; on every rank. If only another
+    /// rank met an error, `RankFailed`. The writer must not be used afterwards.
     pub fn write_among(
         &mut self,
         patches: Vec<Patch<'_>>,
@@ -175,11 +176,11 @@ impl ZarrWriter {
         Ok(report)
     }
 
-    /// Collective. Describes what was written and gives the folder its name; the time that took is added to `report`, that
-    /// of the last time step.
+    /// Collective. Writes the metadata and publishes the folder; adds the time this took to `report`, that of the last
+    /// time step.
     ///
     /// # Errors
-    /// If not all time steps were written, or files cannot be; nothing is left then.
+    /// If not all time steps were written, or files cannot be written; no files are left then.
     pub fn publish(self, report: &mut WriteReport, ranks: &dyn Communicator) -> Result<()> {
         let started = Instant::now();
         let (written, wanted) = (self.written, self.form.steps.unwrap_or(1));
@@ -197,7 +198,7 @@ impl ZarrWriter {
         Ok(())
     }
 
-    /// A hash of the arguments, which must be equal on all ranks.
+    /// Returns a hash of the arguments, which must be equal on all ranks.
     fn told(&self) -> u64 {
         let WriteOptions { phases, imposed, aggregators, effort, durability, .. } = &self.options;
         let text = format!(

@@ -1,4 +1,4 @@
-//! Chunks that do not hold what they should, or lie where they should not.
+//! Chunks with wrong contents or at wrong addresses.
 
 use super::{Case, Expectation, base, bytes_of, make, only_place, patch, patch_only};
 use crate::content::Node;
@@ -12,7 +12,7 @@ pub const CASES: &[Case] = &[
     Case { name: "chunk_long", about: "inflates to more bytes than a chunk has", row: 3, make: long },
     Case { name: "chunk_adler", about: "wrong checksum at the end of the stream", row: 3, make: adler },
     Case { name: "chunk_cut", about: "the stream stops in the middle", row: 3, make: cut },
-    Case { name: "chunk_garbage", about: "no zlib stream at all", row: 3, make: garbage },
+    Case { name: "chunk_garbage", about: "not a zlib stream", row: 3, make: garbage },
     Case { name: "chunk_trailing", about: "bytes after the end of the stream", row: 3, make: trailing },
     Case { name: "chunk_unfiltered", about: "stored without filters, and marked so", row: 3, make: unfiltered },
     Case { name: "chunk_unfiltered_short", about: "unfiltered, but too short", row: 3, make: unfiltered_short },
@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
     Case { name: "bomb", about: "a chunk of 16 bytes inflates to 64 MiB", row: 4, make: bomb },
     Case { name: "bomb_nested", about: "deflate twice: a small stream of a 64 MiB stream", row: 4, make: nested_bomb },
     Case { name: "chunk_overlap", about: "two chunks at one address", row: 6, make: overlap },
-    Case { name: "chunk_beyond_end", about: "a chunk behind the end of the file", row: 6, make: beyond_end },
+    Case { name: "chunk_beyond_end", about: "a chunk beyond the end of the file", row: 6, make: beyond_end },
     Case { name: "chunk_at_superblock", about: "a chunk at address 0", row: 6, make: at_superblock },
     Case { name: "chunk_at_2_63", about: "a chunk at address 2^63", row: 6, make: at_2_63 },
     Case { name: "chunk_len_4_gib", about: "a chunk of 4 GiB stored bytes", row: 6, make: len_4_gib },
@@ -35,7 +35,7 @@ pub const CASES: &[Case] = &[
 
 const DEFLATE: &[FilterSpec] = &[FilterSpec::Deflate(6)];
 
-/// A zlib stream of at most 65,535 bytes in one stored block: longer than what it holds, and easy to damage.
+/// Returns a zlib stream of at most 65,535 bytes in one stored block: longer than its content, and easy to damage.
 fn stream_of(raw: &[u8]) -> Vec<u8> {
     let len_bytes = u16::try_from(raw.len()).expect("a stored block holds 65,535 bytes");
     let (mut low, mut high) = (1_u32, 0_u32);
@@ -48,7 +48,7 @@ fn stream_of(raw: &[u8]) -> Vec<u8> {
     [&header[..], &len, &inverse, raw, &(high << 16 | low).to_be_bytes()].concat()
 }
 
-/// A dense zlib stream.
+/// Returns a compressed zlib stream.
 fn deflated(raw: &[u8]) -> Vec<u8> {
     let mut stream = Vec::new();
     let mask =
@@ -57,13 +57,13 @@ fn deflated(raw: &[u8]) -> Vec<u8> {
     stream
 }
 
-/// The base file with the first chunk's stored bytes replaced.
+/// Writes the base file with the stored bytes of its first chunk replaced.
 fn with_first_chunk(path: &Path, filter_mask: u32, stored: &[u8]) {
     make(path, &base(Format::Earliest, DEFLATE));
     write_chunk(path, b"/data", &[0], filter_mask, stored).expect("libhdf5 stores any chunk");
 }
 
-/// What the base file holds once its first chunk is this.
+/// Returns the content of the base file with this first chunk.
 fn content_with(first_chunk: &[u8; 16]) -> Box<crate::content::Content> {
     let mut content = base(Format::Earliest, DEFLATE).content();
     if let Some(Node::Dataset(dataset)) = content.nodes.get_mut(&b"/data"[..]) {
@@ -105,7 +105,7 @@ fn garbage(path: &Path) -> Expectation {
 fn trailing(path: &Path) -> Expectation {
     let stream = [stream_of(&[7; 16]), vec![0; 5]].concat();
     with_first_chunk(path, 0, &stream);
-    // The values are whole; libhdf5 takes them.
+    // The values are complete, and libhdf5 accepts them.
     Expectation::RefusedOrReadsAs(content_with(&[7; 16]))
 }
 
@@ -132,7 +132,7 @@ fn fletcher(path: &Path) -> Expectation {
     Expectation::Refused
 }
 
-/// Raw length of the bombs: a hundred times the memory that reading the file should take.
+/// Decompressed length of the bombs: a hundred times the memory that reading the file should need.
 const BOMB_LEN_BYTES: usize = 64 << 20;
 
 fn bomb(path: &Path) -> Expectation {
@@ -156,7 +156,7 @@ fn move_chunk(path: &Path, number: usize, address: u64) -> Expectation {
 }
 
 fn overlap(path: &Path) -> Expectation {
-    // Without filters all chunks have one length, so that each decodes by itself and only the overlap is wrong.
+    // Without filters all chunks have the same length, so each decodes on its own and only the overlap is wrong.
     make(path, &base(Format::Earliest, &[]));
     let found = chunks(path, b"/data").expect("chunks are listed");
     patch_only(path, &found[1].address.to_le_bytes(), &found[2].address.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Files that lead elsewhere: other files, other programs' code.
+//! Files that refer to other files, or to code of other programs.
 
 use super::{Case, Expectation, base, make};
 use crate::plain::storage::{Foreign, create_foreign, write_chunk};
@@ -8,11 +8,16 @@ use std::path::Path;
 pub const CASES: &[Case] = &[
     Case { name: "external_absolute", about: "values are those of /etc/passwd", row: 8, make: external_absolute },
     Case { name: "external_parent", about: "values lie in a file above the folder", row: 8, make: external_parent },
-    Case { name: "external_missing", about: "values lie in a file that is not there", row: 8, make: external_missing },
+    Case {
+        name: "external_missing",
+        about: "values lie in a file that does not exist",
+        row: 8,
+        make: external_missing,
+    },
     Case { name: "virtual_missing", about: "a virtual dataset without its source", row: 8, make: virtual_missing },
     Case { name: "virtual_absolute", about: "a virtual dataset of a foreign file", row: 8, make: virtual_absolute },
     Case { name: "external_link", about: "a link to an object of another file", row: 8, make: external_link },
-    Case { name: "filter_unknown", about: "a filter that nobody knows", row: 8, make: filter_unknown },
+    Case { name: "filter_unknown", about: "an unknown filter", row: 8, make: filter_unknown },
 ];
 
 /// Adds `/foreign` to an ordinary file.
@@ -39,7 +44,7 @@ fn virtual_missing(path: &Path) -> Expectation {
 }
 
 fn virtual_absolute(path: &Path) -> Expectation {
-    // The source exists outside of the folder, which is looked at before its contents.
+    // The source exists but lies outside the folder, so the reader must refuse it before opening it.
     with_foreign(path, Foreign::Virtual(Path::new("/etc/passwd")))
 }
 
@@ -48,11 +53,11 @@ fn external_link(path: &Path) -> Expectation {
     let link = What::ExternalLink { file: b"/etc/passwd".to_vec(), path: b"/data".to_vec() };
     spec.objects.push(ObjectSpec::link("/elsewhere", link));
     make(path, &spec);
-    // A link is text: kept, not followed.
+    // The link is kept as text, not followed.
     Expectation::ReadsAs(Box::new(spec.content()))
 }
 
-/// A filter number that nobody registered, out of the range that is free for tests (256 to 511 are).
+/// A filter number that is not registered and not in the range for tests (256 to 511).
 const UNREGISTERED_FILTER: u16 = 32_999;
 
 fn filter_unknown(path: &Path) -> Expectation {

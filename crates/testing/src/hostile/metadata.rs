@@ -1,4 +1,4 @@
-//! Files whose structures are cut, changed or claim too much.
+//! Files whose structures are truncated, changed or claim too much.
 
 use super::{Case, Expectation, base, bytes_of, make, only_place, patch, patch_only, replace};
 use crate::canonical::push_sized;
@@ -9,7 +9,7 @@ use raddle_hdf5::model::{ReferenceKind, TypeClass};
 use std::path::Path;
 
 pub const CASES: &[Case] = &[
-    Case { name: "empty_file", about: "no byte at all", row: 1, make: empty_file },
+    Case { name: "empty_file", about: "no bytes", row: 1, make: empty_file },
     Case { name: "not_hdf5", about: "text", row: 1, make: not_hdf5 },
     Case { name: "cut_signature", about: "ends after the signature", row: 1, make: cut_signature },
     Case { name: "cut_half", about: "ends in the middle", row: 1, make: cut_half },
@@ -27,13 +27,13 @@ pub const CASES: &[Case] = &[
     Case { name: "cycle_btree", about: "a group's B-tree node is its own child", row: 7, make: cycle_btree },
     Case {
         name: "heap_beyond_end",
-        about: "a string's heap address lies behind the end",
+        about: "a string's heap address lies beyond the end",
         row: 6,
         make: heap_beyond_end,
     },
     Case { name: "heap_index", about: "a string's heap index does not exist", row: 6, make: heap_index },
     Case { name: "sequence_huge", about: "a sequence claims 2^32 - 1 items", row: 5, make: sequence_huge },
-    Case { name: "reference_dangling", about: "an object reference leads into nowhere", row: 6, make: dangling },
+    Case { name: "reference_dangling", about: "an object reference points nowhere", row: 6, make: dangling },
 ];
 
 const DEFLATE: &[FilterSpec] = &[FilterSpec::Deflate(6)];
@@ -73,7 +73,8 @@ fn cut_last_byte_v110(path: &Path) -> Expectation {
 
 fn superblock(path: &Path) -> Expectation {
     make(path, &base(Format::V110, DEFLATE));
-    // The root group's address in a superblock 2 or 3: signature 8, version and sizes 4, base 8, extension 8, end 8.
+    // Address of the root group in a superblock of version 2 or 3: signature 8, version and sizes 4, base 8, extension
+    // 8, end 8.
     let flipped = bytes_of(path)[36] ^ 0x40;
     patch(path, 36, &[flipped]);
     Expectation::Refused
@@ -82,7 +83,7 @@ fn superblock(path: &Path) -> Expectation {
 fn header(path: &Path) -> Expectation {
     make(path, &base(Format::V110, DEFLATE));
     let bytes = bytes_of(path);
-    // Past the signature of the first object header of version 2: version, flags, then sizes and messages.
+    // After the signature of the first object header of version 2: version, flags, then sizes and messages.
     let start = bytes.windows(4).position(|window| window == b"OHDR").expect("a header of version 2");
     patch(path, start + 12, &[bytes[start + 12] ^ 0x04]);
     Expectation::Refused
@@ -95,7 +96,7 @@ fn open_for_write(path: &Path) -> Expectation {
     Expectation::Refused
 }
 
-/// A file with an ordinary dataset, to which a test adds something.
+/// Writes a file with an ordinary dataset, to which a test adds something.
 fn ordinary(path: &Path) {
     make(path, &base(Format::Earliest, DEFLATE));
 }
@@ -121,7 +122,7 @@ fn many_chunks(path: &Path) -> Expectation {
     Expectation::Cheap
 }
 
-/// Dimensions that stand nowhere else in the file, to find them by.
+/// Dimensions that occur nowhere else in the file, so that they can be found.
 const MARKED_DIMS: [u64; 2] = [0x0123_4567, 0x0089_ABCD];
 
 fn overflow_dims(path: &Path) -> Expectation {
@@ -142,7 +143,7 @@ fn overflow_chunk(path: &Path) -> Expectation {
     let shape = [0x0023_4567_u64, 0x0000_00CD];
     let dataset = DatasetSpec::plain(numbers::u8(), &[0, 0x0000_00CD], Vec::new()).chunked(&shape, DEFLATE);
     make(path, &FileSpec { objects: vec![dataset.at("/marked")], ..FileSpec::default() });
-    // Layout version 3 keeps chunk dimensions in 4 bytes each.
+    // Layout version 3 stores chunk dimensions in 4 bytes each.
     let old: Vec<u8> = shape.iter().flat_map(|&dim| (dim as u32).to_le_bytes()).collect();
     patch_only(path, &old, &[0xFF; 8]);
     Expectation::RefusedOrReadsAs(Box::new(
@@ -173,7 +174,8 @@ fn cycle_btree(path: &Path) -> Expectation {
     Expectation::Refused
 }
 
-/// A file with `/text`, one string, and the place of its descriptor: length 4, heap address 8, heap index 4.
+/// Writes a file with one string at `/text`; returns the position of its descriptor: length 4, heap address 8, heap
+/// index 4.
 fn with_text(path: &Path, class: TypeClass) -> usize {
     let mut values = Vec::new();
     if matches!(class, TypeClass::VariableString { .. }) {

@@ -1,9 +1,8 @@
-//! Damaged and malicious files, each with what must happen when raddle reads it.
+//! Damaged and malicious files, each with the expected result of reading it.
 //!
 //! The cases follow the fault table of the reliability contract (rows 1 to 9). They are made at test time with plain
-//! libhdf5 and a few changed bytes; nothing here asks raddle. For whatever the expectation, a reader must not crash,
-//! not take longer than [`TIME_LIMIT_S`], not hold more than [`MEMORY_LIMIT_BYTES`] and not open a file that was not
-//! named to it.
+//! libhdf5 and a few changed bytes, without raddle. Whatever the expectation, a reader must not crash, take longer than
+//! [`TIME_LIMIT_S`], use more than [`MEMORY_LIMIT_BYTES`], or open a file that was not named to it.
 //!
 //! ```no_run
 //! use raddle_testing::hostile::{self, Expectation};
@@ -28,18 +27,18 @@ use crate::plain::{self, numbers};
 use crate::spec::{DatasetSpec, FileSpec, FilterSpec, Format};
 use std::path::{Path, PathBuf};
 
-/// Longest time that reading any of these files may take.
+/// Maximum time for reading any of these files.
 pub const TIME_LIMIT_S: u64 = 5;
 
-/// Most memory that reading any of these files may take: the largest content among them is some megabytes.
+/// Maximum memory for reading any of these files: the largest content is some megabytes.
 pub const MEMORY_LIMIT_BYTES: u64 = 256 << 20;
 
-/// A case: a recipe for a file.
+/// A recipe for a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// Name, fit for a file name.
+    /// Name, valid as a file name.
     pub name: &'static str,
-    /// What is wrong or odd about the file.
+    /// Description of the damage or oddity.
     pub about: &'static str,
     /// Row of the fault table.
     pub row: u8,
@@ -49,30 +48,30 @@ pub struct Case {
 /// A file made by a case.
 #[derive(Debug, Clone)]
 pub struct HostileFile {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What must happen.
+    /// Expected result of reading it.
     pub expectation: Expectation,
 }
 
-/// What must happen when a file is read whole.
+/// Expected result of reading a whole file.
 #[derive(Debug, Clone)]
 pub enum Expectation {
     /// It is refused, with a message that names the file.
     Refused,
-    /// It is read, and holds exactly this.
+    /// It is read, with exactly this content.
     ReadsAs(Box<Content>),
-    /// Either of the two: both are right.
+    /// It is refused, or read with this content; both are right.
     RefusedOrReadsAs(Box<Content>),
-    /// Refused or read, whatever its values, but at once: the file claims far more than it holds.
+    /// It is refused or read with any values, but quickly: the file claims far more than it contains.
     Cheap,
 }
 
 impl Case {
-    /// Makes the file in `folder`, under the case's name.
+    /// Writes the file to `folder`, under the case's name.
     ///
     /// # Panics
-    /// If it cannot be made: a mistake of the test.
+    /// If it cannot be written: a mistake of the test.
     pub fn make(&self, folder: &Path) -> HostileFile {
         let path = folder.join(self.name).with_extension("h5");
         let expectation = (self.make)(&path);
@@ -81,10 +80,10 @@ impl Case {
 }
 
 impl HostileFile {
-    /// Whether `outcome` is what must happen; else a complaint.
+    /// Checks that `outcome` is the expected one.
     ///
     /// # Errors
-    /// The complaint, in words.
+    /// A description of the difference.
     pub fn check<E: std::fmt::Display>(&self, outcome: Result<Content, E>) -> Result<(), String> {
         match (&self.expectation, outcome) {
             (Expectation::Cheap, Ok(_)) => Ok(()),
@@ -103,18 +102,18 @@ impl HostileFile {
     }
 }
 
-/// All cases.
+/// Returns all cases.
 pub fn cases() -> Vec<Case> {
     [metadata::CASES, chunks::CASES, foreign::CASES, objects::CASES].concat()
 }
 
-/// The file that most cases start from: `/data`, 100 rows of bytes that differ, in chunks of 16.
+/// Returns the file that most cases start from: `/data`, 100 rows of distinct bytes, in chunks of 16.
 fn base(format: Format, filters: &[FilterSpec]) -> FileSpec {
     let dataset = DatasetSpec::plain(numbers::u8(), &[100], (0..100).collect()).chunked(&[16], filters);
     FileSpec { format, objects: vec![dataset.at("/data")], ..FileSpec::default() }
 }
 
-/// Writes a spec.
+/// Writes a spec to `path`.
 #[track_caller]
 fn make(path: &Path, spec: &FileSpec) {
     plain::make(path, spec).expect("a hostile file's start can be made");
@@ -130,7 +129,7 @@ fn replace(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).expect("a temporary folder takes files");
 }
 
-/// Puts `new` at `offset`.
+/// Overwrites the bytes at `offset` with `new`.
 #[track_caller]
 fn patch(path: &Path, offset: usize, new: &[u8]) {
     let mut bytes = bytes_of(path);
@@ -138,30 +137,30 @@ fn patch(path: &Path, offset: usize, new: &[u8]) {
     replace(path, &bytes);
 }
 
-/// Offset of the only place where `pattern` stands.
+/// Offset of the only occurrence of `pattern`.
 #[track_caller]
 fn only_place(bytes: &[u8], pattern: &[u8]) -> usize {
     let mut places = (0..bytes.len().saturating_sub(pattern.len())).filter(|&at| bytes[at..].starts_with(pattern));
     match (places.next(), places.next()) {
         (Some(place), None) => place,
-        (first, second) => panic!("{pattern:02x?} stands at {first:?} and {second:?}, expected one place"),
+        (first, second) => panic!("{pattern:02x?} occurs at {first:?} and {second:?}, but one occurrence is expected"),
     }
 }
 
-/// Puts `new` in the only place where `old` stands.
+/// Overwrites the only occurrence of `old` with `new`.
 #[track_caller]
 fn patch_only(path: &Path, old: &[u8], new: &[u8]) {
     let offset = only_place(&bytes_of(path), old);
     patch(path, offset, new);
 }
 
-/// Copies of `bytes` cut to every length that is a multiple of `step_bytes`.
+/// Returns copies of `bytes` truncated to every multiple of `step_bytes`.
 pub fn truncations(bytes: &[u8], step_bytes: usize) -> impl Iterator<Item = &[u8]> {
     (0..bytes.len()).step_by(step_bytes.max(1)).map(|len_bytes| &bytes[..len_bytes])
 }
 
-/// Copies of `bytes` with one byte changed in each, at every multiple of `step_bytes`: all bits, the lowest, the
-/// highest. With the place.
+/// Returns copies of `bytes` with one byte changed, at every multiple of `step_bytes`: all bits, the lowest bit, the
+/// highest bit; each with its position.
 pub fn flips(bytes: &[u8], step_bytes: usize) -> impl Iterator<Item = (usize, Vec<u8>)> {
     let places = (0..bytes.len()).step_by(step_bytes.max(1));
     places.flat_map(|place| [0xFF_u8, 0x01, 0x80].map(|change| (place, change))).map(|(place, change)| {
@@ -188,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Where libhdf5 is a fit judge (no damage that it overlooks), it agrees that these files hold what we say.
+    /// Where libhdf5 does not overlook damage, it confirms the expected contents of these files.
     #[test]
     fn libhdf5_reads_what_must_be_read() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Links, names and hierarchies that are valid and yet break programs.
+//! Links, names and hierarchies that are valid but break programs.
 
 use super::{Case, Expectation, base, make};
 use crate::plain::numbers;
@@ -44,7 +44,7 @@ fn cycle_soft(path: &Path) -> Expectation {
     with_links(path, vec![one, other])
 }
 
-/// Depth of nested groups: a reader that keeps every path would hold 400 MB of them.
+/// Depth of nested groups: a reader that keeps every path would need 400 MB for them.
 const DEPTH: usize = 20_000;
 
 fn deep(path: &Path) -> Expectation {

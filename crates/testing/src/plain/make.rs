@@ -23,7 +23,7 @@ use std::ffi::{c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Writes each spec to a file in `folder` and returns the paths, whose names sort in this order.
+/// Writes each spec to a file in `folder` and returns the paths, whose names sort in the same order.
 pub fn make_all(folder: &Path, specs: &[FileSpec]) -> Result<Vec<PathBuf>> {
     let path = |number| folder.join(format!("input{number:03}.h5"));
     specs.iter().enumerate().map(|(number, spec)| make(&path(number), spec).map(|()| path(number))).collect()
@@ -40,7 +40,7 @@ pub fn make(path: &Path, spec: &FileSpec) -> Result<()> {
     for object in &spec.objects {
         maker.fill(object)?;
     }
-    // SAFETY: the lock is held; ownership is given up by `into_raw`.
+    // SAFETY: the lock is held; `into_raw` gives up ownership.
     Call::of_file(path).status("H5Fclose", unsafe { H5Fclose(file.into_raw()) })?;
     Ok(())
 }
@@ -54,10 +54,10 @@ fn create_file(_library: &Library, path: &Path, spec: &FileSpec) -> Result<Handl
         Format::V110 => (H5F_libver_t::H5F_LIBVER_V110, H5F_libver_t::H5F_LIBVER_V110),
         Format::Latest => (H5F_LIBVER_LATEST, H5F_LIBVER_LATEST),
     };
-    // SAFETY: the lock is held; lists are open, `name` lives.
+    // SAFETY: the lock is held, lists are open, and `name` outlives the calls.
     unsafe {
         let access = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
-        // A process that another test starts at this moment holds the lock until it runs its program.
+        // A process that another test is just starting holds the lock until it runs its program.
         call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), 0, 1))?;
         call.status("H5Pset_libver_bounds", H5Pset_libver_bounds(access.id(), low, high))?;
         let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_CREATE))?;
@@ -85,10 +85,11 @@ impl Maker<'_> {
         let call = Call::of_object(self.path, &object.path);
         let name = call.c_string("creation", &object.path)?;
         let file = self.file.id();
-        // SAFETY (all blocks): the lock is held (`self.library`), the file and all lists are open, names live.
+        // SAFETY (all blocks): the lock is held (`self.library`), the file and all lists are open, and names outlive
+        // the calls.
         match &object.what {
             What::Group(_) if object.path == b"/" => {}
-            // SAFETY: as said above for all blocks.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::Group(order) => unsafe {
                 let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
                 let status = H5Pset_link_creation_order(list.id(), order_flags(*order));
@@ -97,28 +98,28 @@ impl Maker<'_> {
                 drop(call.handle("H5Gcreate2", id)?);
             },
             What::Dataset(spec) => self.create_dataset(call, &name, spec)?,
-            // SAFETY: as said above for all blocks.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::CommittedType(class) => unsafe {
                 let datatype = build(self.library, call, class)?;
                 let links = self.link_list(call, &name)?;
                 let status = H5Tcommit2(file, name.as_ptr(), datatype.id(), links.id(), H5P_DEFAULT, H5P_DEFAULT);
                 call.status("H5Tcommit2", status)?;
             },
-            // SAFETY: as said above for all blocks.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::HardLink(target) => unsafe {
                 let target = call.c_string("H5Lcreate_hard", target)?;
                 let links = self.link_list(call, &name)?;
                 let status = H5Lcreate_hard(file, target.as_ptr(), file, name.as_ptr(), links.id(), H5P_DEFAULT);
                 call.status("H5Lcreate_hard", status)?;
             },
-            // SAFETY: as said above for all blocks.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::SoftLink(text) => unsafe {
                 let text = call.c_string("H5Lcreate_soft", text)?;
                 let links = self.link_list(call, &name)?;
                 let status = H5Lcreate_soft(text.as_ptr(), file, name.as_ptr(), links.id(), H5P_DEFAULT);
                 call.status("H5Lcreate_soft", status)?;
             },
-            // SAFETY: as said above for all blocks.
+            // SAFETY: the lock is held, the file and all lists are open, and names outlive the calls.
             What::ExternalLink { file: other, path } => unsafe {
                 let other = call.c_string("H5Lcreate_external", other)?;
                 let path = call.c_string("H5Lcreate_external", path)?;
@@ -131,7 +132,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Link creation list: names that are not ASCII are marked UTF-8.
+    /// Creates a link creation list: names that are not ASCII are marked as UTF-8.
     fn link_list(&self, call: Call<'_>, name: &std::ffi::CStr) -> Result<Handle> {
         // SAFETY: the lock is held; the new list is open.
         unsafe {
@@ -146,14 +147,14 @@ impl Maker<'_> {
             None => build(self.library, call, &spec.class)?,
             Some(path) => {
                 let path = call.c_string("H5Topen2", path)?;
-                // SAFETY: the lock is held, the file is open, `path` lives.
+                // SAFETY: the lock is held, the file is open, and `path` outlives the call.
                 unsafe { call.handle("H5Topen2", H5Topen2(self.file.id(), path.as_ptr(), H5P_DEFAULT))? }
             }
         };
         let space = self.space(call, &spec.dataspace)?;
         let list = self.dataset_list(call, spec)?;
         let links = self.link_list(call, name)?;
-        // SAFETY: the lock is held, handles are open, `name` lives.
+        // SAFETY: the lock is held, handles are open, and `name` outlives the calls.
         unsafe {
             let (file, name) = (self.file.id(), name.as_ptr());
             let id = H5Dcreate2(file, name, datatype.id(), space.id(), links.id(), list.id(), H5P_DEFAULT);
@@ -163,7 +164,7 @@ impl Maker<'_> {
     }
 
     fn space(&self, call: Call<'_>, dataspace: &Dataspace) -> Result<Handle> {
-        // SAFETY: the lock is held; both arrays hold the rank and live.
+        // SAFETY: the lock is held; both arrays have `rank` entries and outlive the call.
         unsafe {
             match dataspace {
                 Dataspace::Scalar => call.handle("H5Screate", H5Screate(H5S_class_t::H5S_SCALAR)),
@@ -178,8 +179,8 @@ impl Maker<'_> {
     }
 
     fn dataset_list(&self, call: Call<'_>, spec: &DatasetSpec) -> Result<Handle> {
-        // SAFETY: the lock is held, the list is open, arrays hold what their counts say, the fill value is one
-        // element of the type beside it.
+        // SAFETY: the lock is held, the list is open, arrays have the lengths of their counts, and the fill value is
+        // one element of the type passed with it.
         unsafe {
             let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
             let id = list.id();
@@ -228,7 +229,7 @@ impl Maker<'_> {
             return Ok(());
         }
         let name = call.c_string("H5Oopen", &object.path)?;
-        // SAFETY: the lock is held, the file is open, `name` lives.
+        // SAFETY: the lock is held, the file is open, and `name` outlives the call.
         let opened = unsafe { call.handle("H5Oopen", H5Oopen(self.file.id(), name.as_ptr(), H5P_DEFAULT))? };
         object.attributes.iter().try_for_each(|attribute| self.write_attribute(call, &opened, attribute))
     }
@@ -247,8 +248,8 @@ impl Maker<'_> {
         }
         let (memory, datatype, _arena) = self.memory_of(call, &spec.class, elements, &spec.values)?;
         let name = call.c_string("H5Dopen2", call.object)?;
-        // SAFETY: the lock is held, handles are open, `memory` holds `elements` elements of `datatype`, which is what
-        // the selection has.
+        // SAFETY: the lock is held, handles are open, and `memory` holds `elements` elements of `datatype`, the number
+        // selected.
         unsafe {
             let dataset = call.handle("H5Dopen2", H5Dopen2(self.file.id(), name.as_ptr(), H5P_DEFAULT))?;
             let file_space = call.handle("H5Dget_space", H5Dget_space(dataset.id()))?;
@@ -292,7 +293,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// The first `elements` of the canonical `values` as libhdf5 wants them in memory.
+    /// Converts the first `elements` of the canonical `values` to libhdf5's memory form.
     fn memory_of(
         &self,
         call: Call<'_>,

@@ -1,8 +1,8 @@
-//! Files written and read with ordinary libhdf5 calls: the independent witness of raddle's tests.
+//! Files written and read with ordinary libhdf5 calls, as an independent reference for raddle's tests.
 //!
-//! Uses only libhdf5's public functions and, of raddle, the lock and handles of `raddle_hdf5::ffi` and the names of
-//! `raddle_hdf5::model`. In this process, so only for files that tests made or that raddle wrote, not for hostile
-//! ones. Every public function holds the library's lock for its whole length.
+//! Uses only public functions of libhdf5 and, from raddle, the lock and handles of `raddle_hdf5::ffi` and the names of
+//! `raddle_hdf5::model`. Files are read in this process, so only files made by tests or raddle may be read, not hostile
+//! ones. Every public function holds the library's lock throughout.
 
 mod make;
 pub mod numbers;
@@ -17,15 +17,15 @@ pub use read::read;
 use raddle_hdf5::ffi::Library;
 use std::ffi::{CStr, c_char};
 
-/// Takes a string that libhdf5 allocated: a copy of its bytes; none for null.
+/// Copies and frees a string that libhdf5 allocated; `None` for null.
 ///
 /// # Safety
-/// `text` must be null or come from a libhdf5 call that hands the string to the caller.
+/// `text` must be null or a string whose ownership a libhdf5 call passed to the caller.
 unsafe fn take_string(_library: &Library, text: *mut c_char) -> Option<Vec<u8>> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: not null, zero-terminated by libhdf5 and ours; freed once, after the copy.
+    // SAFETY: not null, zero-terminated by libhdf5 and owned by us; freed once, after the copy.
     unsafe {
         let bytes = CStr::from_ptr(text).to_bytes().to_vec();
         hdf5_metno_sys::h5::H5free_memory(text.cast());

@@ -1,17 +1,17 @@
-//! Shorthand for the usual number types as `raddle_hdf5::model` spells them.
+//! Shorthand for the usual number types in `raddle_hdf5::model`.
 
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 
-/// An integer that uses all its bits.
+/// Returns an integer type that uses all its bits.
 pub fn integer(len_bytes: u32, signed: bool, order: ByteOrder) -> TypeClass {
     let bits = BitRange { offset: 0, count: len_bytes * 8 };
     TypeClass::Integer { len_bytes, order, signed, bits, padding: (0, 0) }
 }
 
-/// An IEEE float of 2, 4 or 8 bytes.
+/// Returns an IEEE float type of 2, 4 or 8 bytes.
 ///
 /// # Panics
-/// On other lengths.
+/// If there is no IEEE float of this length.
 pub fn float(len_bytes: u32, order: ByteOrder) -> TypeClass {
     let (exponent_bits, exponent_bias) = match len_bytes {
         2 => (5, 15),
@@ -50,7 +50,7 @@ little_endian! {
     f64 => float(8, ByteOrder::Little), "IEEE, 8 bytes.";
 }
 
-/// A variable-length string.
+/// Returns the type of variable-length strings.
 pub fn text() -> TypeClass {
     TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 }
 }

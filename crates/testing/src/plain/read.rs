@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> Result<Content> {
     let library = Library::lock();
     let call = Call::of_file(path);
     let name = call.c_string("H5Fopen", path.as_os_str().as_bytes())?;
-    // SAFETY: the lock is held, `name` lives.
+    // SAFETY: the lock is held and `name` outlives the call.
     let file = unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, H5P_DEFAULT))? };
     let mut reader =
         Reader { library: &library, path, file: &file, first_paths: BTreeMap::new(), content: Content::default() };
@@ -43,12 +43,12 @@ struct Reader<'a> {
     library: &'a Library,
     path: &'a Path,
     file: &'a Handle,
-    /// First path of each object met, by its token.
+    /// First path of each visited object, by its token.
     first_paths: BTreeMap<[u8; 16], ObjectPath>,
     content: Content,
 }
 
-/// A link as the iteration tells it.
+/// A link as reported by the iteration.
 struct Link {
     name: Vec<u8>,
     kind: LinkKind,
@@ -61,17 +61,18 @@ const SOFT: LinkKind = H5L_type_t::H5L_TYPE_SOFT as LinkKind;
 const EXTERNAL: LinkKind = H5L_type_t::H5L_TYPE_EXTERNAL as LinkKind;
 
 /// # Safety
-/// `info` must point to link information that libhdf5 has filled.
+/// `info` must point to link information that libhdf5 has filled in.
 unsafe fn link_kind(info: *const H5L_info2_t) -> LinkKind {
     // SAFETY: the class is an int and the first field; read as a number, since the enum does not name all classes.
     unsafe { info.cast::<c_int>().read() }
 }
 
-/// Paths of committed types are known only after the walk; until then a token stands for them.
+/// Prefix of tokens that stand for committed types, whose paths are known only after the walk.
 const TOKEN_MARK: u8 = 0;
 
 impl Reader<'_> {
-    /// Visits links by name, depth first, on an own stack: files may be deeper than the thread's.
+    /// Visits links by name, depth first, with an explicit stack: files may be nested deeper than the thread's stack
+    /// allows.
     fn walk(&mut self) -> Result<()> {
         let mut pending = vec![(b"/".to_vec(), HARD)];
         while let Some((path, kind)) = pending.pop() {
@@ -88,11 +89,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the object at `path` unless it was met before; returns the links of a group.
+    /// Reads the object at `path` unless it was visited before; returns the links if it is a group.
     fn visit_object(&mut self, path: &ObjectPath) -> Result<Vec<Link>> {
         let call = Call::of_object(self.path, path);
         let name = call.c_string("H5Oopen", path)?;
-        // SAFETY: the lock is held, the file is open, `name` lives.
+        // SAFETY: the lock is held, the file is open, and `name` outlives the call.
         let object = unsafe { call.handle("H5Oopen", H5Oopen(self.file.id(), name.as_ptr(), H5P_DEFAULT))? };
         let info = object_info(call, &object)?;
         if let Some(first) = self.first_paths.get(&token_of(&info.token)) {
@@ -125,7 +126,7 @@ impl Reader<'_> {
             info: *const H5L_info2_t,
             out: *mut c_void,
         ) -> herr_t {
-            // SAFETY: libhdf5 hands valid pointers for the call; `out` is the vector of our caller.
+            // SAFETY: libhdf5 passes pointers that are valid during the call; `out` is the vector of our caller.
             unsafe {
                 let links = &mut *out.cast::<Vec<Link>>();
                 links.push(Link { name: CStr::from_ptr(name).to_bytes().to_vec(), kind: link_kind(info) });
@@ -258,7 +259,7 @@ impl Reader<'_> {
         Ok(attributes)
     }
 
-    /// All elements in canonical bytes; `fetch` fills a buffer with their memory form.
+    /// Returns all elements in canonical bytes; `fetch` fills a buffer with their memory form.
     fn read_values(
         &self,
         call: Call<'_>,
@@ -289,7 +290,7 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    /// Puts paths in the place of the tokens of committed types.
+    /// Replaces the tokens of committed types by paths.
     fn name_committed_types(&mut self) {
         for node in self.content.nodes.values_mut() {
             if let Node::Dataset(dataset) = node
@@ -297,7 +298,7 @@ impl Reader<'_> {
                 && let Some((&TOKEN_MARK, token)) = marked.split_first()
             {
                 let known = <[u8; 16]>::try_from(token).ok().and_then(|token| self.first_paths.get(&token));
-                // A committed type that no link leads to any more has no path.
+                // A committed type without links has no path.
                 dataset.committed = known.cloned();
             }
         }
@@ -324,7 +325,7 @@ fn object_info(call: Call<'_>, object: &Handle) -> Result<H5O_info2_t> {
     }
 }
 
-/// Token of the committed type behind a dataset's type.
+/// Returns the token of the committed type used by a dataset's type.
 fn committed_token(call: Call<'_>, datatype: &Handle) -> Result<Option<[u8; 16]>> {
     // SAFETY: called under the reader's lock with an open datatype.
     if unsafe { call.status("H5Tcommitted", H5Tcommitted(datatype.id()))? } == 0 {

@@ -1,5 +1,4 @@
-//! Storage at the level of chunks and addresses, and the kinds of storage that lead to other files: what hostile
-//! files are made with.
+//! Storage at the level of chunks and addresses, and storage in other files, for making hostile files.
 
 use crate::content::shown;
 use hdf5_metno_sys::h5d::*;
@@ -16,39 +15,39 @@ use std::ffi::{c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A chunk as stored.
+/// A stored chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredChunk {
     /// First element.
     pub origin: Vec<u64>,
-    /// File offset.
+    /// Offset in the file.
     pub address: u64,
-    /// Stored length.
+    /// Stored length in bytes.
     pub len_bytes: u64,
-    /// Filters that were skipped.
+    /// Mask of skipped filters.
     pub filter_mask: u32,
 }
 
-/// Where a new dataset of bytes keeps its values.
+/// Where a new dataset of bytes stores its values.
 #[derive(Debug, Clone, Copy)]
 pub enum Foreign<'a> {
-    /// In another file, raw.
+    /// In another file, as raw bytes.
     External(&'a Path),
     /// In the dataset `/data` of another file, as a virtual dataset.
     Virtual(&'a Path),
-    /// In chunks of 16 rows through a filter of this number that libhdf5 does not know.
+    /// In chunks of 16 rows with a filter of this number, which libhdf5 does not know.
     UnknownFilter(u16),
-    /// Nowhere: chunks of this many rows, none of them allocated.
+    /// Nowhere: in chunks of this many rows, none of which is allocated.
     Unallocated(u64),
 }
 
 fn open(call: Call<'_>, flags: c_uint) -> Result<Handle> {
     let _library = Library::lock();
     let name = call.c_string("H5Fopen", call.path.as_os_str().as_bytes())?;
-    // SAFETY: the lock is held; lists are open, `name` lives. The newest format is for SWMR, which asks for it.
+    // SAFETY: the lock is held, lists are open, and `name` outlives the calls. SWMR requires the newest format.
     unsafe {
         let access = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
-        // A process that another test starts at this moment holds the lock until it runs its program.
+        // A process that another test is just starting holds the lock until it runs its program.
         call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), 0, 1))?;
         if flags & H5F_ACC_SWMR_WRITE != 0 {
             let status = H5Pset_libver_bounds(access.id(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
@@ -60,14 +59,14 @@ fn open(call: Call<'_>, flags: c_uint) -> Result<Handle> {
 
 fn open_dataset(call: Call<'_>, file: &Handle) -> Result<Handle> {
     let name = call.c_string("H5Dopen2", call.object)?;
-    // SAFETY: the callers hold the lock and an open file; `name` lives.
+    // SAFETY: the callers hold the lock and an open file; `name` outlives the call.
     unsafe { call.handle("H5Dopen2", H5Dopen2(file.id(), name.as_ptr(), H5P_DEFAULT)) }
 }
 
-/// Writes a chunk in its stored form, whatever it holds.
+/// Writes a chunk in its stored form, with any content.
 ///
 /// # Panics
-/// If `origin` has not the dataset's rank.
+/// If `origin` does not have the dataset's rank.
 pub fn write_chunk(path: &Path, dataset: &[u8], origin: &[u64], filter_mask: u32, stored: &[u8]) -> Result<()> {
     let _library = Library::lock();
     let call = Call::of_object(path, dataset);
@@ -85,7 +84,7 @@ pub fn write_chunk(path: &Path, dataset: &[u8], origin: &[u64], filter_mask: u32
     Ok(())
 }
 
-/// The allocated chunks of a dataset.
+/// Returns the allocated chunks of a dataset.
 pub fn chunks(path: &Path, dataset: &[u8]) -> Result<Vec<StoredChunk>> {
     let _library = Library::lock();
     let call = Call::of_object(path, dataset);
@@ -109,10 +108,10 @@ pub fn chunks(path: &Path, dataset: &[u8]) -> Result<Vec<StoredChunk>> {
     }
 }
 
-/// File offset of a contiguous dataset's values.
+/// Returns the file offset of a contiguous dataset's values.
 ///
 /// # Panics
-/// If it has none.
+/// If the dataset has no storage.
 pub fn data_address(path: &Path, dataset: &[u8]) -> Result<u64> {
     let _library = Library::lock();
     let call = Call::of_object(path, dataset);
@@ -124,7 +123,7 @@ pub fn data_address(path: &Path, dataset: &[u8]) -> Result<u64> {
     Ok(address)
 }
 
-/// Adds a dataset of `rows` bytes that keeps its values elsewhere.
+/// Adds a dataset of `rows` bytes whose values are stored elsewhere.
 pub fn create_foreign(path: &Path, dataset: &[u8], rows: u64, foreign: Foreign<'_>) -> Result<()> {
     let _library = Library::lock();
     let call = Call::of_object(path, dataset);
@@ -163,7 +162,7 @@ pub fn create_foreign(path: &Path, dataset: &[u8], rows: u64, foreign: Foreign<'
     Ok(())
 }
 
-/// Adds a dataset of `rows` object references in chunks of 2 rows, of which nothing is written: all of them are its fill
+/// Adds a dataset of `rows` object references in chunks of 2 rows, none of which is written: all read as the fill
 /// value, a reference to `target`.
 pub fn create_reference_fill(path: &Path, dataset: &[u8], rows: u64, target: &[u8]) -> Result<()> {
     let _library = Library::lock();
@@ -187,8 +186,8 @@ pub fn create_reference_fill(path: &Path, dataset: &[u8], rows: u64, target: &[u
     }
 }
 
-/// Adds a group with a dataset `data` of `rows` bytes, which count upwards, in chunks of 16. The names in the group lie in
-/// a heap that is compressed: valid, and unknown to the native reader.
+/// Adds a group with a dataset `data` of `rows` bytes, which count upwards, in chunks of 16. The names in the group lie
+/// in a compressed heap, which is valid but not supported by the native reader.
 pub fn create_compressed_group(path: &Path, group: &[u8], rows: u64) -> Result<()> {
     let _library = Library::lock();
     let call = Call::of_object(path, group);
@@ -199,7 +198,7 @@ pub fn create_compressed_group(path: &Path, group: &[u8], rows: u64) -> Result<(
     // SAFETY: the lock is held, handles are open, names live, arrays hold one dimension, `values` holds all elements.
     unsafe {
         let list = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
-        // Never in the object header: one link is enough for the heap.
+        // Links are never stored in the object header: a single link suffices for the heap.
         call.status("H5Pset_link_phase_change", H5Pset_link_phase_change(list.id(), 0, 0))?;
         call.status("H5Pset_deflate", H5Pset_deflate(list.id(), 6))?;
         let id = H5Gcreate2(file.id(), name.as_ptr(), H5P_DEFAULT, list.id(), H5P_DEFAULT);
@@ -215,8 +214,8 @@ pub fn create_compressed_group(path: &Path, group: &[u8], rows: u64) -> Result<(
     }
 }
 
-/// Adds groups inside each other, each named `g`, each created from the one around it: a path from the root would be
-/// looked up component by component, which takes minutes for thousands.
+/// Adds nested groups, each named `g` and created from the group around it: looking up a path from the root component
+/// by component would take minutes for thousands of groups.
 pub fn nest_groups(path: &Path, depth: usize) -> Result<()> {
     let _library = Library::lock();
     let call = Call::of_file(path);
@@ -230,7 +229,7 @@ pub fn nest_groups(path: &Path, depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies the bytes of a file of the newest format while a writer has it open, as a crash would leave it.
+/// Copies the bytes of a file of the newest format while a writer has it open, like the state after a crash.
 pub fn copy_while_written(path: &Path, copy: &Path) -> Result<std::io::Result<u64>> {
     let _library = Library::lock();
     let file = open(Call::of_file(path), H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE)?;

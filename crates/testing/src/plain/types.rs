@@ -1,4 +1,4 @@
-//! Between [`TypeClass`] and libhdf5's datatypes, by its setters and getters, never by encoded bytes.
+//! Conversion between [`TypeClass`] and libhdf5's datatypes, through setters and getters only, never encoded bytes.
 
 use super::take_string;
 use hdf5_metno_sys::h5i::hid_t;
@@ -25,11 +25,11 @@ fn pad(bit: u8) -> H5T_pad_t {
     if bit == 0 { H5T_pad_t::H5T_PAD_ZERO } else { H5T_pad_t::H5T_PAD_ONE }
 }
 
-/// A new datatype of this class.
+/// Creates a datatype of this class.
 pub fn build(library: &Library, call: Call<'_>, class: &TypeClass) -> Result<Handle> {
     let status = |function: &str, status| call.status(function, status).map(|_| ());
-    // SAFETY: the lock is held (`library`), the identifiers are library constants set up under it; each result goes
-    // into a handle of its own.
+    // SAFETY: the lock is held (`library`), and the identifiers are library constants initialised under it; each result
+    // goes into a separate handle.
     let copy = |id: hid_t| unsafe { call.handle("H5Tcopy", H5Tcopy(id)) };
     let set_bits = |id: hid_t, bits: BitRange, padding: (u8, u8), len_bytes: u32| -> Result<()> {
         // SAFETY: the lock is held, `id` is a modifiable atomic type of our caller.
@@ -67,7 +67,7 @@ pub fn build(library: &Library, call: Call<'_>, class: &TypeClass) -> Result<Han
             mantissa,
             exponent_bias,
         } => {
-            // In messages of this type's version libhdf5 finds the byte order again.
+            // Datatype messages of this version let libhdf5 recover the byte order.
             let built = copy(if *order == ByteOrder::Vax { *H5T_VAX_F64 } else { *H5T_IEEE_F64LE })?;
             let id = built.id();
             let norm = match normalization {
@@ -170,7 +170,7 @@ fn string(_library: &Library, call: Call<'_>, len_bytes: usize, padding: u8, cha
     }
 }
 
-/// A compound of these members: name, offset, type.
+/// Creates a compound of these members: name, offset, type.
 pub fn compound(
     _library: &Library,
     call: Call<'_>,
@@ -188,26 +188,26 @@ pub fn compound(
     }
 }
 
-/// An array of this item.
+/// Creates an array of this item.
 pub fn array(_library: &Library, call: Call<'_>, item: &Handle, dims: &[u32]) -> Result<Handle> {
     let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
     // SAFETY: the lock is held, `item` is open, `dims` holds its length of values.
     unsafe { call.handle("H5Tarray_create2", H5Tarray_create2(item.id(), dims.len() as c_uint, dims.as_ptr())) }
 }
 
-/// The class of a datatype, with sizes and offsets as the handle tells them (in memory form if libhdf5 opened it).
+/// Returns the class of a datatype, with the sizes and offsets of the handle (those in memory if libhdf5 opened it).
 pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<TypeClass> {
     let id = datatype.id();
     // SAFETY: the lock is held (`library`), `id` is an open datatype; out-pointers are to locals, here and below.
     let size = unsafe { H5Tget_size(id) };
     let len_bytes = size as u32;
     let inner = |handle: Result<Handle>| -> Result<Arc<TypeClass>> { Ok(Arc::new(describe(library, call, &handle?)?)) };
-    // SAFETY: as above.
+    // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
     let base = || inner(unsafe { call.handle("H5Tget_super", H5Tget_super(id)) });
-    // SAFETY: as above.
+    // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
     Ok(match unsafe { H5Tget_class(id) } {
         H5T_class_t::H5T_INTEGER => {
-            // SAFETY: as above.
+            // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
             let signed = unsafe { H5Tget_sign(id) } == H5T_sign_t::H5T_SGN_2;
             let (order, bits, padding) = (order_of(call, id)?, bits_of(id), padding_of(call, id)?);
             TypeClass::Integer { len_bytes, order, signed, bits, padding }
@@ -219,7 +219,7 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
         H5T_class_t::H5T_FLOAT => {
             let mut fields = [0_usize; 5];
             let [sign, exponent_at, exponent_len, mantissa_at, mantissa_len] = &mut fields;
-            // SAFETY: as above.
+            // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
             let (inner_pad, normalization, exponent_bias) = unsafe {
                 let status = H5Tget_fields(id, sign, exponent_at, exponent_len, mantissa_at, mantissa_len);
                 call.status("H5Tget_fields", status)?;
@@ -249,7 +249,7 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
             TypeClass::Time { len_bytes, order: order_of(call, id)?, precision_bits }
         }
         H5T_class_t::H5T_STRING => {
-            // SAFETY: as above.
+            // SAFETY: the lock is held and `id` is an open datatype; out-pointers are to locals.
             let (padding, charset, variable) = unsafe {
                 let variable = call.status("H5Tis_variable_str", H5Tis_variable_str(id))? > 0;
                 (H5Tget_strpad(id) as u8, H5Tget_cset(id) as u8, variable)
@@ -261,13 +261,14 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
             }
         }
         H5T_class_t::H5T_OPAQUE => {
-            // SAFETY: as above; the tag is handed to us.
+            // SAFETY: the lock is held and `id` is an open datatype; the call passes ownership of the tag to us.
             let tag = unsafe { take_string(library, H5Tget_tag(id)) }.unwrap_or_default();
             TypeClass::Opaque { len_bytes, tag }
         }
         H5T_class_t::H5T_COMPOUND => {
             let members = (0..member_count(call, id)?).map(|number| {
-                // SAFETY: as above; `number` is below the count, the name is handed to us.
+                // SAFETY: the lock is held and `id` is an open datatype; `number` is below the count, and the call
+                // passes ownership of the name to us.
                 let (name, offset, member) = unsafe {
                     let name = take_string(library, H5Tget_member_name(id, number)).unwrap_or_default();
                     let member = call.handle("H5Tget_member_type", H5Tget_member_type(id, number));
@@ -278,8 +279,9 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
             TypeClass::Compound { len_bytes, members: members.collect::<Result<_>>()? }
         }
         H5T_class_t::H5T_REFERENCE => {
-            // By size, since H5Tequal takes a reference inside a variable-length type for another one than the
-            // predefined: 8 and 12 bytes are those of HDF5 before 1.12, in memory as in files with 8-byte addresses.
+            // Distinguished by size, because H5Tequal considers a reference inside a variable-length type different
+            // from the predefined one: 8 and 12 bytes are the references of HDF5 before 1.12, in memory and in files
+            // with 8-byte addresses.
             TypeClass::Reference(match len_bytes {
                 8 => ReferenceKind::Object,
                 12 => ReferenceKind::Region,
@@ -289,7 +291,8 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
         H5T_class_t::H5T_ENUM => {
             let symbols = (0..member_count(call, id)?).map(|number| {
                 let mut value = vec![0; len_bytes as usize];
-                // SAFETY: as above; `value` is as long as the base type, the name is handed to us.
+                // SAFETY: the lock is held and `id` is an open datatype; `value` is as long as the base type, and the
+                // call passes ownership of the name to us.
                 unsafe {
                     let name = take_string(library, H5Tget_member_name(id, number)).unwrap_or_default();
                     call.status("H5Tget_member_value", H5Tget_member_value(id, number, value.as_mut_ptr().cast()))?;
@@ -301,7 +304,7 @@ pub fn describe(library: &Library, call: Call<'_>, datatype: &Handle) -> Result<
         }
         H5T_class_t::H5T_VLEN => TypeClass::Sequence { base: base()?, len_bytes: 16 },
         H5T_class_t::H5T_ARRAY => {
-            // SAFETY: as above; `dims` holds the rank.
+            // SAFETY: the lock is held and `id` is an open datatype; `dims` has `rank` entries.
             let dims = unsafe {
                 let rank = call.status("H5Tget_array_ndims", H5Tget_array_ndims(id))?;
                 let mut dims = vec![0_u64; rank as usize];

@@ -1,4 +1,4 @@
-//! Between canonical bytes and the memory form that libhdf5 reads and writes.
+//! Conversion between canonical bytes and the memory form that libhdf5 reads and writes.
 
 use super::types;
 use crate::canonical::{Cursor, Selection, push_region, push_sized, push_string};
@@ -12,26 +12,26 @@ use raddle_hdf5::ffi::{Call, Handle, Library};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 use std::ffi::{CStr, c_char};
 
-/// How elements lie in memory.
+/// Form of an element in memory.
 #[derive(Debug)]
 pub enum Form {
-    /// As stored.
+    /// The stored bytes, of this length.
     Fixed(usize),
-    /// `char *`.
+    /// A `char *`.
     Text,
-    /// `hvl_t`.
+    /// An `hvl_t`.
     Sequence(Box<Form>),
-    /// A compound: its size, and offset and form of each member.
+    /// A compound: its size, and the offset and form of each member.
     Record(usize, Vec<(usize, Form)>),
-    /// Items one after another.
+    /// This many items, one after another.
     Array(usize, Box<Form>),
-    /// `hobj_ref_t`.
+    /// An `hobj_ref_t`.
     Object,
-    /// `hdset_reg_ref_t`.
+    /// An `hdset_reg_ref_t`.
     Region,
 }
 
-/// Alignment of members of records: that of pointers.
+/// Alignment of members of compounds: that of pointers.
 const ALIGNMENT_BYTES: usize = 8;
 
 impl Form {
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// Whether libhdf5 allocates when it reads such elements.
+    /// Whether libhdf5 allocates memory when it reads such elements.
     pub fn has_allocations(&self) -> bool {
         match self {
             Self::Text | Self::Sequence(_) => true,
@@ -58,10 +58,10 @@ impl Form {
     }
 }
 
-/// Size of `hdset_reg_ref_t`.
+/// Size of an `hdset_reg_ref_t`.
 const REGION_LEN_BYTES: usize = 12;
 
-/// The memory form of a class and the libhdf5 type that says so.
+/// Returns the memory form of a class and the libhdf5 type that describes it.
 pub fn memory_type(library: &Library, call: Call<'_>, class: &TypeClass) -> Result<(Form, Handle)> {
     if !class.is_file_local() {
         return Ok((Form::Fixed(class.len_bytes() as usize), types::build(library, call, class)?));
@@ -98,10 +98,10 @@ pub fn memory_type(library: &Library, call: Call<'_>, class: &TypeClass) -> Resu
     }
 }
 
-/// What elements in memory point to, kept until they are written.
+/// Memory that elements point to, kept until they are written.
 #[derive(Debug, Default)]
 pub struct Arena {
-    // In 8-byte units, so that pointers inside items are aligned.
+    // In units of 8 bytes, so that pointers in items are aligned.
     blocks: Vec<Vec<u64>>,
 }
 
@@ -119,7 +119,7 @@ impl Arena {
     }
 }
 
-/// Appends the memory form of the next canonical element. `file` is where references lead.
+/// Appends the memory form of the next canonical element. References lead to objects of `file`.
 #[expect(clippy::only_used_in_recursion, reason = "the library is the proof that its lock is held")]
 pub fn to_memory(
     library: &Library,
@@ -190,10 +190,10 @@ pub fn to_memory(
     Ok(())
 }
 
-/// The dataspace of the dataset at `path` with this selection.
+/// Returns the dataspace of the dataset at `path` with this selection.
 fn select(call: Call<'_>, file: &Handle, path: &[u8], selection: &Selection) -> Result<Handle> {
     let name = call.c_string("H5Dopen2", path)?;
-    // SAFETY: the lock is held, handles are open, coordinates hold what the counts say.
+    // SAFETY: the lock is held, handles are open, and arrays of coordinates have the lengths of their counts.
     unsafe {
         let dataset = call.handle("H5Dopen2", H5Dopen2(file.id(), name.as_ptr(), H5P_DEFAULT))?;
         let space = call.handle("H5Dget_space", H5Dget_space(dataset.id()))?;
@@ -225,7 +225,7 @@ fn select(call: Call<'_>, file: &Handle, path: &[u8], selection: &Selection) -> 
 /// Appends the canonical bytes of one element in memory. `object` is any object of the file.
 ///
 /// # Safety
-/// `memory` must hold one element of `form` as libhdf5 reads it, with its allocations still alive.
+/// `memory` must hold one element of `form`, as read by libhdf5, whose allocations are not yet freed.
 #[expect(clippy::only_used_in_recursion, reason = "the library is the proof that its lock is held")]
 pub unsafe fn from_memory(
     library: &Library,
@@ -244,7 +244,7 @@ pub unsafe fn from_memory(
         Form::Fixed(len_bytes) => out.extend_from_slice(&memory[..*len_bytes]),
         Form::Text => {
             let text = std::ptr::with_exposed_provenance::<c_char>(word(0));
-            // SAFETY: by contract null or a zero-terminated string that libhdf5 allocated.
+            // SAFETY: by contract null or a zero-terminated string allocated by libhdf5.
             push_string((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes()), out);
         }
         Form::Sequence(item) => {
@@ -252,7 +252,7 @@ pub unsafe fn from_memory(
             out.extend_from_slice(&(count as u64).to_le_bytes());
             for number in 0..count {
                 let len_bytes = item.len_bytes();
-                // SAFETY: by contract `items` holds `count` elements of `item`.
+                // SAFETY: by contract `items` points to `count` elements of `item`.
                 unsafe {
                     let item_memory = std::slice::from_raw_parts(items.add(number * len_bytes), len_bytes);
                     from_memory(library, call, object, item, item_memory, out)?;
@@ -261,13 +261,13 @@ pub unsafe fn from_memory(
         }
         Form::Record(_, members) => {
             for (offset, member) in members {
-                // SAFETY: a part of the element of our caller.
+                // SAFETY: a part of the caller's element.
                 unsafe { from_memory(library, call, object, member, &memory[*offset..], out)? };
             }
         }
         Form::Array(count, item) => {
             for number in 0..*count {
-                // SAFETY: a part of the element of our caller.
+                // SAFETY: a part of the caller's element.
                 unsafe { from_memory(library, call, object, item, &memory[number * item.len_bytes()..], out)? };
             }
         }
@@ -291,7 +291,7 @@ pub unsafe fn from_memory(
     Ok(())
 }
 
-/// Path of the object that a reference leads to.
+/// Returns the path of the object that a reference points to.
 fn name_of(call: Call<'_>, object: &Handle, kind: H5R_type_t, reference: &[u8]) -> Result<Vec<u8>> {
     let bytes = reference.as_ptr().cast();
     // SAFETY: the lock is held, `object` is open, `reference` holds a reference of this kind; the second call writes
@@ -305,9 +305,9 @@ fn name_of(call: Call<'_>, object: &Handle, kind: H5R_type_t, reference: &[u8]) 
     }
 }
 
-/// Rank and selection of a region reference.
+/// Returns the rank and selection of a region reference.
 fn selection_of(call: Call<'_>, object: &Handle, reference: &[u8]) -> Result<(usize, Selection)> {
-    // SAFETY: the lock is held, handles are open, buffers hold what the counts that libhdf5 tells ask for.
+    // SAFETY: the lock is held, handles are open, and buffers have the lengths of the counts that libhdf5 reports.
     unsafe {
         let id = H5Rget_region(object.id(), H5R_type_t::H5R_DATASET_REGION1, reference.as_ptr().cast());
         let space = call.handle("H5Rget_region", id)?;

@@ -1,17 +1,17 @@
-//! Values of a type drawn from a seed: canonical bytes that exercise every bit and also compress now and then.
+//! Random values of a type, drawn from a seed: canonical bytes that use every bit, but are sometimes compressible.
 //!
-//! Seeds rather than proptest strategies, because values need not shrink and would make the value trees huge.
+//! Seeds are used instead of proptest strategies, because values need not shrink and would make the value trees huge.
 
 use crate::canonical::{Selection, push_region, push_sized, push_string};
 use crate::content::Path;
 use raddle_hdf5::model::{ByteOrder, ReferenceKind, TypeClass};
 
-/// A stream of numbers (SplitMix64).
+/// A stream of random numbers (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Draw(u64);
 
 impl Draw {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -23,13 +23,13 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end
     }
 }
 
-/// What references of a file may lead to.
+/// Possible targets of the references in a file.
 #[derive(Debug, Clone, Default)]
 pub struct Targets {
     /// Paths of objects.
@@ -38,12 +38,12 @@ pub struct Targets {
     pub datasets: Vec<(Path, Vec<u64>)>,
 }
 
-/// Appends one value.
+/// Appends one random value.
 pub fn push_value(class: &TypeClass, targets: &Targets, draw: &mut Draw, out: &mut Vec<u8>) {
     match class {
         TypeClass::VariableString { charset, .. } => {
             let words: [&str; 4] = ["", "x", "slice", if *charset == 1 { "Ereignis-Zähler" } else { "event counter" }];
-            // One in five is null.
+            // One of five is null.
             push_string(words.get(draw.below(5) as usize).map(|word| word.as_bytes()), out);
         }
         TypeClass::Sequence { base, .. } => {
@@ -53,7 +53,7 @@ pub fn push_value(class: &TypeClass, targets: &Targets, draw: &mut Draw, out: &m
         }
         TypeClass::Reference(ReferenceKind::Object) => match targets.objects.len() as u64 {
             0 => push_sized(b"", out),
-            // One in so many is null.
+            // One of `count + 1` is null.
             count => {
                 let number = draw.below(count + 1) as usize;
                 push_sized(targets.objects.get(number).map_or(&b""[..], Vec::as_slice), out);
@@ -87,7 +87,7 @@ fn push_region_value(targets: &Targets, draw: &mut Draw, out: &mut Vec<u8>) {
     push_region(path, dims.len(), &selection, out);
 }
 
-/// Stored bytes of a fixed type: random, or small, or constant.
+/// Appends the stored bytes of a fixed type: random, small, or constant.
 fn push_bytes(len_bytes: u64, draw: &mut Draw, out: &mut Vec<u8>) {
     let manner = draw.below(4);
     for _ in 0..len_bytes {
@@ -99,7 +99,7 @@ fn push_bytes(len_bytes: u64, draw: &mut Draw, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the value that elements read as which were never written: zeros, empty, null.
+/// Appends the value of elements that were never written: zeros, empty, null.
 pub fn push_zero(class: &TypeClass, out: &mut Vec<u8>) {
     match class {
         TypeClass::VariableString { .. } => push_string(None, out),
@@ -114,7 +114,7 @@ pub fn push_zero(class: &TypeClass, out: &mut Vec<u8>) {
     }
 }
 
-/// Clears what lies outside the significant bits of integers, which the nbit filter does not keep.
+/// Clears the bits of integers that are not significant, because the nbit filter drops them.
 pub fn clear_insignificant_bits(class: &TypeClass, values: &mut [u8]) {
     let TypeClass::Integer { len_bytes, order, bits, .. } = class else { return };
     for element in values.chunks_exact_mut(*len_bytes as usize) {

@@ -1,7 +1,7 @@
-//! Strategies for files: one random schema, several files of it that differ in rows, storage and format.
+//! Strategies for files: a random schema, and several files with it that differ in rows, storage and format.
 //!
-//! Sketches are what proptest draws and shrinks; a sketch and the number of a file give its [`FileSpec`]. All files of
-//! a sketch can be merged: same paths, kinds, types, extents beyond axis 0, fill values and scalars.
+//! Proptest draws and shrinks sketches; a sketch and the number of a file give its [`FileSpec`]. All files of a sketch
+//! can be merged: they have the same paths, kinds, types, extents beyond axis 0, fill values and scalars.
 
 mod draw;
 mod sketch;
@@ -16,28 +16,28 @@ use proptest::prelude::*;
 use sketch::Sketch;
 use std::ops::RangeInclusive;
 
-/// What may occur in drawn files.
+/// Features that may occur in random files.
 #[derive(Debug, Clone)]
 pub struct SchemaOptions {
     /// Number of files.
     pub files: RangeInclusive<usize>,
-    /// Most datasets in a file.
+    /// Maximum number of datasets in a file.
     pub max_datasets: usize,
-    /// Most rows of a dataset in one file.
+    /// Maximum number of rows of a dataset in one file.
     pub max_rows: u64,
-    /// Formats of files; each file draws its own.
+    /// Formats of files, drawn per file.
     pub formats: Vec<Format>,
-    /// Types with variable-length values or references.
+    /// Whether to use types with variable-length values or references.
     pub file_local_types: bool,
-    /// Hard, soft and external links.
+    /// Whether to use hard, soft and external links.
     pub links: bool,
-    /// Attributes.
+    /// Whether to use attributes.
     pub attributes: bool,
-    /// Committed types.
+    /// Whether to use committed types.
     pub committed_types: bool,
-    /// Scalar and null datasets.
+    /// Whether to use scalar and null datasets.
     pub scalars: bool,
-    /// Filters.
+    /// Whether to use filters.
     pub filters: bool,
 }
 
@@ -58,7 +58,7 @@ impl Default for SchemaOptions {
     }
 }
 
-/// Files of one schema, which can be merged.
+/// Generates files of one schema, which can be merged.
 pub fn files(options: SchemaOptions) -> impl Strategy<Value = Vec<FileSpec>> {
     let most = *options.files.end();
     let variants = vec(sketch::variant(&options), most);
@@ -67,7 +67,7 @@ pub fn files(options: SchemaOptions) -> impl Strategy<Value = Vec<FileSpec>> {
     })
 }
 
-/// One file.
+/// Generates a single file.
 pub fn file(options: SchemaOptions) -> impl Strategy<Value = FileSpec> {
     let options = SchemaOptions { files: 1..=1, ..options };
     files(options).prop_map(|mut files| files.remove(0))

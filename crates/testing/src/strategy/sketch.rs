@@ -1,4 +1,4 @@
-//! The schema behind a set of files, and how one file comes out of it.
+//! The schema of a set of files, and how a file is made from it.
 
 use super::SchemaOptions;
 use super::draw::{Draw, Targets, clear_insignificant_bits, push_value, push_zero};
@@ -25,7 +25,7 @@ pub struct Sketch {
 
 #[derive(Debug, Clone)]
 struct GroupSketch {
-    /// Chooses among the root and the groups before.
+    /// Selects the root or an earlier group.
     parent: Index,
     order: CreationOrder,
     attributes: Vec<AttributeSketch>,
@@ -38,10 +38,10 @@ struct DatasetSketch {
     class: Arc<TypeClass>,
     extent: ExtentSketch,
     fill_seed: Option<u64>,
-    /// Refer to a committed type of its own.
+    /// Whether it uses a separate committed type.
     committed: bool,
     attributes: Vec<AttributeSketch>,
-    /// For each file.
+    /// One per file.
     storages: Vec<StorageSketch>,
 }
 
@@ -61,7 +61,7 @@ struct StorageSketch {
     unlimited: bool,
     filters: Vec<FilterSpec>,
     early_allocation: bool,
-    /// In 256ths.
+    /// Share of rows to write, in 256ths.
     written: u64,
     seed: u64,
 }
@@ -78,11 +78,11 @@ struct AttributeSketch {
     class: Arc<TypeClass>,
     dataspace: Dataspace,
     seed: u64,
-    /// All files have the same value.
+    /// Whether all files have the same value.
     same: bool,
 }
 
-/// What one file has of its own, whatever the schema.
+/// Properties of a single file, independent of the schema.
 #[derive(Debug, Clone)]
 pub struct Variant {
     format: Format,
@@ -123,7 +123,7 @@ pub fn sketch(options: &SchemaOptions, files: usize) -> impl Strategy<Value = Sk
 }
 
 fn creation_order() -> impl Strategy<Value = CreationOrder> {
-    // Indexed without tracked is refused by libhdf5.
+    // libhdf5 refuses an indexed order that is not tracked.
     let order = |tracked, indexed| CreationOrder { tracked, indexed };
     prop_oneof![4 => Just(order(false, false)), 1 => Just(order(true, false)), 1 => Just(order(true, true))]
 }
@@ -148,11 +148,11 @@ fn attributes(options: &SchemaOptions) -> BoxedStrategy<Vec<AttributeSketch>> {
     let attribute = (any_type(options), dataspace, any::<u64>(), any::<bool>());
     let attribute =
         attribute.prop_map(|(class, dataspace, seed, same)| AttributeSketch { class, dataspace, seed, same });
-    // From nine attributes on, new formats store them densely.
+    // Newer formats store nine or more attributes densely.
     prop_oneof![3 => Just(Vec::new()), 2 => vec(attribute.clone(), 1..3), 1 => vec(attribute, 9..12)].boxed()
 }
 
-/// Names that a tool must carry without change: spaces, dots, other scripts, what shells and terminals stumble over.
+/// Names that tools must preserve: spaces, dots, other scripts, and characters that confuse shells and terminals.
 const NAMES: [&str; 8] = ["evt", "vtx.x", "with space", "Zähler", "-rf", "a\tb", "名前", "x\u{1b}[31m"];
 
 fn dataset(
@@ -215,11 +215,11 @@ fn storage(options: &SchemaOptions) -> impl Strategy<Value = StorageSketch> + us
     )
 }
 
-/// Most bytes of a compact dataset: an object header message holds 64 KiB, headers included.
+/// Maximum length of a compact dataset: an object header message holds 64 KiB, including headers.
 const COMPACT_LIMIT_BYTES: u64 = 60_000;
 
 impl Sketch {
-    /// The file of this number.
+    /// Returns the file with this number.
     pub fn file(&self, number: usize, variant: &Variant) -> FileSpec {
         let groups = self.group_paths();
         let mut objects = Vec::new();
@@ -257,7 +257,7 @@ impl Sketch {
         }
     }
 
-    /// Paths of the root and the groups.
+    /// Returns the paths of the root and the groups.
     fn group_paths(&self) -> Vec<Path> {
         let mut paths = vec![b"/".to_vec()];
         for (number, group) in self.groups.iter().enumerate() {
@@ -276,7 +276,8 @@ impl Sketch {
 
     fn targets(&self, file: usize, paths: &[Path], before: &[ObjectSpec]) -> Targets {
         let mut targets = Targets::default();
-        // Objects with further hard links have several names: libhdf5 may tell any of them, so nothing refers to them.
+        // Objects with further hard links have several names, and libhdf5 may report any of them, so nothing refers to
+        // them.
         let linked = self.hard_link_targets(paths);
         targets.objects.extend(before.iter().map(|object| object.path.clone()));
         for (path, dataset) in paths.iter().zip(&self.datasets).filter(|(path, _)| !linked.contains(path)) {
@@ -298,7 +299,7 @@ impl Sketch {
     fn push_links(&self, groups: &[Path], paths: &[Path], objects: &mut Vec<ObjectSpec>) {
         for (number, link) in self.links.iter().enumerate() {
             let parent = &groups[link.parent.index(groups.len())];
-            // Hard links sort before and after the datasets' own names.
+            // Hard links sort before and after the datasets' names.
             let path = child(parent, &format!("{}link{number}", if number % 2 == 0 { "!" } else { "z" }));
             let what = match link.kind {
                 0 if paths.is_empty() => continue,
@@ -342,7 +343,7 @@ impl DatasetSketch {
                 let dims: Vec<u64> = std::iter::once(storage.rows).chain(tail.iter().copied()).collect();
                 let mut max_dims = dims.clone();
                 if matches!(storage.layout_of(&dims, &self.class), LayoutSpec::Chunked(_)) {
-                    // A chunk must fit into a limited dimension, so none is limited to 0.
+                    // A chunk must fit into a limited dimension, so no dimension is limited to 0.
                     for (axis, max) in max_dims.iter_mut().enumerate() {
                         if *max == 0 || (axis == 0 && storage.unlimited) {
                             *max = u64::MAX;
@@ -371,7 +372,8 @@ impl DatasetSketch {
         });
         let rows = dataspace.dims().first().copied();
         let elements = dataspace.element_count().unwrap_or(0);
-        // Without a fill value libhdf5 leaves storage that it allocates at once as it finds it: nothing to compare with.
+        // Without a fill value, libhdf5 leaves early-allocated storage uninitialised, so there is nothing to compare
+        // with.
         let unwritten_is_zero = fill.is_some() || (chunked && !storage.early_allocation);
         let written_rows = match rows {
             Some(_) if unwritten_is_zero => storage.rows * storage.written / 256,
@@ -384,7 +386,7 @@ impl DatasetSketch {
             None => elements,
         };
         let mut values = Vec::new();
-        // Scalars are the same in all files, else they cannot be merged: regions may not be, for lack of rows.
+        // Scalars must be equal in all files to be merged; regions may differ, because they depend on the rows.
         let scalar_targets = Targets { objects: targets.objects.clone(), datasets: Vec::new() };
         let (seed, targets) = if rows.is_some() { (storage.seed, targets) } else { (scalar_seed, &scalar_targets) };
         let mut draw = Draw::new(seed);

@@ -7,7 +7,7 @@ use proptest::sample::select;
 use raddle_hdf5::model::{BitRange, ByteOrder, Member, ReferenceKind, TypeClass};
 use std::sync::Arc;
 
-/// Any type whose elements mean the same in every file.
+/// Generates types whose elements have the same meaning in every file.
 pub fn fixed_type() -> BoxedStrategy<TypeClass> {
     let leaf = prop_oneof![
         6 => full_integer(),
@@ -19,11 +19,11 @@ pub fn fixed_type() -> BoxedStrategy<TypeClass> {
         1 => opaque(),
         2 => enumeration(),
     ];
-    // Two levels of nesting, items of which there are few: larger types only make tests slower.
+    // Two levels of nesting with few items: larger types would only make tests slower.
     leaf.prop_recursive(2, 8, 3, |inner| prop_oneof![array(inner.clone()), compound(inner)]).boxed()
 }
 
-/// Any type that holds variable-length values or references.
+/// Generates types that contain variable-length values or references.
 pub fn file_local_type() -> BoxedStrategy<TypeClass> {
     let string =
         (0_u8..3, 0_u8..2).prop_map(|(padding, charset)| TypeClass::VariableString { padding, charset, len_bytes: 16 });
@@ -52,13 +52,13 @@ fn byte_order() -> impl Strategy<Value = ByteOrder> {
     select(vec![ByteOrder::Little, ByteOrder::Big])
 }
 
-/// An integer that uses all its bits.
+/// Generates integers that use all their bits.
 pub fn full_integer() -> impl Strategy<Value = TypeClass> {
     (select(vec![1_u32, 2, 4, 8]), any::<bool>(), byte_order())
         .prop_map(|(len_bytes, signed, order)| numbers::integer(len_bytes, signed, order))
 }
 
-/// At least half of the bits: libhdf5 takes numbers with fewer for damage.
+/// Generates ranges with at least half of the bits: libhdf5 considers numbers with fewer as damaged.
 fn bit_range(len_bytes: u32) -> impl Strategy<Value = BitRange> {
     (len_bytes * 4..=len_bytes * 8)
         .prop_flat_map(move |count| (0..=len_bytes * 8 - count).prop_map(move |offset| BitRange { offset, count }))
@@ -131,7 +131,7 @@ fn array(item: BoxedStrategy<TypeClass>) -> impl Strategy<Value = TypeClass> {
     (item, vec(1_u32..4, 1..3)).prop_map(|(base, dims)| TypeClass::Array { base: Arc::new(base), dims })
 }
 
-/// A compound with gaps before members and at the end.
+/// Generates compounds with gaps before members and at the end.
 fn compound(item: BoxedStrategy<TypeClass>) -> impl Strategy<Value = TypeClass> {
     (vec((item, 0_u32..3), 1..4), 0_u32..3).prop_map(|(parts, tail)| {
         let mut end = 0;

@@ -1,5 +1,5 @@
-//! [`Kernel::Amrex`] and [`Kernel::Random`]: pieces of unequal length, one after the other in their dataset, dealt to the ranks
-//! in turn, and read back.
+//! [`Kernel::Amrex`] and [`Kernel::Random`]: consecutive pieces of unequal length in datasets, dealt to the ranks
+//! round-robin, and read back.
 
 use super::clock::{Clock, Stage};
 use super::{Done, Run, Sample, check};
@@ -8,20 +8,20 @@ use crate::kernel::{BURSTS, Kernel, ReadBack};
 use raddle_core::random::Random;
 use raddle_hdf5::chosen::{Element, Values};
 
-/// A dataset and the elements of its pieces.
+/// A dataset and the numbers of elements of its pieces.
 struct Pieces {
     group: Option<String>,
     dataset: String,
     lens: Vec<u64>,
 }
 
-/// The datasets of a kernel.
+/// Returns the datasets of a kernel.
 fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
     match run.kernel {
         Kernel::Amrex { levels, boxes, longest_edge, components } => {
             let of = |level| {
                 let mut random = Random::of(&[run.seed, level]);
-                // From half of the longest edge on, as after regridding.
+                // At least half of the longest edge, as after regridding.
                 let least = longest_edge.div_ceil(2);
                 let mut edge = || least + random.below(longest_edge - least + 1);
                 let lens = (0..boxes).map(|_| edge() * edge() * edge() * components).collect();
@@ -30,7 +30,7 @@ fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
             };
             Some((0..levels).map(of).collect())
         }
-        // The pattern is one thing, values are another: it is the same in all blocks.
+        // The pattern does not depend on the seed of the values: it is the same in all blocks.
         Kernel::Random { pattern, longest_len_bytes, datasets, .. } => {
             let mut random = Random::of(&[pattern, 11]);
             let count = 1 + random.below(datasets);
@@ -49,12 +49,12 @@ fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
     }
 }
 
-/// Name of a dataset of [`Kernel::Random`].
+/// Returns the name of a dataset of [`Kernel::Random`].
 pub(super) fn name_of_random(place: u64) -> String {
     format!("Dataset-{place:04}")
 }
 
-/// Values of a piece.
+/// Returns the values of a piece.
 fn values(run: &Run<'_>, dataset: u64, piece: u64) -> impl Iterator<Item = f64> + use<> {
     let mut random = Random::of(&[run.seed, dataset, piece]);
     std::iter::repeat_with(move || random.unit())

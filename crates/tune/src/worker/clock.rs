@@ -1,7 +1,8 @@
-//! Times and counts of one run, stage by stage; what is between stages, such as making values, does not count.
+//! Times and counts of one run by stage; work between stages, such as generating values, does not count.
 //!
-//! Calls are those that the system counts for the process (`/proc/self/io`): reads and writes of files, without the ones
-//! that asking takes. The same file tells how many of the bytes read came from storage, not from the page cache.
+//! Calls are those that the system counts for the process (`/proc/self/io`): reads and writes of files, without those
+//! needed to read the counters. The same file reports how many of the bytes read came from storage instead of the page
+//! cache.
 
 use crate::error::Result;
 use raddle_core::report::process_cpu_ns;
@@ -12,7 +13,7 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Opening inputs and asking for the sizes of their datasets.
+    /// Opening inputs and querying the sizes of their datasets.
     Collect,
     /// Creating or opening the file.
     Open,
@@ -26,7 +27,7 @@ pub enum Stage {
     Close,
     /// Waiting for the disk.
     Sync,
-    /// All of a program.
+    /// The whole run of a program.
     Program,
 }
 
@@ -34,17 +35,17 @@ pub enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Writing, up to the closed file.
+    /// Writing, until the file is closed.
     Write,
-    /// Reading, from opening the file again.
+    /// Reading, from reopening the file.
     Read,
 }
 
 impl Phase {
-    /// Both, in their order.
+    /// Both phases, in order.
     pub const ALL: [Self; 2] = [Self::Write, Self::Read];
 
-    /// Its name in files and tables.
+    /// Name in files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Write => "write",
@@ -53,35 +54,35 @@ impl Phase {
     }
 }
 
-/// What a stage took.
+/// Time of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
-    /// Stage.
+    /// Stage that was timed.
     pub stage: Stage,
-    /// Half of the run; absent where a run only writes or only reads.
+    /// Phase of the run; absent if a run only writes or only reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub wall_s: f64,
-    /// Processor time, user and system.
+    /// Processor time, user and system, in seconds.
     pub cpu_s: f64,
 }
 
 /// Calls of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calls {
-    /// Reading.
+    /// Number of read calls.
     pub read: u64,
-    /// Writing.
+    /// Number of write calls.
     pub write: u64,
 }
 
-/// What the reads of a run gave, and how much of it the system had to fetch: whether reads were cold.
+/// Bytes read in a run, and how many the system had to fetch: whether reads were cold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reads {
     /// Bytes that read calls returned.
     pub len_bytes: u64,
-    /// Bytes that the system fetched from storage meanwhile, read ahead included.
+    /// Bytes that the system fetched from storage during the run, including readahead.
     pub from_storage_len_bytes: u64,
 }
 
@@ -93,12 +94,12 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Counts what follows as part of `phase`.
+    /// Attributes the following stages to `phase`.
     pub(super) fn enter(&mut self, phase: Phase) {
         self.phase = Some(phase);
     }
 
-    /// Does `work` and adds its time to `stage`.
+    /// Runs `work` and adds its time to `stage`.
     pub(super) fn time<T>(&mut self, stage: Stage, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let (started, cpu_ns) = (Instant::now(), process_cpu_ns());
         let done = work();
@@ -111,38 +112,38 @@ impl Clock {
         done
     }
 
-    /// The stages in the order in which they began.
+    /// Returns the stages in the order in which they began.
     pub(super) fn into_stages(self) -> Vec<StageTime> {
         self.stages
     }
 }
 
-/// Counts calls, and bytes read, from its start on.
+/// Counter of calls and bytes read since its creation.
 #[derive(Debug)]
 pub struct CallCounter {
     at_start: Option<Counts>,
-    /// What looking takes, which each look counts for the next one.
+    /// Cost of reading the counters once, which is subtracted.
     of_looking: Counts,
 }
 
-/// What the system counts for the process.
+/// Counters of the process, as kept by the system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls.
+    /// Number of calls.
     pub calls: Calls,
-    /// What reading gave.
+    /// Bytes read.
     pub reads: Reads,
 }
 
 impl CallCounter {
-    /// Begins to count.
+    /// Starts counting.
     pub fn start() -> Self {
         let (first, second) = (counts(), counts());
         let of_looking = first.zip(second).map(|(first, second)| second.less(first)).unwrap_or_default();
         Self { at_start: second, of_looking }
     }
 
-    /// Counts since the start; `None` where the system does not count.
+    /// Returns the counts since the start; `None` if the system does not count.
     pub fn stop(&self) -> Option<Counts> {
         let now = counts();
         Some(now?.less(self.at_start?).less(self.of_looking))
@@ -156,7 +157,7 @@ impl Counts {
 }
 
 impl Calls {
-    /// Of both.
+    /// Returns the sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { read: self.read + other.read, write: self.write + other.write }
     }
@@ -167,7 +168,7 @@ impl Calls {
 }
 
 impl Reads {
-    /// Of both.
+    /// Returns the sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             len_bytes: self.len_bytes.saturating_add(other.len_bytes),
@@ -182,9 +183,9 @@ impl Reads {
         }
     }
 
-    /// Share of the bytes that came from storage; `None` where nothing was read.
+    /// Share of the bytes that came from storage; `None` if nothing was read.
     pub fn cold_share(self) -> Option<f64> {
-        // The system reads ahead, so that more may have come than was asked for.
+        // Because of readahead, more bytes may have been fetched than were requested.
         (self.len_bytes > 0).then(|| (self.from_storage_len_bytes as f64 / self.len_bytes as f64).min(1.0))
     }
 }

@@ -1,4 +1,4 @@
-//! [`Kernel::Ior`]: bursts one after the other, dealt to the ranks in turn or divided among them, through HDF5 or without, and
+//! [`Kernel::Ior`]: consecutive bursts, dealt to the ranks round-robin or divided among them, with or without HDF5, and
 //! read back.
 
 use super::clock::{Clock, Stage};
@@ -12,16 +12,16 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The numbers of a kernel.
+/// Parameters of the kernel.
 struct Bursts {
     api: Api,
-    /// Of a burst.
+    /// Elements of a burst.
     elements: u64,
-    /// Per dataset.
+    /// Bursts per dataset.
     count: u64,
-    /// Blocks that a rank writes its portion in.
+    /// Number of blocks in which a rank writes its portion.
     blocks: u64,
-    /// Ranks that divide a burst: 1 where each writes bursts of its own.
+    /// Number of ranks that divide a burst; 1 if each rank writes whole bursts.
     sharers: u64,
     datasets: u64,
     collective: bool,
@@ -39,12 +39,12 @@ impl Bursts {
         Ok(Self { api, elements, count: bursts, blocks: blocks_per_burst, sharers, datasets, collective })
     }
 
-    /// What is dealt to the ranks in turn: bursts, or their parts.
+    /// Number of portions dealt to the ranks: bursts, or their parts.
     fn portions(&self) -> u64 {
         self.count * self.sharers
     }
 
-    /// The elements of the blocks of a portion.
+    /// Returns the ranges of elements of the blocks of a portion.
     fn blocks(&self, portion: u64) -> impl Iterator<Item = Range<u64>> + Clone + use<> {
         let Range { start, end } = part(self.elements, portion % self.sharers, self.sharers);
         let (first, blocks) = (portion / self.sharers * self.elements + start, self.blocks);
@@ -66,7 +66,7 @@ fn values(run: &Run<'_>, dataset: u64, block: &Range<u64>) -> impl Iterator<Item
     std::iter::repeat_with(move || random.unit()).take(count)
 }
 
-/// Writes the file; none of HDF5 where it is written without.
+/// Writes the file; returns `None` if it is not an HDF5 file.
 pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
     let bursts = Bursts::of(run)?;
     let own = (0..bursts.portions()).filter(|portion| run.team.has(*portion));
@@ -171,7 +171,7 @@ pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Re
     clock.time(Stage::Close, || Ok(file.close()?))
 }
 
-/// One file, made by the first and opened by all.
+/// Opens the file on all ranks after the first has created it.
 fn create_plain(run: &Run<'_>) -> Result<File> {
     let failed = |source| io(run.path, "writing", source);
     let made = (run.team.rank == 0).then(|| File::create_new(run.path).map_err(failed)).transpose()?;

@@ -1,5 +1,5 @@
-//! [`Kernel::Many`]: small datasets, each with attributes, created and written, or opened and read; of each, every rank has a
-//! part.
+//! [`Kernel::Many`]: small datasets with attributes, created and written, or opened and read; every rank has a part of
+//! each.
 
 use super::clock::{Clock, Stage};
 use super::{Done, Run, Sample, check};
@@ -12,19 +12,19 @@ fn name(place: u64) -> String {
     format!("d{place:06}")
 }
 
-/// Values of a dataset: they differ from one to the next.
+/// Returns the values of a dataset, which differ between datasets.
 fn values(seed: u64, place: u64, elements: u64) -> Vec<f64> {
     let mut random = Random::of(&[seed, place]);
     (0..elements).map(|_| (random.below(1000) as f64) / 8.0).collect()
 }
 
-/// The last of `datasets`.
+/// Returns the last of `datasets` as a sample to verify.
 fn last(seed: u64, datasets: u64, elements: u64) -> Sample {
     let values = values(seed, datasets - 1, elements).iter().map(|value| *value as f32).collect();
     Sample { name: name(datasets - 1), values, start: vec![0], count: vec![elements] }
 }
 
-/// Writes the file, or reads one that has been written.
+/// Writes the file, or reads one that was written before.
 pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Many { datasets, elements, attributes, reads } = run.kernel else {
         return Err(super::not_this_kernel());

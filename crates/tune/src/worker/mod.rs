@@ -1,9 +1,10 @@
-//! One run in a process of its own: this program once more, with [`WORKER_ARGUMENT`].
+//! One run in a separate process: this program, started again with [`WORKER_ARGUMENT`].
 //!
-//! A process, since caches, allocators and libraries remember earlier runs, and since a libhdf5 that is loaded stays. The
-//! request comes on standard input, the answer goes to standard output, both JSON; ranks of MPI, which a launcher starts, find
-//! the request in a file and write each their answer beside it. Invariants: the file of a run did not exist before; what was
-//! written is looked at before the figures are given, and what is read is compared with it.
+//! A separate process is needed because caches, allocators and libraries remember earlier runs, and a loaded libhdf5
+//! cannot be unloaded. The request comes on standard input and the answer goes to standard output, both as JSON. MPI
+//! ranks, started by a launcher, read the request from a file and write their answers next to it. Invariants: the file
+//! of a run did not exist before; the written file is inspected before results are reported, and values that are read
+//! are compared with it.
 
 mod boxes;
 mod clock;
@@ -33,92 +34,93 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use team::Team;
 
-/// The first argument of a worker.
+/// First argument of a worker.
 pub const WORKER_ARGUMENT: &str = "__bench-worker";
 
-/// What a worker is to do.
+/// Request to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
-    /// Settings.
+    /// Settings to use.
     pub settings: Settings,
-    /// File to write, which does not exist.
+    /// File to write, which must not exist.
     pub path: PathBuf,
-    /// A libhdf5 to load; without, the bundled one.
+    /// The libhdf5 to load; `None`: the bundled one.
     pub library: Option<PathBuf>,
-    /// Decides on values.
+    /// Seed of the values.
     pub seed: u64,
-    /// Whether waiting for the disk counts.
+    /// Whether to include the time of waiting for the disk.
     pub syncs: bool,
-    /// Ranks of MPI that share the run.
+    /// Number of MPI ranks that share the run.
     pub ranks: u32,
 }
 
 impl Request {
-    /// Where ranks find it.
+    /// File from which ranks read the request.
     pub fn file(&self) -> PathBuf {
         self.path.with_file_name("request.json")
     }
 }
 
-/// Where rank `rank` puts its answer to the request in `file`.
+/// File for the answer of rank `rank` to the request in `file`.
 pub fn answer_of_rank(file: &Path, rank: u32) -> PathBuf {
     file.with_file_name(format!("answer-{rank}.json"))
 }
 
-/// What is there as soon as a rank has the request in `file`: a launcher may refuse before.
+/// File that exists once a rank has read the request in `file`: a launcher may fail before.
 pub fn sign_of_ranks(file: &Path) -> PathBuf {
     file.with_file_name("started")
 }
 
-/// What a run took.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Version of HDF5.
     pub hdf5: String,
-    /// Version of the zlib that it was loaded with, where it did not bring its own.
+    /// Version of the zlib that HDF5 was loaded with, unless HDF5 contains zlib.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zlib: Option<String>,
     /// Stages, in the order in which they began.
     pub stages: Vec<StageTime>,
-    /// Bytes of values; 0 where only metadata is read or created.
+    /// Bytes of values; 0 if only metadata is read or created.
     pub len_bytes: u64,
-    /// Read and write calls; absent where the system does not count them.
+    /// Read and write calls; absent if the system does not count them.
     pub calls: Option<Calls>,
-    /// What reading gave and what of it came from storage, of runs that read; absent where the system does not count it.
+    /// Bytes read, and how many of them came from storage; absent if the run does not read or the system does not count
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Reads>,
-    /// Length of the file.
+    /// Length of the file, in bytes.
     pub file_len_bytes: u64,
-    /// Most memory that the process had, where the system tells.
+    /// Peak memory of the process, if the system reports it.
     pub peak_rss_bytes: Option<u64>,
-    /// Of the settings asked for, what the file was found to have.
+    /// Those of the requested settings that the file was found to have.
     pub found: Settings,
-    /// Where the first dataset's values begin, if they are in one piece.
+    /// Offset of the first dataset's values, if they are contiguous.
     pub offset: Option<u64>,
-    /// What the files of a program hold, as one number; absent where that is not asked.
+    /// Hash of the contents of a program's files; absent if not requested.
     pub values: Option<u64>,
-    /// What else was counted, by name: messages, files, seconds of steps. Names that end with `_s` are seconds, those with
+    /// Other counts by name: messages, files, seconds of steps. Names ending in `_s` are seconds, those with
     /// `len_bytes` bytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, f64>,
-    /// What the processes of a kernel were that states how many it has; absent where it was one.
+    /// Kind of processes of a kernel that states their number; absent for a single process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
-    /// Stages of each rank, where there are several: [`Outcome::stages`] has the elapsed times of the slowest and the
+    /// Stages of each rank, if there are several: [`Outcome::stages`] has the elapsed times of the slowest rank and the
     /// processor time of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Vec<StageTime>>,
 }
 
-/// What processes were.
+/// Kind of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
-    /// Ranks of MPI.
+    /// MPI ranks.
     Ranks,
-    /// Threads of one process, which exchange messages in its memory.
+    /// Threads of one process, which exchange messages in memory.
     Threads,
 }
 
@@ -133,7 +135,7 @@ impl Outcome {
         self.stages.iter().map(|stage| stage.cpu_s).sum()
     }
 
-    /// The stages of a half of the run; all of them where none is given.
+    /// Returns the stages of a phase of the run, or all stages.
     pub fn stages_of(&self, phase: Option<Phase>) -> impl Iterator<Item = &StageTime> {
         self.stages.iter().filter(move |stage| phase.is_none() || stage.phase == phase)
     }
@@ -144,17 +146,17 @@ impl Outcome {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one for each process: nobody keeps many")]
 pub enum Answer {
-    /// It was done.
+    /// The run succeeded.
     Done(Outcome),
-    /// A setting is not to be had.
+    /// A setting is not available.
     NotApplicable(String),
     /// The libhdf5 does not exist or cannot be used.
     Unusable(String),
-    /// It failed.
+    /// The run failed.
     Failed(String),
 }
 
-/// Takes a request from standard input; or, as one of several ranks, the one in `file`.
+/// Reads the request from standard input or, on one of several ranks, from `file`.
 ///
 /// # Errors
 /// If it cannot be read or is not a request.
@@ -167,10 +169,10 @@ pub fn request(file: Option<&Path>) -> Result<Request> {
     serde_json::from_str(&text).map_err(|source| TuneError::Answer { source })
 }
 
-/// Carries out a request and answers it; or, as one of several ranks, the one in `file`.
+/// Executes a request and answers it; on one of several ranks, the request is in `file`.
 ///
 /// # Errors
-/// If the answer cannot be given, or a rank failed: the launcher then ends the others.
+/// If the answer cannot be written, or a rank failed: the launcher then ends the other ranks.
 pub fn serve(request: &Request, file: Option<&Path>) -> Result<()> {
     match file {
         Some(file) => serve_rank(request, file),
@@ -178,16 +180,16 @@ pub fn serve(request: &Request, file: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Answers whoever started this process.
+/// Sends the answer to the parent process.
 ///
 /// # Errors
-/// If the answer cannot be given.
+/// If the answer cannot be written.
 pub fn say(answer: &Answer) -> Result<()> {
     let text = text_of(answer)?;
     std::io::stdout().write_all(text.as_bytes()).map_err(|source| io(Path::new("standard output"), "writing", source))
 }
 
-/// Answers the request in `file` as rank `rank`.
+/// Writes the answer of rank `rank` to the request in `file`.
 ///
 /// # Errors
 /// If the answer cannot be written.
@@ -196,10 +198,10 @@ pub fn say_of_rank(file: &Path, rank: u32, answer: &Answer) -> Result<()> {
     std::fs::write(&path, text_of(answer)?).map_err(|source| io(&path, "writing", source))
 }
 
-/// Leaves a sign that a rank has the request in `file`.
+/// Creates a file to signal that a rank has read the request in `file`.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the file cannot be created.
 pub fn sign(file: &Path) -> Result<()> {
     let sign = sign_of_ranks(file);
     std::fs::File::create(&sign).map(|_| ()).map_err(|source| io(&sign, "making", source))
@@ -218,7 +220,7 @@ fn text_of(answer: &Answer) -> Result<String> {
     serde_json::to_string(answer).map_err(|source| TuneError::Answer { source })
 }
 
-/// Does one run together with other ranks.
+/// Executes a run together with other ranks.
 fn serve_rank(request: &Request, file: &Path) -> Result<()> {
     let Some(library) = &request.library else { return Err(takes_ranks()) };
     sign(file)?;
@@ -236,14 +238,14 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
     let answer = answer(done);
     say_of_rank(file, mpi.rank(), &answer)?;
     match answer {
-        // Without the end of MPI: so the launcher ends the ranks that wait for this one.
+        // MPI is not finalized, so the launcher ends the ranks that wait for this one.
         Answer::Failed(message) => Err(TuneError::Run { message }),
-        // All ranks find the same.
+        // All ranks give the same answer.
         _ => Ok(mpi.finish()?),
     }
 }
 
-/// A run: what its kernel works with.
+/// State of a run, used by its kernel.
 struct Run<'a> {
     chosen: &'a Chosen,
     kernel: Kernel,
@@ -253,16 +255,16 @@ struct Run<'a> {
     team: Team<'a>,
 }
 
-/// Does one run in this process.
+/// Executes a run in this process.
 ///
 /// # Errors
-/// If the library or the system refuses, or what was written is not what is read.
+/// If the library or the system fails, or the values read differ from those written.
 pub fn carry_out(request: &Request) -> Result<Outcome> {
     let chosen = request.library.as_deref().map_or_else(|| Ok(Chosen::bundled()), Chosen::load)?;
     carry_out_with(request, &chosen, Team::alone())
 }
 
-/// Collective. Does the part of this rank in a run.
+/// Collective. Executes this rank's part of a run.
 fn together(request: &Request, mpi: &ChosenMpi) -> Result<Outcome> {
     let chosen = Chosen::load(mpi.library())?;
     carry_out_with(request, &chosen, Team::of(mpi))
@@ -316,7 +318,7 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
         Ok(found.len())
     })?;
     let (found, offset) = match looked {
-        // Every rank has written by now; one looks.
+        // Every rank has written by now; rank 0 inspects the file.
         Some((opened_with, sample)) if team.rank == 0 => run.look(&request.settings, &opened_with, &sample)?,
         _ => (Settings::default(), None),
     };
@@ -343,7 +345,7 @@ fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<
 }
 
 impl<'a> Run<'a> {
-    /// Writes what a reading kernel reads, and has the system forget it.
+    /// Writes the input of a reading kernel and drops it from the page cache.
     fn prepare(&self) -> Result<()> {
         let writer = match &self.kernel {
             Kernel::Bdcats { .. } | Kernel::Read { .. } => self.kernel.clone(),
@@ -370,7 +372,7 @@ impl<'a> Run<'a> {
         forget(self.path)
     }
 
-    /// Reads what [`Self::work`] wrote, by other ranks or in another order.
+    /// Reads the data that [`Self::work`] wrote, from other ranks or in another order.
     fn read_back(&self, order: ReadBack, clock: &mut Clock) -> Result<()> {
         match self.kernel {
             Kernel::Ior { .. } => ior::read_back(self, order, clock),
@@ -379,7 +381,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// None of HDF5 where the kernel writes without.
+    /// Runs the kernel; returns `None` if it does not write HDF5.
     fn work(&self, clock: &mut Clock) -> Result<Option<Done<'a>>> {
         match self.kernel {
             Kernel::Occam { .. } => occam::run(self, clock).map(Some),
@@ -421,7 +423,7 @@ impl<'a> Run<'a> {
         Ok(file.create_dataset(name, element, dims, &settings, self.settings.buffer_len_bytes)?)
     }
 
-    /// What the file and its first dataset were found to have, if the sample is there.
+    /// Returns the settings that the file and its first dataset were found to have, after checking the sample.
     fn look(&self, asked: &Settings, opened_with: &FileSettings, sample: &Sample) -> Result<(Settings, Option<u64>)> {
         let name = match self.kernel {
             Kernel::Occam { .. } => "temperature",
@@ -440,14 +442,14 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a kernel leaves: the file, open, and what to look for in it.
+/// Result of a kernel: the open file, and what to verify in it.
 struct Done<'a> {
     file: File<'a>,
-    /// None of a rank that had nothing to write.
+    /// `None` on a rank that had nothing to write.
     sample: Option<Sample>,
 }
 
-/// A box of a dataset and the values that it is to hold.
+/// A box of a dataset and its expected values.
 struct Sample {
     name: String,
     values: Vec<f32>,
@@ -462,14 +464,14 @@ impl Sample {
         if found == self.values {
             return Ok(());
         }
-        Err(TuneError::Run { message: format!("{} reads other values than were written", self.name) })
+        Err(TuneError::Run { message: format!("{} read values that differ from those written", self.name) })
     }
 }
 
 /// Checks that `found`, read from `start`, equals the values written.
 ///
 /// # Errors
-/// If not, with the first that differs.
+/// If not, with the first value that differs.
 fn check<T: PartialEq + std::fmt::Display>(
     name: &str,
     start: &[u64],
@@ -480,15 +482,13 @@ fn check<T: PartialEq + std::fmt::Display>(
     match pairs.find(|(_, (found, expected))| *found != expected) {
         None => Ok(()),
         Some((place, (found, expected))) => Err(TuneError::Run {
-            message: format!(
-                "{name}: value {place} of those read from {start:?} on is {found}, written was {expected}"
-            ),
+            message: format!("{name}: value {place} read from {start:?} is {found}, but {expected} was written"),
         }),
     }
 }
 
-/// Syncs the file and drops it from the page cache, so that reads are cold. Not every file system complies; [`Reads`] records the
-/// effect.
+/// Syncs the file and drops it from the page cache, so that reads are cold. Not every file system complies; [`Reads`]
+/// records the effect.
 fn forget(path: &Path) -> Result<()> {
     sync(path)?;
     let failed = |source| io(path, "dropping the cache", source);
@@ -506,9 +506,11 @@ fn io(path: &Path, operation: &'static str, source: std::io::Error) -> TuneError
 }
 
 fn not_this_kernel() -> TuneError {
-    TuneError::Run { message: "a kernel was given to another one's code; please report this".to_owned() }
+    TuneError::Run {
+        message: "internal error: a kernel was run by the code of another one; please report this".to_owned(),
+    }
 }
 
 fn takes_ranks() -> TuneError {
-    TuneError::Run { message: "this takes ranks of MPI and a parallel libhdf5: name one with --hdf5".to_owned() }
+    TuneError::Run { message: "this needs MPI ranks and a parallel libhdf5: name one with --hdf5".to_owned() }
 }

@@ -1,8 +1,8 @@
-//! [`Kernel::Nova`]: inputs are written, then concatenated as the programs of Lee and others (2022) do it, step by step.
+//! [`Kernel::Nova`]: inputs are written, then concatenated step by step, like the programs of Lee and others (2022).
 //!
-//! Reading and writing alternate dataset by dataset; [`Stage::Read`] has all of the one, with opening the datasets of inputs,
-//! and [`Stage::Write`] all of the other, with closing the datasets of the output, where HDF5 compresses what its chunk
-//! cache holds. Collective calls are made by all ranks in one order.
+//! Reading and writing alternate by dataset. [`Stage::Read`] includes opening the datasets of inputs, and
+//! [`Stage::Write`] closing the datasets of the output, when HDF5 compresses the contents of its chunk cache. All ranks
+//! make collective calls in the same order.
 
 use super::clock::{Clock, Stage};
 use super::team::part;
@@ -15,14 +15,14 @@ use raddle_hdf5::chosen::{Dataset, DatasetSettings, Element, File, FileSettings,
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Datasets of a group: NOvA's near detector has 15,973 in 999.
+/// Number of datasets per group: NOvA's near detector has 15,973 in 999.
 const DATASETS_PER_GROUP: u64 = 16;
 
-/// Rows of a chunk, and the level of gzip, of NOvA's files.
+/// Rows per chunk, and level of gzip, of NOvA's files.
 const INPUT_CHUNK_ROWS: u64 = 128;
 const INPUT_GZIP: u32 = 6;
 
-/// The first dataset; those without rows come after the others.
+/// Name of the first dataset; datasets without rows come last.
 pub(super) const FIRST: &str = "rec0000/column00";
 
 fn group(place: u64) -> String {
@@ -40,13 +40,14 @@ fn numbers<'run>(run: &'run Run<'_>) -> Result<&'run Nova> {
     }
 }
 
-/// Where input `input` is.
+/// Path of input `input`.
 fn input_path(run: &Run<'_>, input: u64) -> PathBuf {
     run.path.with_file_name(format!("input{input:04}.h5"))
 }
 
-/// Values of `rows` of a dataset in an input. Three of four numbers of a column are its default, as where an event has nothing
-/// to measure, so that it compresses to a fifth; wide rows are pixels, of which one in a hundred has a signal.
+/// Returns the values of `rows` of a dataset in an input. Three of four numbers of a column are its default, like an
+/// event without a measurement, so that it compresses to a fifth; wide rows are pixels, one in a hundred of which has a
+/// signal.
 fn values(run: &Run<'_>, nova: &Nova, dataset: u64, input: u64, rows: Range<u64>) -> Vec<f32> {
     let (signals, choices) = if nova.columns > 1 { (100, 64) } else { (4, 1024) };
     let of_row = |row| {
@@ -57,7 +58,7 @@ fn values(run: &Run<'_>, nova: &Nova, dataset: u64, input: u64, rows: Range<u64>
     rows.flat_map(of_row).collect()
 }
 
-/// Writes the inputs, and has the system forget them.
+/// Writes the inputs and drops them from the page cache.
 pub(super) fn prepare(run: &Run<'_>) -> Result<()> {
     let nova = numbers(run)?;
     let settings = FileSettings { meta_block_len_bytes: nova.input_meta_block_len_bytes, ..FileSettings::default() };
@@ -84,7 +85,7 @@ pub(super) fn prepare(run: &Run<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of what the run is about: the output, or the inputs where only their sizes are collected.
+/// Bytes of the output, or of the inputs if only their sizes are collected.
 pub(super) fn file_len_bytes(run: &Run<'_>) -> Option<Result<u64>> {
     let Kernel::Nova(nova) = &run.kernel else { return None };
     let len = |path: PathBuf| match std::fs::metadata(&path) {
@@ -94,7 +95,7 @@ pub(super) fn file_len_bytes(run: &Run<'_>) -> Option<Result<u64>> {
     (nova.only == Some(Step::Collect)).then(|| (0..nova.inputs).map(|input| len(input_path(run, input))).sum())
 }
 
-/// Carries out the steps; without an output where only sizes are collected.
+/// Runs the steps; there is no output if only sizes are collected.
 pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
     let nova = numbers(run)?;
     let inputs = if nova.has_inputs() { collect(run, nova, clock)? } else { Vec::new() };
@@ -130,8 +131,8 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
     }))
 }
 
-/// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not exchange sizes; a
-/// barrier stands for the exchange.
+/// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not
+/// exchange sizes; a barrier stands for the exchange.
 fn collect<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64, File<'a>)>> {
     let own = match nova.partition {
         Partition::Files => run.team.share(nova.inputs),
@@ -187,7 +188,7 @@ fn create<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<(File<'a>
         let datasets = clock.time(Stage::Objects, || of(&file))?;
         return Ok((file, datasets));
     };
-    // Ranks that do not create wait in the same stage.
+    // Ranks that do not create datasets wait in the same stage.
     clock.time(Stage::Objects, || {
         if run.team.rank == 0 {
             let file = run.chosen.create(run.path, &run.settings.file)?;
@@ -204,7 +205,7 @@ fn create<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<(File<'a>
     Ok((file, datasets))
 }
 
-/// Settings of a dataset without rows: no other layout than chunks has filters.
+/// Settings of a dataset without rows: only chunked datasets have filters.
 fn empty_settings(others: &DatasetSettings, layout: EmptyLayout) -> DatasetSettings {
     match layout {
         EmptyLayout::Chunked => others.clone(),
@@ -213,16 +214,16 @@ fn empty_settings(others: &DatasetSettings, layout: EmptyLayout) -> DatasetSetti
     }
 }
 
-/// Rows of an input.
+/// The rows of an input that this rank reads.
 struct Part<'a, 'c> {
     input: u64,
     file: &'a File<'c>,
     rows: Range<u64>,
-    /// Whether all ranks read rows of this input together.
+    /// Whether all ranks read rows of this input collectively.
     is_shared: bool,
 }
 
-/// Reads rows of a dataset, and checks every value.
+/// Reads rows of a dataset and checks every value.
 fn read_part(
     run: &Run<'_>,
     nova: &Nova,
@@ -244,7 +245,7 @@ fn read_part(
     check(&name(place), &start, values(run, nova, place, input, rows), into)
 }
 
-/// Reads a dataset of this rank's inputs, one after the other into one buffer, and writes that at once.
+/// Reads a dataset from this rank's inputs, one after another, into one buffer, and writes that in one call.
 fn concatenate(
     run: &Run<'_>,
     nova: &Nova,
@@ -264,14 +265,14 @@ fn concatenate(
         rest = others;
     }
     if run.team.mpi().is_some() {
-        // Compressed chunks are written by all ranks together.
+        // Compressed chunks are written collectively.
         output.together()?;
     }
     let first = inputs.first().map_or(0, |(input, _)| nova.first_row_of(*input));
     clock.time(Stage::Write, || Ok(output.write(Values::F32(&read), &[first, 0], &[rows, nova.columns])?))
 }
 
-/// Collective. Reads a dataset input by input, all ranks a share of its rows, and writes each at once.
+/// Collective. Reads a dataset input by input, a share of the rows per rank, and writes each in one call.
 fn concatenate_together(
     run: &Run<'_>,
     nova: &Nova,
@@ -378,7 +379,7 @@ mod tests {
                 failed.expect_err("the inputs are others").to_string()
             };
             let error = error_of(&request, 5);
-            assert!(error.contains("written was"), "{error}");
+            assert!(error.contains("was written"), "{error}");
             let other = Request { kernel: Kernel::Nova(Nova { rows: 201, partition, ..nova(1) }), ..request };
             let error = error_of(&other, 6);
             assert!(error.contains("has the size [150, 1]"), "{error}");

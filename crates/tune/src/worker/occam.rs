@@ -1,4 +1,4 @@
-//! [`Kernel::Occam`]: rows of a field, over all levels, into one dataset.
+//! [`Kernel::Occam`]: rows of a field, over all levels, written to one dataset.
 
 use super::clock::{Clock, Stage};
 use super::{Done, Run, Sample};
@@ -45,10 +45,11 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
 
 /// A smooth field of temperatures in thousandths of a degree, with noise and land.
 struct Field {
-    /// What the longitude adds.
+    /// Contribution of the longitude.
     along: Vec<f64>,
     data: Data,
-    /// A wave below this is land: its values are 0. A sine is below `sin(pi (f - 1/2))` in a share `f` of its length.
+    /// Where the wave is below this, there is land: its values are 0. A sine is below `sin(pi (f - 1/2))` for a share
+    /// `f` of its period.
     coast: f64,
 }
 

@@ -1,4 +1,4 @@
-//! [`Kernel::Vpic`] and [`Kernel::Bdcats`]: eight variables of particles, written at once, and read in parts.
+//! [`Kernel::Vpic`] and [`Kernel::Bdcats`]: eight variables of particles, written in one call each, and read in parts.
 
 use super::clock::{Clock, Stage};
 use super::team::part;
@@ -9,10 +9,10 @@ use raddle_core::random::Random;
 use raddle_hdf5::chosen::{Element, Values};
 use std::ops::Range;
 
-/// Particles whose values are drawn together: a rank makes its share without that of others.
+/// Number of particles generated together, so that a rank can generate its share without that of others.
 const DRAWN: u64 = 1 << 16;
 
-/// Values of a variable of the particles in `range`.
+/// Returns the values of a variable for the particles in `range`.
 fn values(seed: u64, variable: usize, range: Range<u64>) -> Vec<f32> {
     let mut values = Vec::with_capacity(usize::try_from(range.end - range.start).unwrap_or(0));
     let mut first = range.start / DRAWN * DRAWN;
@@ -25,7 +25,7 @@ fn values(seed: u64, variable: usize, range: Range<u64>) -> Vec<f32> {
     values
 }
 
-/// The end of the last variable.
+/// Returns the end of the last variable as a sample to verify.
 fn last(seed: u64, particles: u64) -> Sample {
     let place = VARIABLES.len() - 1;
     let start = particles.saturating_sub(DRAWN);
@@ -51,7 +51,7 @@ pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     Ok(Done { file, sample: Some(last(run.seed, particles)) })
 }
 
-/// Reads it, and checks every value.
+/// Reads the file and checks every value.
 pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Bdcats { particles, parts } = run.kernel else { return Err(super::not_this_kernel()) };
     let file = clock.time(Stage::Open, || run.open())?;

@@ -1,4 +1,4 @@
-//! Reads that give other values than were written fail the run, whatever the kernel and the interface.
+//! For every kernel and interface, a run fails if it reads values that differ from those written.
 
 use super::clock::Clock;
 use super::{Abilities, Kernel, Phase, Request, Run, Team, Translated, carry_out};
@@ -26,7 +26,7 @@ fn random() -> Kernel {
     Kernel::Random { pattern: 3, longest_len_bytes: 8192, datasets: 4, read_back: Some(ReadBack::Random) }
 }
 
-/// Kernels and how each reads.
+/// Kernels that read, with the order of each.
 fn readers() -> Vec<Kernel> {
     vec![
         ior(Api::Posix, ReadBack::Shifted),
@@ -55,7 +55,8 @@ fn read_of_changed_file(kernel: &Kernel, folder: &Path, is_changed: bool) -> Res
     }
     let mut bytes = std::fs::read(&path).unwrap();
     if is_changed {
-        // Numbers of these kernels are never far from 1: the last byte of one has the exponent, the one before it as well.
+        // Values of these kernels are close to 1: the last byte of a value holds the exponent, and so does the one
+        // before.
         let place = (bytes.len() / 2..bytes.len()).find(|place| {
             let is_f64 = kernel.read_back().is_some() || matches!(kernel, Kernel::Many { .. });
             let exponents: &[u8] = if is_f64 { &[0x3f, 0x40] } else { &[0x3f, 0x40, 0xbf, 0xc0] };
@@ -80,7 +81,7 @@ fn a_changed_byte_fails_the_run() {
         assert_eq!(read_of_changed_file(&kernel, folder.path(), false), Ok(()), "{kernel:?}");
         let folder = tempfile::tempdir().unwrap();
         let error = read_of_changed_file(&kernel, folder.path(), true).expect_err("a value differs");
-        assert!(error.contains("written was"), "{kernel:?}: {error}");
+        assert!(error.contains("was written"), "{kernel:?}: {error}");
     }
 }
 

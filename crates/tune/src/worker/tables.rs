@@ -1,4 +1,4 @@
-//! [`Kernel::Concat`] and [`Kernel::Read`]: tables that inputs add rows to, and tables read by ranges of rows.
+//! [`Kernel::Concat`] and [`Kernel::Read`]: tables to which inputs append rows, and tables read by ranges of rows.
 
 use super::clock::{Clock, Stage};
 use super::{Done, Run, Sample, check};
@@ -13,7 +13,7 @@ fn name(place: u64) -> String {
     format!("table{place:04}")
 }
 
-/// Rows of one table from one input: measurements in eighths around 0, as detectors give them.
+/// Returns rows of one table from one input: multiples of 1/8 around 0, like detector measurements.
 fn values(seed: u64, table: u64, input: u64, rows: Range<u64>, columns: u64) -> Vec<f32> {
     let of_row = |row| {
         let mut random = Random::of(&[seed, table, input, row]);
@@ -22,7 +22,7 @@ fn values(seed: u64, table: u64, input: u64, rows: Range<u64>, columns: u64) -> 
     rows.flat_map(of_row).collect()
 }
 
-/// Writes tables input by input; of a kernel that reads, each table at once.
+/// Writes tables input by input; for a reading kernel, each table in one call.
 pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let (inputs, datasets, rows, columns) = match run.kernel {
         Kernel::Concat { inputs, datasets, rows, columns } => (inputs, datasets, rows, columns),
@@ -47,7 +47,7 @@ pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     Ok(Done { file, sample: Some(Sample { name: name(datasets - 1), values: last, start, count }) })
 }
 
-/// Reads all tables range by range, a range of all of them before the next one, and checks every value.
+/// Reads all tables range by range, each range from all tables before the next one, and checks every value.
 pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Read { datasets, rows, columns, rows_per_read, shuffled } = run.kernel else {
         return Err(super::not_this_kernel());

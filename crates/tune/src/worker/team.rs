@@ -1,4 +1,4 @@
-//! The processes that share a run: one, or the ranks of an MPI.
+//! The processes that share a run: a single one, or MPI ranks.
 
 use crate::error::Result;
 use crate::kernel::ReadBack;
@@ -15,27 +15,27 @@ pub(super) struct Team<'a> {
 }
 
 impl<'a> Team<'a> {
-    /// A process that is alone.
+    /// Returns the team of a single process.
     pub(super) const fn alone() -> Self {
         Self { mpi: None, rank: 0, size: 1 }
     }
 
-    /// One of several ranks.
+    /// Returns the team of one of several ranks.
     pub(super) fn of(mpi: &'a ChosenMpi) -> Self {
         Self { mpi: Some(mpi), rank: u64::from(mpi.rank()), size: u64::from(mpi.size()) }
     }
 
-    /// The ranks, if there are any.
+    /// Returns the ranks, if there are any.
     pub(super) fn mpi(&self) -> Option<&'a ChosenMpi> {
         self.mpi
     }
 
-    /// Collective. Waits for all.
+    /// Collective. Waits for all ranks.
     pub(super) fn wait(&self) -> Result<()> {
         self.mpi.map_or(Ok(()), |mpi| Ok(mpi.barrier()?))
     }
 
-    /// Whether number `place` of what is dealt in turn is this process's.
+    /// Whether item `place` of those dealt round-robin belongs to this process.
     pub(super) fn has(&self, place: u64) -> bool {
         place % self.size == self.rank
     }
@@ -51,13 +51,13 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// This process's share of `count` neighbours: all shares are alike but for one.
+    /// Returns this process's share of `count` consecutive items; shares differ by at most one.
     pub(super) fn share(&self, count: u64) -> Range<u64> {
         part(count, self.rank, self.size)
     }
 }
 
-/// Part `place` of `parts` of `count` neighbours.
+/// Returns part `place` of `parts` of `count` consecutive items.
 pub(super) fn part(count: u64, place: u64, parts: u64) -> Range<u64> {
     let bound = |end: u64| count / parts * end + (count % parts).min(end);
     bound(place)..bound(place + 1)

@@ -1,8 +1,8 @@
-//! A workload: experiments, each a kernel and the settings that are compared with its default.
+//! Workloads: experiments, each with kernels and the settings to compare with their default.
 //!
-//! TOML ([`text`]), in a file or one of the presets. Not for running it. Invariants: what [`Workload::parse`] accepts can be
-//! run on a large enough machine; each candidate differs from the default of its case in one setting, in all settings of a
-//! factorial design, or by a variant.
+//! A workload is TOML ([`text`]), in a file or a preset; running it is left to others. Invariants: a workload that
+//! [`Workload::parse`] accepts can run on a large enough machine; each candidate differs from the default of its case
+//! in one setting, in all settings of a factorial design, or by a variant.
 
 mod text;
 
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How large runs are.
+/// Size of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// A few megabytes: to see that it works.
+    /// A few megabytes: for checking that it works.
     Tiny,
-    /// Tens of megabytes: a workstation, minutes.
+    /// Tens of megabytes: some minutes on a workstation.
     Small,
-    /// As in the papers.
+    /// Sizes of the papers.
     Full,
-    /// That of a program, which is not raddle's to choose.
+    /// Size determined by a program, not by raddle.
     Own,
 }
 
 impl Scale {
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tiny => "tiny",
@@ -40,97 +40,97 @@ impl Scale {
     }
 }
 
-/// Experiments.
+/// A list of experiments to measure together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// Name.
+    /// Name of the workload.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
-    /// Its scale.
+    /// Scale of the runs.
     pub scale: Scale,
-    /// Place of the experiment whose winner becomes the profile.
+    /// Index of the experiment whose winner becomes the profile.
     pub profile_from: usize,
-    /// Experiments.
+    /// Experiments of the workload, in order.
     pub experiments: Vec<Experiment>,
-    /// Tables of numbers that are planned, not measured.
+    /// Tables of planned numbers, which are not measured.
     pub planned: Vec<Planned>,
-    /// Presets that all of this comes from, if it is several together.
+    /// Names of the presets that were combined, if there are several.
     pub parts: Vec<String>,
 }
 
-/// Cases and what is compared in each.
+/// Cases, and the settings compared in each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// Name.
+    /// Name of the experiment.
     pub name: String,
-    /// One line on it.
+    /// One-line title.
     pub title: String,
     /// The paper's result, shown next to the measured one.
     pub paper: Option<String>,
-    /// What is measured under all settings, each with a default of its own; one at least.
+    /// Kernels measured under all settings, each with a separate default; at least one.
     pub cases: Vec<Case>,
     /// Values to try, by setting.
     pub knobs: BTreeMap<Knob, Vec<Value>>,
-    /// Whether all combinations are tried, not one setting after the other.
+    /// Whether all combinations are tried, instead of one setting at a time.
     pub is_factorial: bool,
-    /// Ranks of MPI that share each run; 1 is a process without MPI.
+    /// Number of MPI ranks that share each run; 1 is a process without MPI.
     pub ranks: u32,
     /// Whether kernels were given as the work of one rank.
     pub is_per_rank: bool,
-    /// The libhdf5 of its runs, where it names one.
+    /// The libhdf5 of its runs, if it names one.
     pub library: Option<PathBuf>,
 }
 
 /// A kernel and its default, which settings and variants of the same case are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Name; none where there are no others.
+    /// Name; absent if it is the only case.
     pub name: Option<String>,
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
     /// Settings of the default.
     pub base: Settings,
-    /// What else is compared with the default, by name.
+    /// Variants compared with the default, by name.
     pub variants: BTreeMap<String, Variant>,
 }
 
-/// Another kernel, another libhdf5, other ranks, or all of them.
+/// Another kernel, libhdf5 or number of ranks, or all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
-    /// The libhdf5, where it is another one than the default's.
+    /// The libhdf5, if it differs from the default's.
     pub library: Option<PathBuf>,
-    /// Ranks, where they are more or fewer than the default's; the kernel is the same.
+    /// Number of ranks, if it differs from the default's; the kernel is then the same.
     pub ranks: Option<u32>,
 }
 
 /// One arm of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Candidate {
-    /// Name: what differs from the default, after the case.
+    /// Name: the case, then the difference from its default.
     pub name: String,
-    /// Case: arms are compared with the default of theirs, which is the first.
+    /// Case: arms are compared with its first arm, the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
-    /// Setting that is swept; none for the default, a variant or a combination.
+    /// Setting that is swept; absent for the default, a variant or a combination.
     pub knob: Option<Knob>,
-    /// Kernel.
+    /// Kernel to run.
     pub kernel: Kernel,
-    /// All settings.
+    /// All settings of the run.
     pub settings: Settings,
-    /// Ranks of MPI.
+    /// Number of MPI ranks.
     pub ranks: u32,
-    /// The libhdf5, where it is not that of the whole measurement.
+    /// The libhdf5, if it differs from that of the whole measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<PathBuf>,
 }
 
-/// Most ranks: what a machine can start for a minute.
+/// Maximum number of ranks: what a machine can start in a minute.
 pub(crate) const MOST_RANKS: u32 = 1 << 16;
 
-/// Names and texts of the workloads that raddle has with it.
+/// Names and texts of the built-in workloads.
 const PRESETS: [(&str, &str); 9] = [
     ("tables", include_str!("../../workloads/tables.toml")),
     ("nova-2021", include_str!("../../workloads/nova-2021.toml")),
@@ -154,7 +154,7 @@ pub fn preset_names() -> Vec<&'static str> {
 }
 
 impl Workload {
-    /// The preset of this name, or the workload in the file of this name.
+    /// Returns the preset with this name, or reads the workload from the file with this name.
     ///
     /// # Errors
     /// If neither exists, or it is not a valid workload.
@@ -180,23 +180,23 @@ impl Workload {
         text::parse(path, text, scale)
     }
 
-    /// Bytes that its largest run writes, at most and without inflation.
+    /// Maximum number of bytes that its largest run writes, without inflation.
     pub fn largest_run_len_bytes(&self) -> u64 {
         let candidates = self.experiments.iter().flat_map(Experiment::candidates);
         candidates.map(|candidate| candidate.kernel.len_bytes()).max().unwrap_or(0)
     }
 }
 
-/// A program's name without its folder, as the name of what is measured.
+/// Returns the name of a program without its folder, which names the measurement.
 fn name_of_command(command: &[String]) -> String {
     command.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default().to_owned()
 }
 
 impl Workload {
-    /// A program's run with each of `knobs`, whose best becomes the profile.
+    /// Creates the workload of a program with each of `knobs`; the best settings become the profile.
     ///
     /// # Errors
-    /// If nothing is compared, or a value is none of its setting's.
+    /// If nothing is compared, or a value does not fit its setting.
     pub fn of_program(command: Vec<String>, verify: Verify, knobs: BTreeMap<Knob, Vec<Value>>) -> Result<Self> {
         let name = name_of_command(&command);
         let experiment = Experiment {
@@ -205,7 +205,7 @@ impl Workload {
             knobs,
             ..Experiment::of_kernel(Kernel::Program { command, verify })
         };
-        let title = "A program under settings that it knows nothing of".to_owned();
+        let title = "An unmodified program under different settings".to_owned();
         let checked = experiment.kernel().check().and_then(|()| experiment.check());
         checked.map_err(|fault| TuneError::Workload {
             path: PathBuf::from(&name),
@@ -225,7 +225,7 @@ impl Workload {
 }
 
 impl Experiment {
-    /// A kernel with the defaults, by one process; nothing is compared yet.
+    /// Creates an experiment with a kernel and the defaults, on a single process, without anything to compare.
     pub fn of_kernel(kernel: Kernel) -> Self {
         let case = Case { name: None, kernel, base: Settings::default(), variants: BTreeMap::new() };
         Self {
@@ -241,19 +241,20 @@ impl Experiment {
         }
     }
 
-    /// The kernel of the first case.
+    /// Returns the kernel of the first case.
     pub fn kernel(&self) -> &Kernel {
         &self.cases[0].kernel
     }
 
-    /// The kernels of all cases and variants.
+    /// Returns the kernels of all cases and variants.
     fn kernels_mut(&mut self) -> impl Iterator<Item = &mut Kernel> {
         self.cases.iter_mut().flat_map(|case| {
             std::iter::once(&mut case.kernel).chain(case.variants.values_mut().map(|variant| &mut variant.kernel))
         })
     }
 
-    /// Sets the number of ranks of each run. If the kernel is the work of one rank, the work grows with the number of ranks.
+    /// Sets the number of ranks of each run. If the kernel is the work of one rank, the work grows with the number of
+    /// ranks.
     pub fn set_ranks(&mut self, ranks: u32) {
         let (per_rank, before) = (self.is_per_rank, self.ranks);
         for kernel in self.kernels_mut().filter(|_| per_rank) {
@@ -262,11 +263,11 @@ impl Experiment {
         self.ranks = ranks;
     }
 
-    /// Compares `libraries` in each case with the default's; an experiment that names libraries compares these instead.
+    /// Compares `libraries` in each case with the default's, instead of the libraries that the experiment names.
     pub fn compare_libraries(&mut self, libraries: &[PathBuf]) {
         self.library = None;
         for case in &mut self.cases {
-            // Those that the workload names, under names of their own.
+            // Variants with libraries named by the workload.
             case.variants.retain(|_, variant| variant.library.is_none());
             for library in libraries {
                 let variant = Variant { kernel: case.kernel.clone(), library: Some(library.clone()), ranks: None };
@@ -275,10 +276,10 @@ impl Experiment {
         }
     }
 
-    /// Whether it can be carried out.
+    /// Checks whether it can run.
     ///
     /// # Errors
-    /// If not, with what is wrong.
+    /// If not, with the reason.
     pub fn check(&self) -> Result<(), WorkloadFault> {
         let candidates = self.candidates();
         if self.ranks == 0 || self.ranks > MOST_RANKS {
@@ -295,7 +296,7 @@ impl Experiment {
             settings.check().map_err(|error| WorkloadFault::Setting(Box::new(error)))?;
             if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
                 let dims = kernel.dims();
-                // HDF5 refuses chunks beyond a dimension that is fixed.
+                // HDF5 refuses chunks longer than a fixed dimension.
                 if shape.len() != dims.len() || shape.iter().zip(&dims).any(|(chunk, dim)| chunk > dim) {
                     return Err(WorkloadFault::Chunk { shape: shape.clone(), dims });
                 }
@@ -304,12 +305,12 @@ impl Experiment {
         Ok(())
     }
 
-    /// Case by case the default, then all that is compared with it.
+    /// Returns the default of each case, followed by the candidates that are compared with it.
     pub fn candidates(&self) -> Vec<Candidate> {
         self.cases.iter().flat_map(|case| self.candidates_of(case)).collect()
     }
 
-    /// Ranks that share a run of `kernel`, which some kernels state themselves.
+    /// Number of ranks that share a run of `kernel`; some kernels define it.
     fn ranks_of(&self, kernel: &Kernel) -> u32 {
         kernel.own_processes().map_or(self.ranks, |processes| u32::try_from(processes).unwrap_or(u32::MAX))
     }
@@ -337,7 +338,7 @@ impl Experiment {
             all.extend(others.map(|combination| arm(combination.words(), None, case.base.with(&combination))));
         } else {
             for (knob, values) in &self.knobs {
-                // What is the default already would be compared with itself.
+                // The default value would be compared with itself.
                 let others = values.iter().filter(|value| case.base.get(*knob) != Some(value));
                 all.extend(others.map(|value| {
                     let settings = case.base.clone().and(*knob, value.clone());
@@ -435,7 +436,7 @@ variants.converted = { converts = true }
             "kind = \"random\", longest_len_bytes = 8192, datasets = 2",
             "kind = \"ior\", api = \"hdf5\", burst_len_bytes = 8, bursts = 3, collective = true",
         );
-        assert!(refused(&together).contains("no multiple of the ranks"), "{}", refused(&together));
+        assert!(refused(&together).contains("must be a multiple of the ranks"), "{}", refused(&together));
     }
 
     const BURSTS: &str = r#"
@@ -462,7 +463,7 @@ knobs.alignment = [4096]
         assert_eq!(of(Scale::Tiny), std::slice::from_ref(&kib));
         assert_eq!(of(Scale::Full), [kib, mib]);
         assert!(refused(&BURSTS.replace("65536", "1000")).contains("at least one"));
-        assert!(refused(&BURSTS.replace("[1024,", "[1024, 1024,")).contains("another of this name"));
+        assert!(refused(&BURSTS.replace("[1024,", "[1024, 1024,")).contains("another experiment has the same name"));
     }
 
     #[test]
@@ -473,7 +474,7 @@ knobs.alignment = [4096]
         experiment.set_ranks(5);
         let candidates = experiment.candidates();
         assert!(candidates.iter().all(|arm| (arm.kernel.len_bytes(), arm.ranks) == (5120, 5)), "{candidates:?}");
-        // Without, ranks share what there is.
+        // Without it, ranks share the work.
         let mut shared = parse(&text.replace("per_rank = true", "")).unwrap().experiments.remove(0);
         shared.set_ranks(5);
         assert_eq!(shared.kernel().len_bytes(), 1024);
@@ -483,7 +484,7 @@ knobs.alignment = [4096]
         };
         // 128 numbers for two ranks.
         assert!(divided(64).is_ok());
-        assert!(divided(65).unwrap_err().to_string().contains("blocks_per_burst, with the ranks"));
+        assert!(divided(65).unwrap_err().to_string().contains("blocks_per_burst (with the ranks"));
     }
 
     const CASES: &str = r#"
@@ -515,7 +516,7 @@ variants.parallel = { library = "parallel.so", attributes = 3 }
         assert_eq!(candidates[1].settings.words(), "alignment=4KiB meta_block=4KiB");
         let cases: Vec<Option<&str>> = candidates.iter().map(|arm| arm.case.as_deref()).collect();
         assert_eq!(cases, [[Some("D=8"); 3], [Some("D=2"); 3]].concat());
-        assert!(refused(&CASES.replace("D=2", "D=8")).contains("another of this name"));
+        assert!(refused(&CASES.replace("D=2", "D=8")).contains("another experiment has the same name"));
         assert!(refused(&CASES.replace("datasets = 2 }", "datasets = 0 }")).contains("datasets is 0"));
         let none = CASES.replace("knobs.alignment = [4096]", "").replace("variants.parallel = ", "scale.full = ");
         assert!(refused(&none.replace("library = \"parallel.so\", ", "")).contains("nothing is compared"));
@@ -539,7 +540,7 @@ variants.parallel = { library = "parallel.so", attributes = 3 }
             ("D=2: hdf5=b.so", other("b.so")),
         ];
         assert_eq!(found, expected);
-        assert!(refused(&CASES.replace("\"parallel.so\"", "1")).contains("library is a text"));
+        assert!(refused(&CASES.replace("\"parallel.so\"", "1")).contains("library must be a string"));
     }
 
     #[test]

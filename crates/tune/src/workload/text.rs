@@ -1,7 +1,7 @@
-//! Workloads as TOML: what a file says, and the experiments that it stands for.
+//! Workloads as TOML: the format of a file, and its expansion to experiments.
 //!
-//! One entry may stand for several experiments (`each`, `patterns`), and what is too long for a scale is left out (`fits`).
-//! Not for what experiments are ([`super::Experiment`]).
+//! One entry may expand to several experiments (`each`, `patterns`); experiments that are too large for a scale are
+//! left out (`fits`). Experiments themselves are in [`super::Experiment`].
 
 use super::{Case, Experiment, Scale, Variant, Workload, preset};
 use crate::error::{Result, TuneError, WorkloadFault};
@@ -18,7 +18,7 @@ struct WorkloadText {
     name: String,
     title: String,
     profile_from: Option<String>,
-    /// Presets whose experiments and tables these are, before its own.
+    /// Presets whose experiments and tables come before those of this file.
     #[serde(default)]
     parts: Vec<String>,
     #[serde(default)]
@@ -34,10 +34,10 @@ struct ExperimentText {
     title: String,
     paper: Option<String>,
     kernel: toml::Table,
-    /// What differs in the kernel at a scale.
+    /// Changes of the kernel at a scale.
     #[serde(default)]
     scale: BTreeMap<Scale, toml::Table>,
-    /// Longest file at a scale, in bytes of values: what `each` and `cases` make longer is left out.
+    /// Maximum file size at a scale, in bytes of values: larger values of `each` and `cases` are left out.
     #[serde(default)]
     fits: BTreeMap<Scale, u64>,
     #[serde(default)]
@@ -46,15 +46,15 @@ struct ExperimentText {
     knobs: BTreeMap<Knob, Vec<Value>>,
     #[serde(default)]
     factorial: bool,
-    /// Kernels, and base settings, that are measured next to each other.
+    /// Kernels and base settings that are measured next to each other.
     #[serde(default)]
     cases: Vec<CaseText>,
-    /// What differs in the kernel of a variant, its `library` and its `ranks`.
+    /// Changes of the kernel for a variant, with its `library` and `ranks`.
     #[serde(default)]
     variants: BTreeMap<String, toml::Table>,
     #[serde(default = "one_rank")]
     ranks: u32,
-    /// Whether the kernel is what each rank does, not all of them together.
+    /// Whether the kernel is the work of each rank, not of all together.
     #[serde(default)]
     per_rank: bool,
     library: Option<PathBuf>,
@@ -69,7 +69,7 @@ struct ExperimentText {
 #[serde(deny_unknown_fields)]
 struct CaseText {
     name: String,
-    /// What differs in the kernel.
+    /// Changes of the kernel.
     #[serde(default)]
     kernel: toml::Table,
     /// Base settings in addition to those of all cases.
@@ -81,7 +81,7 @@ fn one_rank() -> u32 {
     1
 }
 
-/// Most patterns of an experiment.
+/// Maximum number of patterns of an experiment.
 const MOST_PATTERNS: u32 = 1000;
 
 pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
@@ -131,7 +131,7 @@ pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
     Ok(Workload { name, title, scale, profile_from, experiments, planned, parts })
 }
 
-/// A number of a kernel as a part of a name: `16KiB`, also of elements, which have 8 bytes.
+/// Formats a kernel parameter for a name: `16KiB`; elements count 8 bytes each.
 fn words(key: &str, value: i64) -> String {
     match u64::try_from(value) {
         Ok(value) if key.ends_with("len_bytes") => len_words(value),
@@ -141,7 +141,7 @@ fn words(key: &str, value: i64) -> String {
 }
 
 impl ExperimentText {
-    /// Itself, or one of each value or pattern: `NAME-1`, `NAME-2` …
+    /// Returns the entry itself, or one entry per value or pattern: `NAME-1`, `NAME-2` …
     fn expanded(&self) -> Result<Vec<Self>, WorkloadFault> {
         let mut each = self.each.clone();
         if let Some(patterns) = self.patterns {
@@ -164,7 +164,7 @@ impl ExperimentText {
         Ok(all)
     }
 
-    /// The experiment at a scale, if any of it fits.
+    /// Returns the experiment at a scale, if any of it fits.
     fn experiment(self, scale: Scale) -> Result<Option<Experiment>, WorkloadFault> {
         let no_change = toml::Table::new();
         let scaled = self.scale.get(&scale).unwrap_or(&no_change);

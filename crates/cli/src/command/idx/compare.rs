@@ -238,7 +238,7 @@ impl Compared for Stored<'_> {
         let of_input = inputs.steps.iter().filter(|(step, _)| step.is_some());
         if let Some((Some(step), _)) = of_input.into_iter().find(|(step, _)| !self.steps.contains(step)) {
             let there = StepList::of(self.steps.iter().copied().flatten());
-            return Err(format!("has no time step {step}; those there are: {there}"));
+            return Err(format!("has no time step {step}; available: {there}"));
         }
         if (whole.start, whole.end) != (header.start, header.end) {
             return Err("has other samples than the inputs".to_owned());

@@ -1,4 +1,4 @@
-//! Ranks write the files of one process, whose samples are those of the definition, whatever they hold and go through.
+//! Any number of ranks write the same files as one process, with samples as defined, for any boxes and phases.
 
 use super::*;
 use crate::bitmask::MAX_RANK;
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// Whole arrays, x fastest, smooth enough for compressors and zero in places.
+/// Returns whole arrays, x fastest, smooth enough for compressors and zero in places.
 fn arrays(form: &Form) -> Vec<Vec<u8>> {
     let samples = form.domain().sample_count().unwrap() as usize;
     let array = |(number, (_, sample)): (usize, &(String, SampleType))| {
@@ -39,7 +39,7 @@ fn held<'a>(form: &Form, region: &SampleBox, whole: &[Vec<u8>]) -> Patch<'a> {
     Patch { region: *region, arrays: whole.iter().zip(&form.fields).map(cut).collect() }
 }
 
-/// A level by its definition: sample by sample, from the level before.
+/// Computes a level by its definition: sample by sample, from the level before.
 fn halved(form: &Form, level: usize, number: Number, before: &[f64]) -> Vec<f64> {
     let (of, counts) = (&form.levels[level], form.levels[level - 1].counts);
     let mut made = Vec::new();
@@ -109,7 +109,7 @@ proptest! {
         (average, compression, steps) in (any::<bool>(), 0usize..3, prop::option::of(1u64..3)),
         (side, imposed, owners) in (1u64..9, 0usize..3, 0usize..5),
     ) {
-        // Boxes of at least two axes, from 0 on, and no more axes than there are names for.
+        // Boxes of at least two axes that begin at 0, with no more axes than there are names.
         let moved = |of: &SampleBox| SampleBox {
             start: std::array::from_fn(|axis| of.start[axis] - domain.start[axis]),
             end: std::array::from_fn(|axis| of.end[axis] - domain.start[axis]),
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// A volume cut into `ranks` slabs of unequal height.
+/// Returns a volume cut into `ranks` slabs of unequal height.
 fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
     let height = domain.end[2];
     let bound = |rank: u64| (rank * height / ranks + u64::from(rank % 2 == 1 && rank < ranks)).min(height);
@@ -257,7 +257,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
     );
     let narrow = WriteOptions { memory_limit_bytes: 1000, ..WriteOptions::default() };
     check(&good, &narrow, |error| matches!(error, IdxError::Core(CoreError::Memory { .. })));
-    // Ranks that were told different things.
+    // Ranks with different arguments.
     let results = Threads::run(3, |ranks| {
         let mut form = form.clone();
         form.distances[0] += f64::from(u8::from(ranks.rank() == 2));
@@ -340,7 +340,7 @@ fn damage_is_found_and_named() {
     assert!(check().iter().any(|bad| bad.contains("1/c/1/0/0") && bad.contains("checksum")), "{:?}", check());
     put(&good[..good.len() - 1]);
     assert!(!check().is_empty());
-    // Another whole shard in its place.
+    // Replaces a shard by another valid one.
     put(&std::fs::read(path.join("1/c/0/0/0")).unwrap());
     assert!(check().iter().any(|bad| bad.contains("not what level 0 makes")), "{:?}", check());
     put(&good);
