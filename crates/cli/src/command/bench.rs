@@ -1,4 +1,4 @@
-//! `raddle bench`: measures what a workload compares, and says what can be said.
+//! `raddle bench`: measures the settings that a workload compares, and reports verdicts.
 
 use super::print;
 use crate::exit::Exit;
@@ -15,11 +15,11 @@ use raddle_tune::workload::{Scale, Workload, preset_names};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// What to measure: a workload of raddle's (see --list), or a TOML file
+    /// Workload to measure: one of raddle's (see --list) or a TOML file
     #[arg(default_value = "tables")]
     workload: String,
 
-    /// List the workloads that raddle has, with their experiments
+    /// List raddle's workloads with their experiments
     #[arg(long)]
     list: bool,
 
@@ -30,7 +30,7 @@ pub struct BenchArgs {
     #[arg(long)]
     simulate: bool,
 
-    /// Print it as JSON, every run included
+    /// Print the result as JSON, with every run
     #[arg(long)]
     json: bool,
 
@@ -50,7 +50,7 @@ Every run is a process of its own. Runs come in blocks in which every setting is
 drawn order; a setting is compared with the default of its own blocks. A ratio below 1 is less \
 time. Where runs differ too much among themselves, the verdict is: cannot tell.";
 
-/// Measures.
+/// Measures the workload and prints the result.
 pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
     if arguments.list {
         let all = preset_names().into_iter().map(|name| Workload::named(name, Scale::Small));

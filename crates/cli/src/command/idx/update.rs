@@ -13,14 +13,14 @@ use raddle_idx::sample::SampleType;
 use raddle_idx::{Header, Patch, SampleBox, WriteReport, Writer};
 use serde::Serialize;
 
-/// The report of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Steps<'a> {
     steps: &'a [WriteReport],
 }
 
 impl WriteArgs {
-    /// Collective. Puts the inputs into the dataset.
+    /// Collective. Writes the inputs into the dataset.
     pub(super) fn update(&self, team: &Team, watch: &Watch<'_>) -> Result<Exit, Failure> {
         let opened = self.arrays.open(&self.inputs, &self.running.reader);
         let inputs = team.agree("open the inputs", opened)?;
@@ -53,7 +53,7 @@ impl WriteArgs {
         Ok(Exit::Done)
     }
 
-    /// The box, which has the shape of the inputs.
+    /// Returns the box, which has the shape of the inputs.
     fn region(&self, header: &Header, counts: &[u64]) -> Result<SampleBox, Failure> {
         let mut region = SampleBox { start: header.start, end: header.end };
         limit("--into", &self.into, header.rank, (&mut region.start, &mut region.end))?;
@@ -70,7 +70,7 @@ impl WriteArgs {
         Ok(region)
     }
 
-    /// Numbers of the fields that the inputs are.
+    /// Returns the numbers of the fields that correspond to the inputs.
     fn fields(&self, header: &Header, inputs: &[(String, SampleType)]) -> Result<Vec<usize>, Failure> {
         let path = self.target.output().display();
         let number = |(name, sample): &(String, SampleType)| {
@@ -89,7 +89,7 @@ impl WriteArgs {
     }
 }
 
-/// A patch of the inputs, where its samples lie in the dataset.
+/// Moves a patch of the inputs to its position in the dataset.
 fn shifted<'p>(patch: Patch<'p>, by: &Point) -> Patch<'p> {
     let SampleBox { start, end } = patch.region;
     let moved = |point: Point| std::array::from_fn(|axis| point[axis] + by[axis]);
