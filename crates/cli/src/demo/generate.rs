@@ -320,7 +320,7 @@ impl Worker {
                 let mut random = content.random(piece.table, piece.column, 0);
                 let rows = &content.rows[piece.table];
                 fill_column(law, column.element, &content.keys, rows, &mut random, &mut self.raw);
-                // The last chunk is padded with the fill value, as libhdf5 would.
+                // The last chunk is padded with the fill value, as in libhdf5.
                 self.raw.resize(self.raw.len().next_multiple_of(chunk_len_bytes), 0);
                 self.store(&encoder, chunk_len_bytes, &mut stored)?;
             }
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
     use raddle_hdf5::stock::Element;
 
-    /// The tiny files of `seed`, made by so many threads.
+    /// Generates the tiny files of `seed` with `threads` threads.
     fn make(folder: &Path, seed: u64, threads: usize) -> Result<Vec<PathBuf>> {
         let threads = NonZeroUsize::new(threads).unwrap();
         generate(folder, &Workload::TINY, seed, threads, &CancelToken::new(), &mut |_| ())
@@ -423,7 +423,8 @@ mod tests {
         assert!(same <= 2, "{same} tables have as many rows in both files");
     }
 
-    /// The mix of columns compresses as NOvA's does: the rates of the module doc of [`super::super::values`], ± 30 %.
+    /// The mix of columns compresses like NOvA's: at the rates in the module documentation of [`super::super::values`],
+    /// ± 30 %.
     #[test]
     fn columns_compress_like_the_real_ones() {
         let schema = Workload::SMALL.schema(1);
@@ -436,7 +437,7 @@ mod tests {
                 let mut random = content.random(number, position, 0);
                 let mut raw = Vec::new();
                 let (kind, chunk_len_bytes) = if let Law::Map { tracks } = column.law {
-                    // One chunk of 128 rows tells.
+                    // One chunk of 128 rows is representative.
                     raw.resize((CHUNK_ROWS * column.row_len_bytes()) as usize, 0);
                     for row in raw.chunks_exact_mut(column.row_len_bytes() as usize) {
                         fill_map_row(tracks, column.element, &mut random, row);

@@ -1,4 +1,4 @@
-//! Compression of HDF5 chunks, as it is asked for in one word.
+//! Compression of HDF5 chunks, given as a single word.
 
 use crate::failure::Failure;
 use raddle_codec::KnownFilter;
@@ -6,11 +6,11 @@ use raddle_merge::options::{Compress, MergeOptions};
 use std::fmt;
 use std::str::FromStr;
 
-/// Compression asked for.
+/// Requested compression.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compression(pub Compress);
 
-/// Why a text is no compression.
+/// Error for an invalid compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompressionError(String);
 
@@ -26,19 +26,19 @@ impl fmt::Display for CompressionError {
 
 impl std::error::Error for CompressionError {}
 
-/// The level of zstd without a number: the library's own default.
+/// Level of zstd if none is given: the library's own default.
 const ZSTD_LEVEL: u8 = 3;
 
 impl Compression {
-    /// Writes this option into those of a merge.
+    /// Applies this option to those of a merge.
     pub fn apply(self, options: &mut MergeOptions) {
         options.compress = self.0;
     }
 
-    /// What compresses events; `None` where nothing does.
+    /// Returns the compression of events; `None` for no compression.
     ///
     /// # Errors
-    /// If it is to be what inputs have.
+    /// If the compression is `keep`.
     pub fn of_events(self) -> Result<Option<raddle_codec::Compression>, Failure> {
         match self.0 {
             Compress::Keep => Err(Failure::usage("--compress keep: events are laid out anew, no filter can be kept")),
@@ -47,7 +47,7 @@ impl Compression {
     }
 }
 
-/// What readers of a compression need that they may not have.
+/// Describes the filter that readers of a compression need, if they may lack it.
 pub fn readers_need(compression: Option<raddle_codec::Compression>) -> Option<String> {
     let filter = compression?.known_filter();
     let (name, id) = (filter.name(), filter.id());
@@ -90,7 +90,7 @@ impl fmt::Display for Compression {
             Compress::Lz4 => f.write_str("lz4"),
             Compress::Keep => f.write_str("keep"),
             Compress::None => f.write_str("none"),
-            // A way of writing that has no word yet.
+            // A compression without a word of its own.
             other => write!(f, "{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use super::table::{Align, Columns};
 use raddle_merge::ReadBy;
 use raddle_merge::simulate::{Simulation, Spread};
 
-/// The report as lines.
+/// Formats the report.
 pub fn text(simulation: &Simulation) -> String {
     let Simulation { machine, ranks, planner, predicted, .. } = simulation;
     let mut text = format!(
@@ -87,7 +87,7 @@ pub fn text(simulation: &Simulation) -> String {
     text
 }
 
-/// The ways of reading the inputs.
+/// Formats the strategies of reading the inputs.
 fn readings(simulation: &Simulation) -> String {
     let titles = [
         ("reading", Align::Left),
@@ -116,7 +116,7 @@ fn readings(simulation: &Simulation) -> String {
     columns.render()
 }
 
-/// What ranks do, least, mean and most.
+/// Formats the minimum, mean and maximum work of ranks.
 fn spreads(simulation: &Simulation) -> String {
     let ranks = &simulation.ranks;
     let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
