@@ -82,13 +82,14 @@ pub struct AppendArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle append run11981.h5 today/                      the files of a folder, behind the rows that are there
-  raddle append all.h5 @new.txt -n                      only say what would be done
-  raddle append all.h5 subrun7.h5 --again               although its rows are in there
+  raddle append run11981.h5 today/                      the files of a folder, after the existing rows
+  raddle append all.h5 @new.txt -n                      only show what would be done
+  raddle append all.h5 subrun7.h5 --again               even if its rows are already in the file
 
-Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes \
-files in which all can. Partition keys are extended. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
-opens the file completes the append or takes it back.";
+Datasets grow along their first axis, with their existing chunks and filters; raddle merge --extendible makes \
+files in which all datasets can grow. Partition keys are extended. Readers see the old file until the append \
+is complete. If the run is interrupted, the next raddle command that opens the file completes the append or \
+rolls it back.";
 
 impl AppendArgs {
     /// Returns the options of the append.

@@ -89,14 +89,14 @@ pub struct ApplyArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle apply -- python3 analysis.py                     chunk caches sized to each dataset, nothing else
-  raddle apply --adapt -- ./simulation input.nml          caches and alignment by what the program does
-  raddle apply mine.toml -- ./simulation input.nml        what `raddle tune` found
+  raddle apply --adapt -- ./simulation input.nml          settings chosen from what the program does
+  raddle apply mine.toml -- ./simulation input.nml        settings found by `raddle tune`
   mpirun -n 4 raddle apply mine.toml -- ./simulation      every rank; on any number of hosts
   raddle apply --set alignment=1MiB --dry-run -- h5repack in.h5 out.h5
-  raddle apply mine.toml --emit h5py                      the same settings, to be put into a script
+  raddle apply mine.toml --emit h5py                      the same settings, for use in a script
 
-The program is unchanged and need not know of raddle. What it chose itself is kept, unless \
---override says otherwise.";
+The program is not modified and need not know about raddle. Settings that it chooses itself are kept, unless \
+--override is given.";
 
 /// Output form of `--emit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

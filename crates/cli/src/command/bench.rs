@@ -44,11 +44,11 @@ Examples:
   raddle bench occam-2005 --only chunk-gzip --scale tiny       one experiment, in seconds
   raddle bench pidx-sc12 --scale tiny                           all figures of a paper, next to its own numbers
   raddle bench battle-layout --scratch /scratch --sync --report run.json && raddle report run.json
-  raddle bench tables --hdf5 libhdf5_serial.so.103             another HDF5 than raddle's own
+  raddle bench tables --hdf5 libhdf5_serial.so.103             a different HDF5 than raddle's own
 
-Every run is a process of its own. Runs come in blocks in which every setting is measured once, in \
-drawn order; a setting is compared with the default of its own blocks. A ratio below 1 is less \
-time. Where runs differ too much among themselves, the verdict is: cannot tell.";
+Every run is a separate process. Runs are organized in blocks in which every setting is measured once, in \
+random order; a setting is compared with the default in the same blocks. A ratio below 1 means less time. If \
+runs vary too much, the verdict is: cannot tell.";
 
 /// Measures the workload and prints the result.
 pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {

@@ -54,11 +54,11 @@ pub struct DemoArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle demo                                 58 MB of made files, merged, verified, compared; then removed
+  raddle demo                                 58 MB of temporary files, merged, verified, compared
   raddle demo --workload tiny --keep demo/    a few small files to play with
 
-The comparison runs a loop over h5py with the same chunks and gzip level 6, if python3 (or the Python that RADDLE_PYTHON \
-names) has h5py. Its values are compared with raddle's.";
+The comparison runs an h5py loop with the same chunks and gzip level 6, if python3 (or the Python given by \
+RADDLE_PYTHON) has h5py. Its values are compared with raddle's.";
 
 fn parse_workload(name: &str) -> Result<Workload, String> {
     let known = Workload::ALL.map(|workload| workload.name).join(", ");

@@ -61,7 +61,7 @@ Examples:
   raddle inspect run11981/ --json | jq .space.metadata_len_bytes
   raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
 
-Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
+Only metadata is read, no values. Bytes counted as \"unused\" belong to no object of the file.";
 
 #[derive(Serialize)]
 struct Named<'a> {

@@ -59,13 +59,13 @@ Examples:
   raddle report run.json --svg figures/
   raddle tune --report tuned.json && raddle report tuned.json
 
-It takes reports of merge, rechunk, append, keys add, idx write, verify, bench and tune. Several runs \
-are compared at the top of the page; a report of verify is shown with the run that wrote the file.
+Accepts reports of merge, rechunk, append, keys add, idx write, verify, bench and tune. Several runs are \
+compared at the top of the page; a report of verify is shown with the run that wrote the file.
 
-Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of \
-other runs, it shows date and host, inputs, warnings and differences, the time of every stage and \
-rank, predictions, the command that repeats the run, and, of the file that it wrote, where its bytes \
-are, the sizes of its chunks and how well its datasets compress.";
+Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of other runs, it \
+shows date and host, inputs, warnings and differences, the time of every stage and rank, predictions, the \
+command that repeats the run, and, of the file that it wrote, where its bytes are, the sizes of its chunks and \
+how well its datasets compress.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {

@@ -83,14 +83,14 @@ pub struct TuneArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle tune                                          tables, as merge writes them; at most ten minutes
-  raddle tune --scratch /scratch/me --sync             the file system that the data will be on, disks included
+  raddle tune --scratch /scratch/me --sync             the file system of the data, with its disks
   raddle tune occam-2005 -o mine.toml --report run.json && raddle report run.json
   raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./sim
-  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       a program of yours, unchanged
+  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       your own program, unchanged
 
-Settings that help alone are combined; what wins is measured once more against the defaults, on \
-other values. Only what wins again, within the limits, is written. Where nothing does, no profile \
-is written, and that is no failure.";
+Settings that help individually are combined; the best combination is measured again against the defaults, on \
+other values. It is only written if it wins again, within the limits. If nothing does, no profile is written, \
+which is not a failure.";
 
 /// Whether to compare the values that a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

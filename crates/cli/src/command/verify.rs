@@ -52,10 +52,11 @@ Examples:
   raddle verify run11981.h5 --against run11981/        is it what the inputs hold?
   raddle verify all.h5 -i list.txt                     the files of a list
 
-Without inputs every value is read and compared with the digests that the merge left in the file; damage is reported by \
-dataset, rows and the input that they came from. With inputs every object is compared and every value read from both \
-sides; give the same inputs in the same order as for the merge. Its other options (--join, --scalars, --exclude and so on) are \
-remembered in the file; an option given here holds in place of the remembered one.
+Without inputs, every value is read and compared with the digests that the merge stored in the file; damage is \
+reported with dataset, rows and the input from which they came. With inputs, every object is compared and \
+every value is read from both sides; give the same inputs in the same order as for the merge. The other \
+options of the merge (--join, --scalars, --exclude and so on) are recorded in the file; an option given here \
+overrides the recorded one.
 Exit code 0: equal, 8: not equal, 3: the file cannot be read or holds no digests.";
 
 impl VerifyArgs {

@@ -108,9 +108,10 @@ Examples:
   raddle events bench --products 1000 --events 1000 --sinks event,batch
   mpirun -n 4 raddle events bench --threads 1                4 ranks write each file together; a table of what each rank did
 
-Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the \
-threads' time, as is metadata: libhdf5 making objects at the end. What is left is waiting for each other and for the disk. Of ranks, messages is the time in \
-collectives, waiting included; some of it is also in the other columns.";
+Times are those of the whole conversion, including syncing files to disk. read, prepare, encode and write are \
+shares of the threads' time, as is metadata, the creation of objects by libhdf5 at the end. The rest is \
+waiting for other threads and for the disk. For ranks, messages is the time in collectives, including waiting; \
+part of it is also contained in the other columns.";
 
 /// One measured conversion.
 #[derive(Debug, Clone, Serialize)]

@@ -45,8 +45,8 @@ pub struct InspectArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events inspect run1.root            products and what they are
-  raddle events inspect run1.h5 --sizes      and how long they are in the mean
+  raddle events inspect run1.root            products with classes and types
+  raddle events inspect run1.h5 --sizes      also their mean sizes
   raddle events inspect run1.pds --json | jq '.products[].name'";
 
 /// Contents of a file of events.

@@ -53,11 +53,11 @@ pub struct MergeArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events merge job*.pds -o all.pds      records are copied as they are stored
-  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are filled anew, but
-                                               what HEP-CCE's form compresses is copied as it is stored
+  raddle events merge job*.pds -o all.pds      records are copied as stored
+  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are rewritten, but
+                                               data compressed in HEP-CCE's form is copied as stored
 
-Every input must have the same products. ROOT files are not written: convert them.";
+Every input must have the same products. ROOT files cannot be merged: convert them.";
 
 /// Collective. Merges the inputs and reports.
 pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {

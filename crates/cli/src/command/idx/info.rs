@@ -27,8 +27,8 @@ Examples:
   raddle idx info flow.idx --json | jq .bitmask
   raddle idx info flow.zarr           images, levels, shards and chunks
 
-The .idx file, the names of folders and a field's first block record are read, or zarr.json files; `raddle idx verify` looks at \
-blocks and shards.";
+Reads only the .idx file, the names of folders and a field's first block record, or zarr.json files; `raddle \
+idx verify` checks blocks and shards.";
 
 /// Prints the contents of the header and of the records of the coarsest blocks.
 pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {

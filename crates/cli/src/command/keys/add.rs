@@ -49,11 +49,11 @@ pub struct AddArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle keys add all.h5                                keys for /spill/run, /spill/subrun, /spill/evt
-  raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers begin anew in each input
+  raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers restart in each input
   raddle keys add all.h5 --key-skip '/neutrino*' --force
 
-The new file is written beside the old one and replaces it when it is complete, so the disk must hold both. Compressed data \
-are copied as they are; the record of inputs and the digests are kept.";
+The new file is written next to the old one and replaces it when complete, so the disk must have space for \
+both. Compressed data is copied as stored; the record of inputs and the digests are kept.";
 
 /// Collective. Adds the keys.
 pub fn run(arguments: &AddArgs, team: &Team) -> Result<Exit, Failure> {

@@ -40,7 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle keys spill-index /rec.hdr/cycle run11981.h5    /spill/cycle, filled with the first value of /rec.hdr/cycle
 
-A warning says where the dataset has other values. The file is replaced as by raddle keys add.";
+A warning reports where the dataset has other values. The file is replaced as by raddle keys add.";
 
 /// Collective. Adds the column.
 pub fn run(arguments: &SpillIndexArgs, team: &Team) -> Result<Exit, Failure> {
