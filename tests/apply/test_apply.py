@@ -248,7 +248,7 @@ def test_dry_run_says_which_way_each_program_gets(apply, serial, bundled, tmp_pa
     assert "through" in way("env", "A=1", linked)
     linked.unlink()
     static = bundled("settings")
-    assert way(static)["way"].startswith("a driver plugin, for HDF5 2.")
+    assert way(static)["way"].startswith("a driver plugin, because HDF5 2.")
     assert not (tmp_path / "a.h5").exists()
 
 

@@ -25,7 +25,7 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
 }
 
-GOES_ON = "going on from an interrupted run: "
+GOES_ON = "resuming an interrupted run: "
 
 # No run of these tests takes a tenth of it; one that hangs is ended.
 TIMEOUT_S = 120

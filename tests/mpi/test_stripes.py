@@ -59,7 +59,7 @@ def test_the_file_system_is_asked(ranks, alone, inputs, tmp_path):
     out, _ = ranks(2, "merge", *inputs, "-o", "all.h5", "--align", "auto", "--report", "all.json")
     stripes = report_in(tmp_path, "all.json")["alignment"]["stripes"]
     assert stripes == {"len_bytes": blocks, "count": None, "source": "block"}
-    assert "the blocks of the file system" in out
+    assert "block length of the file system" in out
     alone("verify", "all.h5", "-q")
     planned, _ = ranks(2, "plan", *inputs, "--align", "1MiB")
     assert "aligned: stripes of 1.00 MiB (as asked)" in planned

@@ -40,14 +40,14 @@ pub enum Fault {
     #[error("{axes} axes; a dataset has 1 to {limit}")]
     Axes { axes: u32, limit: usize },
     /// The option does not exist.
-    #[error("there is no option {name:?}; there are {known}")]
+    #[error("unknown option {name:?}; options are {known}")]
     NoOption { name: String, known: &'static str },
     /// The option does not accept the value.
-    #[error("option {name} cannot be {value:?}; it is {wanted}")]
+    #[error("option {name} cannot be {value:?}; expected {wanted}")]
     OptionValue { name: &'static str, value: String, wanted: &'static str },
     /// The type or number of components of a field is invalid.
     #[error(
-        "field {field}: {components} components of type {number:?} are no samples; types are uint8, int8, uint16, int16, uint32, \
+        "field {field}: {components} components of type {number:?} are not valid samples; types are uint8, int8, uint16, int16, uint32, \
          int32, uint64, int64, float32 and float64"
     )]
     SampleType { field: String, number: String, components: u32 },
@@ -55,22 +55,22 @@ pub enum Fault {
     #[error("{what} cannot change {when}")]
     TooLate { what: &'static str, when: &'static str },
     /// Number and count of the ranks are invalid.
-    #[error("rank {rank} of {size} ranks makes no sense")]
+    #[error("invalid rank {rank} of {size} ranks")]
     NoRank { rank: i32, size: i32 },
     /// The field does not exist.
-    #[error("there is no field {name:?}; the dataset has {known}")]
+    #[error("unknown field {name:?}; the dataset has {known}")]
     NoField { name: String, known: String },
     /// The box does not exist.
-    #[error("there is no box {number}; this rank holds {count}")]
+    #[error("box {number} does not exist; this rank holds {count}")]
     NoBox { number: u32, count: usize },
     /// The box exceeds 64 bits.
     #[error("a box of {counts:?} samples from {start:?} on ends beyond 64 bits")]
     Box { start: Vec<u64>, counts: Vec<u64> },
     /// The length of the samples does not match their box.
-    #[error("field {field}: {got_bytes} bytes were given, a box of {counts:?} samples takes {want_bytes}")]
+    #[error("field {field}: {got_bytes} bytes were given, but a box of {counts:?} samples needs {want_bytes}")]
     Length { field: String, counts: Vec<u64>, got_bytes: u64, want_bytes: u64 },
     /// A field was passed twice.
-    #[error("field {field} of box {number} was given in this step already")]
+    #[error("field {field} of box {number} was already given in this step")]
     Twice { field: String, number: usize },
     /// No step is open.
     #[error("no step is open; raddle_idx_begin_step opens one")]
@@ -79,7 +79,7 @@ pub enum Fault {
     #[error("a step is open; raddle_idx_end_step writes it")]
     StepOpen,
     /// A step was not ended.
-    #[error("the step that is open was given up; raddle_idx_end_step would have written it")]
+    #[error("the open step was discarded; raddle_idx_end_step would have written it")]
     GivenUp,
     /// Steps with and without numbers were mixed.
     #[error("{}: a dataset has numbered steps or one without a number, not both", path.display())]

@@ -160,7 +160,7 @@ mod tests {
     fn others_are_refused_with_what_there_is() {
         let mut options = Options::new(1);
         for (name, value, says) in [
-            ("compres", "zip", "there are compress"),
+            ("compres", "zip", "options are compress"),
             ("compress", "png", "zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X"),
             ("order", "", "rows or hz"),
             ("jobs", "0", "above 0"),

@@ -64,7 +64,7 @@ impl Advice {
     pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
         let mut choices = remedies(std::iter::once(error));
         if inputs > 1 {
-            choices.push("go on without the file");
+            choices.push("continue without the file");
         }
         Self::one_of(&choices)
     }
@@ -92,14 +92,14 @@ impl Advice {
             (
                 &[Missing, Extra][..],
                 "where objects are missing, choose ",
-                &["--join inner (what all have)", "--join outer (what any has)"][..],
+                &["--join inner (objects that all have)", "--join outer (objects that any has)"][..],
             ),
             (
                 &[Value],
                 "where scalars differ, choose ",
                 &["--scalars first (the first input's)", "--scalars stack (an element per input)"],
             ),
-            (&[Scale], "where what is kept once differs, choose ", &["--scalars first (the first input's)"]),
+            (&[Scale], "where values that are kept once differ, choose ", &["--scalars first (the first input's)"]),
             (
                 &[Attributes],
                 "where attributes differ, choose ",
@@ -134,7 +134,7 @@ pub fn remedy_of_io(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => "check the names",
         ErrorKind::PermissionDenied => "check the permissions",
-        _ => "see to it that the files can be read",
+        _ => "make the files readable",
     }
 }
 
@@ -143,12 +143,12 @@ fn remedy(error: &Hdf5Error) -> &'static str {
         Hdf5Error::InObject { source, .. } => remedy(source),
         Hdf5Error::Io { source, .. } => remedy_of_io(source),
         Hdf5Error::NotHdf5 { format: Some(format), .. } => format.remedy(),
-        Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
-        Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
-        Hdf5Error::ForeignFile { .. } => {
-            "read also what lies outside of the files' folders with --follow-foreign-files"
+        Hdf5Error::Unsupported { .. } => "rewrite the files without the unsupported features",
+        Hdf5Error::LeftOut { .. } => {
+            "include the referenced objects as well, or leave out the references with --exclude"
         }
-        Hdf5Error::MissingSource { .. } => "put the missing files where they are looked for",
+        Hdf5Error::ForeignFile { .. } => "allow reading outside of the files' folders with --follow-foreign-files",
+        Hdf5Error::MissingSource { .. } => "put the missing files where they are expected",
         Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
         _ => "copy the files again from where they came from",
     }
@@ -212,7 +212,7 @@ mod tests {
         }
         assert!(!text.contains("--join"), "{text}");
         assert!(told(&[Scale], "merge").contains("--scalars first"));
-        assert!(told(&[Missing], "plan").contains("--join inner (what all have), or --join outer"));
+        assert!(told(&[Missing], "plan").contains("--join inner (objects that all have), or --join outer"));
         let text = told(&[Datatype], "merge");
         assert_eq!(text, "leave out the files that differ, or leave out the objects that differ with --exclude");
     }
@@ -222,7 +222,7 @@ mod tests {
         use DifferenceKind::{Attributes, Missing, Value};
         assert_eq!(
             told(&[Missing, Value, Attributes], "append"),
-            "leave out the files that differ; where objects are missing, choose --join outer (what any has); \
+            "leave out the files that differ; where objects are missing, choose --join outer (objects that any has); \
              where scalars differ, choose --scalars first (the first input's); \
              where attributes differ, choose --attributes first (the first input's)"
         );

@@ -224,11 +224,11 @@ impl Failure {
         if let MergeError::Resumable { source, path, kept } = error {
             let path = escape::path(path);
             let what = match kept.tiles {
-                0 => format!("what an earlier run left is still in {path}"),
+                0 => format!("the partial output of an earlier run is still in {path}"),
                 _ => format!("{} of finished chunks are kept in {path}", quantity::size(kept.stored_len_bytes)),
             };
             return Self::of_merge(source, inputs)
-                .hint(&format!("{what}: the same command goes on from there (--no-resume starts over)"));
+                .hint(&format!("{what}: the same command resumes from there (--no-resume starts over)"));
         }
         let failure = Self::new(exit_of(error, inputs), &error.to_string());
         match error {
@@ -270,7 +270,7 @@ impl Failure {
                 let what = format!("{count} of {} inputs are in the file already; nothing was written", inputs.len());
                 Self::new(failure.exit, &what)
                     .details(differences::repeated(repeated))
-                    .advise(Advice::one_of(&["leave them out", "append their rows once more with --again"]))
+                    .advise(Advice::one_of(&["leave them out", "append their rows again with --again"]))
             }
             error if error.is_echo() => failure.echo(),
             MergeError::Input { source, .. } => {
@@ -313,18 +313,18 @@ impl Failure {
             MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
                 let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);
                 let told = format!(
-                    "{object}: its chunks in {} are {chunk} each, reading them needs {needed} of memory; the budget is {limit}",
+                    "{object}: its chunks in {} are {chunk} each, and reading them needs {needed} of memory; the budget is {limit}",
                     escape::path(input)
                 );
-                Self::new(failure.exit, &told).advise(Advice::one_of(&["raise --memory", "look at that file"]))
+                Self::new(failure.exit, &told).advise(Advice::one_of(&["raise --memory", "check that file"]))
             }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
                 let told =
-                    format!("{object} of {input} and the others claim {needed} uncompressed, the limit is {limit}");
+                    format!("{object} of {input} and the others claim {needed} uncompressed, but the limit is {limit}");
                 Self::new(failure.exit, &told).advise(Advice::one_of(&[
-                    "look at that file",
+                    "check that file",
                     "raise --max-output if its dimensions are meant to be that large",
                 ]))
             }
@@ -351,19 +351,19 @@ impl Failure {
             IdxError::OtherPreview { .. } => {
                 failure.hint("name another folder with --preview=FOLDER, or remove this one if it is not needed")
             }
-            IdxError::StepExists { .. } => failure.hint(
-                "name another step with --step, or write the whole dataset anew with --force instead of --append",
-            ),
+            IdxError::StepExists { .. } => failure
+                .hint("name another step with --step, or rewrite the whole dataset with --force instead of --append"),
             IdxError::NoTime { fault: TimeFault::NotAdded, .. } => {
-                failure.hint("write it anew with --step N and --force instead of --append, or name another output")
+                failure.hint("rewrite it with --step N and --force instead of --append, or name another output")
             }
             IdxError::NoTime { fault: TimeFault::Unnamed, .. } => failure.hint("name one with --step"),
             IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
             IdxError::Core(CoreError::Memory { .. }) => {
                 failure.hint("use fewer --jobs, smaller blocks (--bits-per-block) or shards (--shard), or more ranks")
             }
-            IdxError::Block { source: BlockFault::NotStored | BlockFault::NoFile, .. } => failure
-                .hint("take the default value for missing blocks with --missing-as-default, if they are meant to be"),
+            IdxError::Block { source: BlockFault::NotStored | BlockFault::NoFile, .. } => failure.hint(
+                "read missing blocks as the default value with --missing-as-default, if they are missing on purpose",
+            ),
             _ => failure,
         }
     }
@@ -391,17 +391,17 @@ impl Failure {
             EventsError::NoSuch { kind: "product", .. } | EventsError::NotInFirst { .. } => {
                 failure.advise(Advice::one_of(&[
                     "choose products that all inputs have with --products",
-                    "say what becomes of others with --differing",
+                    "choose how to treat the others with --differing",
                 ]))
             }
             EventsError::FormDiffers { .. } => failure.advise(Advice::one_of(&[
                 "choose other products with --products",
                 "leave these out with --differing leave-out",
-                "write a layout of bytes, in which all are alike with --serialize",
+                "write a layout of bytes with --serialize, which stores all of them alike",
             ])),
             EventsError::NothingInCommon { .. } => failure.advise(Advice::one_of(&[
                 "convert inputs that have the same products",
-                "take those that not all have with --differing fill",
+                "fill in missing products with --differing fill",
             ])),
             EventsError::MixedSerialization { .. } => {
                 failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
@@ -410,7 +410,7 @@ impl Failure {
                 failure.advise(Advice::one_of(&["name one of them with --tree"]))
             }
             EventsError::Bad { place, .. } if place.branch.is_some() => failure.advise(Advice::one_of(&[
-                "leave out what cannot be read with --skip-bad",
+                "leave out unreadable products with --skip-bad",
                 "leave it out with --products",
             ])),
             _ => failure,
@@ -434,7 +434,7 @@ impl Failure {
         match error {
             TuneError::NoSpace { folder, needed_len_bytes, free_len_bytes } => {
                 let (needed, free) = (quantity::size(*needed_len_bytes), quantity::size(*free_len_bytes));
-                let what = format!("{}: {free} are free, runs may take {needed}", folder.display());
+                let what = format!("{}: {free} are free, but runs may need {needed}", folder.display());
                 Self::new(exit, &what).hint("name a folder with more space with --scratch, or a smaller --scale")
             }
             TuneError::Run { message } if is_full(message) => {

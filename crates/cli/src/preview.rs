@@ -58,13 +58,13 @@ fn existing(options: &MergeOptions) -> Existing {
 pub fn check(arguments: &PreviewArgs, options: &MergeOptions, is_part: bool) -> Result<(), Failure> {
     let Some(folder) = arguments.folder(&options.output) else { return Ok(()) };
     if is_part {
-        return Err(Failure::usage("--preview is not for parts: none of them sees all values; leave out --part"));
+        return Err(Failure::usage("--preview cannot be used with --part: no part sees all values"));
     }
     if options.link != Link::No {
-        return Err(Failure::usage("--preview is of values that are copied: leave out --link"));
+        return Err(Failure::usage("--preview needs values that are copied: leave out --link"));
     }
     if folder == options.output {
-        return Err(Failure::usage("--preview names the output; name a folder"));
+        return Err(Failure::usage("--preview names the output file; name a folder"));
     }
     PreviewFolder::check(&folder, &options.output, existing(options)).map_err(|error| Failure::of_idx(&error))
 }
@@ -89,7 +89,8 @@ impl MergePreview {
             }));
         }
         if candidates.is_empty() {
-            let what = "no dataset to make a preview of: none has numbers along 2 to 5 axes, two of them with 32 elements or more";
+            let what =
+                "no dataset to preview: none has numbers along 2 to 5 axes, two of them with 32 elements or more";
             return Err(Failure::new(Exit::InputRefused, what).hint("leave out --preview"));
         }
         let asked_samples = arguments.max_samples();

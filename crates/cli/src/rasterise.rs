@@ -63,7 +63,7 @@ impl Rasteriser {
         }
         let words = String::from_utf8_lossy(&done.stderr);
         let last = words.lines().next_back().unwrap_or_default();
-        Err(Error::other(format!("{} gave no picture: {} {last}", self.program.display(), done.status)))
+        Err(Error::other(format!("{} produced no picture: {} {last}", self.program.display(), done.status)))
     }
 }
 

@@ -247,7 +247,7 @@ pub fn answer(answers_json: bool, json: &str) {
 
 /// Creates the failure for a panic, printed after the panic's own message.
 fn panicked() -> Failure {
-    Failure::new(Exit::Internal, "internal error; what happened is on standard error")
+    Failure::new(Exit::Internal, "internal error; see standard error for details")
 }
 
 /// Converts the failure of another rank, or of communication between ranks.
@@ -257,15 +257,15 @@ pub fn of_ranks(error: &raddle_core::CoreError) -> Failure {
 
 fn one_process(command: &Command, launched: &Launched) -> Failure {
     let (name, launcher) = (command.name(), launched.launcher);
-    let what = format!("raddle {name} is done by one process, but {launcher} started several");
+    let what = format!("raddle {name} runs as one process, but {launcher} started several");
     Failure::usage(&what).hint(&format!(
         "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"
     ))
 }
 
 fn no_mpi(io: &str) -> Failure {
-    Failure::usage(&format!("--io {io} writes through MPI, and no launcher of MPI started this process"))
-        .hint("start it with mpirun or srun, with a raddle that was built with `--features mpi`; or leave it out")
+    Failure::usage(&format!("--io {io} writes through MPI, but this process was not started by an MPI launcher"))
+        .hint("start it with mpirun or srun, using a raddle built with `--features mpi`, or leave out --io")
 }
 
 fn unusable(error: &MpiError, launched: &Launched) -> Failure {

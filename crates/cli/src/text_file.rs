@@ -53,10 +53,10 @@ impl Text {
 
     fn words(self) -> &'static str {
         match self {
-            Self::Json => "no JSON that raddle wrote",
-            Self::List => "no text",
-            Self::Page => "no page or figure",
-            Self::Picture => "no picture",
+            Self::Json => "JSON written by raddle",
+            Self::List => "text",
+            Self::Page => "a page or figure",
+            Self::Picture => "a picture",
         }
     }
 }
@@ -117,15 +117,15 @@ pub fn check(
                 .zip(std::fs::canonicalize(file).ok())
                 .is_some_and(|(ours, theirs)| ours.starts_with(theirs))
         {
-            return refuse(&format!("lies in what the command reads or writes ({})", escape::path(file)));
+            return refuse(&format!("is inside a folder that the command reads or writes ({})", escape::path(file)));
         }
     }
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => refuse("is a folder"),
         Ok(metadata) if metadata.is_file() => match head(path) {
             Ok(head) if text.may_replace(&head) => Ok(()),
-            Ok(_) => refuse(&format!("exists and holds {}", text.words())),
-            Err(cause) => refuse(&format!("exists and cannot be looked at: {cause}")),
+            Ok(_) => refuse(&format!("exists and is not {}", text.words())),
+            Err(cause) => refuse(&format!("exists and cannot be inspected: {cause}")),
         },
         // A pipe, a terminal, or a file that does not exist yet.
         _ => Ok(()),

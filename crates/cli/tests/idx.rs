@@ -68,7 +68,7 @@ fn vectors_that_became_fields_are_compared_as_vectors() {
     }
     let against = |output, vector| ["idx", "verify", output, "--against", vector, "--vector", "--name", "v"];
     assert!(done(folder, &against("wide.idx", "v.npy")).starts_with("equal: wide.idx"));
-    assert!(done(folder, &against("near.idx", "v.npy")).starts_with("equal but for rounding: near.idx"));
+    assert!(done(folder, &against("near.idx", "v.npy")).starts_with("equal except for rounding: near.idx"));
     // One component of one sample, and two of another, which are two samples; the first is within what zfp may round.
     samples[59][8] += 0.125;
     (samples[20][0], samples[20][3]) = (-1.0, f32::NAN);
@@ -160,9 +160,9 @@ fn a_box_is_put_into_a_step() {
         folder,
         &into("p.npy", "1", "z=1:3,x=3:5"),
         3,
-        "the inputs have 2 x 4 x 1 samples, --into names a box of 2 x 4 x 2",
+        "the inputs have 2 x 4 x 1 samples, but --into names a box of 2 x 4 x 2",
     );
-    ends(folder, &into("p.npy", "1", "z=2:4,x=4:5"), 2, "--into goes beyond z = 3");
+    ends(folder, &into("p.npy", "1", "z=2:4,x=4:5"), 2, "--into extends past z = 3");
     ends(folder, &into("p.npy", "1", "u=0:1"), 2, "--into names axis u");
     ends(folder, &into("p.npy", "2", "z=1:3,x=4:5"), 3, "has no time step 2; those there are: 0 to 1");
     let without = ["idx", "write", "p.npy", "-o", "st.idx", "--name", "v", "--into", "z=1:3,x=4:5"];
@@ -418,7 +418,7 @@ fn boxes_name_axes_that_there_are_once() {
     let folder = made.path();
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
     let read = |along: &'static str| ["idx", "read", "o.idx", "-o", "p.npy", "--box", along];
-    ends(folder, &read("u=0:1"), 2, "--box names axis u, the dataset has x y z");
+    ends(folder, &read("u=0:1"), 2, "--box names axis u, but the dataset has x y z");
     ends(folder, &read("x=0:1,x=2:3"), 2, "--box names axis x twice");
     let words = "the box goes from y = 1 to before 9; the dataset has samples 0 to before 4 there";
     ends(folder, &read("y=1:9"), 3, words);
@@ -431,8 +431,8 @@ fn a_plan_that_takes_too_much_memory_is_refused() {
     let plan = |ranks: &'static str, more: &[&'static str]| {
         [&["idx", "plan", "--progress", "never", "--per-rank", "1", "--ranks", ranks], more].concat()
     };
-    ends(folder, &plan("4000000", &[]), 6, "of memory here, more than 4.00 GiB");
-    ends(folder, &plan("18446744073709551557", &[]), 6, "of memory here");
+    ends(folder, &plan("4000000", &[]), 6, "of memory, more than 4.00 GiB");
+    ends(folder, &plan("18446744073709551557", &[]), 6, "of memory, ");
     ends(folder, &plan("64", &["--bits-per-block", "0"]), 2, "at least 1 is written");
     ends(folder, &plan("64", &["--phases", "one"]), 2, "[possible values: two, three]");
     done(folder, &plan("64", &[]));

@@ -161,7 +161,7 @@ impl OpenFile {
         let dataset = match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
             ObjectKind::Formed(formed) => formed.dataset(),
-            _ => return Err(self.unsupported(0, &format!("object number {index} is no dataset"))),
+            _ => return Err(self.unsupported(0, &format!("object number {index} is not a dataset"))),
         };
         let class = &dataset.datatype.class;
         let pipeline = Pipeline::new(&dataset.filters, class.len_bytes() as usize).ok();

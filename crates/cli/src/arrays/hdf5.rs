@@ -107,7 +107,7 @@ fn of_values(error: &Hdf5Error) -> Failure {
             "copy the values with `raddle merge --follow-foreign-files` and write from the copy, or name the dataset that it \
              refers to",
         ),
-        Hdf5Error::MissingSource { .. } => failure.hint("put the missing files where they are looked for"),
+        Hdf5Error::MissingSource { .. } => failure.hint("put the missing files where they are expected"),
         _ => failure,
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
     })?;
     let way = if dataset.layout.is_through_library() {
         let child =
-            child.ok_or_else(|| refused(path, &format!("{name}: is read by libhdf5, which cannot be started")))?;
+            child.ok_or_else(|| refused(path, &format!("{name}: must be read by libhdf5, which cannot be started")))?;
         let object = ObjectName::Path(name.clone().into_bytes());
         // Reads no values, but looks up everything the dataset refers to.
         child.read_values(path, object.clone(), Some(0..0)).map_err(|error| of_values(&error))?;
@@ -170,17 +170,20 @@ fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset,
         Found::External { file, path: within, .. } => {
             let (file, within) = (escape::bytes(&file), escape::bytes(&within));
             return Err(refused(path, &format!("{name} is a link to {within} of the file {file}"))
-                .hint(&format!("name it there, as {file}:{within}; files of links are not opened here")));
+                .hint(&format!("name it as {file}:{within}; files of links are not opened here")));
         }
         Found::TooManyLinks => {
-            return Err(refused(path, &format!("{name} leads over more than {MOST_LINKS} links, perhaps in a circle")));
+            return Err(refused(
+                path,
+                &format!("{name} leads through more than {MOST_LINKS} links, possibly in a cycle"),
+            ));
         }
         Found::Nothing => None,
     };
     match object.map(|object| &object.kind) {
         Some(ObjectKind::Dataset(dataset)) => Ok(dataset),
         Some(ObjectKind::Unreadable { reason, .. }) => Err(refused(path, &format!("{name} cannot be read: {reason}"))),
-        Some(_) => Err(refused(path, &format!("{name} is no dataset; it has {}", choice(&arrays(tree))))),
+        Some(_) => Err(refused(path, &format!("{name} is not a dataset; the file has {}", choice(&arrays(tree))))),
         None => Err(refused(path, &format!("has no dataset {name}; it has {}", choice(&arrays(tree))))),
     }
 }
@@ -190,7 +193,7 @@ fn only<'t>(tree: &'t FileTree, path: &Path) -> Result<(String, &'t Dataset), Fa
     let mut all = arrays(tree);
     match all.len() {
         1 => Ok(all.swap_remove(0)),
-        _ => Err(refused(path, &format!("name a dataset, as FILE:/PATH; it has {}", choice(&all)))),
+        _ => Err(refused(path, &format!("name a dataset, as FILE:/PATH; the file has {}", choice(&all)))),
     }
 }
 
@@ -201,7 +204,7 @@ fn readable(dataset: &Dataset) -> Result<(Number, bool), (&'static str, &'static
         return Err(("has no axis", "name an array"));
     }
     number_of(&dataset.datatype.class).ok_or((
-        "holds no numbers that IDX has: integers of 1, 2, 4 or 8 bytes, float32 and float64",
+        "holds no numbers that IDX supports: integers of 1, 2, 4 or 8 bytes, float32 and float64",
         "convert it, or name another dataset",
     ))
 }

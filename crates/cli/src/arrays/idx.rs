@@ -88,7 +88,7 @@ impl IdxSource {
             None => dataset.steps().map_err(of_idx)?,
         };
         if steps.is_empty() {
-            return Err(refused("no time step is there".to_owned()));
+            return Err(refused("no time step exists".to_owned()));
         }
         let counts = region.counts()[..header.rank].to_vec();
         let mut arrays = Vec::with_capacity(steps.len() * numbers.len());

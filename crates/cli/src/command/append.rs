@@ -280,7 +280,7 @@ fn execute(
 fn tell_settled(held: &Held, watching: &Watching) {
     match held.settled {
         Settled::Nothing => {}
-        Settled::Discarded => watching.warn("an interrupted append to the file was taken back"),
+        Settled::Discarded => watching.warn("an interrupted append to the file was rolled back"),
         Settled::Completed => watching.warn("an interrupted append to the file was completed"),
     }
 }

@@ -212,7 +212,7 @@ fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Failure> {
 /// Sets the stripes of a folder. Stripes that cannot be set are reported but do not prevent the start.
 fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
     let Some(command) = plan.stripe_command(folder) else {
-        return Err(Failure::usage("--stripe: the settings have no stripes")
+        return Err(Failure::usage("--stripe: the settings contain no stripes")
             .hint("for example --set stripe_count=8 --set stripe_size=16MiB"));
     };
     let done = std::process::Command::new(&command[0]).args(&command[1..]).output();
@@ -252,7 +252,7 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
         }
         Form::Patch => {
             for knob in patch::left_out(&wishes.settings) {
-                anstream::eprintln!("note: {knob} is no default that the source holds in one place; left out");
+                anstream::eprintln!("note: {knob} has no single place in the source for its default; left out");
             }
             let source = arguments.hdf5_source.as_deref().unwrap_or(Path::new("."));
             patch::patch(&wishes.settings, source).map_err(|error| of_inject(&error))?

@@ -163,7 +163,7 @@ fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildR
 fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Failure> {
     let [path] = arguments.files.as_slice() else {
         return Err(Failure::usage(
-            "--refs takes one file: references of several are to be combined by who reads them",
+            "--refs accepts a single file; combine the references of several files in the reader",
         ));
     };
     if output.extension().is_some_and(|extension| extension == "parquet") {

@@ -147,7 +147,7 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
     let mut options = arguments.options()?;
     if arguments.part.is_some() && team.ranks().size() > 1 {
-        return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
+        return Err(Failure::usage("--part is for independent processes, not for MPI ranks"));
     }
     arguments.running.apply_among(team, &mut options);
     let how = How {
@@ -340,7 +340,7 @@ pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
     }
     if plan.schema.is_anndata() {
         watching.say(
-            "note: no /_raddle group, which anndata cannot read: compare the output with its inputs by verify --against",
+            "note: no /_raddle group, which anndata cannot read: use verify --against to compare the output with its inputs",
         );
     }
     watching.note_differences(bridged(plan));

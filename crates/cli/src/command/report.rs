@@ -93,7 +93,7 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
 /// Refuses a page whose file name has a misleading extension.
 fn check_ending(output: &Path) -> Result<(), Failure> {
     let ending = output.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let what = format!("-o writes a page in HTML, which {} does not promise", escape::path(output));
+    let what = format!("-o writes an HTML page, which does not match the name {}", escape::path(output));
     match ending.as_str() {
         "svg" => Err(Failure::usage(&what).hint("write figures with --svg FOLDER, or name a page: -o report.html")),
         "png" => Err(Failure::usage(&what).hint("write figures with --png FOLDER, or name a page: -o report.html")),
@@ -152,7 +152,7 @@ fn write_figures(
     if let Some(folder) = &arguments.png {
         let rasteriser = Rasteriser::find().ok_or_else(|| {
             Failure::usage(&format!("--png: none of {} is on PATH", Rasteriser::known()))
-                .hint("install one of them, or take --svg")
+                .hint("install one of them, or use --svg")
         })?;
         made(folder)?;
         let own = tempfile::tempdir().map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;

@@ -153,7 +153,7 @@ impl TuneArgs {
             let lossy = word.to_string_lossy();
             word.to_str()
                 .map(str::to_owned)
-                .ok_or_else(|| Failure::usage(&format!("{lossy}: words of a measured command are UTF-8")))
+                .ok_or_else(|| Failure::usage(&format!("{lossy}: arguments of a measured command must be UTF-8")))
         };
         let command = self.command.iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
         let verify = match self.verify {
@@ -173,7 +173,7 @@ impl TuneArgs {
         let mut knobs: BTreeMap<Knob, Vec<Value>> = BTreeMap::new();
         for Setting { knob, value } in &self.tried {
             if knob.changes_layout() && !self.allow_layout {
-                return Err(Failure::usage(&format!("--try {knob}={value}: it changes what files hold"))
+                return Err(Failure::usage(&format!("--try {knob}={value}: this changes the contents of files"))
                     .hint("allow it with --allow-layout"));
             }
             let values = knobs.entry(*knob).or_default();
@@ -193,9 +193,8 @@ impl TuneArgs {
             }
             Some(path) => path.clone(),
             None => {
-                let folder = own_folder().ok_or_else(|| {
-                    Failure::usage("there is no home folder for profiles").hint("name the profile with -o")
-                })?;
+                let folder = own_folder()
+                    .ok_or_else(|| Failure::usage("no home folder for profiles").hint("name the profile with -o"))?;
                 std::fs::create_dir_all(&folder).map_err(|cause| Failure::writing(&folder, &cause))?;
                 profile_path(&folder, workload)
             }

@@ -60,7 +60,7 @@ impl<'a> SamplesWork<'a> {
         let region = SampleBox::new(&start, &[samples.side; 3]);
         let of_field = |(field, components): (u64, &u64)| {
             let len = samples.side.pow(3) * components * samples.number.len_bytes();
-            let len = usize::try_from(len).map_err(|_| Failure::new(Exit::Limit, "a box is longer than memory"))?;
+            let len = usize::try_from(len).map_err(|_| Failure::new(Exit::Limit, "a box does not fit in memory"))?;
             Ok(values::bytes(&[request.seed, ranks.rank() as u64, field], len))
         };
         let arrays = (0..).zip(&samples.components).map(of_field).collect::<Result<_, Failure>>()?;
@@ -173,7 +173,7 @@ impl<'a> SamplesWork<'a> {
     }
 
     fn differs(&self, path: &Path) -> Failure {
-        let what = format!("{}: what is read is not what was written", path.display());
+        let what = format!("{}: the bytes read back differ from those written", path.display());
         Failure::new(Exit::Internal, &what)
     }
 }

@@ -19,7 +19,7 @@ impl fmt::Display for CompressionError {
         let text = &self.0;
         write!(
             f,
-            "{text:?} is no compression: use fast, balanced, small, gzip:0 to gzip:9, zstd:1 to zstd:22, lz4, keep or none"
+            "invalid compression {text:?}; expected fast, balanced, small, gzip:0 to gzip:9, zstd:1 to zstd:22, lz4, keep or none"
         )
     }
 }
@@ -41,7 +41,7 @@ impl Compression {
     /// If the compression is `keep`.
     pub fn of_events(self) -> Result<Option<raddle_codec::Compression>, Failure> {
         match self.0 {
-            Compress::Keep => Err(Failure::usage("--compress keep: events are laid out anew, no filter can be kept")),
+            Compress::Keep => Err(Failure::usage("--compress keep: events get a new layout, so no filter can be kept")),
             other => Ok(other.compression()),
         }
     }
@@ -53,8 +53,8 @@ pub fn readers_need(compression: Option<raddle_codec::Compression>) -> Option<St
     let (name, id) = (filter.name(), filter.id());
     (filter != KnownFilter::Deflate).then(|| {
         format!(
-            "who reads {name} needs HDF5's filter {id}: in Python import hdf5plugin before h5py; for other programs \
-             HDF5_PLUGIN_PATH names the folder that hdf5plugin.PLUGIN_PATH is; raddle reads it as it is"
+            "readers of {name} need HDF5 filter {id}: in Python, import hdf5plugin before h5py; for other programs, set \
+             HDF5_PLUGIN_PATH to the folder in hdf5plugin.PLUGIN_PATH; raddle itself needs neither"
         )
     })
 }

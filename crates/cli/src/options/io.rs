@@ -100,7 +100,7 @@ impl IoArgs {
 
 fn not_a_hint(path: &Path, line: usize, text: &str) -> Failure {
     let found = text.lines().nth(line - 1).unwrap_or_default().trim();
-    let failure = Failure::usage(&format!("{}, line {line}: {found:?} is no hint", path.display()));
+    let failure = Failure::usage(&format!("{}, line {line}: {found:?} is not a hint", path.display()));
     failure.hint("write a line KEY = VALUE for each, for example cb_nodes = 4")
 }
 

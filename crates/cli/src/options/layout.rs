@@ -284,7 +284,7 @@ pub struct ChunkError(String);
 
 impl fmt::Display for ChunkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no chunk: give a number of rows (65536rows) or a shape (128x1024)", self.0)
+        write!(f, "{:?} is not a chunk shape: give a number of rows (65536rows) or a shape (128x1024)", self.0)
     }
 }
 

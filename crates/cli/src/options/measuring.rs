@@ -95,7 +95,7 @@ fn most_blocks() -> NonZeroUsize {
 
 fn margin(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (1.0..=50.0).contains(percent));
-    percent.ok_or_else(|| "a number of percent from 1 to 50".to_owned())
+    percent.ok_or_else(|| "a percentage from 1 to 50".to_owned())
 }
 
 /// Default time limit; a shorter one at the tiny scale, which only serves to check that everything works.

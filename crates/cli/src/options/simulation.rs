@@ -46,7 +46,7 @@ impl SimulationArgs {
         let Some(name) = &self.stat else { return Ok(None) };
         let known = || Statistic::ALL.map(|statistic| statistic.name).join(", ");
         let found = Statistic::named(name);
-        found.map(Some).ok_or_else(|| Failure::usage(&format!("no statistic {name:?}; there are {}", known())))
+        found.map(Some).ok_or_else(|| Failure::usage(&format!("unknown statistic {name:?}; available: {}", known())))
     }
 
     /// Returns the parameters of the simulation, with `rates` as defaults.
@@ -62,7 +62,7 @@ impl SimulationArgs {
                 let failure = Failure::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
                 return Err(failure.hint("name inputs before --simulate"));
             };
-            let refuse = || Failure::usage(&format!("--simulate {key}: {value:?} is no value for it"));
+            let refuse = || Failure::usage(&format!("--simulate {key}: {value:?} is not a valid value"));
             set(&mut simulated, key, value).ok_or_else(refuse)?;
         }
         if simulated.machine.ranks == 0 {

@@ -152,11 +152,11 @@ impl Observer for Progress {
             }
             Event::Resumed { tiles, stored_len_bytes } => {
                 let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
-                state.display.say(&format!("going on from an interrupted run: {chunks} ({len}) are kept"));
+                state.display.say(&format!("resuming an interrupted run: {chunks} ({len}) are kept"));
             }
             Event::PartsJoined { tiles, stored_len_bytes } => {
                 let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
-                state.display.say(&format!("all parts are there: publishing {chunks} ({len})"));
+                state.display.say(&format!("all parts are done: publishing {chunks} ({len})"));
             }
             // Event kinds newer than this command only go to the log.
             _ => {}

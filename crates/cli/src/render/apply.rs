@@ -55,7 +55,7 @@ fn way(route: &Route) -> String {
         Route::Preload { .. } => "a preloaded object, before the HDF5 that it is linked with".to_owned(),
         Route::Driver { version } => {
             format!(
-                "a driver plugin, for HDF5 {} is inside of it",
+                "a driver plugin, because HDF5 {} is linked into it",
                 version.as_deref().unwrap_or("of an unknown version")
             )
         }

@@ -228,13 +228,13 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
     let path = escape::path(path);
     let good = format!("{} with {}", quantity::counted(sum(|check| check.blocks), "block"), quantity::size(stored));
     if checks.is_empty() {
-        return format!("EMPTY: {path}: no time step is there\n");
+        return format!("EMPTY: {path}: no time step exists\n");
     }
     let missing = match missing_steps.as_slice() {
         [] => String::new(),
-        [step] => format!("time step {step}, which the .idx file names, is not there; "),
+        [step] => format!("time step {step}, which the .idx file names, is missing;  "),
         steps => {
-            format!("time steps {}, which the .idx file names, are not there; ", StepList::of(steps.iter().copied()))
+            format!("time steps {}, which the .idx file names, are missing;  ", StepList::of(steps.iter().copied()))
         }
     };
     if bad == 0 && !missing.is_empty() {
@@ -257,7 +257,7 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
             _ => String::new(),
         };
         let count = quantity::counted(bad, "block");
-        let stopped = if *is_stopped { "; not looked further" } else { "" };
+        let stopped = if *is_stopped { "; stopped checking" } else { "" };
         return format!(
             "DAMAGED: {path}: {missing}{count} missing or damaged, {good} good{stopped}\n{}{rest}",
             columns.render()
@@ -270,7 +270,7 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
     match (outcome.is_compared, rounded.is_empty()) {
         (false, _) => format!("whole: {path}: {good}\n"),
         (true, true) => format!("equal: {path}: {good}\n"),
-        (true, false) => format!("equal but for rounding: {path}: {good}\n{}", as_rounded(rounded)),
+        (true, false) => format!("equal except for rounding: {path}: {good}\n{}", as_rounded(rounded)),
     }
 }
 

@@ -95,7 +95,9 @@ fn header(path: &Path, inspection: &Inspection) -> String {
     }
     if objects.through_library > 0 {
         let count = quantity::counted(objects.through_library, "object");
-        lines.push_str(&format!("  {count} read by libhdf5: where its metadata lies is not known (below: unused)\n"));
+        lines.push_str(&format!(
+            "  {count} read by libhdf5: the location of its metadata is not known (below: unused)\n"
+        ));
     }
     if !inspection.filters.is_empty() {
         let filters = inspection.filters.iter().map(|filter| {

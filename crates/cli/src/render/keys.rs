@@ -29,11 +29,11 @@ pub fn warnings(made: &Made) -> Vec<String> {
         warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
     }
     for pattern in &made.unmatched_skips {
-        warnings.push(format!("--key-skip {pattern}: skips no group; patterns are of whole paths, as '/rec.*'"));
+        warnings.push(format!("--key-skip {pattern}: skips no group; patterns match whole paths, such as '/rec.*'"));
     }
     for fault in &made.descending {
         warnings.push(format!(
-            "{}: row {} belongs to {}, so it got no counts and offsets",
+            "{}: row {} belongs to {}, so it has no counts and offsets",
             fault.group,
             quantity::count(fault.first_row),
             fault.kind.words()
@@ -233,7 +233,7 @@ pub fn advice(faults: &[KeyFault]) -> &'static str {
         "name more id columns, say that ids are unique in each input only (--key-scope input), or let the first row count \
          (--repeated-ids first)"
     } else {
-        "leave these groups out with --key-skip, or name the columns that tell their events apart"
+        "leave these groups out with --key-skip, or name the columns that distinguish their events"
     }
 }
 

@@ -187,7 +187,7 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
     if let Some((sentinel, doubt)) = findings.sentinel.zip(findings.doubt) {
         let ratio = sentinel.ratio;
         text.push_str(&format!(
-            "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told below {doubt:.2} times\n"
+            "  two equal defaults differ (ratio {ratio:.2}): on this machine, at present, effects below {doubt:.2} times cannot be resolved\n"
         ));
     }
     if findings.arms.iter().any(|finding| finding.arm.candidate.library.is_some()) {
@@ -209,14 +209,12 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
     let has_settings = findings.arms[1..].iter().any(|finding| finding.arm.fault.is_none());
     if blocks < LEAST_BLOCKS && has_settings {
         let advice = if blocks >= most_blocks { "more --blocks" } else { "more --time, or compare less" };
-        text.push_str(&format!(
-            "  {blocks} of the {LEAST_BLOCKS} blocks from which something can be told: give {advice}\n"
-        ));
+        text.push_str(&format!("  {blocks} of the {LEAST_BLOCKS} blocks needed for a verdict: give {advice}\n"));
     }
     if findings.arms.iter().any(|finding| finding.verdict != finding.alone) {
         let count = findings.arms.iter().filter(|finding| finding.verdict.is_some()).count();
         text.push_str(&format!(
-            "  (alone: …) is what would be told if nothing else were compared: of {count} settings some differ by chance\n"
+            "  (alone: …) is the verdict if nothing else were compared: of {count} settings, some differ by chance\n"
         ));
     }
     text

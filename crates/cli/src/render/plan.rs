@@ -154,7 +154,7 @@ pub fn prediction(predicted: &Prediction) -> String {
         (None, None) => "time unknown".to_owned(),
     };
     format!(
-        "{output}, {} of buffers, {time} (from {} made on trial)",
+        "{output}, {} of buffers, {time} (from {} encoded on trial)",
         quantity::size(predicted.memory_len_bytes),
         quantity::size(predicted.sampled_len_bytes),
     )
@@ -164,11 +164,11 @@ pub fn prediction(predicted: &Prediction) -> String {
 pub fn alignment(alignment: &Alignment) -> String {
     let Alignment { stripes, arenas } = alignment;
     let source = match stripes.source {
-        StripeSource::Asked => "as asked",
-        StripeSource::Lustre => "Lustre says",
-        StripeSource::LustreDefault => "Lustre's default, for the folder has no layout",
-        StripeSource::Gpfs => "GPFS says",
-        StripeSource::Block => "the blocks of the file system",
+        StripeSource::Asked => "as requested",
+        StripeSource::Lustre => "from Lustre",
+        StripeSource::LustreDefault => "Lustre's default, because the folder has no layout",
+        StripeSource::Gpfs => "from GPFS",
+        StripeSource::Block => "block length of the file system",
     };
     let targets = match stripes.count {
         Some(count) => format!(", on {}", quantity::counted(count.into(), "target")),

@@ -73,10 +73,10 @@ pub fn part(report: &PartReport) -> String {
     let missing: Vec<String> = report.missing.iter().map(u32::to_string).collect();
     match (&report.merged, missing.as_slice()) {
         (Some(done), _) => text.push_str(&merged(done)),
-        (None, []) => text.push_str("  all parts are there; another one has published the output\n"),
-        (None, [one]) => text.push_str(&format!("  not there yet: part {one}, which will publish the output\n")),
+        (None, []) => text.push_str("  all parts are done; another one has published the output\n"),
+        (None, [one]) => text.push_str(&format!("  not done yet: part {one}, which will publish the output\n")),
         (None, many) => {
-            text.push_str(&format!("  not there yet: parts {}; the last will publish the output\n", many.join(", ")));
+            text.push_str(&format!("  not done yet: parts {}; the last will publish the output\n", many.join(", ")));
         }
     }
     text

@@ -170,7 +170,7 @@ pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
     if outcome.comparison.is_equal() {
         let compared = if outcome.is_compared { "equal" } else { "whole" };
         let levels = match outcome.checks.iter().all(|check| check.levels_compared) {
-            true => "each level as the one before makes it",
+            true => "each level matches the one before",
             false => "levels not compared with each other",
         };
         return format!("{compared}: {path}: {good}; {levels}\n");

@@ -35,7 +35,7 @@ fn parts_in_any_order_make_the_bytes_of_one_process() {
             missing.sort_unstable();
             let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
             let told =
-                format!("not there yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
+                format!("not done yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
             assert_eq!(outcome.told.contains(&told), !missing.is_empty(), "{order:?}: {outcome:?}");
             assert_eq!(workload.is_right_or_untouched(&order), missing.is_empty(), "{order:?}: {outcome:?}");
         }
@@ -158,7 +158,7 @@ fn who_publishes_is_followed_by_any_other_part() {
             followed += 1;
             workload.assert_right(&fault);
         } else {
-            assert!(first.told.contains("not there yet: part 2"), "{first:?}");
+            assert!(first.told.contains("not done yet: part 2"), "{first:?}");
         }
     }
     assert!(followed > 3, "{followed}");
@@ -227,7 +227,7 @@ fn parts_of_other_merges_are_refused_by_name() {
     anew.arg("--no-resume");
     let outcome = workload.run(anew);
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    assert!(outcome.told.contains("not there yet: part 1"), "{outcome:?}");
+    assert!(outcome.told.contains("not done yet: part 1"), "{outcome:?}");
     let mut other = part(&workload, 1, 2);
     other.arg("--no-resume");
     assert_eq!(workload.run(other).code, 0);

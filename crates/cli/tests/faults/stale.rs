@@ -48,7 +48,7 @@ impl Interrupted {
 fn a_run_goes_on_and_says_what_it_kept() {
     let interrupted = Interrupted::new();
     let told = interrupted.workload.assert_goes_on(&"all tiles placed");
-    assert!(told.contains(GOES_ON) && told.contains("going on from an interrupted run: "), "{told}");
+    assert!(told.contains(GOES_ON) && told.contains("resuming an interrupted run: "), "{told}");
     // Other threads and memory change no byte.
     interrupted.restore();
     let mut command = interrupted.workload.command();

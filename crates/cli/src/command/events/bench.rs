@@ -223,7 +223,7 @@ pub(crate) fn sink_of(name: &str, options: &SinkOptions) -> Result<SinkChoice, F
         "batch" => Some(EventLayout::Batch),
         _ => {
             return Err(Failure::usage(&format!("{name:?} is not a format of events that can be measured")).hint(
-                "there are null, columns, rntuple, product, event, batch, pds, cce-product, cce-event and cce-batch",
+                "available formats are null, columns, rntuple, product, event, batch, pds, cce-product, cce-event and cce-batch",
             ));
         }
     };

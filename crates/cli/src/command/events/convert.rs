@@ -88,7 +88,9 @@ impl EntryRange {
 
 pub(super) fn parse_range(text: &str) -> Result<EntryRange, String> {
     let wrong = || {
-        format!("{text:?} is no range: give the first event and the one behind the last, as in 0..1000, or one of them")
+        format!(
+            "{text:?} is not a range: give the first event and the one after the last, as in 0..1000, or one of them"
+        )
     };
     let (start, end) = text.split_once("..").ok_or_else(wrong)?;
     let number = |digits: &str| match digits.trim() {
@@ -210,7 +212,7 @@ mod tests {
             assert_eq!(range(text), Ok(expected), "{text}");
         }
         for text in ["", "5", "5..3", "a..b", "-1..3", "1..2..3", "1...3", "18446744073709551616.."] {
-            assert!(range(text).is_err_and(|why| why.contains("is no range")), "{text}");
+            assert!(range(text).is_err_and(|why| why.contains("is not a range")), "{text}");
         }
     }
 }

@@ -111,9 +111,10 @@ impl MergeArgs {
                 write(&source, output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }
             Inputs::Root => {
-                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
-                Err(Failure::new(Exit::InputRefused, &what)
-                    .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"))
+                let what = format!("{}: ROOT files cannot be merged", crate::render::escape::path(&inputs[0]));
+                Err(Failure::new(Exit::InputRefused, &what).hint(
+                    "use raddle events convert, which also accepts several files and writes them in an HDF5 layout",
+                ))
             }
         }
     }

@@ -151,7 +151,7 @@ pub fn no_such_product(source: &dyn Source, globs: &[String]) -> Failure {
         kind: "product",
         there_is: source.schema().products.iter().map(|product| product.name.clone()).collect(),
     };
-    Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'")
+    Failure::of_events(&error, None).hint("name some of these with --products, or use globs such as 'Muon_*'")
 }
 
 /// Returns the mean length of an event in memory.
@@ -178,7 +178,9 @@ fn tell_renamed(schema: &Schema, watch: &Watch<'_>, ranks: &dyn Communicator) {
     }
     for (product, stored) in renamed(schema) {
         let text = match product == stored {
-            true => format!("{}: '_' stands for what RNTuples do not permit in names of fields", shown(&product)),
+            true => {
+                format!("{}: '_' replaces characters that RNTuples do not permit in names of fields", shown(&product))
+            }
             false => format!(
                 "{} is written as {}: RNTuples do not permit all characters in names",
                 shown(&product),

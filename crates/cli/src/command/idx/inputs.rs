@@ -116,7 +116,7 @@ impl ArrayArgs {
             (self.missing_as_default, "--missing-as-default"),
         ];
         if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} applies to an input NAME.idx, and none is given")));
+            return Err(Failure::usage(&format!("{option} applies to an input NAME.idx, but none is given")));
         }
         let raw = self.shape.as_ref().zip(self.dtype);
         let raw = raw.map(|(shape, number)| RawForm { shape: shape.0.clone(), number });
@@ -169,7 +169,7 @@ impl ArrayArgs {
     fn open_idx(&self, paths: &[String]) -> Result<Inputs, Failure> {
         let [path] = paths else {
             return Err(Failure::usage(
-                "an IDX dataset must be the only input: it has fields and time steps of its own",
+                "an IDX dataset must be the only input, because it already has fields and time steps",
             ));
         };
         let others = [
@@ -178,7 +178,7 @@ impl ArrayArgs {
             (self.shape.is_some(), "--shape"),
         ];
         if let Some((_, option)) = others.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} applies to arrays; {path} states it")));
+            return Err(Failure::usage(&format!("{option} only applies to arrays; {path} specifies it itself")));
         }
         let part = IdxPart {
             fields: &self.field,

@@ -80,7 +80,7 @@ pub(crate) fn limit(
         let name = AXES[*axis];
         if *axis >= rank {
             let axes: String = AXES[..rank].iter().map(|axis| format!(" {axis}")).collect();
-            return Err(Failure::usage(&format!("{option} names axis {name}, the dataset has{axes}")));
+            return Err(Failure::usage(&format!("{option} names axis {name}, but the dataset has{axes}")));
         }
         if along[..place].iter().any(|other| other.axis == *axis) {
             return Err(Failure::usage(&format!("{option} names axis {name} twice")));
@@ -93,9 +93,9 @@ pub(crate) fn limit(
 /// Opens a dataset for reading.
 pub fn open(path: &Path) -> Result<Dataset, Failure> {
     if is_zarr(path) {
-        let what = format!("{}: is a Zarr folder, and this reads IDX", path.display());
+        let what = format!("{}: is a Zarr folder, but only IDX can be read here", path.display());
         return Err(Failure::new(Exit::InputRefused, &what)
-            .hint("read it with zarr-python, xarray or an OME-Zarr viewer; raddle idx info and verify know it"));
+            .hint("read it with zarr-python, xarray or an OME-Zarr viewer; raddle idx info and verify support it"));
     }
     Dataset::open(path).map_err(|error| Failure::of_idx(&error))
 }

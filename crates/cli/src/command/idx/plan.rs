@@ -120,8 +120,8 @@ fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure
     }
     let (needed, limit) = (quantity::size(len_bytes), quantity::size(MOST_LEN_BYTES.min(len_bytes)));
     let what = match len_bytes > MOST_LEN_BYTES {
-        true => format!("planning for so many ranks and blocks takes some {needed} of memory here, more than {limit}"),
-        false => format!("planning takes some {needed} of memory here, which cannot be had"),
+        true => format!("planning for this many ranks and blocks needs about {needed} of memory, more than {limit}"),
+        false => format!("planning needs about {needed} of memory, which is not available"),
     };
     Err(Failure::new(Exit::Limit, &what).hint("plan for fewer ranks, or with larger blocks (--bits-per-block)"))
 }
@@ -163,7 +163,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64)
         {
             return Err(Failure::usage(&format!(
-                "--grid: ranks along {axes} axes whose product is {ranks} are needed"
+                "--grid needs numbers of ranks along {axes} axes with product {ranks}"
             )));
         }
         let per_rank = reversed(&arguments.per_rank.0);

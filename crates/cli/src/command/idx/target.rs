@@ -219,7 +219,7 @@ impl Imposed {
             }
             Self::Counts(Shape(counts)) => {
                 let named = counts.len();
-                Err(Failure::usage(&format!("--box is a size along {named} axes, the samples have {axes}")))
+                Err(Failure::usage(&format!("--box has {named} axes, but the samples have {axes}")))
             }
         }
     }
@@ -394,7 +394,7 @@ impl TargetArgs {
     ) -> Result<Header, Failure> {
         match self.format() {
             Format::Idx => self.header(counts, fields, has_steps),
-            Format::Zarr => Err(Failure::usage("--tune finds options of IDX, the output is OME-Zarr")
+            Format::Zarr => Err(Failure::usage("--tune finds options of IDX, but the output is OME-Zarr")
                 .hint("tune with an output NAME.idx and take its box and aggregators with --profile")),
         }
     }
@@ -423,7 +423,7 @@ impl TargetArgs {
         match self.format() {
             Format::Idx => {
                 if let Some(option) = self.zarr.given() {
-                    return Err(Failure::usage(&format!("{option} is an option of OME-Zarr, the output is IDX"))
+                    return Err(Failure::usage(&format!("{option} is an option of OME-Zarr, but the output is IDX"))
                         .hint("call the output NAME.zarr, or name the format with --format zarr"));
                 }
                 let header = self.header(counts, fields, steps.is_some())?;
@@ -453,7 +453,7 @@ impl TargetArgs {
             (self.split_vectors != Split::Never, "--split-vectors"),
         ];
         if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} is an option of IDX, the output is OME-Zarr")));
+            return Err(Failure::usage(&format!("{option} is an option of IDX, but the output is OME-Zarr")));
         }
         let compression = match self.compress {
             None | Some(BlockCompression::Zstd) => ChunkCompression::Zstd,
@@ -468,7 +468,7 @@ impl TargetArgs {
             None => None,
             Some((0, last)) => Some(last + 1),
             Some((first, _)) => {
-                let what = format!("time steps of OME-Zarr are counted from 0, the first one here is {first}");
+                let what = format!("time steps of OME-Zarr are counted from 0, but the first one here is {first}");
                 return Err(Failure::usage(&what).hint("leave out --step, and give all steps at once with --as steps"));
             }
         };
@@ -481,7 +481,9 @@ impl TargetArgs {
             None => Compression::Zip,
             Some(BlockCompression::OfIdx(compression)) => compression,
             Some(BlockCompression::Zstd) => {
-                return Err(Failure::usage("IDX is written with -c zip, lz4, zfp or none; its readers know no zstd"));
+                return Err(Failure::usage(
+                    "IDX is written with -c zip, lz4, zfp or none; its readers do not support zstd",
+                ));
             }
         };
         let layout = LayoutOptions {

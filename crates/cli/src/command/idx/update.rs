@@ -59,12 +59,13 @@ impl WriteArgs {
         limit("--into", &self.into, header.rank, (&mut region.start, &mut region.end))?;
         if let Some(axis) = (0..header.rank).find(|axis| region.end[*axis] > header.end[*axis]) {
             let (name, limit) = (AXES[axis], header.end[axis]);
-            return Err(Failure::usage(&format!("--into goes beyond {name} = {limit}, where the dataset ends")));
+            return Err(Failure::usage(&format!("--into extends past {name} = {limit}, where the dataset ends")));
         }
         let wanted = &region.counts()[..header.rank];
         if counts != wanted {
             let shape = |counts: &[u64]| counts.iter().rev().map(u64::to_string).collect::<Vec<_>>().join(" x ");
-            let what = format!("the inputs have {} samples, --into names a box of {}", shape(counts), shape(wanted));
+            let what =
+                format!("the inputs have {} samples, but --into names a box of {}", shape(counts), shape(wanted));
             return Err(Failure::new(Exit::InputRefused, &what));
         }
         Ok(region)
@@ -78,11 +79,11 @@ impl WriteArgs {
             let Some(number) = header.field_index(name) else {
                 let names: Vec<&str> = header.fields.iter().map(|field| field.name.as_str()).collect();
                 return Err(refused(format!("no field {name}; it has {}", names.join(", ")))
-                    .hint("say with --name which fields the inputs are"));
+                    .hint("name the fields of the inputs with --name"));
             };
             match header.fields[number].sample {
                 of_field if of_field == *sample => Ok(number),
-                of_field => Err(refused(format!("field {name} is of type {of_field}, the input of type {sample}"))),
+                of_field => Err(refused(format!("field {name} has type {of_field}, but the input has type {sample}"))),
             }
         };
         inputs.iter().map(number).collect()

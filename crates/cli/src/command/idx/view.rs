@@ -137,7 +137,7 @@ fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, F
     let is_free = |axis: &usize| slice.iter().all(|at| at.axis != *axis);
     let shown: Vec<usize> = (0..header.rank).filter(is_free).take(2).collect();
     if shown.is_empty() {
-        return Err(Failure::usage("--slice leaves no axis to show; name one less"));
+        return Err(Failure::usage("--slice leaves no axis to show; name one axis fewer"));
     }
     Ok(shown)
 }

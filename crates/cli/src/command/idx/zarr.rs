@@ -89,13 +89,13 @@ impl ZarrArgs {
         let of_axes = |option: &str, shape: &Option<Shape>| match shape {
             Some(Shape(named)) if named.len() != rank => {
                 let named = named.len();
-                Err(Failure::usage(&format!("{option} is a size along {named} axes, the samples have {rank}")))
+                Err(Failure::usage(&format!("{option} has {named} axes, but the samples have {rank}")))
             }
             shape => Ok(shape.as_ref().map(|Shape(named)| named.iter().rev().copied().collect::<Vec<u64>>())),
         };
         if !self.spacing.is_empty() && self.spacing.len() != rank {
             let named = self.spacing.len();
-            return Err(Failure::usage(&format!("--spacing has {named} numbers, the samples have {rank} axes")));
+            return Err(Failure::usage(&format!("--spacing has {named} numbers, but the samples have {rank} axes")));
         }
         let options = FormOptions {
             axes: self.axes.clone(),
