@@ -1,4 +1,4 @@
-//! Inputs that are named but cannot be read, and what a command advises about them.
+//! Inputs that are named but cannot be read, and the advice of commands about them.
 
 use crate::made::{make, outcome, raddle, two_files};
 

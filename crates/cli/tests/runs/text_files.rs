@@ -1,8 +1,8 @@
-//! Reports, logs and lists never replace what a command reads or writes, nor any other file.
+//! Reports, logs and lists never overwrite anything that a command reads or writes, nor any other file.
 
 use crate::made::{json, names, outcome, raddle, two_files};
 
-/// What `arguments` are refused for; the files are as before, `file` too.
+/// Checks that `arguments` are refused for `reason`; all files, including `file`, are unchanged.
 #[track_caller]
 fn refused(arguments: &[&str], file: &str, reason: &str) {
     let folder = two_files();
@@ -106,7 +106,7 @@ fn pages_and_figures_replace_only_their_like() {
         let done = outcome(raddle(folder.path(), &[&["report", "run.json"], arguments].concat()));
         assert_eq!((done.0, done.2.contains("report.html exists")), (code, code == 5), "{}", done.2);
     }
-    // A figure that is there is told before the page is written.
+    // An existing figure is reported before the page is written.
     let (code, _, stderr) =
         outcome(raddle(folder.path(), &["report", "run.json", "-o", "p.html", "--svg", "pictures"]));
     assert_eq!((code, at("p.html").exists()), (5, false), "{stderr}");
