@@ -223,8 +223,8 @@ const char *raddle_idx_error_message(void);
 const char *raddle_idx_version(void);
 
 /**
- * For functions of ranks that poll whether other ranks have arrived: yields the core to other threads, for a time that
- * grows with the number of polls so far.
+ * Yields the core to other threads, for a time that grows with the number of polls so far. For functions of ranks that
+ * poll whether other ranks have arrived.
  */
 void raddle_idx_pause(uint32_t looks);
 

@@ -6,6 +6,8 @@ use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// Returns the bytes of a text.
+///
 /// # Safety
 /// As for [`text`].
 unsafe fn bytes<'a>(argument: &'static str, text: *const c_char) -> Result<&'a [u8], Fault> {

@@ -165,8 +165,8 @@ impl Communicator for CallerRanks {
     }
 }
 
-/// For functions of ranks that poll whether other ranks have arrived: yields the core to other threads, for a time that
-/// grows with the number of polls so far.
+/// Yields the core to other threads, for a time that grows with the number of polls so far. For functions of ranks that
+/// poll whether other ranks have arrived.
 #[unsafe(no_mangle)]
 pub extern "C" fn raddle_idx_pause(looks: u32) {
     pause_after(looks);

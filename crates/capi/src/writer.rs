@@ -155,7 +155,7 @@ impl RaddleIdxWriter {
         Ok(())
     }
 
-    /// Collective. Every rank takes part, even if its own step has an error.
+    /// Collective. Ends the open step. Every rank takes part, even if its own step has an error.
     ///
     /// # Safety
     /// The samples passed for the open step must still be valid.

@@ -112,9 +112,9 @@ mod tests {
         let mut addresses = Addresses::new(5, Some(arenas));
         assert_eq!(addresses.end_address(), 5);
         let mut take = |lane, len_bytes| addresses.take(0, lane, len_bytes).unwrap();
-        // The arena that follows is the same lane's: it goes on.
+        // The next arena belongs to the same lane, so it continues the previous one.
         assert_eq!([take(0, 15), take(0, 15), take(1, 1), take(0, 5)], [10, 25, 50, 40]);
-        // The next one is not: what is left stays unused.
+        // The next arena belongs to another lane, so the rest stays unused.
         assert_eq!([take(0, 6), take(1, 19), take(1, 21), take(1, 9)], [70, 51, 90, 111]);
         assert_eq!((addresses.end_address(), addresses.len_bytes()), (120, 91));
         assert_eq!(addresses.unused_len_bytes(), 120 - 5 - 91);

@@ -103,7 +103,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Reads a journal: its binding, then its records up to the first incomplete one.
+/// Reader of a journal: its binding, then its records up to the first incomplete one.
 #[derive(Debug)]
 pub struct Journal<R> {
     bytes: R,

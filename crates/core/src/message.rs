@@ -21,7 +21,7 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Reads words from a message; a truncated message is an error.
+/// Reader of the words of a message; a truncated message is an error.
 #[derive(Debug, Clone)]
 pub struct Words<'a> {
     operation: &'static str,

@@ -45,7 +45,7 @@ pub struct InspectArgs {
     #[arg(long, value_name = "JSON", conflicts_with = "json")]
     refs: Option<PathBuf>,
 
-    /// How references name the file, by its absolute path if not given: a URL, for example
+    /// URL or other name of the file in the references [default: its absolute path]
     #[arg(long, value_name = "URL", requires = "refs")]
     refs_url: Option<String>,
 

@@ -28,7 +28,7 @@ pub struct RunningArgs {
     #[command(flatten)]
     pub telling: TellingArgs,
 
-    /// Who reads what raddle itself does not know
+    /// Options of the reader process.
     #[command(flatten)]
     pub reader: ReaderArgs,
 }

@@ -96,8 +96,9 @@ impl Growing {
         std::fs::write(self.file(), &self.old).unwrap();
     }
 
-    /// Before the commit, every byte of the old file is unchanged; after it, the log contains the rest, or nothing is
-    /// left to do. The next raddle, which only reads or runs the same command, then produces the old or the new file.
+    /// Checks the file: before the commit, every byte of the old file is unchanged; after it, the log contains the
+    /// rest, or nothing is left to do. The next raddle, which only reads or runs the same command, then produces the
+    /// old or the new file.
     fn assert_sound(&self, context: &dyn std::fmt::Debug, by_reading: bool) {
         let found = std::fs::read(self.file()).unwrap();
         let is_committed = std::fs::read(self.redo()).is_ok_and(|log| log[16] == 1);

@@ -98,7 +98,7 @@ fn harmless(workload: &Workload, calls: &'static str, under: &str, action: &Acti
     }
 }
 
-/// Short and interrupted calls, at every `step`-th of those on files under each of some folders.
+/// Makes every `step`-th call on files under each of some folders short or interrupted.
 pub fn short_and_interrupted(workload: &Workload, on: &[(&'static str, &str)], step: usize) {
     for action in [Action::Short, Action::Fail(EINTR)] {
         for (calls, under) in on {

@@ -360,8 +360,8 @@ impl Verdict {
         }
     }
 
-    /// The first byte is 0 for success, 1 for failure and 2 for cancellation. For a failure, the tile and the message
-    /// follow.
+    /// Encodes the verdict. The first byte is 0 for success, 1 for failure and 2 for cancellation. For a failure, the
+    /// tile and the message follow.
     fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Well(payload) => [&[0], payload.as_slice()].concat(),

@@ -124,8 +124,8 @@ impl Facts {
 }
 
 impl Setup {
-    /// Collective. Only `tiles` are produced, and of these only those after the tiles that rank 0 has `recorded`. With
-    /// `has_rounds` there is a schedule even for a single rank.
+    /// Collective. Agrees on the setup. Only `tiles` are produced, and of these only those after the tiles that rank 0
+    /// has `recorded`. With `has_rounds` there is a schedule even for a single rank.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
