@@ -19,7 +19,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct SelectionArgs {
-    /// Tree or RNTuple of ROOT files, for example Events or 'folder/Events;1', the first cycle [default: Events, or the only one]
+    /// Tree or RNTuple of ROOT files, for example Events or 'folder/Events;1', the first cycle [default: Events, or the
+    /// only one]
     #[arg(long, value_name = "NAME")]
     pub tree: Option<String>,
 

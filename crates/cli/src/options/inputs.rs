@@ -16,7 +16,8 @@ pub struct InputArgs {
     /// Files, folders, quoted globs, @LIST, or - for a list on standard input
     ///
     /// A folder stands for its HDF5 files (*.h5 *.hdf5 *.hdf *.he5 *.nc *.nc4 *.h5ad *.nwb *.nxs), a glob in quotes
-    /// ('run*/sub*.h5', '**/*.h5' at any depth) for the files that match, @LIST for the paths in the text file LIST, one per line.
+    /// ('run*/sub*.h5', '**/*.h5' at any depth) for the files that match, @LIST for the paths in the text file LIST,
+    /// one per line.
     #[arg(value_name = "INPUT", help_heading = None::<&str>)]
     pub inputs: Vec<OsString>,
 
