@@ -1,5 +1,5 @@
-//! The name under which programs find the shared library when they start. Its number grows when programs that were linked
-//! before could no longer use it.
+//! Sets the soname under which programs find the shared library at run time. Its number is increased when previously
+//! linked programs could no longer use the library.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

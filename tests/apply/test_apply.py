@@ -248,7 +248,7 @@ def test_dry_run_says_which_way_each_program_gets(apply, serial, bundled, tmp_pa
     assert "through" in way("env", "A=1", linked)
     linked.unlink()
     static = bundled("settings")
-    assert way(static)["way"].startswith("a driver plugin, for HDF5 2.")
+    assert way(static)["way"].startswith("a driver plugin, because HDF5 2.")
     assert not (tmp_path / "a.h5").exists()
 
 
@@ -294,7 +294,7 @@ def test_the_patch_applies_to_hdf5_s_source(apply, tmp_path):
     if not sources or not shutil.which("patch"):
         pytest.skip("the HDF5 sources or patch are missing")
     patch = apply([*SETTINGS, "--emit", "hdf5-patch", "--hdf5-source", sources[-1]], [])
-    assert "metadata_cache is no default" in patch.stderr
+    assert "metadata_cache has no single place" in patch.stderr
     (tmp_path / "src").mkdir()
     for name in ["H5Fprivate.h", "H5Pfapl.c"]:
         shutil.copy(sources[-1] / "src" / name, tmp_path / "src" / name)

@@ -171,7 +171,7 @@ MISUSE = """
 0 create:
 2 option null writer: writer is NULL
 2 option null value: value is NULL
-2 option unknown: there are compress, order
+2 option unknown: options are compress, order
 2 option value: zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X
 2 option text: value is not text
 2 imposed null: counts is NULL
@@ -189,9 +189,9 @@ MISUSE = """
 2 option late: options cannot change once the first step has begun
 2 field late: fields cannot change
 2 box late: the boxes cannot change while a step is open
-2 write unknown: there is no field "p"; the dataset has rho
-2 write no box: there is no box 1; this rank holds 1
-2 write short: 184 bytes were given, a box of [4, 3, 2] samples takes 192
+2 write unknown: unknown field "p"; the dataset has rho
+2 write no box: box 1 does not exist; this rank holds 1
+2 write short: 184 bytes were given, but a box of [4, 3, 2] samples needs 192
 2 write null: samples is NULL
 2 end without samples: field rho of box 0 was not given
 0 box outside:
@@ -201,11 +201,11 @@ MISUSE = """
 0 box:
 0 begin again:
 0 write:
-2 write twice: was given in this step already
+2 write twice: was already given in this step
 0 end:
 2 begin unnumbered: numbered steps or one without a number
 0 begin open:
-2 close open: given up
+2 close open: discarded
 0 close null:
 0 create again:
 0 field again:
@@ -223,7 +223,7 @@ MISUSE = """
 2 info null: reader is NULL
 2 info no place: info is NULL
 0 info:
-2 get field: there is no field "1"; the dataset has rho
+2 get field: unknown field "1"; the dataset has rho
 2 query unknown: the dataset has rho
 0 query:
 2 read short: 8 bytes were given

@@ -165,7 +165,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tm
         return told
 
     assert "none has numbers along 2 to 5 axes" in refused(3, *inputs, "--preview", "--exclude", "fields*")
-    assert "leave out --part" in refused(2, *inputs, "--preview", "--part", "1/2")
+    assert "no part sees all values" in refused(2, *inputs, "--preview", "--part", "1/2")
     assert "leave out --link" in refused(2, *inputs, "--preview", "--link", "virtual")
     assert "--preview names the output" in refused(2, *inputs, f"--preview={output}")
     assert "--preview" in refused(2, *inputs, "--preview-samples", 5000)

@@ -25,7 +25,7 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
 }
 
-GOES_ON = "going on from an interrupted run: "
+GOES_ON = "resuming an interrupted run: "
 
 # No run of these tests takes a tenth of it; a run that hangs is killed.
 TIMEOUT_S = 120

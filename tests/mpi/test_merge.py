@@ -119,7 +119,7 @@ def test_usage_and_commands_of_one_process(ranks, inputs):
     assert err.count("exists") == 1, err
     for command in (["keys", "sort", *inputs], ["keys", "check", "all.h5"]):
         _, err = ranks(3, *command, expect=2)
-        assert err.count("is done by one process") == 1, err
+        assert err.count("runs as one process") == 1, err
         assert "share their work among ranks" in err
     ranks(1, "keys", "sort", *inputs, "--by", "/spill/run,/spill/evt", "-q")
 

@@ -59,14 +59,14 @@ def test_the_file_system_is_asked(ranks, alone, inputs, tmp_path):
     out, _ = ranks(2, "merge", *inputs, "-o", "all.h5", "--align", "auto", "--report", "all.json")
     stripes = report_in(tmp_path, "all.json")["alignment"]["stripes"]
     assert stripes == {"len_bytes": blocks, "count": None, "source": "block"}
-    assert "the blocks of the file system" in out
+    assert "block length of the file system" in out
     alone("verify", "all.h5", "-q")
     planned, _ = ranks(2, "plan", *inputs, "--align", "1MiB")
-    assert "aligned: stripes of 1.00 MiB (as asked)" in planned
+    assert "aligned: stripes of 1.00 MiB (as requested)" in planned
     dry, _ = alone("merge", *inputs, "-o", "no.h5", "--align", "1MiB", "--dry-run")
-    assert "aligned: stripes of 1.00 MiB (as asked)" in dry
+    assert "aligned: stripes of 1.00 MiB (as requested)" in dry
     simulated, _ = alone("plan", *inputs, "--align", "64KiB", "--simulate", "ranks=4", "files=12")
-    assert "stripes of 64.0 KiB (as asked)" in simulated
+    assert "stripes of 64.0 KiB (as requested)" in simulated
 
 
 def test_what_cannot_be_aligned_to(alone, inputs):

@@ -402,7 +402,7 @@ def as_ntuple_values(value):
     return [as_ntuple_values(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.filterwarnings("ignore:.*stands for what RNTuples do not permit")
+@pytest.mark.filterwarnings("ignore:.*replaces characters that RNTuples do not permit")
 @settings(deadline=None)
 @given(
     forms=st.lists(ELEMENTS, min_size=1, max_size=4),

@@ -514,11 +514,11 @@ def test_datasets_that_links_name(environment, tmp_path):
         assert done.returncode == 0, done.stderr
         assert np.array_equal(raddle.idx.read(tmp_path / "out.idx"), array)
     for name, words in (
-        ("cycle", "/cycle leads over more than 16 links"),
-        ("external", "name it there, as far.h5:/x"),
-        ("complex", "dataset /complex holds no numbers that IDX has"),
+        ("cycle", "/cycle leads through more than 16 links"),
+        ("external", "name it as far.h5:/x"),
+        ("complex", "dataset /complex holds no numbers that IDX supports"),
         ("scalar", "dataset /scalar has no axis"),
-        ("g", "/g is no dataset"),
+        ("g", "/g is not a dataset"),
     ):
         refused = run(name)
         assert refused.returncode == 3 and words in refused.stderr, refused.stderr

@@ -1,10 +1,10 @@
-! Writing and reading IDX, arrays that can be read at any resolution, from Fortran: the functions of raddle_idx.h by the same
-! names, which say there what they do. Compiled with the program.
+! Writing and reading IDX, arrays that can be read at any resolution, from Fortran. The functions have the same names as in
+! raddle_idx.h, where they are documented. Compiled with the program.
 !
-! Texts are those of Fortran, without the blanks at their ends. Numbers per axis are as Fortran counts them, the first axis
-! running fastest, but samples are counted from 0. Every function returns RADDLE_IDX_OK or why it failed;
-! raddle_idx_error_message() has the words. Samples are given as c_loc(a) of an array a(component, x, y, z) without gaps that
-! has the attribute TARGET and stays as it is until raddle_idx_end_step has returned.
+! Texts are Fortran strings without trailing blanks. Numbers per axis are in Fortran order, with the first axis running
+! fastest, but samples are counted from 0. Every function returns RADDLE_IDX_OK or an error status;
+! raddle_idx_error_message() returns the error message. Samples are passed as c_loc(a) of an array a(component, x, y, z)
+! without gaps that has the attribute TARGET and remains unchanged until raddle_idx_end_step has returned.
 module raddle_idx
     use, intrinsic :: iso_c_binding
     implicit none
@@ -26,7 +26,7 @@ module raddle_idx
         integer(c_int32_t) :: field, resolution, missing_as_default
     end type
 
-    ! What a field is, with texts of Fortran.
+    ! Description of a field, with Fortran strings.
     type, public :: raddle_idx_field
         character(:), allocatable :: name, number
         integer :: components, sample_len_bytes
@@ -43,7 +43,7 @@ module raddle_idx
         raddle_idx_get_info, raddle_idx_get_field, raddle_idx_make_query, raddle_idx_query_counts, raddle_idx_read, &
         raddle_idx_close_reader, raddle_idx_mpi_begin_fortran, raddle_idx_mpi_end_fortran
 
-    ! Functions that take no text are those of C.
+    ! Functions without text arguments are bound to C directly.
     interface
         function raddle_idx_begin_step(writer, step) bind(c) result(status)
             import
@@ -94,14 +94,14 @@ module raddle_idx
             integer(c_int) :: status
         end function
 
-        ! In raddle_idx_mpi_fortran.c: collective; the ranks of a communicator, for raddle_idx_create, or c_null_ptr.
+        ! Collective. Returns the ranks of a communicator, for raddle_idx_create, or c_null_ptr. In raddle_idx_mpi_fortran.c.
         function raddle_idx_mpi_begin_fortran(communicator) bind(c) result(ranks)
             import
             integer(c_int), value :: communicator
             type(c_ptr) :: ranks
         end function
 
-        ! Collective; before MPI_Finalize.
+        ! Collective. Must be called before MPI_Finalize.
         subroutine raddle_idx_mpi_end_fortran(ranks) bind(c)
             import
             type(c_ptr), value :: ranks
@@ -224,7 +224,7 @@ contains
         version = text_of(c_version())
     end function
 
-    ! ranks: what raddle_idx_mpi_begin_fortran gives; without it, one process.
+    ! ranks: the result of raddle_idx_mpi_begin_fortran; if absent, a single process.
     function raddle_idx_create(path, counts, writer, ranks) result(status)
         character(*), intent(in) :: path
         integer(c_int64_t), intent(in) :: counts(:)
@@ -244,7 +244,7 @@ contains
         status = c_set_option(writer, c_text(name), c_text(value_text))
     end function
 
-    ! counts: as many as there are axes.
+    ! counts: one element per axis.
     function raddle_idx_set_imposed_box(writer, counts) result(status)
         type(c_ptr), intent(in) :: writer
         integer(c_int64_t), intent(in) :: counts(:)
@@ -260,7 +260,7 @@ contains
         status = c_add_field(writer, c_text(name), c_text(number), int(components, c_int32_t))
     end function
 
-    ! start, counts: as many as there are axes.
+    ! start, counts: one element per axis.
     function raddle_idx_set_box(writer, start, counts) result(status)
         type(c_ptr), intent(in) :: writer
         integer(c_int64_t), intent(in) :: start(:), counts(:)
@@ -332,7 +332,7 @@ contains
         status = c_make_query(reader, c_text(field), query)
     end function
 
-    ! A text as C has it: it ends with a zero.
+    ! Converts a text to a NUL-terminated C string.
     function c_text(text) result(characters)
         character(*), intent(in) :: text
         character(kind=c_char) :: characters(len_trim(text) + 1)
@@ -343,7 +343,7 @@ contains
         characters(size(characters)) = c_null_char
     end function
 
-    ! A text of C; of a null pointer, an empty one.
+    ! Converts a C string; a null pointer gives an empty text.
     function text_of(pointer) result(text)
         type(c_ptr), intent(in) :: pointer
         character(:), allocatable :: text

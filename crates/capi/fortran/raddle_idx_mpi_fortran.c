@@ -1,13 +1,13 @@
-/* The ranks of a communicator of Fortran. Compiled with the program (mpicc -c), for it is for one MPI, which the library is
- * not. The module raddle_idx has the interfaces. */
+/* Ranks of a Fortran communicator. Compiled with the program (mpicc -c), because it depends on the MPI implementation, unlike
+ * the library. The interfaces are in the module raddle_idx. */
 
 #include "raddle_idx_mpi.h"
 #include <stdlib.h>
 
-/** Collective. Ranks of a communicator, or NULL if MPI or memory fails. */
+/** Collective. Creates the ranks of a communicator; returns NULL if MPI or memory allocation fails. */
 raddle_idx_ranks *raddle_idx_mpi_begin_fortran(MPI_Fint communicator);
 
-/** Collective. Frees them; of NULL, nothing. */
+/** Collective. Frees the ranks; does nothing for NULL. */
 void raddle_idx_mpi_end_fortran(raddle_idx_ranks *ranks);
 
 raddle_idx_ranks *raddle_idx_mpi_begin_fortran(MPI_Fint communicator) {
@@ -24,7 +24,7 @@ raddle_idx_ranks *raddle_idx_mpi_begin_fortran(MPI_Fint communicator) {
 
 void raddle_idx_mpi_end_fortran(raddle_idx_ranks *ranks) {
     if (ranks != NULL) {
-        /* Its context is the communicator, with which the structure begins. */
+        /* The context points to the communicator, which is the first member of the structure. */
         raddle_idx_mpi *mpi = (raddle_idx_mpi *)ranks->context;
         raddle_idx_mpi_end(mpi);
         free(mpi);

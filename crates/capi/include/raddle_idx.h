@@ -1,7 +1,8 @@
 /* Writing and reading IDX, arrays that can be read at any resolution, from C and C++.
  *
- * Made from crates/capi/src by its test `header`; not edited by hand. Every function that can fail returns a
- * raddle_idx_status, 0 if it did not; raddle_idx_error_message() has the words. A handle is used by one thread at a time. */
+ * Generated from crates/capi/src by its test `header`; do not edit. Every function that can fail returns a
+ * raddle_idx_status, which is 0 on success; raddle_idx_error_message() returns the error message. A handle must not be
+ * used by more than one thread at a time. */
 
 #ifndef RADDLE_IDX_H
 #define RADDLE_IDX_H
@@ -9,21 +10,21 @@
 #include <stdint.h>
 
 /**
- * Most axes of a dataset.
+ * Maximum number of axes of a dataset.
  */
 #define RADDLE_IDX_MAX_AXES 5
 
 /**
- * Stands for the number of a step where a dataset has none.
+ * Step number of a dataset without time steps.
  */
 #define RADDLE_IDX_NO_STEP 18446744073709551615ull
 
 /**
- * How a call ended. The numbers are those with which the command `raddle` ends, where it has them.
+ * Result of a call. The numbers are the exit codes of the command `raddle`, where it has them.
  */
 typedef enum raddle_idx_status {
     /**
-     * Everything asked for was done.
+     * The call succeeded.
      */
     RADDLE_IDX_STATUS_OK = 0,
     /**
@@ -31,11 +32,11 @@ typedef enum raddle_idx_status {
      */
     RADDLE_IDX_STATUS_INTERNAL = 1,
     /**
-     * The call makes no sense: an argument, or its time.
+     * The call is invalid: because of an argument, or because it is not allowed at this time.
      */
     RADDLE_IDX_STATUS_USAGE = 2,
     /**
-     * What is there or was given cannot be used: a file, a block, the boxes of the ranks.
+     * Existing or supplied data cannot be used: a file, a block, the boxes of the ranks.
      */
     RADDLE_IDX_STATUS_INPUT = 3,
     /**
@@ -51,13 +52,13 @@ typedef enum raddle_idx_status {
      */
     RADDLE_IDX_STATUS_LOCKED = 7,
     /**
-     * Another rank failed, which has its own status, or a function of the ranks did.
+     * Another rank failed, which has its own status, or a function of the ranks failed.
      */
     RADDLE_IDX_STATUS_RANK = 9,
 } raddle_idx_status;
 
 /**
- * A dataset that is open for reading.
+ * A dataset opened for reading.
  */
 typedef struct raddle_idx_reader raddle_idx_reader;
 
@@ -67,7 +68,8 @@ typedef struct raddle_idx_reader raddle_idx_reader;
 typedef struct raddle_idx_writer raddle_idx_writer;
 
 /**
- * What a dataset holds. Numbers per axis are x first; axes that the dataset does not have start at 0 and have a count of 1.
+ * Description of a dataset. Numbers per axis are in the order x first; axes beyond those of the dataset start at 0 and
+ * have a count of 1.
  */
 typedef struct raddle_idx_info {
     /**
@@ -75,7 +77,7 @@ typedef struct raddle_idx_info {
      */
     uint64_t start[RADDLE_IDX_MAX_AXES];
     /**
-     * Samples per axis.
+     * Number of samples per axis.
      */
     uint64_t counts[RADDLE_IDX_MAX_AXES];
     /**
@@ -87,25 +89,25 @@ typedef struct raddle_idx_info {
      */
     uint64_t last_step;
     /**
-     * How many axes there are.
+     * Number of axes.
      */
     uint32_t axes;
     /**
-     * How many fields there are.
+     * Number of fields.
      */
     uint32_t fields;
     /**
-     * The highest resolution, which has all samples.
+     * Highest resolution, which contains all samples.
      */
     uint32_t resolution;
 } raddle_idx_info;
 
 /**
- * What a field is. The texts are there until the handle is closed.
+ * Description of a field. The texts are valid until the handle is closed.
  */
 typedef struct raddle_idx_field {
     /**
-     * Its name.
+     * Name of the field.
      */
     const char *name;
     /**
@@ -113,17 +115,17 @@ typedef struct raddle_idx_field {
      */
     const char *number;
     /**
-     * Numbers per sample.
+     * Number of components per sample.
      */
     uint32_t components;
     /**
-     * Bytes per sample.
+     * Number of bytes per sample.
      */
     uint32_t sample_len_bytes;
 } raddle_idx_field;
 
 /**
- * What to read; raddle_idx_make_query makes one.
+ * Part of a dataset to read; created by raddle_idx_make_query.
  */
 typedef struct raddle_idx_query {
     /**
@@ -131,7 +133,7 @@ typedef struct raddle_idx_query {
      */
     uint64_t start[RADDLE_IDX_MAX_AXES];
     /**
-     * Samples at full resolution per axis.
+     * Number of samples per axis, at full resolution.
      */
     uint64_t counts[RADDLE_IDX_MAX_AXES];
     /**
@@ -143,24 +145,24 @@ typedef struct raddle_idx_query {
      */
     uint32_t field;
     /**
-     * Highest level to read: of the samples in the box every so many along each axis.
+     * Highest level to read; lower levels contain every n-th sample of the box along each axis.
      */
     uint32_t resolution;
     /**
-     * Not 0: blocks that are not stored give the field's default value, where they are an error else.
+     * If not 0, missing blocks are read as the field's default value; otherwise they are an error.
      */
     uint32_t missing_as_default;
 } raddle_idx_query;
 
 /**
- * The ranks that write together, as functions that this library calls; raddle_idx_mpi.h makes them of an MPI communicator.
- * Each function is collective, is called on the thread that called the library, and returns 0, or another number if it
- * failed; what it was given is there until it returns. Counts and starts are in bytes, one per rank, and the messages of the
- * library must not meet others.
+ * The ranks that write together, as functions that this library calls; raddle_idx_mpi.h implements them for an MPI
+ * communicator. Each function is collective, is called on the thread that called the library, and returns 0 on success
+ * and another number on failure; its arguments are valid until it returns. Counts and starts are in bytes, one per
+ * rank. Messages of the library must be kept apart from other messages.
  */
 typedef struct raddle_idx_ranks {
     /**
-     * Given to every function. It must stay until the handle is closed.
+     * Passed to every function. It must remain valid until the handle is closed.
      */
     void *context;
     /**
@@ -168,23 +170,23 @@ typedef struct raddle_idx_ranks {
      */
     int32_t rank;
     /**
-     * How many there are.
+     * Number of ranks.
      */
     int32_t size;
     /**
-     * Returns when all ranks have called it.
+     * Returns once all ranks have called it.
      */
     int (*barrier)(void *context);
     /**
-     * Puts the word of rank i into words[i].
+     * Stores the word of rank i in words[i].
      */
     int (*all_gather_words)(void *context, uint64_t word, uint64_t *words);
     /**
-     * Sends send[i] to rank i, and puts what comes from rank i into receive[i].
+     * Sends send[i] to rank i, and stores the word from rank i in receive[i].
      */
     int (*all_to_all_words)(void *context, const uint64_t *send, uint64_t *receive);
     /**
-     * Puts the count bytes of rank i to receive + starts[i], where counts[i] are expected.
+     * Stores the count bytes of rank i at receive + starts[i], where counts[i] bytes are expected.
      */
     int (*all_gather_pieces)(void *context,
                              const void *send,
@@ -193,8 +195,8 @@ typedef struct raddle_idx_ranks {
                              const int *counts,
                              const int *starts);
     /**
-     * Sends the send_counts[i] bytes at send + send_starts[i] to rank i, and puts the receive_counts[i] that come from it to
-     * receive + receive_starts[i].
+     * Sends the send_counts[i] bytes at send + send_starts[i] to rank i, and stores the receive_counts[i] bytes from
+     * it at receive + receive_starts[i].
      */
     int (*all_to_all_pieces)(void *context,
                              const void *send,
@@ -210,57 +212,57 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * What the last call that failed on this thread says: what is wrong, where, and what to do. The text is there until the next
- * call fails on this thread; it is empty before the first does.
+ * Returns the message of the last call that failed on this thread: what is wrong, where, and what to do. The text
+ * remains valid until the next call fails on this thread; it is empty before the first failure.
  */
 const char *raddle_idx_error_message(void);
 
 /**
- * The version of raddle, for example "0.1.0".
+ * Returns the version of raddle, for example "0.1.0".
  */
 const char *raddle_idx_version(void);
 
 /**
- * For functions of ranks that look again and again whether others have come: leaves the core to other threads, the longer
- * the more often one has looked.
+ * Yields the core to other threads, for a time that grows with the number of polls so far. For functions of ranks that
+ * poll whether other ranks have arrived.
  */
 void raddle_idx_pause(uint32_t looks);
 
 /**
- * Opens a dataset for reading. reader: where the handle goes, which raddle_idx_close_reader takes back.
+ * Opens a dataset for reading. reader: receives the handle, which must be released with raddle_idx_close_reader.
  */
 enum raddle_idx_status raddle_idx_open(const char *path, struct raddle_idx_reader **reader);
 
 /**
- * Tells what the dataset holds.
+ * Describes the dataset.
  */
 enum raddle_idx_status raddle_idx_get_info(const struct raddle_idx_reader *reader, struct raddle_idx_info *info);
 
 /**
- * Tells what the field of a number is, from 0.
+ * Describes the field with the given number, counted from 0.
  */
 enum raddle_idx_status raddle_idx_get_field(const struct raddle_idx_reader *reader,
                                             uint32_t number,
                                             struct raddle_idx_field *field);
 
 /**
- * Makes a query for all samples of the field of a name, at the first time step if there are any; what is to be read of them
- * is then set in it.
+ * Creates a query for all samples of the named field, at the first time step if there are any; restrict it by changing
+ * its members.
  */
 enum raddle_idx_status raddle_idx_make_query(const struct raddle_idx_reader *reader,
                                              const char *field,
                                              struct raddle_idx_query *query);
 
 /**
- * Tells how many samples a query gives along each of RADDLE_IDX_MAX_AXES axes, x first.
+ * Returns in counts how many samples a query yields along each of RADDLE_IDX_MAX_AXES axes, x first.
  */
 enum raddle_idx_status raddle_idx_query_counts(const struct raddle_idx_reader *reader,
                                                const struct raddle_idx_query *query,
                                                uint64_t *counts);
 
 /**
- * Reads into memory of the caller, as raddle_idx_write has samples lie there; len_bytes, its length, is that of the samples
- * of the query. If it fails, the memory may be partly written.
+ * Reads into the caller's memory, with the sample layout of raddle_idx_write. len_bytes is the length of the memory
+ * and must match the samples of the query. On failure, the memory may be partly written.
  */
 enum raddle_idx_status raddle_idx_read(const struct raddle_idx_reader *reader,
                                        const struct raddle_idx_query *query,
@@ -268,18 +270,18 @@ enum raddle_idx_status raddle_idx_read(const struct raddle_idx_reader *reader,
                                        uint64_t len_bytes);
 
 /**
- * Ends the use of a handle, which must not be used again; of NULL, nothing.
+ * Closes a handle, which must not be used again; does nothing for NULL.
  */
 enum raddle_idx_status raddle_idx_close_reader(struct raddle_idx_reader *reader);
 
 /**
- * Makes a handle for writing a dataset; nothing is written before a step ends. Numbers per axis are x first in all functions:
- * the axis along which samples lie next to each other in memory, which is the last of an array of C and the first of one of
- * Fortran. Every rank makes a handle with the same arguments, but for ranks.
+ * Creates a handle for writing a dataset; nothing is written until a step ends. Numbers per axis are in the order x
+ * first in all functions: x is the axis along which samples are contiguous in memory, which is the last axis of an
+ * array in C and the first in Fortran. Every rank must create a handle with the same arguments, except for ranks.
  *
- * path: the .idx file to be; its blocks lie in the folder of that name beside it. axes, counts: how many samples the whole
- * dataset has along each axis. ranks: NULL for one process; what it says is copied. writer: where the handle goes, which
- * raddle_idx_close takes back.
+ * path: the .idx file to create; its blocks are stored in a folder with the same name next to it. axes, counts: number
+ * of samples of the whole dataset along each axis. ranks: NULL for a single process; the structure is copied. writer:
+ * receives the handle, which must be released with raddle_idx_close.
  */
 enum raddle_idx_status raddle_idx_create(const char *path,
                                          uint32_t axes,
@@ -288,26 +290,27 @@ enum raddle_idx_status raddle_idx_create(const char *path,
                                          struct raddle_idx_writer **writer);
 
 /**
- * Sets an option, before the first step begins, on every rank the same but for jobs and memory. Names and values are those
- * of raddle idx write: compress (zip, lz4, zfp, zfp:precision=N, zfp:accuracy=X, none), order (rows, hz), bitmask (such as
- * V012012), bits-per-block, blocks-per-file, split-vectors (never, wide, all), phases (one, two, three), box (default,
- * expanded, cube), aggregators, jobs (threads of this rank), memory (such as 512MiB), force, append and no-sync (true, false).
- * split-vectors says which vectors are written as one field per component, NAME_0, NAME_1, ...; wide stands for those that
- * OpenVisus does not read. With no-sync the disk is not waited for: a crash of the machine can lose or damage what was
- * written.
+ * Sets an option. Must be called before the first step begins, with the same value on every rank except for jobs and
+ * memory. Names and values are those of raddle idx write: compress (zip, lz4, zfp, zfp:precision=N, zfp:accuracy=X,
+ * none), order (rows, hz), bitmask (such as V012012), bits-per-block, blocks-per-file, split-vectors (never, wide,
+ * all), phases (one, two, three), box (default, expanded, cube), aggregators, jobs (threads of this rank), memory
+ * (such as 512MiB), force, append and no-sync (true, false). split-vectors selects the vectors to write as one field
+ * per component, NAME_0, NAME_1, ...; wide selects those that OpenVisus cannot read. With no-sync, data is not synced
+ * to disk: if the machine crashes, data can be lost or corrupted.
  */
 enum raddle_idx_status raddle_idx_set_option(struct raddle_idx_writer *writer,
                                              const char *name,
                                              const char *value);
 
 /**
- * Sets the size of the power-of-two boxes of the first phase, x first, each rounded up to a power of two.
+ * Sets the size of the power-of-two boxes of the first phase, x first; each number is rounded up to a power of two.
  */
 enum raddle_idx_status raddle_idx_set_imposed_box(struct raddle_idx_writer *writer, const uint64_t *counts);
 
 /**
- * Adds a field, before the first step begins, on every rank the same. Its samples are so many components, which lie together,
- * of a type: uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or float64.
+ * Adds a field. Must be called before the first step begins, identically on every rank. A sample consists of the given
+ * number of contiguous components of type uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or
+ * float64.
  */
 enum raddle_idx_status raddle_idx_add_field(struct raddle_idx_writer *writer,
                                             const char *name,
@@ -315,17 +318,18 @@ enum raddle_idx_status raddle_idx_add_field(struct raddle_idx_writer *writer,
                                             uint32_t components);
 
 /**
- * Says which box of the dataset this rank holds from now on, in the place of all others: its first sample and its samples
- * per axis, x first. A rank that holds nothing has a box with a count of 0. The boxes of all ranks are disjoint and together
- * the dataset. Until it says so, one process holds all of it and one of several ranks nothing. Not while a step is open.
+ * Sets the box of the dataset that this rank holds from now on, replacing all previous boxes: its first sample and
+ * number of samples per axis, x first. A rank without samples has a box with a count of 0. The boxes of all ranks must
+ * be disjoint and cover the dataset. By default, a single process holds the whole dataset, and each of several ranks
+ * holds nothing. Must not be called while a step is open.
  */
 enum raddle_idx_status raddle_idx_set_box(struct raddle_idx_writer *writer,
                                           const uint64_t *start,
                                           const uint64_t *counts);
 
 /**
- * Says that this rank holds one more box than before. Its number, by which raddle_idx_write_box knows it, goes to number unless that is
- * NULL; they are 0 for that of raddle_idx_set_box, and then 1, 2, ...
+ * Adds another box to those that this rank holds. Stores its number for raddle_idx_write_box in number, unless that is
+ * NULL; the box of raddle_idx_set_box has number 0, added boxes have 1, 2, ...
  */
 enum raddle_idx_status raddle_idx_add_box(struct raddle_idx_writer *writer,
                                           const uint64_t *start,
@@ -333,16 +337,17 @@ enum raddle_idx_status raddle_idx_add_box(struct raddle_idx_writer *writer,
                                           uint32_t *number);
 
 /**
- * Begins a step, by its number, or with RADDLE_IDX_NO_STEP the only one of a dataset without numbered steps. Steps may come
- * in any order.
+ * Begins the step with the given number, or with RADDLE_IDX_NO_STEP the only step of a dataset without numbered steps.
+ * Steps may be written in any order.
  */
 enum raddle_idx_status raddle_idx_begin_step(struct raddle_idx_writer *writer,
                                              uint64_t step);
 
 /**
- * Gives the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must stay as it is until
- * raddle_idx_end_step has returned, which writes them. Samples lie as in an array of C a[z][y][x][component], or of Fortran
- * a(component, x, y, z), without gaps. len_bytes: length of all, by which mistakes are found.
+ * Passes the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must remain
+ * unchanged until raddle_idx_end_step, which writes them, has returned. The samples are laid out as in an array
+ * a[z][y][x][component] in C, or a(component, x, y, z) in Fortran, without gaps. len_bytes: total length, used to
+ * detect mistakes.
  */
 enum raddle_idx_status raddle_idx_write(struct raddle_idx_writer *writer,
                                         const char *field,
@@ -350,7 +355,7 @@ enum raddle_idx_status raddle_idx_write(struct raddle_idx_writer *writer,
                                         uint64_t len_bytes);
 
 /**
- * The same in the box of a number, for ranks that hold several.
+ * Passes the samples of a field in the box with the given number, for ranks that hold several boxes.
  */
 enum raddle_idx_status raddle_idx_write_box(struct raddle_idx_writer *writer,
                                             uint32_t number,
@@ -359,21 +364,21 @@ enum raddle_idx_status raddle_idx_write_box(struct raddle_idx_writer *writer,
                                             uint64_t len_bytes);
 
 /**
- * Collective. Writes the step that is open, whole or not at all, and ends it: when it returns 0 on any rank, readers see the
- * step, and unless no-sync was set it survives a crash. If it fails, it fails on every rank, nothing of the step is written,
- * and the next may begin.
+ * Collective. Writes the open step, completely or not at all, and ends it. When it returns 0 on any rank, readers see
+ * the step and, unless no-sync was set, it survives a crash. If it fails, it fails on every rank, nothing of the step
+ * is written, and the next step may begin.
  */
 enum raddle_idx_status raddle_idx_end_step(struct raddle_idx_writer *writer);
 
 /**
- * What writing the last step took, as JSON: the fields of raddle idx write --report. NULL before the first step is written.
- * The text is there until the next step ends.
+ * Returns statistics of writing the last step, as JSON with the fields of raddle idx write --report. NULL before the
+ * first step is written. The text is valid until the next step ends.
  */
 const char *raddle_idx_report(const struct raddle_idx_writer *writer);
 
 /**
- * Ends the use of a handle, which must not be used again; of NULL, nothing. A step that is open is given up, which this says
- * with RADDLE_IDX_STATUS_USAGE.
+ * Closes a handle, which must not be used again; does nothing for NULL. An open step is discarded, which is reported
+ * as RADDLE_IDX_STATUS_USAGE.
  */
 enum raddle_idx_status raddle_idx_close(struct raddle_idx_writer *writer);
 

@@ -1,6 +1,6 @@
-/* The ranks of an MPI communicator, for raddle_idx_create. Everything is here, over the caller's own mpi.h: the library links
- * no MPI and works with any of version 3 or later. A multithreaded rank calls MPI on the thread that calls the library, so
- * MPI_THREAD_FUNNELED is enough.
+/* Ranks of an MPI communicator, for raddle_idx_create. This header contains the whole implementation and uses the caller's
+ * mpi.h: the library does not link MPI and works with any MPI of version 3 or later. A multithreaded rank calls MPI on the
+ * thread that calls the library, so MPI_THREAD_FUNNELED is enough.
  *
  *     raddle_idx_mpi mpi;
  *     raddle_idx_mpi_begin(&mpi, MPI_COMM_WORLD);
@@ -9,8 +9,8 @@
  *     raddle_idx_close(writer);
  *     raddle_idx_mpi_end(&mpi);
  *
- * Collectives are polled with growing pauses, so that a rank that waits leaves its core to the threads of others. Errors of
- * MPI are handled as the communicator says: by default they end all ranks. */
+ * Collectives are polled with growing pauses, so that a waiting rank yields its core to the threads of others. MPI errors
+ * are handled by the error handler of the communicator, which by default aborts all ranks. */
 
 #ifndef RADDLE_IDX_MPI_H
 #define RADDLE_IDX_MPI_H
@@ -22,11 +22,11 @@
 extern "C" {
 #endif
 
-/** Ranks of MPI. It must stay where it is while `ranks` is used. */
+/** Ranks of an MPI communicator. The structure must not be moved while `ranks` is in use. */
 typedef struct raddle_idx_mpi {
-    /** A duplicate: messages of the library meet no others. */
+    /** Duplicate of the communicator, which keeps messages of the library apart from others. */
     MPI_Comm communicator;
-    /** For raddle_idx_create. */
+    /** Argument for raddle_idx_create. */
     raddle_idx_ranks ranks;
 } raddle_idx_mpi;
 
@@ -75,7 +75,7 @@ static inline int raddle_idx_mpi_all_to_all_pieces(void *context, const void *se
     return raddle_idx_mpi_wait(code, &request);
 }
 
-/** Collective. Makes ranks of a communicator; returns what MPI returns. */
+/** Collective. Creates the ranks of a communicator; returns an MPI error code. */
 static inline int raddle_idx_mpi_begin(raddle_idx_mpi *mpi, MPI_Comm communicator) {
     int rank = 0, size = 0;
     int code = MPI_Comm_dup(communicator, &mpi->communicator);
@@ -96,7 +96,8 @@ static inline int raddle_idx_mpi_begin(raddle_idx_mpi *mpi, MPI_Comm communicato
     return code;
 }
 
-/** Collective. Frees what raddle_idx_mpi_begin made, after the handles that use it are closed and before MPI_Finalize. */
+/** Collective. Frees the result of raddle_idx_mpi_begin. To be called after closing the handles that use it and before
+ * MPI_Finalize. */
 static inline int raddle_idx_mpi_end(raddle_idx_mpi *mpi) {
     return MPI_Comm_free(&mpi->communicator);
 }

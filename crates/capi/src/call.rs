@@ -1,4 +1,4 @@
-//! What every call goes through: panics stop here, and words are kept for the caller.
+//! Wrapper for every call: stops panics and stores error messages for the caller.
 
 use crate::fault::{Fault, RaddleIdxStatus};
 use std::any::Any;
@@ -7,13 +7,14 @@ use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// The message of the last call that failed on this thread.
+    /// Message of the last call that failed on this thread.
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// Does the work of a call.
+/// Executes a call.
 pub fn call(work: impl FnOnce() -> Result<(), Fault>) -> RaddleIdxStatus {
-    // A handle that was being changed may be in any state of its own; memory is sound, and calls on it go on failing or not.
+    // A handle that was being modified may be left in any valid state; memory is sound, and later calls on it may
+    // succeed or fail.
     let outcome =
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::Panic { message: words(&*panic) }));
     match outcome {
@@ -30,19 +31,19 @@ fn words(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without words").to_owned()
 }
 
-/// The text as C has it. Names in files may hold what ends a text there.
+/// Converts the text for C. Names in files may contain a NUL, which would end the text there.
 pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "?")).unwrap_or_default()
 }
 
-/// What the last call that failed on this thread says: what is wrong, where, and what to do. The text is there until the next
-/// call fails on this thread; it is empty before the first does.
+/// Returns the message of the last call that failed on this thread: what is wrong, where, and what to do. The text
+/// remains valid until the next call fails on this thread; it is empty before the first failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn raddle_idx_error_message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
-/// The version of raddle, for example "0.1.0".
+/// Returns the version of raddle, for example "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn raddle_idx_version() -> *const c_char {
     const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     fn message() -> String {
-        // SAFETY: the message of this thread, which no call replaces meanwhile.
+        // SAFETY: the message of this thread, which no call replaces in the meantime.
         unsafe { CStr::from_ptr(raddle_idx_error_message()) }.to_str().unwrap().to_owned()
     }
 

@@ -1,94 +1,97 @@
-//! What callers give as pointers, as values. Every function refuses a null pointer; that others point to what the header
-//! says is up to the caller, as everywhere in C.
+//! Conversion of pointers from callers to values. Every function rejects a null pointer; it is up to the caller that
+//! other pointers are valid as documented in the header, as everywhere in C.
 
 use crate::fault::Fault;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// Returns the bytes of a text.
+///
 /// # Safety
-/// As [`text`].
+/// As for [`text`].
 unsafe fn bytes<'a>(argument: &'static str, text: *const c_char) -> Result<&'a [u8], Fault> {
     if text.is_null() {
         return Err(Fault::Null { argument });
     }
-    // SAFETY: not null, and the caller promises a text that ends with a zero and stays during the call.
+    // SAFETY: not null, and the caller promises a NUL-terminated text that stays valid during the call.
     Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
-/// A text.
+/// Converts a text.
 ///
 /// # Safety
-/// It is null or ends with a zero, and stays as it is during the call.
+/// The pointer is null, or the text is NUL-terminated and stays unchanged during the call.
 pub unsafe fn text<'a>(argument: &'static str, text: *const c_char) -> Result<&'a str, Fault> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { bytes(argument, text) }?;
     std::str::from_utf8(bytes).map_err(|_| Fault::NotText { argument })
 }
 
-/// A path, of any bytes.
+/// Converts a path, which may contain any bytes.
 ///
 /// # Safety
-/// As [`text`].
+/// As for [`text`].
 pub unsafe fn path<'a>(argument: &'static str, text: *const c_char) -> Result<&'a Path, Fault> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { bytes(argument, text) }?;
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
-/// Several values.
+/// Converts an array of values.
 ///
 /// # Safety
-/// It is null or points to so many, which stay as they are during the call.
+/// The pointer is null or points to `count` values, which stay unchanged during the call.
 pub unsafe fn values<'a, T>(argument: &'static str, first: *const T, count: usize) -> Result<&'a [T], Fault> {
     if first.is_null() {
         return Err(Fault::Null { argument });
     }
-    // SAFETY: not null, and the caller promises so many values.
+    // SAFETY: not null, and the caller promises `count` values.
     Ok(unsafe { std::slice::from_raw_parts(first, count) })
 }
 
-/// What a handle or structure is.
+/// Dereferences a handle or structure for writing.
 ///
 /// # Safety
-/// It is null, or came from this library and was not closed, and no other thread uses it.
+/// The pointer is null, or came from this library and was not closed, and no other thread uses it.
 pub unsafe fn it<'a, T>(argument: &'static str, pointer: *mut T) -> Result<&'a mut T, Fault> {
     // SAFETY: null or a handle that is open and used by this call alone, as the caller promises.
     unsafe { pointer.as_mut() }.ok_or(Fault::Null { argument })
 }
 
-/// The same, for reading.
+/// Dereferences a handle or structure for reading.
 ///
 /// # Safety
-/// As [`it`], but other threads may read it as well.
+/// As for [`it`], except that other threads may also read it.
 pub unsafe fn seen<'a, T>(argument: &'static str, pointer: *const T) -> Result<&'a T, Fault> {
-    // SAFETY: null or what the caller promises.
+    // SAFETY: null or valid, as the caller promises.
     unsafe { pointer.as_ref() }.ok_or(Fault::Null { argument })
 }
 
-/// Puts a value where the caller wants it.
+/// Stores a value at a place provided by the caller.
 ///
 /// # Safety
-/// It is null or points to memory for one that may be written.
+/// The pointer is null or points to writable memory for one value.
 pub unsafe fn put<T>(argument: &'static str, place: *mut T, value: T) -> Result<(), Fault> {
     if place.is_null() {
         return Err(Fault::Null { argument });
     }
-    // SAFETY: not null, and the caller promises memory for one. What it held is not dropped: it may be nothing.
+    // SAFETY: not null, and the caller promises memory for one value. Its previous content is not dropped, because it
+    // may be uninitialised.
     unsafe { place.write(value) };
     Ok(())
 }
 
-/// Gives a handle to the caller, who must have a place for it.
+/// Passes a new handle to the caller, who must provide a place for it.
 ///
 /// # Safety
-/// As [`put`].
+/// As for [`put`].
 pub unsafe fn put_handle<T>(
     argument: &'static str,
     place: *mut *mut T,
     make: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<(), Fault> {
-    // SAFETY: as the caller promises. A handle that could not be made is null.
+    // SAFETY: as the caller promises. The handle is null if it could not be created.
     unsafe { put(argument, place, std::ptr::null_mut()) }?;
     let handle = Box::into_raw(Box::new(make()?));
     // SAFETY: as before.
@@ -98,7 +101,7 @@ pub unsafe fn put_handle<T>(
 /// Takes a handle back; `None` for null.
 ///
 /// # Safety
-/// It is null, or came from [`put_handle`] and is not used again.
+/// The pointer is null, or came from [`put_handle`] and is not used again.
 pub unsafe fn take_handle<T>(handle: *mut T) -> Option<Box<T>> {
     // SAFETY: from `Box::into_raw`, and not taken before, as the caller promises.
     (!handle.is_null()).then(|| unsafe { Box::from_raw(handle) })

@@ -1,4 +1,4 @@
-//! Options by name: those of the command `raddle idx write`, with its values.
+//! Options by name: the options of the command `raddle idx write`, with the same values.
 
 use crate::fault::Fault;
 use raddle_core::engine::default_jobs;
@@ -11,35 +11,35 @@ use raddle_idx::{Durability, Existing, LayoutOptions, Phases, WriteOptions};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
-/// Names, for messages.
+/// Names of the options, for messages.
 const KNOWN: &str = "compress, order, bitmask, bits-per-block, blocks-per-file, split-vectors, phases, box, aggregators, jobs, \
                      memory, force, append and no-sync";
 
 const POSITIVE: &str = "a whole number above 0";
 
-/// What was chosen.
+/// Selected options.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Of the dataset.
+    /// Options of the dataset.
     pub layout: LayoutOptions,
-    /// Of writing.
+    /// Options of writing.
     pub write: WriteOptions,
-    /// Whether steps are added to a dataset that is there.
+    /// Whether steps are added to an existing dataset.
     pub append: bool,
 }
 
 impl Options {
-    /// Those of one of so many ranks, nothing chosen yet.
+    /// Creates the default options for one of `ranks` ranks.
     pub fn new(ranks: usize) -> Self {
         let jobs = (default_jobs() / ranks).max(1);
         let write = WriteOptions { jobs, ..WriteOptions::default() };
         Self { layout: LayoutOptions::default(), write, append: false }
     }
 
-    /// Chooses.
+    /// Sets an option.
     ///
     /// # Errors
-    /// If there is no such option, or it cannot have this value.
+    /// If the option does not exist or does not accept this value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Fault> {
         match name {
             "compress" => {
@@ -160,7 +160,7 @@ mod tests {
     fn others_are_refused_with_what_there_is() {
         let mut options = Options::new(1);
         for (name, value, says) in [
-            ("compres", "zip", "there are compress"),
+            ("compres", "zip", "options are compress"),
             ("compress", "png", "zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X"),
             ("order", "", "rows or hz"),
             ("jobs", "0", "above 0"),

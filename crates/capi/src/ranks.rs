@@ -1,6 +1,6 @@
-//! Ranks as functions of the caller: how MPI comes in without being linked.
+//! Ranks as functions of the caller, so that MPI can be used without being linked.
 //!
-//! Invariants as those of core's communicators; a function that fails makes the call fail on this rank.
+//! Invariants: those of core's communicators; a function that fails makes the call fail on this rank.
 
 use crate::fault::Fault;
 use raddle_core::communicator::{Communicator, Rank};
@@ -9,27 +9,27 @@ use raddle_core::pause::pause_after;
 use raddle_core::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
 use std::ffi::{c_int, c_void};
 
-/// The ranks that write together, as functions that this library calls; raddle_idx_mpi.h makes them of an MPI communicator.
-/// Each function is collective, is called on the thread that called the library, and returns 0, or another number if it
-/// failed; what it was given is there until it returns. Counts and starts are in bytes, one per rank, and the messages of the
-/// library must not meet others.
+/// The ranks that write together, as functions that this library calls; raddle_idx_mpi.h implements them for an MPI
+/// communicator. Each function is collective, is called on the thread that called the library, and returns 0 on success
+/// and another number on failure; its arguments are valid until it returns. Counts and starts are in bytes, one per
+/// rank. Messages of the library must be kept apart from other messages.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct RaddleIdxRanks {
-    /// Given to every function. It must stay until the handle is closed.
+    /// Passed to every function. It must remain valid until the handle is closed.
     pub context: *mut c_void,
     /// Number of this rank, from 0.
     pub rank: i32,
-    /// How many there are.
+    /// Number of ranks.
     pub size: i32,
-    /// Returns when all ranks have called it.
+    /// Returns once all ranks have called it.
     pub barrier: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
-    /// Puts the word of rank i into words[i].
+    /// Stores the word of rank i in words[i].
     pub all_gather_words: Option<unsafe extern "C" fn(context: *mut c_void, word: u64, words: *mut u64) -> c_int>,
-    /// Sends send[i] to rank i, and puts what comes from rank i into receive[i].
+    /// Sends send[i] to rank i, and stores the word from rank i in receive[i].
     pub all_to_all_words:
         Option<unsafe extern "C" fn(context: *mut c_void, send: *const u64, receive: *mut u64) -> c_int>,
-    /// Puts the count bytes of rank i to receive + starts[i], where counts[i] are expected.
+    /// Stores the count bytes of rank i at receive + starts[i], where counts[i] bytes are expected.
     pub all_gather_pieces: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -40,8 +40,8 @@ pub struct RaddleIdxRanks {
             starts: *const c_int,
         ) -> c_int,
     >,
-    /// Sends the send_counts[i] bytes at send + send_starts[i] to rank i, and puts the receive_counts[i] that come from it to
-    /// receive + receive_starts[i].
+    /// Sends the send_counts[i] bytes at send + send_starts[i] to rank i, and stores the receive_counts[i] bytes from
+    /// it at receive + receive_starts[i].
     pub all_to_all_pieces: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -55,7 +55,7 @@ pub struct RaddleIdxRanks {
     >,
 }
 
-/// Ranks whose functions are all there.
+/// Ranks with a complete set of functions.
 #[derive(Debug)]
 pub struct CallerRanks {
     rank: Rank,
@@ -64,10 +64,10 @@ pub struct CallerRanks {
 }
 
 impl CallerRanks {
-    /// Of what was given.
+    /// Checks the functions of the caller.
     ///
     /// # Errors
-    /// If a function is null, or the numbers make no sense.
+    /// If a function is null, or number and count of the ranks are invalid.
     pub fn new(given: RaddleIdxRanks) -> std::result::Result<Self, Fault> {
         let RaddleIdxRanks { rank, size, .. } = given;
         let no_rank = Fault::NoRank { rank, size };
@@ -89,7 +89,7 @@ impl CallerRanks {
         Ok(Self { rank, size, given })
     }
 
-    /// What a function gave; that of one that is not there is 1.
+    /// Converts the result of a function; a missing function counts as failed.
     fn outcome(&self, operation: &'static str, code: Option<c_int>) -> Result<()> {
         match code.unwrap_or(1) {
             0 => Ok(()),
@@ -101,8 +101,8 @@ impl CallerRanks {
     }
 }
 
-// SAFETY of all calls below: `context` and functions are the caller's, who promises that they fit each other; every buffer is
-// as long as counts and starts, or the number of ranks, say, and lives until the function returns.
+// SAFETY of all calls below: `context` and the functions come from the caller, who promises that they belong together;
+// every buffer is as long as counts and starts, or the number of ranks, require, and lives until the function returns.
 impl PieceTransport for CallerRanks {
     fn all_gather_words(&self, word: u64) -> Result<Vec<u64>> {
         let mut words = vec![0; self.size];
@@ -115,7 +115,7 @@ impl PieceTransport for CallerRanks {
     fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>> {
         let mut got = vec![0; self.size];
         let call = self.given.all_to_all_words;
-        // SAFETY: see above; core gives a word for each rank.
+        // SAFETY: see above; core passes one word for each rank.
         let code = call.map(|call| unsafe { call(self.given.context, words.as_ptr(), got.as_mut_ptr()) });
         self.outcome("all_to_all_words", code).map(|()| got)
     }
@@ -123,7 +123,7 @@ impl PieceTransport for CallerRanks {
     fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()> {
         let (context, receive) = (self.given.context, got.bytes.as_mut_ptr().cast());
         let (counts, starts) = (got.counts.as_ptr(), got.starts.as_ptr());
-        // A piece's length fits 31 bits, which core sees to.
+        // Core ensures that a piece's length fits 31 bits.
         let count = own.len() as c_int;
         let call = self.given.all_gather_pieces;
         // SAFETY: see above.
@@ -165,8 +165,8 @@ impl Communicator for CallerRanks {
     }
 }
 
-/// For functions of ranks that look again and again whether others have come: leaves the core to other threads, the longer
-/// the more often one has looked.
+/// Yields the core to other threads, for a time that grows with the number of polls so far. For functions of ranks that
+/// poll whether other ranks have arrived.
 #[unsafe(no_mangle)]
 pub extern "C" fn raddle_idx_pause(looks: u32) {
     pause_after(looks);
@@ -178,11 +178,11 @@ mod tests {
     use raddle_core::conformance;
     use raddle_core::threads::Threads;
 
-    /// Ranks that are threads, through functions of C.
+    /// Ranks implemented as threads, accessed through C functions.
     struct OverThreads<'a>(&'a dyn Communicator);
 
     unsafe fn threads<'a>(context: *mut c_void) -> &'a dyn Communicator {
-        // SAFETY: made in `table`, and outlives its use.
+        // SAFETY: created in `table`, and outlives its use.
         unsafe { (*context.cast::<OverThreads<'a>>()).0 }
     }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     unsafe extern "C" fn all_gather_words(context: *mut c_void, word: u64, words: *mut u64) -> c_int {
-        // SAFETY: from `table`; there is room for a word of each rank.
+        // SAFETY: from `table`; there is space for a word of each rank.
         let (ranks, words) =
             unsafe { (threads(context), std::slice::from_raw_parts_mut(words, threads(context).size())) };
         let Ok(all) = ranks.all_gather_bytes(&word.to_le_bytes()) else { return 7 };
@@ -203,7 +203,7 @@ mod tests {
     }
 
     unsafe extern "C" fn all_to_all_words(context: *mut c_void, send: *const u64, receive: *mut u64) -> c_int {
-        // SAFETY: from `table`; each has a word for every rank.
+        // SAFETY: from `table`; both arrays hold a word for every rank.
         let (ranks, send, receive) = unsafe {
             let size = threads(context).size();
             (threads(context), std::slice::from_raw_parts(send, size), std::slice::from_raw_parts_mut(receive, size))
@@ -225,11 +225,11 @@ mod tests {
         counts: *const c_int,
         starts: *const c_int,
     ) -> c_int {
-        // SAFETY: from `table`; `send` has `count` bytes.
+        // SAFETY: from `table`; `send` holds `count` bytes.
         let (ranks, send) =
             unsafe { (threads(context), std::slice::from_raw_parts(send.cast::<u8>(), count as usize)) };
         let Ok(all) = ranks.all_gather_bytes(send) else { return 7 };
-        // SAFETY: as this function's.
+        // SAFETY: as for this function.
         unsafe { place(&all, receive, counts, starts) }
     }
 
@@ -242,23 +242,23 @@ mod tests {
         receive_counts: *const c_int,
         receive_starts: *const c_int,
     ) -> c_int {
-        // SAFETY: from `table`; counts and starts are those of every rank.
+        // SAFETY: from `table`; there are counts and starts for every rank.
         let ranks = unsafe { threads(context) };
         let piece = |rank: usize| {
-            // SAFETY: the piece lies where counts and starts say.
+            // SAFETY: the piece is located as given by counts and starts.
             unsafe {
                 let first = send.cast::<u8>().add(*send_starts.add(rank) as usize);
                 std::slice::from_raw_parts(first, *send_counts.add(rank) as usize).to_vec()
             }
         };
         let Ok(all) = ranks.exchange_bytes((0..ranks.size()).map(piece).collect()) else { return 7 };
-        // SAFETY: as this function's.
+        // SAFETY: as for this function.
         unsafe { place(&all, receive, receive_counts, receive_starts) }
     }
 
     unsafe fn place(all: &[Vec<u8>], receive: *mut c_void, counts: *const c_int, starts: *const c_int) -> c_int {
         for (rank, piece) in all.iter().enumerate() {
-            // SAFETY: counts and starts are those of every rank, and lie in what is received.
+            // SAFETY: there are counts and starts for every rank, and they stay inside the receive buffer.
             unsafe {
                 assert_eq!(piece.len(), *counts.add(rank) as usize);
                 let first = receive.cast::<u8>().add(*starts.add(rank) as usize);

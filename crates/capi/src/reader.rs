@@ -1,4 +1,4 @@
-//! Reading: a handle that tells what a dataset holds and reads boxes of it into the caller's memory.
+//! Reading: a handle that describes a dataset and reads boxes of it into the caller's memory.
 
 use crate::call::{c_text, call};
 use crate::fault::{Fault, RaddleIdxStatus};
@@ -8,7 +8,7 @@ use raddle_idx::bitmask::{MAX_RANK, Point};
 use raddle_idx::{Dataset, Query};
 use std::ffi::{CString, c_char, c_void};
 
-/// A dataset that is open for reading.
+/// A dataset opened for reading.
 #[derive(Debug)]
 pub struct RaddleIdxReader {
     dataset: Dataset,
@@ -16,55 +16,56 @@ pub struct RaddleIdxReader {
     names: Vec<(CString, CString)>,
 }
 
-/// What a dataset holds. Numbers per axis are x first; axes that the dataset does not have start at 0 and have a count of 1.
+/// Description of a dataset. Numbers per axis are in the order x first; axes beyond those of the dataset start at 0 and
+/// have a count of 1.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct RaddleIdxInfo {
     /// First sample per axis, 0 in most datasets.
     pub start: [u64; RADDLE_IDX_MAX_AXES],
-    /// Samples per axis.
+    /// Number of samples per axis.
     pub counts: [u64; RADDLE_IDX_MAX_AXES],
     /// First time step, or RADDLE_IDX_NO_STEP if there are none.
     pub first_step: u64,
     /// Last time step, or RADDLE_IDX_NO_STEP.
     pub last_step: u64,
-    /// How many axes there are.
+    /// Number of axes.
     pub axes: u32,
-    /// How many fields there are.
+    /// Number of fields.
     pub fields: u32,
-    /// The highest resolution, which has all samples.
+    /// Highest resolution, which contains all samples.
     pub resolution: u32,
 }
 
-/// What a field is. The texts are there until the handle is closed.
+/// Description of a field. The texts are valid until the handle is closed.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct RaddleIdxField {
-    /// Its name.
+    /// Name of the field.
     pub name: *const c_char,
     /// Type of its numbers, for example float64.
     pub number: *const c_char,
-    /// Numbers per sample.
+    /// Number of components per sample.
     pub components: u32,
-    /// Bytes per sample.
+    /// Number of bytes per sample.
     pub sample_len_bytes: u32,
 }
 
-/// What to read; raddle_idx_make_query makes one.
+/// Part of a dataset to read; created by raddle_idx_make_query.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct RaddleIdxQuery {
     /// First sample per axis, x first.
     pub start: [u64; RADDLE_IDX_MAX_AXES],
-    /// Samples at full resolution per axis.
+    /// Number of samples per axis, at full resolution.
     pub counts: [u64; RADDLE_IDX_MAX_AXES],
     /// Time step, or RADDLE_IDX_NO_STEP.
     pub step: u64,
     /// Number of the field, from 0.
     pub field: u32,
-    /// Highest level to read: of the samples in the box every so many along each axis.
+    /// Highest level to read; lower levels contain every n-th sample of the box along each axis.
     pub resolution: u32,
-    /// Not 0: blocks that are not stored give the field's default value, where they are an error else.
+    /// If not 0, missing blocks are read as the field's default value; otherwise they are an error.
     pub missing_as_default: u32,
 }
 
@@ -119,7 +120,7 @@ impl RaddleIdxQuery {
     }
 }
 
-/// Opens a dataset for reading. reader: where the handle goes, which raddle_idx_close_reader takes back.
+/// Opens a dataset for reading. reader: receives the handle, which must be released with raddle_idx_close_reader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_open(path: *const c_char, reader: *mut *mut RaddleIdxReader) -> RaddleIdxStatus {
     call(|| {
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn raddle_idx_open(path: *const c_char, reader: *mut *mut 
     })
 }
 
-/// Tells what the dataset holds.
+/// Describes the dataset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_get_info(
     reader: *const RaddleIdxReader,
@@ -142,7 +143,7 @@ pub unsafe extern "C" fn raddle_idx_get_info(
     })
 }
 
-/// Tells what the field of a number is, from 0.
+/// Describes the field with the given number, counted from 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_get_field(
     reader: *const RaddleIdxReader,
@@ -169,8 +170,8 @@ pub unsafe extern "C" fn raddle_idx_get_field(
     })
 }
 
-/// Makes a query for all samples of the field of a name, at the first time step if there are any; what is to be read of them
-/// is then set in it.
+/// Creates a query for all samples of the named field, at the first time step if there are any; restrict it by changing
+/// its members.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_make_query(
     reader: *const RaddleIdxReader,
@@ -186,7 +187,7 @@ pub unsafe extern "C" fn raddle_idx_make_query(
     })
 }
 
-/// Tells how many samples a query gives along each of RADDLE_IDX_MAX_AXES axes, x first.
+/// Returns in counts how many samples a query yields along each of RADDLE_IDX_MAX_AXES axes, x first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_query_counts(
     reader: *const RaddleIdxReader,
@@ -202,8 +203,8 @@ pub unsafe extern "C" fn raddle_idx_query_counts(
     })
 }
 
-/// Reads into memory of the caller, as raddle_idx_write has samples lie there; len_bytes, its length, is that of the samples
-/// of the query. If it fails, the memory may be partly written.
+/// Reads into the caller's memory, with the sample layout of raddle_idx_write. len_bytes is the length of the memory
+/// and must match the samples of the query. On failure, the memory may be partly written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_read(
     reader: *const RaddleIdxReader,
@@ -224,13 +225,13 @@ pub unsafe extern "C" fn raddle_idx_read(
         if samples.is_null() {
             return Err(Fault::Null { argument: "samples" });
         }
-        // SAFETY: not null, and as long as the caller says; what it holds is bytes, whatever they are.
+        // SAFETY: not null, and as long as the caller states; its content consists of arbitrary bytes.
         let samples = unsafe { std::slice::from_raw_parts_mut(samples.cast::<u8>(), len as usize) };
         Ok(reader.dataset.read_into(&query, samples)?)
     })
 }
 
-/// Ends the use of a handle, which must not be used again; of NULL, nothing.
+/// Closes a handle, which must not be used again; does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_close_reader(reader: *mut RaddleIdxReader) -> RaddleIdxStatus {
     // SAFETY: null or a handle that is not used again, as the header says.

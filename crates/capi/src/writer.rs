@@ -1,8 +1,8 @@
-//! Writing: a handle that is told what the dataset is and what this rank holds, and writes step by step.
+//! Writing: a handle that receives the shape of the dataset and this rank's boxes, and writes step by step.
 //!
-//! Invariants: samples are not copied before they are written, so what was given must stay until the step ends; options and
-//! fields are fixed once the first step begins; a call that fails changes nothing, but for a step that is ended, which is
-//! given up then.
+//! Invariants: samples are not copied before they are written, so they must remain valid until the step ends; options
+//! and fields are fixed once the first step begins; a failed call changes nothing, except that ending a step discards
+//! it on failure.
 
 use crate::call::{c_text, call};
 use crate::fault::{Fault, RaddleIdxStatus};
@@ -20,13 +20,13 @@ use std::borrow::Cow;
 use std::ffi::{CString, c_char, c_void};
 use std::path::PathBuf;
 
-/// Most axes of a dataset.
+/// Maximum number of axes of a dataset.
 pub const RADDLE_IDX_MAX_AXES: usize = 5;
 
-// As long as an array of them is everywhere.
+// All arrays of numbers per axis have this length.
 const _: () = assert!(RADDLE_IDX_MAX_AXES == MAX_RANK);
 
-/// Stands for the number of a step where a dataset has none.
+/// Step number of a dataset without time steps.
 pub const RADDLE_IDX_NO_STEP: u64 = 0xffff_ffff_ffff_ffff;
 
 /// A dataset that is being written.
@@ -39,20 +39,20 @@ pub struct RaddleIdxWriter {
     fields: Vec<(String, SampleType)>,
     boxes: Vec<SampleBox>,
     step: Option<Step>,
-    /// After the first step.
+    /// Writer, created with the first step.
     writer: Option<Writer>,
-    /// Of the last step, as JSON.
+    /// Report of the last step, as JSON.
     report: Option<CString>,
 }
 
-/// Number and samples of a step that is to be written.
+/// Number and samples of a step to be written.
 type Begun<'a> = (Option<u64>, Vec<Patch<'a>>);
 
-/// A step that is open.
+/// An open step.
 #[derive(Debug)]
 struct Step {
     number: Option<u64>,
-    /// What was given, by box and field.
+    /// Samples passed by the caller, by box and field.
     given: Vec<Vec<Option<Samples>>>,
 }
 
@@ -64,15 +64,16 @@ struct Samples {
 }
 
 impl Samples {
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Safety
-    /// They are still there, and nobody changes them while the result is used.
+    /// They must still be valid, and must not be changed while the result is used.
     unsafe fn bytes<'a>(self) -> &'a [u8] {
         if self.len_bytes == 0 {
             return &[];
         }
-        // SAFETY: not null, which giving refuses, and as long as the caller said, who keeps them till the step ends.
+        // SAFETY: not null, which is checked on passing, and as long as stated by the caller, who keeps them until the
+        // step ends.
         unsafe { std::slice::from_raw_parts(self.first, self.len_bytes) }
     }
 }
@@ -81,13 +82,13 @@ impl RaddleIdxWriter {
     fn new(path: PathBuf, counts: &[u64], ranks: Box<dyn Communicator>) -> Self {
         let options = Options::new(ranks.size());
         let (fields, step, writer, report) = (Vec::new(), None, None, None);
-        // One process that says nothing holds all.
+        // A single process holds the whole dataset by default.
         let whole = SampleBox::new(&vec![0; counts.len()], counts);
         let boxes = if ranks.size() == 1 { vec![whole] } else { Vec::new() };
         Self { path, counts: counts.to_vec(), ranks, options, fields, boxes, step, writer, report }
     }
 
-    /// The same, if `what` may be changed now.
+    /// Returns the writer if `what` may still be changed.
     fn still_open(&mut self, what: &'static str) -> Result<&mut Self, Fault> {
         match (&self.step, &self.writer) {
             (None, None) => Ok(self),
@@ -154,10 +155,10 @@ impl RaddleIdxWriter {
         Ok(())
     }
 
-    /// Collective. Every rank takes part, whatever is wrong with its own step.
+    /// Collective. Ends the open step. Every rank takes part, even if its own step has an error.
     ///
     /// # Safety
-    /// What was given in the step that is open is still there.
+    /// The samples passed for the open step must still be valid.
     unsafe fn end_step(&mut self) -> Result<(), Fault> {
         // SAFETY: as the caller promises.
         let begun = unsafe { self.begun() };
@@ -165,7 +166,7 @@ impl RaddleIdxWriter {
         let agreed = self.ranks.agree("describe the step", told);
         let written = self.write_begun(begun, agreed.map_err(IdxError::Core));
         if self.report.is_none() && written.is_err() {
-            // Before the first step is written, options and fields may still change.
+            // Until the first step is written, options and fields may still change.
             self.writer = None;
         }
         self.report = Some(written?);
@@ -180,10 +181,10 @@ impl RaddleIdxWriter {
         Ok(json(&writer.write_among(number, patches, &watch, &*self.ranks)?))
     }
 
-    /// The step that is open, which ends with this; the writer of the dataset is there after.
+    /// Ends the open step and returns it; afterwards the writer of the dataset exists.
     ///
     /// # Safety
-    /// As [`Self::end_step`].
+    /// As for [`Self::end_step`].
     unsafe fn begun<'a>(&mut self) -> Result<Begun<'a>, Fault> {
         let step = self.step.take().ok_or(Fault::NoStep)?;
         let mut patches = Vec::new();
@@ -217,13 +218,13 @@ fn json(report: &WriteReport) -> CString {
     c_text(&serde_json::to_string(report).unwrap_or_default())
 }
 
-/// Makes a handle for writing a dataset; nothing is written before a step ends. Numbers per axis are x first in all functions:
-/// the axis along which samples lie next to each other in memory, which is the last of an array of C and the first of one of
-/// Fortran. Every rank makes a handle with the same arguments, but for ranks.
+/// Creates a handle for writing a dataset; nothing is written until a step ends. Numbers per axis are in the order x
+/// first in all functions: x is the axis along which samples are contiguous in memory, which is the last axis of an
+/// array in C and the first in Fortran. Every rank must create a handle with the same arguments, except for ranks.
 ///
-/// path: the .idx file to be; its blocks lie in the folder of that name beside it. axes, counts: how many samples the whole
-/// dataset has along each axis. ranks: NULL for one process; what it says is copied. writer: where the handle goes, which
-/// raddle_idx_close takes back.
+/// path: the .idx file to create; its blocks are stored in a folder with the same name next to it. axes, counts: number
+/// of samples of the whole dataset along each axis. ranks: NULL for a single process; the structure is copied. writer:
+/// receives the handle, which must be released with raddle_idx_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_create(
     path: *const c_char,
@@ -252,13 +253,13 @@ pub unsafe extern "C" fn raddle_idx_create(
     })
 }
 
-/// Sets an option, before the first step begins, on every rank the same but for jobs and memory. Names and values are those
-/// of raddle idx write: compress (zip, lz4, zfp, zfp:precision=N, zfp:accuracy=X, none), order (rows, hz), bitmask (such as
-/// V012012), bits-per-block, blocks-per-file, split-vectors (never, wide, all), phases (one, two, three), box (default,
-/// expanded, cube), aggregators, jobs (threads of this rank), memory (such as 512MiB), force, append and no-sync (true, false).
-/// split-vectors says which vectors are written as one field per component, NAME_0, NAME_1, ...; wide stands for those that
-/// OpenVisus does not read. With no-sync the disk is not waited for: a crash of the machine can lose or damage what was
-/// written.
+/// Sets an option. Must be called before the first step begins, with the same value on every rank except for jobs and
+/// memory. Names and values are those of raddle idx write: compress (zip, lz4, zfp, zfp:precision=N, zfp:accuracy=X,
+/// none), order (rows, hz), bitmask (such as V012012), bits-per-block, blocks-per-file, split-vectors (never, wide,
+/// all), phases (one, two, three), box (default, expanded, cube), aggregators, jobs (threads of this rank), memory
+/// (such as 512MiB), force, append and no-sync (true, false). split-vectors selects the vectors to write as one field
+/// per component, NAME_0, NAME_1, ...; wide selects those that OpenVisus cannot read. With no-sync, data is not synced
+/// to disk: if the machine crashes, data can be lost or corrupted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_set_option(
     writer: *mut RaddleIdxWriter,
@@ -273,7 +274,7 @@ pub unsafe extern "C" fn raddle_idx_set_option(
     })
 }
 
-/// Sets the size of the power-of-two boxes of the first phase, x first, each rounded up to a power of two.
+/// Sets the size of the power-of-two boxes of the first phase, x first; each number is rounded up to a power of two.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_set_imposed_box(
     writer: *mut RaddleIdxWriter,
@@ -290,8 +291,9 @@ pub unsafe extern "C" fn raddle_idx_set_imposed_box(
     })
 }
 
-/// Adds a field, before the first step begins, on every rank the same. Its samples are so many components, which lie together,
-/// of a type: uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or float64.
+/// Adds a field. Must be called before the first step begins, identically on every rank. A sample consists of the given
+/// number of contiguous components of type uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or
+/// float64.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_add_field(
     writer: *mut RaddleIdxWriter,
@@ -314,21 +316,22 @@ pub unsafe extern "C" fn raddle_idx_add_field(
     })
 }
 
-/// Says which box of the dataset this rank holds from now on, in the place of all others: its first sample and its samples
-/// per axis, x first. A rank that holds nothing has a box with a count of 0. The boxes of all ranks are disjoint and together
-/// the dataset. Until it says so, one process holds all of it and one of several ranks nothing. Not while a step is open.
+/// Sets the box of the dataset that this rank holds from now on, replacing all previous boxes: its first sample and
+/// number of samples per axis, x first. A rank without samples has a box with a count of 0. The boxes of all ranks must
+/// be disjoint and cover the dataset. By default, a single process holds the whole dataset, and each of several ranks
+/// holds nothing. Must not be called while a step is open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_set_box(
     writer: *mut RaddleIdxWriter,
     start: *const u64,
     counts: *const u64,
 ) -> RaddleIdxStatus {
-    // SAFETY: the same is asked of its arguments.
+    // SAFETY: the requirements on the arguments are the same.
     call(|| unsafe { add_box(writer, start, counts, true) }.map(drop))
 }
 
-/// Says that this rank holds one more box than before. Its number, by which raddle_idx_write_box knows it, goes to number unless that is
-/// NULL; they are 0 for that of raddle_idx_set_box, and then 1, 2, ...
+/// Adds another box to those that this rank holds. Stores its number for raddle_idx_write_box in number, unless that is
+/// NULL; the box of raddle_idx_set_box has number 0, added boxes have 1, 2, ...
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_add_box(
     writer: *mut RaddleIdxWriter,
@@ -337,7 +340,7 @@ pub unsafe extern "C" fn raddle_idx_add_box(
     number: *mut u32,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: the same is asked of its arguments.
+        // SAFETY: the requirements on the arguments are the same.
         let added = unsafe { add_box(writer, start, counts, false) }?;
         if number.is_null() {
             return Ok(());
@@ -362,17 +365,18 @@ unsafe fn add_box(
     writer.add_box(region, replaces)
 }
 
-/// Begins a step, by its number, or with RADDLE_IDX_NO_STEP the only one of a dataset without numbered steps. Steps may come
-/// in any order.
+/// Begins the step with the given number, or with RADDLE_IDX_NO_STEP the only step of a dataset without numbered steps.
+/// Steps may be written in any order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_begin_step(writer: *mut RaddleIdxWriter, step: u64) -> RaddleIdxStatus {
     // SAFETY: a handle, as the header says.
     call(|| unsafe { given::it("writer", writer) }?.begin_step((step != RADDLE_IDX_NO_STEP).then_some(step)))
 }
 
-/// Gives the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must stay as it is until
-/// raddle_idx_end_step has returned, which writes them. Samples lie as in an array of C a[z][y][x][component], or of Fortran
-/// a(component, x, y, z), without gaps. len_bytes: length of all, by which mistakes are found.
+/// Passes the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must remain
+/// unchanged until raddle_idx_end_step, which writes them, has returned. The samples are laid out as in an array
+/// a[z][y][x][component] in C, or a(component, x, y, z) in Fortran, without gaps. len_bytes: total length, used to
+/// detect mistakes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_write(
     writer: *mut RaddleIdxWriter,
@@ -380,11 +384,11 @@ pub unsafe extern "C" fn raddle_idx_write(
     samples: *const c_void,
     len_bytes: u64,
 ) -> RaddleIdxStatus {
-    // SAFETY: the same is asked of its arguments.
+    // SAFETY: the requirements on the arguments are the same.
     unsafe { raddle_idx_write_box(writer, 0, field, samples, len_bytes) }
 }
 
-/// The same in the box of a number, for ranks that hold several.
+/// Passes the samples of a field in the box with the given number, for ranks that hold several boxes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_write_box(
     writer: *mut RaddleIdxWriter,
@@ -400,17 +404,17 @@ pub unsafe extern "C" fn raddle_idx_write_box(
     })
 }
 
-/// Collective. Writes the step that is open, whole or not at all, and ends it: when it returns 0 on any rank, readers see the
-/// step, and unless no-sync was set it survives a crash. If it fails, it fails on every rank, nothing of the step is written,
-/// and the next may begin.
+/// Collective. Writes the open step, completely or not at all, and ends it. When it returns 0 on any rank, readers see
+/// the step and, unless no-sync was set, it survives a crash. If it fails, it fails on every rank, nothing of the step
+/// is written, and the next step may begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_end_step(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
-    // SAFETY: a handle, and what was given is still there, as the header says.
+    // SAFETY: a handle, and the samples passed before are still valid, as the header says.
     call(|| unsafe { given::it("writer", writer)?.end_step() })
 }
 
-/// What writing the last step took, as JSON: the fields of raddle idx write --report. NULL before the first step is written.
-/// The text is there until the next step ends.
+/// Returns statistics of writing the last step, as JSON with the fields of raddle idx write --report. NULL before the
+/// first step is written. The text is valid until the next step ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *const c_char {
     // SAFETY: null or a handle, as the header says.
@@ -418,8 +422,8 @@ pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *c
     report.map_or(std::ptr::null(), |report| report.as_ptr())
 }
 
-/// Ends the use of a handle, which must not be used again; of NULL, nothing. A step that is open is given up, which this says
-/// with RADDLE_IDX_STATUS_USAGE.
+/// Closes a handle, which must not be used again; does nothing for NULL. An open step is discarded, which is reported
+/// as RADDLE_IDX_STATUS_USAGE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_close(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
     // SAFETY: null or a handle that is not used again, as the header says.

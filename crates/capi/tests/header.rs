@@ -1,4 +1,4 @@
-//! `include/raddle_idx.h` is what `src` makes it: CAPI_HEADER=overwrite writes it anew.
+//! Checks that `include/raddle_idx.h` is up to date with `src`; CAPI_HEADER=overwrite regenerates it.
 
 use std::path::Path;
 

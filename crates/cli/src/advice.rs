@@ -1,7 +1,7 @@
-//! What to do about an error: the choices there are, of which only those that the command has are told.
+//! Advice on errors: lists the remedies, restricted to those that the command supports.
 //!
-//! Not for what went wrong, which is in `failure`. Invariant: no advice names an option, or a value of one, that the
-//! command line of the command does not take; what it takes is asked of the parser itself.
+//! Error messages themselves are in `failure`. Invariant: advice never names an option, or a value of one, that the
+//! command does not accept; this is looked up in the parser itself.
 
 use crate::arguments::Arguments;
 use clap::CommandFactory;
@@ -10,31 +10,31 @@ use raddle_merge::join::{Difference, DifferenceKind};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 
-/// Choices for each of the things that are wrong.
+/// Remedies for each of several problems.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice(Vec<Clause>);
 
-/// Choices of which one is enough.
+/// Alternative remedies for one problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Clause {
-    /// Goes before the choices, for example `where scalars differ, choose `.
+    /// Text that precedes the choices, for example `where scalars differ, choose `.
     lead: &'static str,
     choices: Vec<&'static str>,
 }
 
 impl Advice {
-    /// Advice to do one of these.
+    /// Creates advice to choose one of these.
     pub fn one_of(choices: &[&'static str]) -> Self {
         Self(Vec::new()).and("", choices)
     }
 
-    /// The same, and what to do about something else.
+    /// Adds advice on another problem.
     fn and(mut self, lead: &'static str, choices: &[&'static str]) -> Self {
         self.0.push(Clause { lead, choices: choices.to_vec() });
         self
     }
 
-    /// The advice in words; `None` where nothing is left.
+    /// Formats the advice; `None` if nothing is left.
     pub fn text(&self) -> Option<String> {
         let text = |Clause { lead, choices }: &Clause| match choices.as_slice() {
             [] => None,
@@ -45,31 +45,31 @@ impl Advice {
         (!texts.is_empty()).then(|| texts.join("; "))
     }
 
-    /// What of it can be done with a command.
+    /// Keeps only the choices that the command supports.
     #[must_use]
     pub fn offered_by(mut self, offers: &Offers) -> Self {
         self.0.iter_mut().for_each(|clause| clause.choices.retain(|choice| offers.all_of(choice)));
         self
     }
 
-    /// What to do about inputs that cannot be read for these reasons, before anything is written.
+    /// Returns advice on inputs that cannot be read for these reasons, before anything is written.
     pub fn on_bad_inputs<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Self {
         let mut choices = remedies(errors);
         choices.push("leave them out with --skip-bad");
         Self::one_of(&choices)
     }
 
-    /// What to do about one of so many inputs that turned out to be unreadable when its values were needed; such ones are
-    /// not skipped.
+    /// Returns advice on one of `inputs` inputs whose values turned out to be unreadable when they were needed; such
+    /// inputs are not skipped.
     pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
         let mut choices = remedies(std::iter::once(error));
         if inputs > 1 {
-            choices.push("go on without the file");
+            choices.push("continue without the file");
         }
         Self::one_of(&choices)
     }
 
-    /// What to do about inputs that do not fit together.
+    /// Returns advice on inputs that do not fit together.
     pub fn on_differences(differences: &[Difference]) -> Self {
         use DifferenceKind::{Attributes, Extra, Missing, Repeated, Scale, Value};
         let has = |kinds: &[DifferenceKind]| differences.iter().any(|difference| kinds.contains(&difference.kind));
@@ -92,14 +92,14 @@ impl Advice {
             (
                 &[Missing, Extra][..],
                 "where objects are missing, choose ",
-                &["--join inner (what all have)", "--join outer (what any has)"][..],
+                &["--join inner (objects that all have)", "--join outer (objects that any has)"][..],
             ),
             (
                 &[Value],
                 "where scalars differ, choose ",
                 &["--scalars first (the first input's)", "--scalars stack (an element per input)"],
             ),
-            (&[Scale], "where what is kept once differs, choose ", &["--scalars first (the first input's)"]),
+            (&[Scale], "where values that are kept once differ, choose ", &["--scalars first (the first input's)"]),
             (
                 &[Attributes],
                 "where attributes differ, choose ",
@@ -118,7 +118,7 @@ impl Advice {
     }
 }
 
-/// What makes each of these errors go away, by kind.
+/// Returns the remedies for these errors, by kind.
 fn remedies<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Vec<&'static str> {
     let mut remedies = Vec::new();
     for remedy in errors.map(remedy) {
@@ -129,12 +129,12 @@ fn remedies<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Vec<&'static str
     remedies
 }
 
-/// What makes an error of the operating system go away.
+/// Returns the remedy for an error of the operating system.
 pub fn remedy_of_io(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput => "check the names",
         ErrorKind::PermissionDenied => "check the permissions",
-        _ => "see to it that the files can be read",
+        _ => "make the files readable",
     }
 }
 
@@ -143,23 +143,23 @@ fn remedy(error: &Hdf5Error) -> &'static str {
         Hdf5Error::InObject { source, .. } => remedy(source),
         Hdf5Error::Io { source, .. } => remedy_of_io(source),
         Hdf5Error::NotHdf5 { format: Some(format), .. } => format.remedy(),
-        Hdf5Error::Unsupported { .. } => "rewrite the files without what is not supported",
-        Hdf5Error::LeftOut { .. } => "take what is referred to as well, or leave out the references with --exclude",
-        Hdf5Error::ForeignFile { .. } => {
-            "read also what lies outside of the files' folders with --follow-foreign-files"
+        Hdf5Error::Unsupported { .. } => "rewrite the files without the unsupported features",
+        Hdf5Error::LeftOut { .. } => {
+            "include the referenced objects as well, or leave out the references with --exclude"
         }
-        Hdf5Error::MissingSource { .. } => "put the missing files where they are looked for",
+        Hdf5Error::ForeignFile { .. } => "allow reading outside of the files' folders with --follow-foreign-files",
+        Hdf5Error::MissingSource { .. } => "put the missing files where they are expected",
         Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
         _ => "copy the files again from where they came from",
     }
 }
 
-/// The options of a command and the values that they take, where these are listed.
+/// Options of a command, with their values if these are listed.
 #[derive(Debug, Clone, Default)]
 pub struct Offers(Vec<(String, Vec<String>)>);
 
 impl Offers {
-    /// Those of the command that `words`, the command line without the program's name, begin with.
+    /// Looks up the options of the command with which `words`, the command line without the program's name, begins.
     pub fn of(words: &[OsString]) -> Self {
         let mut command = Arguments::command();
         for word in words {
@@ -173,14 +173,14 @@ impl Offers {
         Self(options.map(|(name, argument)| (name.to_owned(), values(argument))).collect())
     }
 
-    /// Whether the command has all options that `text` names, with the values that it gives them.
+    /// Whether the command has all options that `text` names, with the values given there.
     fn all_of(&self, text: &str) -> bool {
         let plain = |word: &str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-').to_owned();
         let words: Vec<String> = text.split_whitespace().map(plain).collect();
         words.iter().enumerate().all(|(at, word)| {
             let Some(name) = word.strip_prefix("--") else { return true };
             let Some((_, values)) = self.0.iter().find(|(known, _)| known == name) else { return false };
-            // A word of the language may follow an option that takes none of a list.
+            // An option without listed values may be followed by an ordinary word.
             values.is_empty() || words.get(at + 1).is_none_or(|value| values.contains(value))
         })
     }
@@ -212,7 +212,7 @@ mod tests {
         }
         assert!(!text.contains("--join"), "{text}");
         assert!(told(&[Scale], "merge").contains("--scalars first"));
-        assert!(told(&[Missing], "plan").contains("--join inner (what all have), or --join outer"));
+        assert!(told(&[Missing], "plan").contains("--join inner (objects that all have), or --join outer"));
         let text = told(&[Datatype], "merge");
         assert_eq!(text, "leave out the files that differ, or leave out the objects that differ with --exclude");
     }
@@ -222,7 +222,7 @@ mod tests {
         use DifferenceKind::{Attributes, Missing, Value};
         assert_eq!(
             told(&[Missing, Value, Attributes], "append"),
-            "leave out the files that differ; where objects are missing, choose --join outer (what any has); \
+            "leave out the files that differ; where objects are missing, choose --join outer (objects that any has); \
              where scalars differ, choose --scalars first (the first input's); \
              where attributes differ, choose --attributes first (the first input's)"
         );

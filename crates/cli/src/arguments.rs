@@ -1,4 +1,4 @@
-//! The command line: commands and their help, nothing that acts.
+//! Command line: commands and their help, without any actions.
 
 use crate::command;
 use crate::exit;
@@ -15,12 +15,12 @@ const STYLES: Styles = Styles::styled()
 #[command(
     name = "raddle",
     version,
-    about = "Many HDF5 files as they were produced in, the one file that should have existed out",
-    long_about = "raddle writes the HDF5 file that should have existed: it takes the many small files that a detector, \
-a simulation or a camera produced and concatenates their datasets along the first axis into one file, with chunks made \
-for reading, at the speed of the machine, within a stated memory, and provably with the same values.\n\n\
-Start with `raddle plan FOLDER`: it reads only metadata, shows what a merge would do and writes nothing. \
-`raddle demo` shows everything on made-up data in a minute.",
+    about = "Merge many HDF5 files into one file optimized for reading",
+    long_about = "raddle merges the many small HDF5 files that a detector, a simulation or a camera produces into one file: \
+it concatenates their datasets along the first axis and stores them in chunks laid out for reading, \
+at hardware speed, within a fixed memory budget, and verifiably lossless.\n\n\
+Start with `raddle plan FOLDER`: it reads only metadata and shows what a merge would do, without writing anything. \
+`raddle demo` demonstrates everything on generated data in a minute.",
     after_help = exit::HELP,
     styles = STYLES,
     max_term_width = 100,
@@ -28,64 +28,64 @@ Start with `raddle plan FOLDER`: it reads only metadata, shows what a merge woul
     disable_help_subcommand = true
 )]
 pub struct Arguments {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The commands.
+/// All commands.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Show what merge would do: schema, differences between files, predicted size; writes nothing
+    /// Show what merge would do (schema, differences between files, predicted size) without writing anything
     Plan(command::plan::PlanArgs),
     /// Merge many HDF5 files into one, dataset by dataset, along the first axis
     Merge(command::merge::MergeArgs),
-    /// Append the rows of more files to a merged file, in place and as one step
+    /// Append the rows of more files to a merged file, in place and atomically
     Append(command::append::AppendArgs),
-    /// Rewrite one file with new chunks or another compression
+    /// Rewrite one file with new chunks or different compression
     Rechunk(command::rechunk::RechunkArgs),
-    /// Check that a merged file holds exactly what its inputs hold, or still holds what was written
+    /// Check that a merged file holds exactly the data of its inputs, or still holds what was written
     Verify(command::verify::VerifyArgs),
-    /// Tell where the bytes of a file went, and what could be better
+    /// Show how the bytes of a file are used, and what could be improved
     Inspect(command::inspect::InspectArgs),
     /// Add, check and sort by partition keys: which rows of every table belong to which event
     Keys {
-        /// What to do with them.
+        /// Subcommand.
         #[command(subcommand)]
         command: command::keys::KeysCommand,
     },
-    /// Write and read arrays in hierarchical Z order, which can be read at any resolution
+    /// Write and read arrays in hierarchical Z order, for reading at any resolution
     Idx {
-        /// What to do.
+        /// Subcommand.
         #[command(subcommand)]
         command: command::idx::IdxCommand,
     },
     /// Convert, inspect and merge files of HEP events: ROOT, packed data streams, HDF5
     Events {
-        /// What to do with them.
+        /// Subcommand.
         #[command(subcommand)]
         command: command::events::EventsCommand,
     },
-    /// Measure HDF5 on this machine: which settings take how long, and what can be told
+    /// Benchmark HDF5 settings on this machine
     Bench(command::bench::BenchArgs),
-    /// Find the settings of HDF5 that help on this machine, and write them into a profile
+    /// Find the HDF5 settings that help on this machine and write them to a profile
     Tune(command::tune::TuneArgs),
-    /// Start a program with settings of HDF5 that make it faster, without changing the program
+    /// Run a program with HDF5 settings that make it faster, without changing the program
     Apply(command::apply::ApplyArgs),
-    /// Make a page with figures of what runs did, from their --report files
+    /// Create a page with figures from the --report files of runs
     Report(command::report::ReportArgs),
-    /// Make NOvA-like files, merge and verify them, and compare with a loop in h5py
+    /// Generate NOvA-like files, merge and verify them, and compare with an h5py loop
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
     #[command(hide = true)]
     Completions(command::completions::CompletionsArgs),
-    /// Write the manual pages into a folder
+    /// Write the manual pages to a folder
     #[command(hide = true)]
     Man(command::man::ManArgs),
 }
 
 impl Command {
-    /// Its name on the command line.
+    /// Returns the name of the command on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Plan(_) => "plan",
@@ -107,7 +107,7 @@ impl Command {
         }
     }
 
-    /// Whether ranks share its work; of any other, several would do the same at once.
+    /// Whether ranks share the work of the command. Any other command would be executed by every rank.
     pub fn is_for_ranks(&self) -> bool {
         match self {
             Self::Plan(_)
@@ -123,7 +123,8 @@ impl Command {
         }
     }
 
-    /// Whether every rank does it for itself: it becomes another program, which joins the others in its own way.
+    /// Whether every rank runs the command for itself: it is replaced by another program, which joins the other ranks
+    /// in its own way.
     pub fn is_each_rank_s(&self) -> bool {
         matches!(self, Self::Apply(_))
     }

@@ -1,18 +1,18 @@
-//! Exit codes: what a script learns from a run without reading its messages.
+//! Exit codes, which tell a script the outcome of a run without parsing messages.
 //!
-//! The numbers are a promise to users' scripts; a new meaning takes a new number.
+//! The numbers are a stable interface for users' scripts; a new meaning gets a new number.
 
 use std::process::ExitCode;
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// Everything asked for was done.
+    /// Everything requested was done.
     Done = 0,
     /// A defect of raddle itself.
     Internal = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
     /// An input is unreadable or does not fit the others; nothing was written.
     InputRefused = 3,
@@ -24,11 +24,11 @@ pub enum Exit {
     Limit = 6,
     /// Another run writes the same output.
     Locked = 7,
-    /// A file does not hold what it should: the inputs' content, what was written, keys in order.
+    /// A file does not contain what it should: the inputs' content, the data written, or keys in order.
     Mismatch = 8,
     /// Stopped by SIGINT (128 + 2).
     Interrupted = 130,
-    /// Stopped by SIGUSR1 (128 + 10), with which batch systems announce the end of a job's time.
+    /// Stopped by SIGUSR1 (128 + 10), by which batch systems announce the end of a job's time.
     Announced = 138,
     /// Stopped by SIGTERM (128 + 15).
     Terminated = 143,
@@ -50,12 +50,12 @@ impl Exit {
         Self::Terminated,
     ];
 
-    /// The number the shell sees.
+    /// Returns the number that the shell sees.
     pub fn code(self) -> u8 {
         self as u8
     }
 
-    /// The exit of this code; of one that is not in the table, an internal error.
+    /// Returns the exit with this code; an internal error if the code is unknown.
     pub fn of_code(code: u8) -> Self {
         Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Internal)
     }

@@ -1,7 +1,7 @@
-//! Why a command stopped, in the form in which it is told: what, where, what to do, and the exit code; to people as lines, to
-//! programs as JSON.
+//! The error with which a command stops: cause, location, advice and exit code. Printed as text for people and as JSON
+//! for programs.
 //!
-//! Errors of the crates below are turned into this here and nowhere else.
+//! Errors of all other crates are converted here and nowhere else.
 
 use crate::advice::{Advice, Offers, remedy_of_io};
 use crate::exit::Exit;
@@ -20,55 +20,55 @@ use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A command that could not do what was asked.
+/// Error of a command.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// Whether it only says that another rank failed.
+    /// Whether it only repeats the failure of another rank.
     pub is_echo: bool,
-    /// Number of the operating system's error, where that is all that is wrong.
+    /// Error number of the operating system, if that is the whole cause.
     pub errno: Option<i32>,
     what: String,
     details: Option<String>,
     hint: Option<String>,
-    /// What the hint was made of, where it names options.
+    /// Advice from which the hint was made, if it names options.
     advice: Option<Advice>,
-    /// What is wrong with inputs; boxed so that results stay small.
+    /// Faults of the inputs; boxed so that results stay small.
     faults: Box<InputFaults>,
 }
 
-/// What is wrong with inputs.
+/// Faults of the inputs.
 #[derive(Debug, Default)]
 struct InputFaults {
-    /// How they differ, where that is what is wrong.
+    /// Differences between inputs, if these are the cause.
     differences: Vec<InputDifference>,
-    /// Those that cannot be read.
+    /// Inputs that cannot be read.
     bad_inputs: Vec<SkippedInput>,
 }
 
-/// A failure for programs. The fields are a promise: some may be added, none renamed.
+/// A failure in the form printed as JSON. The fields are a stable interface: fields may be added, but not renamed.
 #[derive(Debug, Serialize)]
 pub struct ToldFailure<'a> {
-    /// What kind of failure it is, in a word.
+    /// Kind of the failure, as a single word.
     pub kind: &'static str,
     /// The exit code.
     pub exit_code: u8,
-    /// What is wrong, in a line.
+    /// Description in one line.
     pub message: &'a str,
-    /// What to do, if that is known.
+    /// Advice, if there is any.
     pub hint: Option<&'a str>,
-    /// How the inputs differ.
+    /// Differences between the inputs.
     pub differences: &'a [InputDifference],
-    /// Inputs that cannot be read, and why.
+    /// Inputs that cannot be read, with the reasons.
     pub bad_inputs: &'a [SkippedInput],
 }
 
-/// Longest message shown, in characters: an error may quote a name of 64 KiB.
+/// Maximum length of a printed message, in characters: an error may quote a name of 64 KiB.
 const LONGEST_MESSAGE: usize = 2000;
 
 impl Failure {
-    /// A failure with one message, which may quote names from files.
+    /// Creates a failure with one message, which may quote names from files.
     pub fn new(exit: Exit, what: &str) -> Self {
         let mut what = escape::text(what).into_owned();
         if let Some((end, _)) = what.char_indices().nth(LONGEST_MESSAGE) {
@@ -87,31 +87,31 @@ impl Failure {
         }
     }
 
-    /// The command line makes no sense.
+    /// Creates the failure of an invalid command line.
     pub fn usage(what: &str) -> Self {
         Self::new(Exit::Usage, what)
     }
 
-    /// The same failure, as that of another rank.
+    /// Marks the failure as that of another rank.
     #[must_use]
     pub fn echo(mut self) -> Self {
         self.is_echo = true;
         self
     }
 
-    /// The same failure with the number of the operating system's error that it comes from, if it does.
+    /// Adds the error number of the operating system that caused it, if any.
     #[must_use]
     fn caused_by(mut self, errno: Option<i32>) -> Self {
         self.errno = errno;
         self
     }
 
-    /// The message alone.
+    /// Returns the message alone.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// The kind in a word, for programs.
+    /// Returns the kind as a single word, for programs.
     pub fn kind(&self) -> &'static str {
         match self.exit {
             _ if self.is_echo => "rank_failed",
@@ -127,7 +127,7 @@ impl Failure {
         }
     }
 
-    /// The failure for programs.
+    /// Converts the failure for programs.
     pub fn told(&self) -> ToldFailure<'_> {
         ToldFailure {
             kind: self.kind(),
@@ -139,7 +139,7 @@ impl Failure {
         }
     }
 
-    /// The failure as what `--json` prints in place of a result; empty for a failure that needs no words.
+    /// Formats the failure as the output of `--json`; empty for a failure without a message.
     pub fn json(&self) -> String {
         #[derive(Serialize)]
         struct Told<'a> {
@@ -148,25 +148,25 @@ impl Failure {
         if self.what.is_empty() { String::new() } else { crate::render::json(&Told { error: self.told() }) }
     }
 
-    /// How the inputs differ, where that is what is wrong.
+    /// Returns the differences between the inputs, if these are the cause.
     pub fn differences(&self) -> &[InputDifference] {
         &self.faults.differences
     }
 
-    /// Tells it on standard error; its exit code.
+    /// Prints the failure on standard error and returns its exit code.
     pub fn tell(&self) -> Exit {
         anstream::eprint!("{}", self.render());
         self.exit
     }
 
-    /// The same failure with advice what to do.
+    /// Adds advice.
     #[must_use]
     pub fn hint(mut self, hint: &str) -> Self {
         (self.hint, self.advice) = (Some(hint.to_owned()), None);
         self
     }
 
-    /// The same failure with choices what to do, of which the command may not have all.
+    /// Adds alternative remedies, of which the command may not support all.
     #[must_use]
     pub fn advise(mut self, advice: Advice) -> Self {
         self.hint = advice.text();
@@ -174,7 +174,7 @@ impl Failure {
         self
     }
 
-    /// The same failure with those choices that the command has.
+    /// Restricts the advice to what the command supports.
     #[must_use]
     pub fn offered_by(self, offers: &Offers) -> Self {
         match self.advice.clone() {
@@ -183,29 +183,30 @@ impl Failure {
         }
     }
 
-    /// The same failure with lines to show below the message; names in them are escaped already.
+    /// Adds lines to show below the message; names in them must already be escaped.
     #[must_use]
     pub fn details(mut self, details: String) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The message.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         &self.what
     }
 
-    /// The lines below the message, which may hold escape sequences, and the advice.
+    /// Returns the lines below the message, which may contain escape sequences, and the advice.
     pub fn explanation(&self) -> (Option<&str>, Option<&str>) {
         (self.details.as_deref(), self.hint.as_deref())
     }
 
-    /// A file of ours (report, log, manual page) could not be written.
+    /// Creates the failure for an auxiliary file (report, log, manual page) that could not be written.
     pub fn writing(path: &Path, cause: &std::io::Error) -> Self {
         Self::new(Exit::Output, &format!("{}: cannot be written: {cause}", escape::path(path)))
     }
 
-    /// Standard output could not be written. A reader that went away (`| head`) is no failure: nothing more is said.
+    /// Creates the failure for standard output that could not be written. A reader that has exited (`| head`) is not a
+    /// failure: nothing is reported.
     pub fn standard_output(cause: std::io::Error) -> Self {
         match cause.kind() {
             ErrorKind::BrokenPipe => Self::new(Exit::Done, ""),
@@ -213,21 +214,21 @@ impl Failure {
         }
     }
 
-    /// Standard input could not be read.
+    /// Creates the failure for standard input that could not be read.
     pub fn standard_input(cause: &std::io::Error) -> Self {
         Self::new(Exit::InputRefused, &format!("standard input: {cause}"))
     }
 
-    /// A merge, rechunk or verification of `inputs` failed.
+    /// Converts the error of a merge, rechunk or verification of `inputs`.
     pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
         if let MergeError::Resumable { source, path, kept } = error {
             let path = escape::path(path);
             let what = match kept.tiles {
-                0 => format!("what an earlier run left is still in {path}"),
+                0 => format!("the partial output of an earlier run is still in {path}"),
                 _ => format!("{} of finished chunks are kept in {path}", quantity::size(kept.stored_len_bytes)),
             };
             return Self::of_merge(source, inputs)
-                .hint(&format!("{what}: the same command goes on from there (--no-resume starts over)"));
+                .hint(&format!("{what}: the same command resumes from there (--no-resume starts over)"));
         }
         let failure = Self::new(exit_of(error, inputs), &error.to_string());
         match error {
@@ -269,7 +270,7 @@ impl Failure {
                 let what = format!("{count} of {} inputs are in the file already; nothing was written", inputs.len());
                 Self::new(failure.exit, &what)
                     .details(differences::repeated(repeated))
-                    .advise(Advice::one_of(&["leave them out", "append their rows once more with --again"]))
+                    .advise(Advice::one_of(&["leave them out", "append their rows again with --again"]))
             }
             error if error.is_echo() => failure.echo(),
             MergeError::Input { source, .. } => {
@@ -285,7 +286,7 @@ impl Failure {
             MergeError::PartDiffers { .. } => failure.hint(
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),
-            // A companion is a preview, made by the IDX writer.
+            // The only companion is the preview, made by the IDX writer.
             MergeError::Companion { source } => {
                 source.downcast_ref::<IdxError>().map_or(failure, Self::of_idx)
             }
@@ -312,18 +313,18 @@ impl Failure {
             MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
                 let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);
                 let told = format!(
-                    "{object}: its chunks in {} are {chunk} each, reading them needs {needed} of memory; the budget is {limit}",
+                    "{object}: its chunks in {} are {chunk} each, and reading them needs {needed} of memory; the budget is {limit}",
                     escape::path(input)
                 );
-                Self::new(failure.exit, &told).advise(Advice::one_of(&["raise --memory", "look at that file"]))
+                Self::new(failure.exit, &told).advise(Advice::one_of(&["raise --memory", "check that file"]))
             }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
                 let told =
-                    format!("{object} of {input} and the others claim {needed} uncompressed, the limit is {limit}");
+                    format!("{object} of {input} and the others claim {needed} uncompressed, but the limit is {limit}");
                 Self::new(failure.exit, &told).advise(Advice::one_of(&[
-                    "look at that file",
+                    "check that file",
                     "raise --max-output if its dimensions are meant to be that large",
                 ]))
             }
@@ -331,7 +332,7 @@ impl Failure {
         }
     }
 
-    /// An IDX dataset could not be written or read.
+    /// Converts the error of writing or reading an IDX dataset.
     pub fn of_idx(error: &IdxError) -> Self {
         let exit = match error.kind() {
             IdxErrorKind::Usage => Exit::Usage,
@@ -350,24 +351,24 @@ impl Failure {
             IdxError::OtherPreview { .. } => {
                 failure.hint("name another folder with --preview=FOLDER, or remove this one if it is not needed")
             }
-            IdxError::StepExists { .. } => failure.hint(
-                "name another step with --step, or write the whole dataset anew with --force instead of --append",
-            ),
+            IdxError::StepExists { .. } => failure
+                .hint("name another step with --step, or rewrite the whole dataset with --force instead of --append"),
             IdxError::NoTime { fault: TimeFault::NotAdded, .. } => {
-                failure.hint("write it anew with --step N and --force instead of --append, or name another output")
+                failure.hint("rewrite it with --step N and --force instead of --append, or name another output")
             }
             IdxError::NoTime { fault: TimeFault::Unnamed, .. } => failure.hint("name one with --step"),
             IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
             IdxError::Core(CoreError::Memory { .. }) => {
                 failure.hint("use fewer --jobs, smaller blocks (--bits-per-block) or shards (--shard), or more ranks")
             }
-            IdxError::Block { source: BlockFault::NotStored | BlockFault::NoFile, .. } => failure
-                .hint("take the default value for missing blocks with --missing-as-default, if they are meant to be"),
+            IdxError::Block { source: BlockFault::NotStored | BlockFault::NoFile, .. } => failure.hint(
+                "read missing blocks as the default value with --missing-as-default, if they are missing on purpose",
+            ),
             _ => failure,
         }
     }
 
-    /// Events could not be read, or not be written to `output`.
+    /// Converts the error of reading events or of writing them to `output`.
     pub fn of_events(error: &EventsError, output: Option<&Path>) -> Self {
         let failure = Self::new(exit_of_events(error, output), &error.to_string());
         match error {
@@ -390,17 +391,17 @@ impl Failure {
             EventsError::NoSuch { kind: "product", .. } | EventsError::NotInFirst { .. } => {
                 failure.advise(Advice::one_of(&[
                     "choose products that all inputs have with --products",
-                    "say what becomes of others with --differing",
+                    "choose how to treat the others with --differing",
                 ]))
             }
             EventsError::FormDiffers { .. } => failure.advise(Advice::one_of(&[
                 "choose other products with --products",
                 "leave these out with --differing leave-out",
-                "write a layout of bytes, in which all are alike with --serialize",
+                "write a layout of bytes with --serialize, which stores all of them alike",
             ])),
             EventsError::NothingInCommon { .. } => failure.advise(Advice::one_of(&[
                 "convert inputs that have the same products",
-                "take those that not all have with --differing fill",
+                "fill in missing products with --differing fill",
             ])),
             EventsError::MixedSerialization { .. } => {
                 failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
@@ -409,16 +410,16 @@ impl Failure {
                 failure.advise(Advice::one_of(&["name one of them with --tree"]))
             }
             EventsError::Bad { place, .. } if place.branch.is_some() => failure.advise(Advice::one_of(&[
-                "leave out what cannot be read with --skip-bad",
+                "leave out unreadable products with --skip-bad",
                 "leave it out with --products",
             ])),
             _ => failure,
         }
     }
 
-    /// Something could not be measured, or a profile not be used.
+    /// Converts the error of a measurement or of a profile.
     pub fn of_tune(error: &TuneError) -> Self {
-        // A worker is another process: of its errors there are only words.
+        // A worker is another process, so only the text of its errors is available.
         let is_full = |message: &str| message.contains("No space left");
         let exit = match error {
             TuneError::NoSuchWorkload { .. } => Exit::Usage,
@@ -433,7 +434,7 @@ impl Failure {
         match error {
             TuneError::NoSpace { folder, needed_len_bytes, free_len_bytes } => {
                 let (needed, free) = (quantity::size(*needed_len_bytes), quantity::size(*free_len_bytes));
-                let what = format!("{}: {free} are free, runs may take {needed}", folder.display());
+                let what = format!("{}: {free} are free, but runs may need {needed}", folder.display());
                 Self::new(exit, &what).hint("name a folder with more space with --scratch, or a smaller --scale")
             }
             TuneError::Run { message } if is_full(message) => {
@@ -446,7 +447,7 @@ impl Failure {
         }
     }
 
-    /// An HDF5 file could not be read.
+    /// Converts the error of reading an HDF5 file.
     pub fn of_input(error: &Hdf5Error) -> Self {
         let failure = Self::new(exit_of_hdf5(error, None), &error.to_string()).caused_by(errno_of(error));
         match error {
@@ -458,7 +459,7 @@ impl Failure {
         }
     }
 
-    /// The message, in lines for the terminal: `error: ...`, details, advice. Empty for a failure that needs no words.
+    /// Formats the message for the terminal: `error: ...`, details, advice. Empty for a failure without a message.
     pub fn render(&self) -> String {
         if self.what.is_empty() {
             return String::new();
@@ -517,7 +518,7 @@ fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
     let is_output = |path: &Path| output.is_some_and(|output| folder_of(output) == folder_of(path));
     match error {
         EventsError::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
-        // The output is written under a name of its own beside its final one.
+        // The output is written under a temporary name next to its final one.
         EventsError::Io { path, operation, .. } if is_output(path) && !matches!(*operation, "open" | "read") => {
             Exit::Output
         }
@@ -536,7 +537,8 @@ fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
     }
 }
 
-/// An error of the HDF5 layer is an input's, unless it names a file that is none: then it is the output's.
+/// Returns the exit of an HDF5 error: that of an input, unless the error names a file that is not an input and must be
+/// the output.
 fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exit {
     match error {
         Hdf5Error::InObject { source, .. } => exit_of_hdf5(source, inputs),
@@ -552,7 +554,7 @@ fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exit {
     }
 }
 
-/// Number of the operating system's error that one of the HDF5 layer comes from.
+/// Returns the operating system's error number that caused an HDF5 error.
 fn errno_of(error: &Hdf5Error) -> Option<i32> {
     match error {
         Hdf5Error::InObject { source, .. } => errno_of(source),

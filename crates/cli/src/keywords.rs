@@ -1,27 +1,28 @@
-//! Options of the command as keywords of Python: `--scalars stack` becomes `scalars="stack"`, `--skip-bad` `skip_bad=True`.
+//! Conversion of command-line options to Python keywords: `--scalars stack` becomes `scalars="stack"`, `--skip-bad`
+//! becomes `skip_bad=True`.
 //!
-//! The libraries name options as the command has them. Where their words reach Python, which is in one place, they are put in
-//! Python's form. What an option takes is asked of the parser itself. Invariant: nothing else of a text changes: what
-//! stands in backticks is a command line, and what is no option of raddle is left.
+//! The libraries name options in the form of the command line. Where their messages reach Python, which happens in one
+//! place, they are converted. The values an option takes are looked up in the parser itself. Invariant: no other text
+//! changes; text in backticks is a command line and is kept, as is anything that is not an option of raddle.
 
 use crate::arguments::Arguments;
 use clap::{Arg, ArgAction, CommandFactory};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Options whose keywords have other names: `for` is a word of Python's.
+/// Options whose keywords have different names, because `for` is reserved in Python.
 const RENAMED: [(&str, &str); 1] = [("for", "layout")];
 
-/// What follows an option.
+/// Values that an option takes.
 #[derive(Debug, Default)]
 struct Takes {
     /// Whether some command has it as a flag, without a value.
     nothing: bool,
-    /// Values that are listed, of all commands.
+    /// Listed values, over all commands.
     values: Vec<String>,
 }
 
-/// The options of all commands by name.
+/// Options of all commands, by name.
 static OPTIONS: LazyLock<HashMap<String, Takes>> = LazyLock::new(|| {
     let mut options = HashMap::new();
     let mut commands = vec![Arguments::command()];
@@ -38,7 +39,7 @@ static OPTIONS: LazyLock<HashMap<String, Takes>> = LazyLock::new(|| {
     options
 });
 
-/// Letters that stand for the same option in all commands: its name, and whether it is a flag.
+/// Letters that stand for the same option in all commands, with the name of the option and whether it is a flag.
 static LETTERS: LazyLock<HashMap<char, Option<(String, bool)>>> = LazyLock::new(|| {
     let mut letters: HashMap<char, Option<(String, bool)>> = HashMap::new();
     let mut commands = vec![Arguments::command()];
@@ -61,7 +62,7 @@ fn is_flag(argument: &Arg) -> bool {
     matches!(argument.get_action(), ArgAction::SetTrue | ArgAction::SetFalse | ArgAction::Count)
 }
 
-/// `text` with keywords in place of options.
+/// Replaces options in `text` by keywords.
 pub fn as_keywords(text: &str) -> String {
     let parts = text.split('`').enumerate();
     // Every other part is in backticks.
@@ -76,7 +77,7 @@ fn outside_of_backticks(text: &str) -> String {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
         let begins_a_word = out.chars().next_back().is_none_or(|last| last.is_whitespace() || "('\"[/".contains(last));
-        // A slash between two options, not one of a path.
+        // The slash must separate two options and not belong to a path.
         let is_in_a_path = out.ends_with('/') && !before.trim_end_matches('/').ends_with(|c: char| c.is_whitespace());
         match option(from).filter(|_| begins_a_word && !is_in_a_path) {
             Some((keyword, behind)) => {
@@ -93,7 +94,7 @@ fn outside_of_backticks(text: &str) -> String {
     out + rest
 }
 
-/// The keyword for the option that `text` begins with, and the text behind it.
+/// Parses the option at the start of `text`; returns its keyword and the rest of the text.
 fn option(text: &str) -> Option<(String, &str)> {
     let (name, letter_is_flag, behind) = if let Some(long) = text.strip_prefix("--") {
         let end = long.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(long.len());
@@ -106,9 +107,9 @@ fn option(text: &str) -> Option<(String, &str)> {
         (name, Some(is_flag), Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?)
     };
     let takes = OPTIONS.get(&name)?;
-    // The letter of an option says of which command it is; its name may be a flag of another one.
+    // A letter determines the command of its option, while a name may be a flag of another command.
     let (takes_nothing, is_letter) = (letter_is_flag.unwrap_or(takes.nothing), letter_is_flag.is_some());
-    // Not the name of a file that begins like an option.
+    // Excludes file names that begin like an option.
     if behind.starts_with(['_', '/'])
         || behind.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric))
     {
@@ -116,7 +117,7 @@ fn option(text: &str) -> Option<(String, &str)> {
     }
     let renamed = RENAMED.iter().find(|(option, _)| *option == name).map(|(_, keyword)| (*keyword).to_owned());
     let keyword = renamed.unwrap_or_else(|| name.replace('-', "_"));
-    // How clap shows what an option takes: `--compress <HOW>`, `--preview[=<FOLDER>]`.
+    // Handles the notation of clap: `--compress <HOW>`, `--preview[=<FOLDER>]`.
     let shown = behind.trim_start_matches(['[', '=', ' ']);
     if let Some((_, behind)) = shown.strip_prefix('<').and_then(|shown| shown.split_once('>')) {
         return Some((keyword, behind.trim_start_matches(']')));
@@ -125,7 +126,7 @@ fn option(text: &str) -> Option<(String, &str)> {
     let (word, others) = first_word(joined.or_else(|| behind.strip_prefix(' ')).unwrap_or_default());
     let is_listed = takes.values.iter().any(|value| value == word);
     let stands_for_a_value = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
-    // Options that have a letter are not followed by other words than what they take.
+    // Options with a letter are only followed by a value or one of these words.
     let is_given = is_letter && !takes_nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
     match word {
         _ if is_given && !stands_for_a_value => Some((format!("{keyword}={word:?}"), others)),
@@ -136,7 +137,7 @@ fn option(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The word that `text` begins with, without what follows it in a sentence, and the rest.
+/// Splits off the first word of `text`, without trailing punctuation; returns the word and the rest.
 fn first_word(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_whitespace() || ",;)'\"".contains(c)).unwrap_or(text.len());
     let word = text[..end].trim_end_matches(['.', ':', '?']);
@@ -183,7 +184,7 @@ mod tests {
         }
     }
 
-    /// String literals of a source file, more or less.
+    /// Finds string literals in a source file, approximately.
     fn literals(source: &str) -> impl Iterator<Item = &str> {
         source.split("#[cfg(test)]").next().unwrap_or_default().split('"').skip(1).step_by(2)
     }
@@ -199,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Not only hints that some test makes appear: all that the sources can say.
+    /// Covers all texts in the sources, not only hints that some test triggers.
     #[test]
     fn no_text_of_the_libraries_names_an_option_in_python() {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

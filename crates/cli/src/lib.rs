@@ -1,8 +1,7 @@
-//! The `raddle` command: options in, results and messages out.
+//! The `raddle` command: parses options, prints results and messages.
 //!
-//! All work is done by the crates below; this one knows terminals, signals and exit codes, and they do not.
-//! One file per command in [`command`], options that commands share in [`options`], everything that becomes text in
-//! [`render`].
+//! The other crates do all the work; only this one knows about terminals, signals and exit codes. There is one file per
+//! command in [`command`]; options shared by commands are in [`options`], and all formatting of text is in [`render`].
 #![forbid(unsafe_code)]
 
 pub mod advice;

@@ -1,16 +1,17 @@
-//! Which ranks share a machine, so that they share its cores and its memory.
+//! Grouping of ranks by machine, because they share its cores and memory.
 
-/// The running kernel.
+/// Identifies the running kernel.
 fn kernel() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
 
-/// Identifies the machine of `rank` among those of all ranks. Where the system has no identity, the rank counts as being alone.
+/// Identifies the machine of `rank` among those of all ranks. If the system has no identity, the rank counts as alone
+/// on its machine.
 pub fn name(rank: usize) -> Vec<u8> {
     kernel().unwrap_or_else(|| format!("rank {rank}")).into_bytes()
 }
 
-/// Numbers the machines of these names, in the order in which they first appear.
+/// Numbers the machines with these names, in the order of first appearance.
 pub fn numbers(names: &[Vec<u8>]) -> Vec<u32> {
     let mut known: Vec<&[u8]> = Vec::new();
     let mut numbers = Vec::with_capacity(names.len());
@@ -24,8 +25,8 @@ pub fn numbers(names: &[Vec<u8>]) -> Vec<u32> {
     numbers
 }
 
-/// What a rank tells of its machine: the running kernel, then the cores that the rank is bound to. Where the system does
-/// not tell, the rank counts as being alone.
+/// Describes the machine of a rank: the running kernel, followed by the cores to which the rank is bound. If the system
+/// does not report them, the rank counts as alone on its machine.
 pub fn describe(rank: usize) -> Vec<u8> {
     let kernel = kernel();
     let status = std::fs::read_to_string("/proc/self/status").ok();
@@ -36,7 +37,8 @@ pub fn describe(rank: usize) -> Vec<u8> {
     }
 }
 
-/// Threads for `rank`, which may use `cores` cores: its share where other ranks may use the very same cores.
+/// Returns the number of threads for `rank`, which may use `cores` cores: a share of them if other ranks may use
+/// exactly the same cores.
 pub fn share_of_cores(cores: usize, rank: usize, machines: &[Vec<u8>]) -> usize {
     let sharing = machines.iter().filter(|other| Some(*other) == machines.get(rank)).count().max(1);
     let place = machines.iter().take(rank).filter(|other| Some(*other) == machines.get(rank)).count();
@@ -53,7 +55,7 @@ mod tests {
         let shares: Vec<usize> = (0..3).map(|rank| share_of_cores(4, rank, &machines)).collect();
         assert_eq!(shares, [2, 1, 1]);
         assert_eq!(share_of_cores(8, 3, &machines), 8);
-        // Bound to a core each.
+        // Each rank is bound to a separate core.
         let bound: Vec<Vec<u8>> = ["a 0", "a 1"].map(|text| text.as_bytes().to_vec()).to_vec();
         assert_eq!((share_of_cores(1, 0, &bound), share_of_cores(1, 1, &bound)), (1, 1));
         // More ranks than cores.

@@ -1,9 +1,9 @@
-//! The `raddle` command; everything it does is in the library beside it.
+//! The `raddle` command; all functionality is in the library.
 
 use std::process::ExitCode;
 
-/// A scan makes and drops some million small values per second, many of them on another thread than the one that made
-/// them; the C library's allocator took a fifth of its time.
+/// Global allocator. A scan allocates and frees millions of small values per second, many of them on a different thread
+/// than the one that allocated them; the C library's allocator took a fifth of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,6 +1,6 @@
-//! Tables of numbers that commands of this program plan: each row is a command, run as a process of its own.
+//! Tables of numbers that raddle commands predict: each row is a command, run as a separate process.
 //!
-//! What they are is data of a workload ([`raddle_tune::planned`]).
+//! The rows are data of a workload ([`raddle_tune::planned`]).
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -8,10 +8,10 @@ use raddle_core::cancel::CancelToken;
 use raddle_tune::planned::{Case, Planned, Row, Table};
 use std::process::{Command, Stdio};
 
-/// The tables; rows for more processes than this machine has only if `simulates`.
+/// Computes the tables; rows for more processes than this machine has are included only if `simulates`.
 ///
 /// # Errors
-/// If a command fails or its answer lacks a number.
+/// If a command fails or its output lacks a number.
 pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<Table>, Failure> {
     let mut tables = Vec::new();
     for Planned { name, title, paper, cases } in planned {
@@ -27,7 +27,7 @@ pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> 
     Ok(tables)
 }
 
-/// Runs a command and takes its numbers.
+/// Runs a command and extracts its numbers.
 fn row(case: &Case) -> Result<Row, Failure> {
     let not_started =
         |cause: std::io::Error| Failure::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));

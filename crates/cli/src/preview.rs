@@ -1,5 +1,5 @@
-//! Previews of a merge's arrays: `raddle_merge` shows values as they pass, `raddle_idx` picks samples and writes them. They are
-//! joined here; neither knows the other.
+//! Previews of a merge's arrays: `raddle_merge` passes values on during a merge, `raddle_idx` picks samples and writes
+//! them. They are connected here; neither depends on the other.
 
 use crate::arrays::number_of;
 use crate::exit::Exit;
@@ -19,26 +19,26 @@ use raddle_merge::schema::{ColumnIndex, display_path};
 use raddle_merge::{Companion, CompanionError};
 use std::sync::OnceLock;
 
-/// Share of the memory budget that samples may take until the merge ends.
+/// Share of the memory budget that samples may use until the merge ends, as 1/N.
 const SHARE_OF_MEMORY: u64 = 4;
 
 /// The preview of a merge.
 #[derive(Debug)]
 pub struct MergePreview {
     preview: Preview,
-    /// Number of each column's dataset, if it has one.
+    /// Number of each column's preview dataset, if it has one.
     dataset_of: Vec<Option<usize>>,
-    /// Arrays that would have one if their filter were known.
+    /// Number of arrays that lack a preview only because their filter is unknown.
     undecodable: u64,
-    /// Samples asked for, of which all could not be had.
+    /// Requested number of samples, if it had to be reduced.
     asked_samples: u64,
     jobs: usize,
-    /// On the rank that leads, when it has begun.
+    /// Folder of the preview, on the leading rank once it has begun.
     folder: Option<PreviewFolder>,
     report: OnceLock<PreviewReport>,
 }
 
-/// An error as merges take it: what `raddle_core` says keeps its meaning there.
+/// Converts an error for merges; errors of `raddle_core` keep their meaning.
 fn passed_on(error: IdxError) -> CompanionError {
     match error {
         IdxError::Core(error) => error.into(),
@@ -50,30 +50,30 @@ fn existing(options: &MergeOptions) -> Existing {
     if options.force { Existing::Replace } else { Existing::Refuse }
 }
 
-/// Refuses what cannot be, before anything is read: a preview of a merge that moves no values or not all, or a folder that is
-/// taken.
+/// Refuses impossible previews before anything is read: for a merge that moves no values or not all of them, or in a
+/// folder that is in use.
 ///
 /// # Errors
-/// As said.
+/// The reason for the refusal.
 pub fn check(arguments: &PreviewArgs, options: &MergeOptions, is_part: bool) -> Result<(), Failure> {
     let Some(folder) = arguments.folder(&options.output) else { return Ok(()) };
     if is_part {
-        return Err(Failure::usage("--preview is not for parts: none of them sees all values; leave out --part"));
+        return Err(Failure::usage("--preview cannot be used with --part: no part sees all values"));
     }
     if options.link != Link::No {
-        return Err(Failure::usage("--preview is of values that are copied: leave out --link"));
+        return Err(Failure::usage("--preview needs values that are copied: leave out --link"));
     }
     if folder == options.output {
-        return Err(Failure::usage("--preview names the output; name a folder"));
+        return Err(Failure::usage("--preview names the output file; name a folder"));
     }
     PreviewFolder::check(&folder, &options.output, existing(options)).map_err(|error| Failure::of_idx(&error))
 }
 
 impl MergePreview {
-    /// The preview of what `plan` makes, if one is asked for. Nothing is written or held yet.
+    /// Plans the preview for `plan`, if one is requested. Nothing is written or held in memory yet.
     ///
     /// # Errors
-    /// If there is nothing to make one of, or it cannot be within the memory.
+    /// If there is nothing to preview, or the preview exceeds the memory budget.
     pub fn of(arguments: &PreviewArgs, plan: &MergePlan) -> Result<Option<Self>, Failure> {
         let Some(folder) = arguments.folder(&plan.options.output) else { return Ok(None) };
         let (mut candidates, mut dataset_of, mut undecodable) = (Vec::new(), Vec::new(), 0);
@@ -89,7 +89,8 @@ impl MergePreview {
             }));
         }
         if candidates.is_empty() {
-            let what = "no dataset to make a preview of: none has numbers along 2 to 5 axes, two of them with 32 elements or more";
+            let what =
+                "no dataset to preview: none has numbers along 2 to 5 axes, two of them with 32 elements or more";
             return Err(Failure::new(Exit::InputRefused, what).hint("leave out --preview"));
         }
         let asked_samples = arguments.max_samples();
@@ -106,12 +107,12 @@ impl MergePreview {
         Ok(Some(Self { preview, dataset_of, undecodable, asked_samples, jobs, folder: None, report }))
     }
 
-    /// What it is to be.
+    /// Returns the plan of the preview.
     pub fn plan(&self) -> &PreviewPlan {
         self.preview.plan()
     }
 
-    /// What is not as it was asked for, in words.
+    /// Returns warnings about deviations from the request.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let max_samples = self.plan().max_samples;
@@ -126,17 +127,17 @@ impl MergePreview {
         warnings
     }
 
-    /// Takes the right to write it. On the rank that leads.
+    /// Locks the folder, on the leading rank.
     ///
     /// # Errors
-    /// If the folder is taken or cannot be written to.
+    /// If the folder is in use or not writable.
     pub fn begin(&mut self, options: &MergeOptions) -> Result<(), Failure> {
         let begun = PreviewFolder::begin(&self.plan().folder, &options.output, existing(options));
         self.folder = Some(begun.map_err(|error| Failure::of_idx(&error))?);
         Ok(())
     }
 
-    /// What it became, on the rank that leads.
+    /// Returns the report, on the leading rank.
     fn report(&self) -> Option<&PreviewReport> {
         self.report.get()
     }
@@ -145,13 +146,13 @@ impl MergePreview {
         *self.dataset_of.get(column as usize)?
     }
 
-    /// Does something with the folder; nothing on other ranks.
+    /// Performs an operation on the folder; does nothing on other ranks.
     fn on_folder(&self, act: impl FnOnce(&PreviewFolder) -> raddle_idx::Result<()>) -> Result<(), CompanionError> {
         self.folder.as_ref().map_or(Ok(()), act).map_err(passed_on)
     }
 }
 
-/// What a merge did, and what it made beside its output.
+/// Report of a merge with that of its preview.
 #[derive(Debug, serde::Serialize)]
 pub struct Accompanied<'a> {
     #[serde(flatten)]
@@ -161,12 +162,12 @@ pub struct Accompanied<'a> {
 }
 
 impl<'a> Accompanied<'a> {
-    /// `report`, and that of `preview` if there is one.
+    /// Combines `report` with the report of `preview`, if there is one.
     pub fn new(report: &'a MergeReport, preview: Option<&'a MergePreview>) -> Self {
         Self { report, preview: preview.and_then(MergePreview::report) }
     }
 
-    /// What became of the preview.
+    /// Returns the report of the preview.
     pub fn preview(&self) -> Option<&'a PreviewReport> {
         self.preview
     }
@@ -194,7 +195,7 @@ impl Companion for MergePreview {
         let options = WriteOptions { jobs: self.jobs, memory_limit_bytes, ..WriteOptions::default() };
         self.on_folder(|folder| {
             let report = self.preview.complete(folder, &options, watch)?;
-            // It is completed once.
+            // Completion happens only once.
             let _ = self.report.set(report);
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! From the command line to the exit code: parses, dispatches, reports, and turns a panic into an internal error.
+//! Entry point from command line to exit code: parses, dispatches, reports, and turns a panic into an internal error.
 
 use crate::advice::Offers;
 use crate::arguments::{Arguments, Command};
@@ -14,7 +14,7 @@ use raddle_tune::worker::{self, WORKER_ARGUMENT};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Runs the command that `arguments` (the first is the program's name) ask for.
+/// Runs the command given by `arguments`, of which the first is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
@@ -35,13 +35,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     .unwrap_or(Exit::Internal)
 }
 
-/// What `work` gives; `None` is a panic, an internal error that the hook has told.
+/// Returns the result of `work`; `None` after a panic, which is an internal error already reported by the hook.
 fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // After a panic nothing of `work` is looked at again.
+    // After a panic, no state of `work` is used again.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }
 
-/// The exit code of a command, which the ranks that were started for it share; `words` are those that it was parsed from.
+/// Executes a command with the ranks that were started for it and returns its exit code; `words` is its command line.
 fn carry_out(command: Command, words: &[OsString]) -> Exit {
     let answers_json = answers_json(words);
     match Team::gather(&command) {
@@ -59,13 +59,13 @@ fn carry_out(command: Command, words: &[OsString]) -> Exit {
     }
 }
 
-/// Reads one untrusted file with libhdf5 for the process that started this one, and may die over it.
+/// Reads one untrusted file with libhdf5 for the parent process; this process may crash.
 fn serve_reader() -> Exit {
-    // The parent hears of a failure by the closed socket and says what there is to say.
+    // The parent notices a failure by the closed socket and reports it.
     child::serve().map_or(Exit::Internal, |()| Exit::Done)
 }
 
-/// Does one measured run for the process that started this one.
+/// Executes one measured run for the parent process.
 fn serve_worker(file: Option<&Path>) -> Exit {
     let serve = || {
         let request = worker::request(file)?;
@@ -74,7 +74,7 @@ fn serve_worker(file: Option<&Path>) -> Exit {
             None => worker::serve(&request, file),
         }
     };
-    // The parent tells of it: a worker that gives no answer has its words on standard error.
+    // The parent reports the failure: it prints standard error of a worker that sends no answer.
     serve().map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
 }
 
@@ -100,18 +100,18 @@ fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
     }
 }
 
-/// Whether the command is to answer with JSON.
+/// Whether the command should answer with JSON.
 fn answers_json(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-/// Help, version or a usage error.
+/// Prints help, version or a usage error.
 fn tell_usage(error: &clap::Error, words: &[OsString]) -> Exit {
     tell_once(|| {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         team::answer(error.use_stderr() && answers_json(words), &Failure::usage(message).json());
-        // Nothing can be said if standard output and error are gone; the exit code still tells.
+        // If standard output and error are gone, nothing can be printed; the exit code still indicates the error.
         error.print().unwrap_or_default();
     });
     if error.use_stderr() { Exit::Usage } else { Exit::Done }

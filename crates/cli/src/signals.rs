@@ -1,9 +1,10 @@
-//! SIGINT, SIGTERM and SIGUSR1 (which batch systems send before a job's time is over): the first asks the run to stop
-//! (workers finish their tile, what is placed is kept for the next run), the second ends the process at once.
+//! Handling of SIGINT, SIGTERM and SIGUSR1 (which batch systems send before a job's time is over). The first signal
+//! asks the run to stop: workers finish their tile, and placed data is kept for the next run. The second ends the
+//! process immediately.
 //!
-//! SIGXFSZ is taken without a word, so that a write beyond the shell's limit of file size is an error like any other. An
-//! abort, which is how the standard library answers memory that cannot be had, becomes the exit code of a limit, unless
-//! a panic came before. Any other death is that of the process, and the next run goes on from the journal all the same.
+//! SIGXFSZ is ignored, so that a write beyond the shell's limit of file size is an ordinary error. An abort, which is
+//! how the standard library reacts to failed allocations, becomes the exit code for a limit unless a panic came before.
+//! Any other fatal signal ends the process as usual, and the next run still resumes from the journal.
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGABRT, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
@@ -11,17 +12,17 @@ use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Which signal arrived, if any.
+/// Signal received, if any.
 #[derive(Debug, Clone, Default)]
 pub struct Received(Arc<AtomicI32>);
 
 impl Received {
-    /// Whether one arrived.
+    /// Whether a signal was received.
     pub fn any(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// The exit code that tells of the signal; SIGINT's where the run was cancelled without one.
+    /// Returns the exit code of the signal; that of SIGINT if the run was cancelled without a signal.
     pub fn exit(&self) -> Exit {
         match self.0.load(Ordering::Relaxed) {
             SIGTERM => Exit::Terminated,
@@ -31,15 +32,15 @@ impl Received {
     }
 }
 
-/// Whether an abort means that memory ran out: true until a panic is told.
+/// Whether an abort means that memory ran out: true until a panic is reported.
 #[derive(Debug, Clone)]
 pub struct AbortIsMemory(Arc<AtomicBool>);
 
 impl AbortIsMemory {
-    /// From now on an abort ends the process with the exit code of a limit.
+    /// Makes an abort end the process with the exit code for a limit.
     ///
     /// # Errors
-    /// If the handler cannot be set up; an abort then is the death of the process, as it would be without.
+    /// If the handler cannot be installed; an abort then ends the process as usual.
     pub fn watch() -> std::io::Result<Self> {
         let is_memory = Arc::new(AtomicBool::new(true));
         let code = i32::from(Exit::Limit.code());
@@ -47,13 +48,13 @@ impl AbortIsMemory {
         Ok(Self(is_memory))
     }
 
-    /// An abort that follows has another cause.
+    /// Records that a later abort has another cause.
     pub fn no_longer(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
 
-/// Watches for signals from now on. `stop` is called once, on a thread of its own.
+/// Starts watching for signals. `stop` is called once, on a separate thread.
 ///
 /// # Errors
 /// If handlers or the thread cannot be set up.
@@ -65,7 +66,7 @@ pub fn watch(stop: impl Fn() + Send + 'static) -> std::io::Result<Received> {
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in &mut signals {
             if seen.0.swap(signal, Ordering::Relaxed) != 0 {
-                // No destructors, no atexit handlers: libhdf5 would flush a file that nobody wants.
+                // No destructors and no atexit handlers, which would make libhdf5 flush a file that is not wanted.
                 signal_hook::low_level::exit(128 + signal);
             }
             stop();

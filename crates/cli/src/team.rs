@@ -1,8 +1,8 @@
-//! The ranks that carry out a command together, and which of them speaks.
+//! The ranks that execute a command together, and the one that prints.
 //!
-//! A command that was not started by `mpirun` or `srun` is a team of one and never initialises MPI. Invariant: all ranks
-//! end with one exit code; the first rank alone writes to standard output, draws progress and tells the failure of any,
-//! unless a rank leaves the others behind, which tells its own failure and ends them.
+//! A command not started by `mpirun` or `srun` is a team of one and never initialises MPI. Invariant: all ranks end
+//! with the same exit code. Only the first rank writes to standard output, shows progress and reports failures of any
+//! rank, except that a rank which leaves the others behind reports its own failure and aborts them.
 
 use crate::arguments::Command;
 use crate::exit::Exit;
@@ -19,23 +19,25 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a rank that failed waits for the others to fail as well. Ranks agree on errors between tiles and at the end
-/// of every stage; one that does not come in this time waits for the failed one, and would for ever.
+/// Time that a failed rank waits for the others to fail as well. Ranks agree on errors between tiles and at the end of
+/// every stage; a rank that does not arrive within this time is itself waiting for the failed one, and would do so
+/// forever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long the first rank has for telling what all fail with: a launcher ends all when one ends with a failure.
+/// Time for the first rank to report a failure that all ranks share, because a launcher ends all ranks when one ends
+/// with a failure.
 const FIRST_SPEAKS: Duration = Duration::from_secs(1);
 
-/// The ranks that carry out a command.
+/// The ranks that execute a command.
 #[derive(Debug)]
 pub struct Team {
     world: Option<World>,
     jobs: usize,
-    /// Number of the machine of each rank.
+    /// Number of each rank's machine.
     machines: Vec<u32>,
 }
 
-/// Tells a failure that all ranks meet by themselves, before they have joined: the first does.
+/// Reports a failure that all ranks encounter before they have joined; only the first prints it.
 pub fn tell_once(tell: impl FnOnce()) {
     match launcher::launched() {
         Some(launched) if !launched.is_first() => std::thread::sleep(FIRST_SPEAKS),
@@ -43,34 +45,34 @@ pub fn tell_once(tell: impl FnOnce()) {
     }
 }
 
-/// Collective. Whether a step succeeded on every rank: else its own failure where it failed here.
+/// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
 pub fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
     let all = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(Failure::what));
     let value = local?;
     all.map(|()| value).map_err(|error| of_ranks(&error))
 }
 
-/// What a rank says at the end.
+/// Final message of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LastWords {
     exit_code: u8,
-    /// Whether it only repeats the failure of another.
+    /// Whether it only repeats the failure of another rank.
     is_echo: bool,
     text: String,
-    /// The same for programs.
+    /// The failure as JSON.
     json: String,
 }
 
 impl Team {
-    /// A process that is alone.
+    /// Creates the team of a single process.
     pub fn alone() -> Self {
         Self { world: None, jobs: default_jobs(), machines: vec![0] }
     }
 
-    /// Collective. The ranks that were started to carry out `command`.
+    /// Collective. Gathers the ranks that were started to execute `command`.
     ///
     /// # Errors
-    /// If there are several, and this raddle or the command is for one process.
+    /// If there are several, but this raddle or the command only supports a single process.
     pub fn gather(command: &Command) -> Result<Self, Failure> {
         let Some(launched) = launcher::launched() else { return Ok(Self::alone()) };
         if command.is_each_rank_s() {
@@ -94,20 +96,20 @@ impl Team {
         Ok(Self { world: Some(world), jobs, machines })
     }
 
-    /// The number of the machine of each rank.
+    /// Returns the number of each rank's machine.
     pub fn machines(&self) -> &[u32] {
         &self.machines
     }
 
-    /// The ranks.
+    /// Returns the ranks.
     pub fn ranks(&self) -> &dyn Communicator {
         self.world.as_ref().map_or(&SingleProcess, World::communicator)
     }
 
-    /// Files that the ranks write together, with these hints.
+    /// Returns access to files that the ranks write collectively, with these hints.
     ///
     /// # Errors
-    /// If there is no MPI to do that, or it does not take the hints.
+    /// If there is no MPI, or it rejects the hints.
     pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>, Failure> {
         match &self.world {
             Some(world) => world.files(hints).map_err(|error| Failure::usage(&error.to_string())),
@@ -115,7 +117,8 @@ impl Team {
         }
     }
 
-    /// Datasets that the ranks write together, through the parallel libhdf5 at `library` or one of a usual name.
+    /// Returns access to datasets that the ranks write collectively, through the parallel libhdf5 at `library` or one
+    /// with a usual name.
     ///
     /// # Errors
     /// If there is no MPI or no such library.
@@ -129,22 +132,22 @@ impl Team {
         })
     }
 
-    /// Whether this rank speaks for all.
+    /// Whether this rank prints for all.
     pub fn leads(&self) -> bool {
         self.ranks().rank() == 0
     }
 
-    /// Threads of this rank if nothing else is asked for: its share of the cores.
+    /// Returns the default number of threads of this rank, which is its share of the cores.
     pub fn default_jobs(&self) -> usize {
         self.jobs
     }
 
-    /// Collective. Whether a step succeeded on every rank: else its own failure where it failed here.
+    /// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
     pub fn agree<T>(&self, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
         agreed(self.ranks(), operation, local)
     }
 
-    /// Collective. What the first rank makes, on every rank.
+    /// Collective. Returns the paths computed by the first rank, on every rank.
     pub fn paths_of_first(
         &self,
         make: impl FnOnce() -> Result<Vec<PathBuf>, Failure>,
@@ -154,7 +157,7 @@ impl Team {
         }
         let made = if self.leads() { make() } else { Ok(Vec::new()) };
         let made = self.agree("list the inputs", made)?;
-        // No path has a zero byte.
+        // Paths contain no zero byte.
         let joined: Vec<u8> =
             made.iter().flat_map(|path| [path.as_os_str().as_bytes(), &[0]]).flatten().copied().collect();
         let told = self.ranks().broadcast(0, &joined).map_err(|error| of_ranks(&error))?;
@@ -162,8 +165,8 @@ impl Team {
         Ok(paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect())
     }
 
-    /// Collective. The one exit code of all ranks; `None` is a panic that was told already. The failure that is the
-    /// cause of all others is told; as JSON on standard output as well where the command was to answer so.
+    /// Collective. Returns the common exit code of all ranks; `None` stands for a panic that was already reported. The
+    /// failure that caused all others is printed, also as JSON on standard output if the command should answer with it.
     pub fn end(self, result: Option<Result<Exit, Failure>>, answers_json: bool) -> Exit {
         let Some(world) = self.world else {
             return match result {
@@ -193,7 +196,7 @@ impl Team {
     }
 }
 
-/// The words that say why all ranks end as they do: the first failure that is no echo of another.
+/// Returns the message that explains the common outcome: the first failure that does not repeat another one.
 fn cause(told: &[LastWords]) -> Option<(usize, &LastWords)> {
     let is_well = |words: &LastWords| [Exit::Done, Exit::InputsSkipped].map(Exit::code).contains(&words.exit_code);
     let mut failed = told.iter().enumerate().filter(|(_, words)| !is_well(words));
@@ -211,7 +214,7 @@ impl LastWords {
         Self { exit_code: exit.code(), is_echo, text, json }
     }
 
-    /// The text as rank 0 tells it.
+    /// Formats the message for printing by rank 0.
     fn text_of(&self, rank: usize) -> String {
         if rank == 0 || self.text.is_empty() { self.text.clone() } else { format!("rank {rank}: {}", self.text) }
     }
@@ -235,34 +238,34 @@ impl LastWords {
     }
 }
 
-/// Prints a failure where the command was to answer with JSON. A reader of it that went away changes nothing.
+/// Prints a failure if the command should answer with JSON. A reader that has exited is ignored.
 pub fn answer(answers_json: bool, json: &str) {
     if answers_json {
         let _ = std::io::stdout().write_all(json.as_bytes());
     }
 }
 
-/// What a panic is told as, after its own words.
+/// Creates the failure for a panic, printed after the panic's own message.
 fn panicked() -> Failure {
-    Failure::new(Exit::Internal, "internal error; what happened is on standard error")
+    Failure::new(Exit::Internal, "internal error; see standard error for details")
 }
 
-/// A failure of another rank, or of the ranks' talk.
+/// Converts the failure of another rank, or of communication between ranks.
 pub fn of_ranks(error: &raddle_core::CoreError) -> Failure {
     Failure::new(Exit::Internal, &error.to_string()).echo()
 }
 
 fn one_process(command: &Command, launched: &Launched) -> Failure {
     let (name, launcher) = (command.name(), launched.launcher);
-    let what = format!("raddle {name} is done by one process, but {launcher} started several");
+    let what = format!("raddle {name} runs as one process, but {launcher} started several");
     Failure::usage(&what).hint(&format!(
         "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"
     ))
 }
 
 fn no_mpi(io: &str) -> Failure {
-    Failure::usage(&format!("--io {io} writes through MPI, and no launcher of MPI started this process"))
-        .hint("start it with mpirun or srun, with a raddle that was built with `--features mpi`; or leave it out")
+    Failure::usage(&format!("--io {io} writes through MPI, but this process was not started by an MPI launcher"))
+        .hint("start it with mpirun or srun, using a raddle built with `--features mpi`, or leave out --io")
 }
 
 fn unusable(error: &MpiError, launched: &Launched) -> Failure {

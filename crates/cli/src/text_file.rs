@@ -1,7 +1,7 @@
-//! Files that the user names for text of ours: reports, logs, lists, pages and their figures.
+//! Auxiliary text files named by the user: reports, logs, lists, pages and their figures.
 //!
-//! Not for results, which have rules of their own. Invariant: before a command does anything, none of them is a file that
-//! it reads or writes under any name, nor an existing file that holds something else than such text.
+//! Results have separate rules. Invariant: before a command does anything, it is checked that none of these files is
+//! one that it reads or writes under any name, or an existing file with other content.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,13 +13,13 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What a command reads and writes where that is nothing.
+/// Files of a command that reads and writes none.
 pub const NO_FILES: [&Path; 0] = [];
 
-/// What is written to such a file.
+/// Content of such a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
-    /// Objects in JSON.
+    /// JSON objects.
     Json,
     /// Paths, one per line.
     List,
@@ -29,18 +29,19 @@ pub enum Text {
     Picture,
 }
 
-/// Begins every HDF5 file, but for a user block before it.
+/// Signature at the start of every HDF5 file, possibly after a user block.
 const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 
-/// Begins every PNG file.
+/// Signature at the start of every PNG file.
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Enough of a file to tell text from the usual binary formats: these have zero bytes in their first words, and an HDF5
-/// file has its signature at the start or behind a user block of 512 bytes times a power of two.
+/// Length of the head that is enough to distinguish text from the usual binary formats: these have zero bytes in their
+/// first words, and an HDF5 file has its signature at the start or after a user block of 512 bytes times a power of
+/// two.
 const HEAD_LEN_BYTES: u64 = 8 << 10;
 
 impl Text {
-    /// Whether a file that begins with `head` may be replaced by such text.
+    /// Whether a file that begins with `head` may be overwritten with such text.
     fn may_replace(self, head: &[u8]) -> bool {
         match self {
             Self::Json => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'{'),
@@ -52,15 +53,15 @@ impl Text {
 
     fn words(self) -> &'static str {
         match self {
-            Self::Json => "no JSON that raddle wrote",
-            Self::List => "no text",
-            Self::Page => "no page or figure",
-            Self::Picture => "no picture",
+            Self::Json => "JSON written by raddle",
+            Self::List => "text",
+            Self::Page => "a page or figure",
+            Self::Picture => "a picture",
         }
     }
 }
 
-/// Where a path leads: a file that is there, or the name that a new one would get.
+/// Target of a path: an existing file, or the name that a new one would get.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     File { device: u64, inode: u64 },
@@ -68,12 +69,12 @@ enum Place {
 }
 
 impl Place {
-    /// The place of `path`; `None` where nothing can be: its folder does not exist.
+    /// Resolves `path`; `None` if its folder does not exist.
     fn of(path: &Path) -> Option<Self> {
         if let Ok(metadata) = std::fs::metadata(path) {
             return Some(Self::File { device: metadata.dev(), inode: metadata.ino() });
         }
-        // A link that leads nowhere would be made a file where it leads.
+        // Writing to a dangling link would create its target.
         if let Ok(target) = std::fs::read_link(path) {
             return Self::of_name(&folder_of(path).join(target));
         }
@@ -86,11 +87,11 @@ impl Place {
     }
 }
 
-/// Refuses `path`, which `option` names for `text`, if it is one of the `files` that the command reads or writes or lies
-/// in one that is a folder, if it is a file that holds something else, or if it cannot be written.
+/// Refuses `path`, given by `option` for `text`, if it is one of the `files` that the command reads or writes, or
+/// inside one that is a folder; if it is a file with other content; or if it cannot be written.
 ///
 /// # Errors
-/// A failure that says why; nothing was opened for writing.
+/// The reason; nothing was opened for writing.
 pub fn check(
     path: &Path,
     option: &str,
@@ -116,17 +117,17 @@ pub fn check(
                 .zip(std::fs::canonicalize(file).ok())
                 .is_some_and(|(ours, theirs)| ours.starts_with(theirs))
         {
-            return refuse(&format!("lies in what the command reads or writes ({})", escape::path(file)));
+            return refuse(&format!("is inside a folder that the command reads or writes ({})", escape::path(file)));
         }
     }
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => refuse("is a folder"),
         Ok(metadata) if metadata.is_file() => match head(path) {
             Ok(head) if text.may_replace(&head) => Ok(()),
-            Ok(_) => refuse(&format!("exists and holds {}", text.words())),
-            Err(cause) => refuse(&format!("exists and cannot be looked at: {cause}")),
+            Ok(_) => refuse(&format!("exists and is not {}", text.words())),
+            Err(cause) => refuse(&format!("exists and cannot be inspected: {cause}")),
         },
-        // A pipe, a terminal, or no file yet.
+        // A pipe, a terminal, or a file that does not exist yet.
         _ => Ok(()),
     }
 }

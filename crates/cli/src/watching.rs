@@ -1,4 +1,4 @@
-//! What surrounds the work of a command: progress, signals, and the end of both.
+//! Environment of a running command: progress, signals, and their shutdown.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,21 +12,22 @@ use raddle_core::report::InputDifference;
 use raddle_merge::options::Watch;
 use std::path::Path;
 
-/// A command at work, watched by the user.
+/// A running command, watched by the user.
 #[derive(Debug)]
 pub struct Watching {
     progress: Progress,
-    /// Where the outcome goes; nowhere on ranks that do not lead.
+    /// Destination of the outcome; `None` on ranks that do not lead.
     telling: Option<TellingArgs>,
     cancel: CancelToken,
     received: Received,
 }
 
 impl Watching {
-    /// Starts progress and signal handling; `command` names the run in the log, `files` are those that it reads and writes.
+    /// Starts progress and signal handling. `command` is the name of the run in the log; `files` are those that it
+    /// reads and writes.
     ///
     /// # Errors
-    /// If log or report would replace one of the files, the log cannot be created or signals cannot be watched.
+    /// If log or report would overwrite one of the files, the log cannot be created, or signals cannot be handled.
     pub fn start(
         arguments: &RunningArgs,
         command: &str,
@@ -35,10 +36,10 @@ impl Watching {
         Self::start_telling(&arguments.telling, command, files)
     }
 
-    /// The same for a command without the other options of [`RunningArgs`].
+    /// Like [`Watching::start`], for a command without the other options of [`RunningArgs`].
     ///
     /// # Errors
-    /// As [`Watching::start`].
+    /// As for [`Watching::start`].
     pub fn start_telling(
         arguments: &TellingArgs,
         command: &str,
@@ -48,10 +49,11 @@ impl Watching {
         Self::with(Progress::start(arguments, command)?, Some(arguments.clone()))
     }
 
-    /// Collective. The same for a command that ranks carry out; the first rank shows progress and writes the log.
+    /// Collective. Like [`Watching::start`], for a command executed by several ranks; the first rank shows progress and
+    /// writes the log.
     ///
     /// # Errors
-    /// As [`Watching::start`], on every rank.
+    /// As for [`Watching::start`], on every rank.
     pub fn start_among(
         team: &Team,
         arguments: &RunningArgs,
@@ -61,10 +63,10 @@ impl Watching {
         Self::start_telling_among(team, &arguments.telling, command, files)
     }
 
-    /// Collective. The same for a command without the other options of [`RunningArgs`].
+    /// Collective. Like [`Watching::start_among`], for a command without the other options of [`RunningArgs`].
     ///
     /// # Errors
-    /// As [`Watching::start`], on every rank.
+    /// As for [`Watching::start`], on every rank.
     pub fn start_telling_among(
         team: &Team,
         arguments: &TellingArgs,
@@ -93,19 +95,19 @@ impl Watching {
         let outcome = work(&watch).map_err(|mut failure| {
             if failure.exit == Exit::Interrupted {
                 failure.exit = self.received.exit();
-                // Else another rank was.
+                // Otherwise the signal arrived on another rank.
                 failure.is_echo |= !self.received.any();
             }
             failure
         });
         if let Err(failure) = &outcome {
             self.progress.failed(failure);
-            // What stopped the work says more than that it could not be written down.
+            // The failure of the work is more important than one of writing the report.
             let _ = self.telling.as_ref().map_or(Ok(()), |telling| telling.write_failure(failure));
         }
         let exit = outcome.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
         let logged = self.progress.finish(exit.code());
-        // The failure of the work says more than that of the log.
+        // The failure of the work is more important than one of the log.
         outcome.and_then(|exit| logged.map(|()| exit))
     }
 
@@ -121,7 +123,7 @@ impl Watching {
         }
     }
 
-    /// Shows lines whose names are escaped already (not with `--quiet`).
+    /// Shows lines with names that are already escaped (not with `--quiet`).
     pub fn say(&self, lines: &str) {
         self.progress.say(lines.trim_end());
     }

@@ -1,5 +1,5 @@
-//! Damaged and malicious files at the command: an answer within seconds, exit code 0 with the right values or a refusal
-//! that names the file, nothing left behind, never a crash.
+//! Damaged and malicious files given to the command: an answer within seconds, exit code 0 with the right values or a
+//! refusal that names the file, nothing left behind, never a crash.
 
 use raddle_hdf5::model::TypeClass;
 use raddle_testing::content::{Content, Node};
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Exit codes of a refusal: an input (3) or a limit (6).
 const REFUSALS: [i32; 2] = [3, 6];
 
-/// Said of a file with an unknown filter.
+/// Marks files with an unknown filter.
 const MOVED: &str = "is moved as stored";
 
 /// Merges one file; with `is_read`, also reads the output.
@@ -30,11 +30,11 @@ fn merge(input: &Path, output: &Path, is_read: bool) -> Result<Content, String> 
         panic!("{}: took {:?}", input.display(), started.elapsed());
     }
     match run.status.code() {
-        // Some files claim so much that only not looking is quick.
+        // Some files claim so much data that only skipping the comparison is fast.
         Some(0) if !is_read => Ok(Content::default()),
         Some(0) => match plain::read(output) {
             Ok(content) => Ok(content.without(b"/_raddle")),
-            // Chunks with an unknown filter are moved as stored: neither file can be read, and that is right.
+            // Chunks with an unknown filter are moved as stored: neither file can be read, which is correct.
             Err(_) if plain::read(input).is_err() => Err(format!("{} {MOVED}", input.display())),
             Err(error) => panic!("{}: the output is not sound: {error}", input.display()),
         },
@@ -92,7 +92,7 @@ fn every_hostile_file_is_refused_by_name_or_read_right() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// The engine reported sizes that HDF5 cannot count as an error inside raddle.
+/// The engine reported sizes that HDF5 cannot represent as an internal error of raddle.
 #[test]
 fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
         (&["bytes.h5"][..], "bytes.h5", "9223372036854775808 bytes"),
         (&together, "rows.h5", "9223372036854775808 rows"),
         (&["rows.h5", "most.h5"], "most.h5", "13835058055282163711 rows"),
-        // Whole chunks pass the limit where rows do not.
+        // Whole chunks exceed the limit although rows do not.
         (&["most.h5", "-c", "keep", "--extendible"], "most.h5", "bytes"),
     ] {
         for command in [&["merge", "-o", "out.h5"][..], &["plan"]] {
@@ -130,7 +130,7 @@ fn sizes_that_cannot_be_counted_are_the_fault_of_an_input() {
         run(&["merge", "rows.h5", "rows.h5", "--duplicates", "keep", "-o", "out.h5", "--exclude", "many"]);
     assert_eq!(code, Some(0), "{stderr}");
     std::fs::remove_file(folder.path().join("out.h5")).unwrap();
-    // Below it, the limit on the output is the one that refuses.
+    // With a lower memory limit passed, the limit on the output refuses it.
     let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
     let run = command.args(["merge", "rows.h5", "-o", "out.h5"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(run.status.code(), Some(6));

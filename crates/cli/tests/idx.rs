@@ -1,4 +1,4 @@
-//! `raddle idx`: what is refused and what is told where that is more than a transcript shows.
+//! `raddle idx`: refusals and messages, beyond what the transcripts show.
 
 use assert_cmd::Command;
 use raddle_idx::npy::NpyHead;
@@ -6,7 +6,7 @@ use raddle_idx::sample::Number;
 use serde_json::Value;
 use std::path::Path;
 
-/// Runs `raddle` in `folder` to the end; exit code, standard output, standard error.
+/// Runs `raddle` in `folder`; returns exit code, standard output, standard error.
 fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = Command::cargo_bin("raddle").unwrap();
     command.current_dir(folder).env("NO_COLOR", "1").args(arguments);
@@ -15,21 +15,21 @@ fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-/// Runs it, which must end well.
+/// Runs `raddle`, which must succeed.
 fn done(folder: &Path, arguments: &[&str]) -> String {
     let (code, stdout, stderr) = raddle(folder, arguments);
     assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
     stdout
 }
 
-/// Runs it; it must end with `code` and say `words`.
+/// Runs `raddle`, which must end with `code` and print `words`.
 fn ends(folder: &Path, arguments: &[&str], code: i32, words: &str) {
     let (got, stdout, stderr) = raddle(folder, arguments);
     assert_eq!(got, code, "{arguments:?}: {stdout}{stderr}");
     assert!(stdout.contains(words) || stderr.contains(words), "{arguments:?}: {stdout}{stderr}");
 }
 
-/// Writes an array of bytes that count from `first`.
+/// Writes an array of consecutive bytes, starting with `first`.
 fn array(folder: &Path, name: &str, shape: &[u64], first: u8) {
     let count: u64 = shape.iter().product();
     let mut bytes = NpyHead::to_bytes(Number::Uint8, shape);
@@ -37,7 +37,7 @@ fn array(folder: &Path, name: &str, shape: &[u64], first: u8) {
     std::fs::write(folder.join(name), bytes).unwrap();
 }
 
-/// A folder with two arrays of 3 x 4 x 5 bytes, `a.npy` and `b.npy`.
+/// Creates a folder with two arrays of 3 x 4 x 5 bytes, `a.npy` and `b.npy`.
 fn two_arrays() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     array(folder.path(), "a.npy", &[3, 4, 5], 0);
@@ -68,8 +68,9 @@ fn vectors_that_became_fields_are_compared_as_vectors() {
     }
     let against = |output, vector| ["idx", "verify", output, "--against", vector, "--vector", "--name", "v"];
     assert!(done(folder, &against("wide.idx", "v.npy")).starts_with("equal: wide.idx"));
-    assert!(done(folder, &against("near.idx", "v.npy")).starts_with("equal but for rounding: near.idx"));
-    // One component of one sample, and two of another, which are two samples; the first is within what zfp may round.
+    assert!(done(folder, &against("near.idx", "v.npy")).starts_with("equal except for rounding: near.idx"));
+    // Changes one component of one sample, and two of another, which are two samples; the first is within the rounding
+    // of zfp.
     samples[59][8] += 0.125;
     (samples[20][0], samples[20][3]) = (-1.0, f32::NAN);
     vectors(folder, "other.npy", &[3, 4, 5], &samples);
@@ -79,17 +80,17 @@ fn vectors_that_became_fields_are_compared_as_vectors() {
         let row: Vec<&str> = told.lines().last().unwrap_or_default().split_whitespace().collect();
         assert_eq!(row, ["v", "-", samples, "other.npy"]);
     }
-    // A component that is not there, or another number of them.
+    // A missing component, or a different number of components.
     done(folder, &["idx", "write", "v.npy", "-o", "u.idx", "--vector", "--split-vectors", "all", "--name", "u"]);
     ends(folder, &against("u.idx", "v.npy"), 8, "has no field v");
     vectors(folder, "short.npy", &[3, 4, 5], &vec![vec![0.0; 10]; 60]);
     ends(folder, &against("wide.idx", "short.npy"), 8, "has no field v");
-    // Memory for the components is asked for.
+    // Memory for the components is requested.
     let line = ["idx", "write", "v.npy", "-o", "m.idx", "--vector", "--split-vectors", "all", "--memory", "3000"];
     ends(folder, &line, 6, "splitting vectors into fields");
 }
 
-/// As PIDX 6.1 writes it: no layout of fields, five axes in the box, nothing after the last line.
+/// Header as written by PIDX 6.1: no layout of fields, five axes in the box, nothing after the last line.
 const HEADER_OF_PIDX: &str = "(version)\n6.1\n(io mode)\nidx\n(box)\n0 4 0 3 0 2 0 0 0 0\n(partition size)\n8 4 4\n\
 (partition offset)\n0 0 0\n(partition index)\n0\n(endian)\nlittle\n(restructure box size)\n4 4 4\n(cores)\n8\n\
 (compression bit rate)\n64.000000\n(compression type)\n0\n(fields)\na 1*uint8 + \nb 1*uint8\n(bits)\nV2102100\n\
@@ -115,10 +116,10 @@ fn the_order_is_that_of_the_blocks() {
     std::fs::write(folder.join("p.idx"), HEADER_OF_PIDX).unwrap();
     done(folder, &["idx", "verify", "p.idx", "--against", "a.npy", "b.npy", "--step", "0"]);
     assert_eq!(orders("p.idx"), ["hz", "hz"]);
-    // Without blocks, by the header alone.
+    // Without blocks, only the header counts.
     std::fs::rename(&file, folder.join("gone")).unwrap();
     assert_eq!(orders("p.idx"), ["hz", "hz"]);
-    // Blocks say otherwise than the header: field b has rows.
+    // Blocks contradict the header: field b has rows.
     let mut bytes = std::fs::read(folder.join("gone")).unwrap();
     bytes[40 * (1 + 256) + 23] |= 0x10;
     std::fs::write(&file, &bytes).unwrap();
@@ -155,14 +156,14 @@ fn a_box_is_put_into_a_step() {
     }
     std::fs::write(folder.join("c.npy"), want).unwrap();
     done(folder, &["idx", "verify", "st.idx", "--against", "a.npy", "c.npy", "--as", "steps", "--name", "v"]);
-    // What does not fit is refused, and nothing changes.
+    // Anything that does not fit is refused, and nothing changes.
     ends(
         folder,
         &into("p.npy", "1", "z=1:3,x=3:5"),
         3,
-        "the inputs have 2 x 4 x 1 samples, --into names a box of 2 x 4 x 2",
+        "the inputs have 2 x 4 x 1 samples, but --into names a box of 2 x 4 x 2",
     );
-    ends(folder, &into("p.npy", "1", "z=2:4,x=4:5"), 2, "--into goes beyond z = 3");
+    ends(folder, &into("p.npy", "1", "z=2:4,x=4:5"), 2, "--into extends past z = 3");
     ends(folder, &into("p.npy", "1", "u=0:1"), 2, "--into names axis u");
     ends(folder, &into("p.npy", "2", "z=1:3,x=4:5"), 3, "has no time step 2; available: 0 to 1");
     let without = ["idx", "write", "p.npy", "-o", "st.idx", "--name", "v", "--into", "z=1:3,x=4:5"];
@@ -175,7 +176,7 @@ fn a_box_is_put_into_a_step() {
     );
     ends(folder, &[&into("p.npy", "1", "z=1:3,x=4:5")[..], &["-c", "zip"]].concat(), 2, "cannot be used with");
     done(folder, &["idx", "verify", "st.idx", "--against", "a.npy", "c.npy", "--as", "steps", "--name", "v"]);
-    // A block that is changed must be there; others may be missing, and stay so.
+    // A block to be modified must exist; others may be missing, and remain so.
     let files = |step: &str| folder.join("st").join(step);
     let mut names: Vec<_> = std::fs::read_dir(files("time_0001")).unwrap().map(|file| file.unwrap().path()).collect();
     names.sort();
@@ -230,7 +231,7 @@ fn a_dataset_is_written_again() {
         folder,
         &["idx", "verify", "new.idx", "--against", "a.npy", "b.npy", "--as", "steps", "--name", "v", "--step", "3"],
     );
-    // One step of it, a part, under another name and of another type.
+    // One step, a part, under another name and with another type.
     let part = ["--step", "4", "--crop", "x=1:3,z=0:2", "--name", "w", "--cast", "float32"];
     done(folder, &[&["idx", "write", "old.idx", "-o", "part.idx", "-q"], &part[..]].concat());
     done(folder, &[&["idx", "verify", "part.idx", "--against", "old.idx"], &part[..]].concat());
@@ -240,7 +241,7 @@ fn a_dataset_is_written_again() {
     let want: Vec<f32> =
         (0..2).flat_map(|z| (0..4).flat_map(move |y| [1, 2].map(|x| (100 + 20 * z + 5 * y + x) as f32))).collect();
     assert_eq!(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect::<Vec<_>>(), want);
-    // Values that the type does not hold; the step before has none.
+    // Values that the type cannot hold; the step before has none.
     ends(
         folder,
         &["idx", "write", "old.idx", "-o", "x.idx", "--cast", "int8"],
@@ -249,7 +250,7 @@ fn a_dataset_is_written_again() {
     );
     done(folder, &["idx", "write", "b.npy", "-o", "cast.idx", "--cast", "uint16", "-q"]);
     assert!(done(folder, &["idx", "info", "cast.idx"]).contains(" uint16 "));
-    // What is read is not written over.
+    // Inputs are not overwritten.
     for (output, force) in [("old.idx", "--force"), ("./old.idx", "--force"), ("old.idx", "--quiet")] {
         ends(folder, &["idx", "write", "old.idx", "-o", output, force], 5, "is the input, or has its blocks");
     }
@@ -268,9 +269,9 @@ fn a_dataset_is_written_again() {
     for (arguments, code, words) in refusals {
         ends(folder, &[&["idx", "write", "-o", "x.idx"], arguments].concat(), code, words);
     }
-    // Memory is that of a step's samples, unless blocks become blocks.
+    // Memory is that of a step's samples, unless blocks are copied as blocks.
     ends(folder, &["idx", "write", "old.idx", "-o", "m.idx", "--memory", "50", "--crop", "x=0:5"], 6, "raise --memory");
-    // Blocks that are not stored have the default value if that is asked for.
+    // Missing blocks have the default value if requested.
     std::fs::remove_dir_all(folder.join("old/time_0004")).unwrap();
     std::fs::create_dir(folder.join("old/time_0004")).unwrap();
     ends(folder, &["idx", "write", "old.idx", "-o", "z.idx"], 3, "block 0 of field");
@@ -303,22 +304,22 @@ fn a_step_that_is_gone_is_told() {
     done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "st.idx", "--as", "steps", "-q"]);
     done(folder, &against);
     std::fs::rename(folder.join("st/time_0001"), folder.join("gone")).unwrap();
-    let words = "DAMAGED: st.idx: time step 1, which the .idx file names, is not there";
+    let words = "DAMAGED: st.idx: time step 1, which the .idx file names, is missing";
     ends(folder, &["idx", "verify", "st.idx"], 8, words);
     ends(folder, &against, 8, words);
-    // One between others may be left out, but not compared with.
+    // A step between others may be missing, but cannot be compared.
     std::fs::rename(folder.join("gone"), folder.join("st/time_0001")).unwrap();
     done(folder, &["idx", "write", "a.npy", "-o", "st.idx", "--append", "--step", "2", "-q"]);
     std::fs::remove_dir_all(folder.join("st/time_0001")).unwrap();
     done(folder, &["idx", "verify", "st.idx"]);
     ends(folder, &against, 8, "has no time step 1; available: 0, 2");
-    // So it is when it is read: its blocks are not what is missing.
+    // The same applies to reading: missing blocks are not the error here.
     let read = ["idx", "read", "st.idx", "-o", "p.npy", "--step", "1"];
     let (code, _, stderr) = raddle(folder, &read);
     assert!(code == 3 && stderr.contains("has no time step 1; available: 0, 2"), "{stderr}");
     assert!(!stderr.contains("--missing-as-default"), "{stderr}");
     done(folder, &[&read[..], &["--missing-as-default"]].concat());
-    // A file of a step that is there is told with its blocks.
+    // A missing file of an existing step is reported with its blocks.
     std::fs::rename(folder.join("st/time_0002/0000.bin"), folder.join("gone")).unwrap();
     let read = ["idx", "read", "st.idx", "-o", "q.npy", "--step", "2"];
     let (code, _, stderr) = raddle(folder, &read);
@@ -418,7 +419,7 @@ fn boxes_name_axes_that_there_are_once() {
     let folder = made.path();
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
     let read = |along: &'static str| ["idx", "read", "o.idx", "-o", "p.npy", "--box", along];
-    ends(folder, &read("u=0:1"), 2, "--box names axis u, the dataset has x y z");
+    ends(folder, &read("u=0:1"), 2, "--box names axis u, but the dataset has x y z");
     ends(folder, &read("x=0:1,x=2:3"), 2, "--box names axis x twice");
     let words = "the box goes from y = 1 to before 9; the dataset has samples 0 to before 4 there";
     ends(folder, &read("y=1:9"), 3, words);

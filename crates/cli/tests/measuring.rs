@@ -1,4 +1,4 @@
-//! `raddle bench` and `raddle tune`: what they find where the effect is large, what they leave behind, how they stop.
+//! `raddle bench` and `raddle tune`: results for a large effect, leftovers, and stopping.
 
 use assert_cmd::Command;
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Rows that are written one by one: without a chunk cache, eight times over.
+/// Rows written one by one: without a chunk cache, every chunk is rewritten eight times.
 const WORKLOAD: &str = r#"
 name = "rows"
 title = "A test"
@@ -19,14 +19,14 @@ base = { gzip = 1, chunk = [11, 8, 90], chunk_cache = 0 }
 knobs = { chunk_cache = [8388608] }
 "#;
 
-/// `raddle`, in `folder`, whose profiles are there too.
+/// Creates a `raddle` command in `folder`, which also contains the profiles.
 fn raddle(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("raddle").unwrap();
     command.current_dir(folder).env("NO_COLOR", "1").env("XDG_CONFIG_HOME", folder.join("config")).args(arguments);
     command
 }
 
-/// Exit code, standard output, standard error.
+/// Returns exit code, standard output, standard error.
 fn outcome(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = raddle(folder, arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -66,7 +66,7 @@ fn what_helps_becomes_a_profile_that_apply_takes() {
     let (code, _, stderr) = outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "-q"]);
     assert!(code == 5 && stderr.contains("--force"), "{stderr}");
 
-    // Among the user's profiles it is found by machine and file system.
+    // Among the user's profiles, it is found by machine and file system.
     let (code, told, _) = outcome(folder.path(), &["tune", "rows.toml", "-q"]);
     assert!(code == 0 && told.contains("profiles/rows.toml"), "{told}");
     let (code, shown, _) = outcome(folder.path(), &["apply", "--dry-run", "--", "true"]);
@@ -98,7 +98,7 @@ fn where_nothing_can_be_told_nothing_is_written() {
 fn limits_keep_a_setting_out() {
     let folder = with_workload();
     let limited = ["tune", "rows.toml", "-o", "mine.toml", "--max-memory", "1MiB", "--blocks", "5", "-q"];
-    // Where equal runs differ, as beside a neighbour, little is told; what is told then is told of another try.
+    // If equal runs differ, for example because of other load, few verdicts are possible; then try again.
     let told = (0..4)
         .map(|_| outcome(folder.path(), &limited))
         .find(|(_, told, _)| !told.contains("two equal defaults differ"));
@@ -126,9 +126,9 @@ fn the_steps_of_a_concatenation_are_a_table() {
     assert!(told.contains("paper: tables 8, 9") && told.contains("gzip=8"), "{told}");
     assert_eq!(titles("empty-layout").0, "open creation close");
     let (found, told) = titles("collect");
-    // Bytes of metadata are read, though no values.
+    // Bytes of metadata are read, although no values.
     assert!(found == "metadata" && told.contains("  reads: "), "{told}");
-    // What was not measured has no table.
+    // Experiments that were not measured have no table.
     let (_, told, _) = outcome(folder.path(), &[&["bench", "nova-2021", "--only", "collect"][..], &few].concat());
     assert!(!told.contains("by stage"), "{told}");
 }
@@ -185,7 +185,7 @@ fn a_signal_stops_it_and_what_a_kill_leaves_the_next_one_removes() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(names(folder.path()).len(), 2);
-    // Its last worker may end a little later.
+    // The last worker may end a little later.
     let began = Instant::now();
     while names(folder.path()).len() > 1 && began.elapsed() < Duration::from_secs(60) {
         assert_eq!(outcome(folder.path(), &["bench", "rows.toml", "--blocks", "1", "-q"]).0, 0);
@@ -217,7 +217,7 @@ fn a_disk_that_gets_full_is_said() {
     let (arm, base) = (bench("arm.toml"), bench("base.toml"));
     let left = names(&disk);
     let _ = std::process::Command::new("umount").arg(&disk).status();
-    // tmpfs keeps holes, so that alignment alone may not fill it.
+    // tmpfs keeps holes, so alignment alone may not fill it.
     if arm.1.contains("failed") {
         assert!(arm.0 == 0 && arm.1.contains("No space left"), "{arm:?}");
         assert!(base.0 == 5 && base.2.contains("No space left") && base.2.contains("--scratch"), "{base:?}");

@@ -1,13 +1,13 @@
-//! `raddle bench` of each paper: all of its figures and tables are measured, planned or left out with a reason.
+//! `raddle bench` of each paper: all of its figures and tables are measured, predicted or left out with a reason.
 //!
-//! One block each: enough for a value everywhere, too little for a verdict other than `cannot_tell`. What runs write is read back
-//! and compared by the runs themselves; one that is not what it should be is a fault, which fails these tests.
+//! One block each is enough for a value everywhere, but too little for a verdict other than `cannot_tell`. The runs
+//! read their output back and compare it; wrong output is a fault, which fails these tests.
 
 use assert_cmd::Command;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The report of a paper at the tiny scale, and what was printed.
+/// Runs the benchmark of a paper at the tiny scale; returns the report and the printed text.
 fn bench(paper: &str) -> (Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::cargo_bin("raddle").unwrap();
@@ -20,7 +20,8 @@ fn bench(paper: &str) -> (Value, String) {
     (serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap(), told)
 }
 
-/// Every line of the summary has a value and a verdict or a reason, nothing failed, and the places of `wanted` are there.
+/// Checks that every line of the summary has a value and a verdict or a reason, nothing failed, and all places in
+/// `wanted` are present.
 fn check(paper: &str, wanted: &[&str]) -> Value {
     let (report, told) = bench(paper);
     assert_eq!(report["scale"], "tiny");
@@ -57,7 +58,7 @@ fn check(paper: &str, wanted: &[&str]) -> Value {
     report
 }
 
-/// The counts of the first run of an arm.
+/// Returns the counts of the first run of an arm.
 fn counts<'r>(report: &'r Value, experiment: &str, arm: &str) -> &'r Value {
     let named = |all: &'r Value, name: &dyn Fn(&Value) -> bool| {
         all.as_array().unwrap().iter().find(|one| name(one)).unwrap_or_else(|| panic!("{experiment} {arm}"))
@@ -93,7 +94,7 @@ fn kumar_2012() {
     let places =
         ["figures 3, 4", "figure 5", "figure 6", "figures 7a, 8", "figure 7b", "figure 9", "figures 10a", "figure 12"];
     let report = check("pidx-sc12", &places);
-    // Messages are fewer and longer in larger boxes, which fewer processes hold.
+    // Larger boxes, which fewer processes hold, need fewer and longer messages.
     let count = |arm: &str, name: &str| counts(&report, "box-15", arm)[name].as_f64().unwrap();
     assert_eq!((count("default", "holders"), count("expanded", "holders")), (27.0, 8.0));
     assert!(count("expanded", "aggregate_messages") < count("default", "aggregate_messages"));
@@ -105,7 +106,7 @@ fn kumar_2012() {
     assert_eq!(tables, ["messages-of-256", "holders", "files", "table-2", "predicted"]);
     let rows = report["planned"][3]["rows"].as_array().unwrap();
     let verdicts: Vec<&str> = rows.iter().filter_map(|row| row["verdict"].as_str()).collect();
-    // The paper has the quotient of the volumes, 421.9; boxes at the edges have holders, too.
+    // The paper gives the quotient of the volumes, 421.9; boxes at the edges also have holders.
     assert_eq!(verdicts, ["equal", "differs", "equal", "equal", "equal", "equal"]);
     assert_eq!(rows[1]["here"]["holders"], 512.0);
     let files = report["planned"][2]["rows"].as_array().unwrap();

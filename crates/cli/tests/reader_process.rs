@@ -1,5 +1,5 @@
-//! The process that runs libhdf5 on a file crashes, hangs or talks nonsense: the run refuses the file by name with exit
-//! code 3, soon, and nothing is written.
+//! The process that runs libhdf5 on a file crashes, hangs or sends invalid messages: the run soon refuses the file by
+//! name with exit code 3, and nothing is written.
 
 use raddle_testing::plain::{self, storage::create_compressed_group};
 use raddle_testing::spec::{FileSpec, Format, ObjectSpec};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Shell commands that greet as a reader does: a frame with a message of one byte, "ready".
+/// Shell commands that greet like a reader: a frame with a one-byte message, "ready".
 const GREET: &str = r"printf 'RdH5\001\000\000\000\001\000\000\000\000\000\000\000\000' >&0";
 
 /// A folder with two inputs that only libhdf5 can read, and a reader that does `what`.
@@ -31,7 +31,7 @@ impl Run {
         Self { folder, reader }
     }
 
-    /// Exit code and what was told, with a limit of one second.
+    /// Runs `raddle` with a limit of one second; returns exit code and messages.
     fn raddle(&self, arguments: &[&str]) -> (i32, String) {
         let started = Instant::now();
         let run = Command::new(env!("CARGO_BIN_EXE_raddle"))
@@ -47,7 +47,7 @@ impl Run {
         (run.status.code().expect("the main process must not die of a signal"), told)
     }
 
-    /// The merge is refused, the file and `reason` are named, nothing is left.
+    /// Checks that the merge is refused, naming the file and `reason`, and leaves nothing behind.
     fn is_refused(&self, reason: &str) {
         let names = |folder: &Path| {
             let mut names: Vec<_> =
@@ -76,7 +76,7 @@ fn a_reader_that_works_is_no_reason_to_refuse() {
 #[test]
 fn crashes_are_survived() {
     for (signal, reason) in [("SEGV", "signal 11 (SIGSEGV)"), ("ABRT", "signal 6 (SIGABRT)"), ("KILL", "signal 9")] {
-        // While it answers, and before it says a word.
+        // While it answers, and before it sends anything.
         Run::new(&format!("{GREET}; head -c 17 >/dev/null; kill -{signal} $$")).is_refused(reason);
         Run::new(&format!("kill -{signal} $$")).is_refused(reason);
     }
@@ -93,10 +93,10 @@ fn a_reader_that_hangs_is_given_up() {
 fn garbage_is_survived() {
     Run::new(&format!("{GREET}; echo 'HDF5-DIAG: Error detected in HDF5' >&0; sleep 1")).is_refused("HDF5-DIAG");
     Run::new("head -c 100000 /dev/zero >&0").is_refused("it starts with");
-    // A frame as it should be, with a message that is none.
+    // A valid frame with an invalid message.
     let nonsense = r"printf 'RdH5\001\000\000\000\004\000\000\000\000\000\000\000\377\377\377\377' >&0";
     Run::new(&format!("{GREET}; {nonsense}; sleep 1")).is_refused("libhdf5 crashed");
-    // A length that no memory holds.
+    // A length that exceeds any memory.
     let huge = r"printf 'RdH5\001\000\000\000\377\377\377\377\377\377\377\177' >&0";
     Run::new(&format!("{GREET}; {huge}; sleep 1")).is_refused("announces");
 }

@@ -1,6 +1,6 @@
-//! What the command prints, as transcripts: help, usage errors, and runs on made files.
+//! Printed output as transcripts: help, usage errors, and runs on generated files.
 //!
-//! After a change of texts: `TRYCMD=overwrite cargo test -p raddle --test transcripts`, then read the difference.
+//! After a change of texts, run `TRYCMD=overwrite cargo test -p raddle --test transcripts` and check the difference.
 
 #[test]
 fn transcripts() {

@@ -1,6 +1,7 @@
-//! What the engine itself costs: synthetic work that copies and keeps a tenth, against the same loop without the engine.
+//! Measures the overhead of the engine: synthetic work that copies tiles and stores a tenth of them, compared with the
+//! same loop without the engine.
 //!
-//! Processor time of the whole process, not wall time: it is nearly the same on a busy machine.
+//! It reports processor time of the whole process, not wall time, because that is nearly the same on a busy machine.
 //!
 //! `cargo run --release -p raddle-core --example engine_overhead`
 
@@ -49,7 +50,7 @@ impl TileWork for Copy {
     }
 }
 
-/// Takes bytes and forgets them.
+/// A sink that discards everything.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -106,7 +107,7 @@ fn main() {
         let work = Copy { source: (0..tile_len).map(|at| at as u8).collect() };
         let tiles = plan.tile_count();
         for jobs in [1, 2] {
-            // Interleaved, so that what else the machine does hits both.
+            // Interleaved, so that other load on the machine affects both.
             let (mut bare, mut engine) = (Vec::new(), Vec::new());
             for _ in 0..7 {
                 bare.push(bare_ns(tiles, &work) / tiles as f64);

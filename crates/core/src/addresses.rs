@@ -1,8 +1,8 @@
-//! The free addresses of each output file, taken in turn.
+//! Allocation of addresses in each output file.
 //!
-//! Without arenas bytes lie one behind the other. With [`Arenas`] a lane takes its bytes from its own arena, and a new
-//! arena where that is full; one that follows its last is its continuation. Invariants: what is taken never overlaps; it
-//! depends on the lengths and lanes taken before, in their order, and on nothing else.
+//! Without arenas, bytes are placed back to back. With [`Arenas`], a lane takes its bytes from its own arena and starts
+//! a new one when that is full; a new arena directly after the lane's previous one continues it. Invariants: allocated
+//! ranges never overlap, and they depend only on the sequence of lengths and lanes requested before.
 
 use crate::arenas::Arenas;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ pub(crate) struct Addresses {
     start: u64,
     next: BTreeMap<u32, u64>,
     arenas: Option<Arenas>,
-    /// What is left of the arena of each file and lane.
+    /// Unused part of the current arena of each file and lane.
     left: BTreeMap<(u32, u32), Left>,
     len_bytes: u64,
 }
 
-/// What is left of an arena.
+/// Unused part of an arena.
 #[derive(Debug, Clone, Copy)]
 struct Left {
     next: u64,
@@ -26,17 +26,17 @@ struct Left {
 }
 
 impl Addresses {
-    /// Every file starts at `start`, with arenas at the first stripe behind it.
+    /// Creates allocators that begin every file at `start`, or with arenas at the first stripe boundary after it.
     pub(crate) fn new(start: u64, arenas: Option<Arenas>) -> Self {
         Self { start, next: BTreeMap::new(), arenas, left: BTreeMap::new(), len_bytes: 0 }
     }
 
-    /// Whether tiles of a batch may lie apart, so that each takes its own address.
+    /// Whether the tiles of a batch may be placed apart, so that each needs its own address.
     pub(crate) fn are_by_tile(&self) -> bool {
         self.arenas.is_some()
     }
 
-    /// Takes the next `len_bytes` of `file` for `lane`; `None` if the file's addresses end before.
+    /// Allocates the next `len_bytes` of `file` for `lane`; `None` if addresses overflow.
     pub(crate) fn take(&mut self, file: u32, lane: u32, len_bytes: u64) -> Option<u64> {
         let address = match self.arenas {
             Some(arenas) => self.take_in_arena(arenas, file, lane, len_bytes)?,
@@ -68,12 +68,12 @@ impl Addresses {
         Some(address)
     }
 
-    /// First address behind what was taken of the last file.
+    /// Returns the first address after everything allocated in the last file.
     pub(crate) fn end_address(&self) -> u64 {
         self.next.last_key_value().map_or(self.start, |(file, _)| self.end_of(*file))
     }
 
-    /// What lies between the first address and the last that was taken of each file, and was not taken.
+    /// Returns the number of unallocated bytes between the first and the last allocated address, summed over all files.
     pub(crate) fn unused_len_bytes(&self) -> u64 {
         let spans = self.next.keys().map(|file| self.end_of(*file).saturating_sub(self.start));
         spans.fold(0, u64::saturating_add).saturating_sub(self.len_bytes)
@@ -84,7 +84,7 @@ impl Addresses {
         ends.max().or_else(|| self.next.get(&file).copied()).unwrap_or(self.start)
     }
 
-    /// What was taken of all files.
+    /// Returns the number of bytes allocated in all files.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
@@ -112,9 +112,9 @@ mod tests {
         let mut addresses = Addresses::new(5, Some(arenas));
         assert_eq!(addresses.end_address(), 5);
         let mut take = |lane, len_bytes| addresses.take(0, lane, len_bytes).unwrap();
-        // The arena that follows is the same lane's: it goes on.
+        // The next arena belongs to the same lane, so it continues the previous one.
         assert_eq!([take(0, 15), take(0, 15), take(1, 1), take(0, 5)], [10, 25, 50, 40]);
-        // The next one is not: what is left stays unused.
+        // The next arena belongs to another lane, so the rest stays unused.
         assert_eq!([take(0, 6), take(1, 19), take(1, 21), take(1, 9)], [70, 51, 90, 111]);
         assert_eq!((addresses.end_address(), addresses.len_bytes()), (120, 91));
         assert_eq!(addresses.unused_len_bytes(), 120 - 5 - 91);

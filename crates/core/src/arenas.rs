@@ -1,37 +1,39 @@
-//! Arenas: runs of whole stripes of the output file, each for the tiles of one lane, so that ranks share no stripe.
+//! Arenas: runs of whole stripes of the output file, each reserved for the tiles of one lane, so that ranks share no
+//! stripe.
 //!
-//! On a parallel file system two machines that write to one stripe wait for each other's locks. Tiles are dealt to lanes,
-//! lanes to ranks; a lane fills an arena after the other. All of it follows from the plan and the encoded sizes, in plan
-//! order, and from nothing else: not from the number of ranks, threads or bytes of memory. Plain data; where tiles get
-//! their addresses is `addresses`. Invariant: no stripe holds tiles of two lanes.
+//! On a parallel file system, two machines that write to the same stripe wait for each other's locks. Tiles are
+//! assigned to lanes and lanes to ranks; a lane fills one arena after another. The layout depends only on the plan and
+//! the encoded sizes, in plan order, and not on the number of ranks or threads or the amount of memory. This module
+//! holds plain data; `addresses` allocates the addresses. Invariant: no stripe holds tiles of two lanes.
 
 use serde::{Deserialize, Serialize};
 
-/// An arena is at least so many average tiles long: a tile that does not fit into what is left of it leaves half a tile
-/// unused on average, which is then 1 in 64 of the output.
+/// Minimum length of an arena, in average tiles. A tile that does not fit into the rest of an arena leaves half a tile
+/// unused on average, which is then 1/64 of the output.
 const ARENA_TILES: u64 = 32;
 
-/// A lane's last arena is half empty on average: with so many arenas' worth of output per lane that is 1 in 64 again, and
-/// together 3 %, the least for so many lanes.
+/// Minimum output per lane, in arenas. The last arena of a lane is half empty on average, which wastes another 1/64 of
+/// the output; together about 3 %, the minimum for that number of lanes.
 const ARENAS_PER_LANE: u64 = 32;
 
-/// Lanes at most. More than ranks of any machine so far, and few enough for every rank to remember their ends.
+/// Maximum number of lanes: more than the ranks of any machine so far, and few enough for every rank to track all lane
+/// ends.
 const MAX_LANES: u64 = 4096;
 
 /// How the output is divided among lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arenas {
-    /// Arenas begin and end at multiples of this.
+    /// Alignment of both ends of an arena.
     pub stripe_len_bytes: u64,
-    /// Length of an arena; one for a longer tile is longer.
+    /// Length of an arena; an arena for a longer tile is longer.
     pub arena_len_bytes: u64,
-    /// Number of lanes: up to as many ranks write without sharing a stripe.
+    /// Number of lanes, which is the number of ranks that can write without sharing a stripe.
     pub lanes: u32,
 }
 
 impl Arenas {
-    /// Arenas of stripes of `stripe_len_bytes` for an output of about `stored_len_bytes` in `tiles` tiles: as many lanes as
-    /// leave no more than about 3 % of it unused.
+    /// Chooses arenas for an output of about `stored_len_bytes` in `tiles` tiles, with the largest number of lanes that
+    /// leaves at most about 3 % of it unused.
     pub fn for_output(stripe_len_bytes: u64, stored_len_bytes: u64, tiles: u64) -> Self {
         let stripe_len_bytes = stripe_len_bytes.max(1);
         let tile_len_bytes = stored_len_bytes.div_ceil(tiles.max(1));
@@ -39,7 +41,7 @@ impl Arenas {
         let longest = u64::MAX / stripe_len_bytes * stripe_len_bytes;
         let arena_len_bytes = arena_len_bytes.checked_next_multiple_of(stripe_len_bytes).unwrap_or(longest);
         let lanes = (stored_len_bytes / arena_len_bytes.saturating_mul(ARENAS_PER_LANE)).clamp(1, MAX_LANES);
-        // A power of two, which is a multiple of most numbers of ranks: each then has the same number of lanes.
+        // A power of two is a multiple of the usual numbers of ranks, so each rank gets the same number of lanes.
         Self { stripe_len_bytes, arena_len_bytes, lanes: 1 << lanes.ilog2() }
     }
 }
@@ -59,7 +61,7 @@ mod tests {
         );
         // 10 GiB.
         assert_eq!(of(10 << 30, 64 << 10), Arenas { stripe_len_bytes: mib, arena_len_bytes: 5 * mib, lanes: 64 });
-        // Too little for two lanes; nothing at all; more than addresses reach.
+        // Too small for two lanes; empty; beyond the address range.
         assert_eq!(of(10 * mib, 80).lanes, 1);
         assert_eq!(of(0, 0), Arenas { stripe_len_bytes: mib, arena_len_bytes: mib, lanes: 1 });
         assert_eq!(of(u64::MAX, 1).lanes, 1);

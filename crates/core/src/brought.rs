@@ -1,6 +1,7 @@
-//! Pieces of tiles that other ranks sent, kept while the rounds that they belong to are open.
+//! Pieces of tiles received from other ranks, kept while their rounds are open.
 //!
-//! Not for what the pieces are. Invariant: pieces of the last two rounds are kept, which are those that may be assembled.
+//! The content of the pieces does not matter here. Invariant: the pieces of the last two rounds are kept, because only
+//! those may still be assembled.
 
 use crate::communicator::Communicator;
 use crate::error::Result;
@@ -11,39 +12,39 @@ use crate::traffic::Traffic;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rounds that are open at once: what is older has been encoded.
+/// Maximum number of rounds open at once; older rounds have been encoded.
 const OPEN_ROUNDS: usize = 2;
 
-/// Pieces of the rounds that are open, and what was sent for all.
+/// Pieces of the open rounds, and totals of everything sent.
 #[derive(Debug, Default)]
 pub struct Brought {
-    /// The last round first; of each what arrived in each exchange.
+    /// Inboxes of each round, latest round first, one per exchange.
     rounds: Mutex<VecDeque<Vec<Arc<Inbox>>>>,
     sent: Mutex<Sent>,
 }
 
-/// What bringing pieces to their tiles' owners took.
+/// Cost of sending pieces to the owners of their tiles.
 #[derive(Debug, Clone, Default)]
 pub struct Sent {
-    /// What this rank sent.
+    /// Messages sent by this rank.
     pub traffic: Traffic,
-    /// Time, and the messages once more.
+    /// Time spent, together with the number of messages and bytes.
     pub totals: StageTotals,
 }
 
 impl Brought {
-    /// Begins a round, and drops the pieces of the round before the last.
+    /// Begins a round and drops the pieces of the round before the last.
     pub fn begin_round(&self) {
         let mut rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner);
         rounds.truncate(OPEN_ROUNDS - 1);
         rounds.push_front(Vec::new());
     }
 
-    /// Collective. Sends pieces of the round that was begun last and receives those for this rank's tiles; the work on them began
-    /// with `timer`. Each round may have several exchanges.
+    /// Collective. Sends pieces of the current round and receives those for this rank's tiles. `timer` was started when
+    /// the work on them began. A round may have several exchanges.
     ///
     /// # Errors
-    /// As [`Outbox::exchange`].
+    /// As for [`Outbox::exchange`].
     pub fn exchange(&self, outbox: Outbox, timer: &StageTimer, communicator: &dyn Communicator) -> Result<()> {
         let mut traffic = Traffic::default();
         traffic.count(communicator.rank(), outbox.message_lens());
@@ -57,13 +58,13 @@ impl Brought {
         Ok(())
     }
 
-    /// What arrived of `tile` for the rounds that are open, by exchange.
+    /// Returns the inboxes of the open rounds that hold pieces of `tile`, one per exchange.
     pub fn inboxes(&self, tile: Tile) -> Vec<Arc<Inbox>> {
         let rounds = self.rounds.lock().unwrap_or_else(PoisonError::into_inner);
         rounds.iter().flatten().filter(|inbox| inbox.has(tile)).cloned().collect()
     }
 
-    /// What this rank has sent.
+    /// Returns what this rank has sent so far.
     pub fn sent(&self) -> Sent {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Cancellation: one flag that a signal handler or another thread sets, and that work looks at between tiles.
+//! Cancellation: a flag set by a signal handler or another thread and checked between tiles.
 
 use crate::error::{CoreError, Result};
 use crate::sync::Arc;
@@ -11,17 +11,17 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// A token that is not cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A token on an existing flag, for example one that a signal handler sets.
+    /// Creates a token from an existing flag, for example one that a signal handler sets.
     pub fn on_flag(flag: Arc<AtomicBool>) -> Self {
         Self { flag }
     }
 
-    /// Asks all work that looks at this token to stop.
+    /// Asks all work that checks this token to stop.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
@@ -31,7 +31,7 @@ impl CancelToken {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// An error if cancelled.
+    /// Returns an error if cancelled.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(CoreError::Cancelled) } else { Ok(()) }
     }

@@ -1,12 +1,13 @@
-//! Claims: address ranges of the output taken before its metadata exists, and their way into arrays in plan order.
+//! Claims: address ranges of the output taken before its metadata exists, and their collection into arrays in plan
+//! order.
 //!
-//! Not for where addresses come from (`addresses`). Invariant of `Collector`: every array is committed
-//! exactly once, in plan order, with the claims of all its tiles in tile order; arrays without tiles in their turn.
+//! `addresses` allocates the ranges. Invariant of `Collector`: every array is committed exactly once, in plan order,
+//! with the claims of all its tiles in tile order; arrays without tiles are committed at their position.
 
 use crate::plan::{Tile, TileIndex};
 use serde::{Deserialize, Serialize};
 
-/// Where a tile lies in the output.
+/// Location of a tile in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
     /// The tile.
@@ -19,26 +20,26 @@ pub struct Claim {
     pub filter_mask: u32,
 }
 
-/// How addresses are dealt.
+/// Order in which addresses are assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
-    /// By the order of the plan: the same bytes for any number of threads and ranks.
+    /// In plan order: the output is identical for any number of threads and ranks.
     #[default]
     Ordered,
-    /// As tiles get done: no tile waits for another; values are the same, addresses differ from run to run. Between
-    /// ranks, where addresses come from an exchange of sizes anyway, it means the same as `Ordered`.
+    /// In completion order: no tile waits for another. Values are identical but addresses vary from run to run. With
+    /// several ranks, which exchange sizes anyway, this is the same as `Ordered`.
     Unordered,
 }
 
-/// The claims of an array, all of whose tiles are placed.
+/// Claims of an array whose tiles are all placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed<'a> {
     /// Number of the array in the plan.
     pub array: u32,
-    /// Its claims in the order of its tiles; tiles that are wholly fill have none.
+    /// Claims in tile order; tiles consisting only of fill values have none.
     pub claims: &'a [Claim],
-    /// Number of tiles that are wholly fill.
+    /// Number of tiles consisting only of fill values.
     pub fill_tiles: u64,
 }
 
@@ -58,8 +59,8 @@ impl<'a> Collector<'a> {
         Self { index, next: 0, array: 0, claims: Vec::new() }
     }
 
-    /// Takes the claims of the next `tiles` tiles and commits the arrays that are complete with them. With zero tiles:
-    /// the arrays without tiles that come next.
+    /// Takes the claims of the next `tiles` tiles and commits the arrays they complete. With zero tiles, commits the
+    /// arrays without tiles that come next.
     pub(crate) fn collect<E>(
         &mut self,
         tiles: u64,
@@ -76,7 +77,7 @@ impl<'a> Collector<'a> {
                 self.claims.extend_from_slice(mine);
                 break;
             }
-            // An array that lies within the batch is committed from the batch's own claims.
+            // An array contained in the batch is committed directly from the batch's claims.
             let all = if self.claims.is_empty() {
                 mine
             } else {

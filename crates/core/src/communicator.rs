@@ -1,9 +1,9 @@
-//! The communicator: a group of ranks that act together, behind one object-safe trait.
+//! The communicator: a group of ranks that act together, as one object-safe trait.
 //!
-//! Implementations: [`SingleProcess`] here, [`crate::threads::Threads`] (ranks as threads of one process, for tests),
-//! MPI in its own crate. All pass the suite `conformance` (feature `testing`). Collective functions must be called by
-//! every rank in the same order; after a local step that can fail, ranks [`CommunicatorExt::agree`] before the next
-//! collective, for a rank that leaves early hangs the others.
+//! It is implemented by [`SingleProcess`], by [`crate::threads::Threads`] (ranks as threads of one process, for tests)
+//! and for MPI in a separate crate. All implementations pass the `conformance` suite (feature `testing`). Every rank
+//! must call collective functions in the same order. After a local step that can fail, ranks call
+//! [`CommunicatorExt::agree`] before the next collective, because a rank that leaves early hangs the others.
 
 use crate::error::{CoreError, Result};
 use crate::message::Words;
@@ -16,37 +16,37 @@ pub type Rank = usize;
 
 /// A group of ranks that act together.
 pub trait Communicator: Debug {
-    /// Number of this rank.
+    /// Returns the number of this rank.
     fn rank(&self) -> Rank;
 
-    /// Number of ranks, at least 1.
+    /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize;
 
-    /// Collective. Returns when every rank has called it.
+    /// Collective. Returns once every rank has called it.
     fn barrier(&self) -> Result<()>;
 
-    /// Collective. Gathers one message from every rank, in rank order, on every rank; lengths may differ and be zero.
+    /// Collective. Gathers one message from every rank on every rank, in rank order; lengths may differ and be zero.
     fn all_gather_bytes(&self, send: &[u8]) -> Result<Vec<Vec<u8>>>;
 
     /// Collective. Sends message `i` of `send` to rank `i` and returns the messages for this rank, in rank order;
-    /// lengths may differ and be zero. `send` has one message per rank, this rank's own among them.
+    /// lengths may differ and be zero. `send` holds one message per rank, including this one.
     fn exchange_bytes(&self, send: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 }
 
 /// Typed collectives, written once over [`Communicator`].
 pub trait CommunicatorExt: Communicator {
-    /// Collective. The values of all ranks, in rank order.
+    /// Collective. Returns the values of all ranks, in rank order.
     fn all_gather_u64(&self, value: u64) -> Result<Vec<u64>> {
         let gathered = self.all_gather_bytes(&value.to_le_bytes())?;
         gathered.iter().map(|bytes| Words::new("all_gather_u64", bytes).word()).collect()
     }
 
-    /// Collective. The values of all ranks, in rank order.
+    /// Collective. Returns the values of all ranks, in rank order.
     ///
     /// # Errors
-    /// [`CoreError::MessageContent`], on every rank, if a value cannot be encoded or decoded.
+    /// [`CoreError::MessageContent`] on every rank if a value cannot be encoded or decoded.
     fn all_gather_values<T: Serialize + DeserializeOwned>(&self, operation: &'static str, value: &T) -> Result<Vec<T>> {
-        // A first byte marks a value, so that the others learn of a rank that cannot encode its own.
+        // The leading byte marks a valid message, so that an encoding error on one rank is detected on all.
         let message = postcard::to_extend(value, vec![1]).unwrap_or_default();
         let decode = |(rank, message): (Rank, &Vec<u8>)| {
             let decoded = message.get(1..).and_then(|encoded| postcard::from_bytes(encoded).ok());
@@ -55,13 +55,13 @@ pub trait CommunicatorExt: Communicator {
         self.all_gather_bytes(&message)?.iter().enumerate().map(decode).collect()
     }
 
-    /// Collective. The sum of the values of the ranks before this one, wrapping beyond 64 bits.
+    /// Collective. Returns the sum of the values of all lower ranks, wrapping at 64 bits.
     fn exclusive_scan_sum(&self, value: u64) -> Result<u64> {
         let all = self.all_gather_u64(value)?;
         Ok(all[..self.rank()].iter().fold(0, |sum: u64, value| sum.wrapping_add(*value)))
     }
 
-    /// Collective. The message of rank `root`, on every rank; what the others pass is ignored.
+    /// Collective. Returns the message of rank `root` on every rank; `bytes` is ignored on the others.
     fn broadcast(&self, root: Rank, bytes: &[u8]) -> Result<Vec<u8>> {
         let send: &[u8] = if self.rank() == root { bytes } else { &[] };
         let mut all = self.all_gather_bytes(send)?;
@@ -72,10 +72,10 @@ pub trait CommunicatorExt: Communicator {
         }
     }
 
-    /// Collective. Every rank returns the same verdict: the local value where all ranks succeeded, else the error of
-    /// the lowest rank that failed. So no rank waits for one that gave up.
+    /// Collective. Returns the same outcome on every rank: the local value if all ranks succeeded, otherwise the error
+    /// of the lowest failing rank. This way no rank waits for one that gave up.
     fn agree<T, E: std::fmt::Display>(&self, operation: &'static str, local: std::result::Result<T, E>) -> Result<T> {
-        // The first byte tells failure, so that an error without words is still an error.
+        // The first byte marks failure, so that an error with an empty message is still an error.
         let (message, value) = match local {
             Ok(value) => (Vec::new(), Some(value)),
             Err(error) => (format!("!{error}").into_bytes(), None),
@@ -92,7 +92,7 @@ pub trait CommunicatorExt: Communicator {
 
 impl<C: Communicator + ?Sized> CommunicatorExt for C {}
 
-/// The communicator of a process that is alone.
+/// Communicator of a process that runs alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SingleProcess;
 

@@ -1,11 +1,11 @@
-//! What every [`Communicator`] must do, as a suite that each implementation runs in its own tests.
+//! Conformance suite for implementations of [`Communicator`], run by the tests of each implementation.
 //!
-//! Every rank calls [`all`]; it panics where an implementation is wrong.
+//! Every rank calls [`all`], which panics if the implementation is wrong.
 
 use crate::communicator::{Communicator, CommunicatorExt};
 use crate::error::CoreError;
 
-/// Collective. The whole suite.
+/// Collective. Runs the whole suite.
 pub fn all(ranks: &dyn Communicator) {
     assert!(ranks.rank() < ranks.size());
     gathers_messages_of_any_length(ranks);
@@ -17,7 +17,7 @@ pub fn all(ranks: &dyn Communicator) {
 }
 
 fn gathers_messages_of_any_length(ranks: &dyn Communicator) {
-    // Rank 0 sends nothing: an empty message must arrive as one.
+    // Rank 0 sends nothing: an empty message must arrive as an empty message.
     let growing = vec![ranks.rank() as u8; ranks.rank() * 3];
     let all = ranks.all_gather_bytes(&growing).expect("all_gather_bytes");
     assert_eq!(all.len(), ranks.size());
@@ -26,7 +26,7 @@ fn gathers_messages_of_any_length(ranks: &dyn Communicator) {
     }
     let none = ranks.all_gather_bytes(&[]).expect("all_gather_bytes of nothing");
     assert_eq!(none, vec![Vec::<u8>::new(); ranks.size()]);
-    // Beyond the eager limit of MPI implementations, so that a wrong order of sends would hang.
+    // Larger than the eager limit of MPI implementations, so that sends in the wrong order would hang.
     let large = vec![ranks.rank() as u8; 300_000];
     let all = ranks.all_gather_bytes(&large).expect("all_gather_bytes of much");
     assert!(all.iter().enumerate().all(|(rank, message)| *message == vec![rank as u8; 300_000]));
@@ -41,7 +41,7 @@ fn exchanges_messages_of_any_length(ranks: &dyn Communicator) {
         let want: Vec<_> = (0..size).map(|from| message(from, rank, scale)).collect();
         assert_eq!(got, want);
     }
-    // Only one pair talks.
+    // Only one pair communicates.
     let mut send = vec![Vec::new(); size];
     if rank == 0 {
         send[size - 1] = b"to the last".to_vec();
@@ -76,10 +76,10 @@ fn agrees_on_errors(ranks: &dyn Communicator) {
     let local = if rank == last { Err("no such file: a.h5") } else { Ok(()) };
     let error = ranks.agree("open", local).expect_err("the last rank fails");
     assert_eq!(error.to_string(), format!("open: rank {last} failed: no such file: a.h5"));
-    // All fail, without words: the lowest rank is named, on every rank.
+    // All ranks fail with an empty message: every rank must name the lowest.
     let error = ranks.agree::<(), _>("open", Err("")).expect_err("all fail");
     assert!(matches!(error, CoreError::RankFailed { rank: 0, .. }), "{error}");
-    // After an agreed error the communicator goes on working.
+    // The communicator still works after an agreed error.
     assert!(ranks.agree::<_, String>("open", Ok(())).is_ok());
 }
 

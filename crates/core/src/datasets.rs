@@ -1,40 +1,41 @@
-//! Outputs whose datasets ranks write together, rows by rows: a library's own way of writing, to compare the engine's with.
+//! Outputs whose datasets are written collectively, by rows, through a library; a baseline to compare the engine with.
 //!
-//! Not for tiles that the engine places (see [`crate::engine::SharedFiles`]): here a library filters values and finds
-//! places for them.
+//! Unlike [`crate::engine::SharedFiles`], which takes tiles that the engine has placed, the library itself filters
+//! values and allocates space for them.
 
 use crate::engine::SharedIo;
 use std::fmt::Debug;
 use std::io::Result;
 use std::path::Path;
 
-/// Rows of a dataset, in the dataset's own datatype.
+/// Rows of a dataset, in the datatype of the dataset.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// The first of them; with none, anything.
+    /// Index of the first row; ignored if `count` is 0.
     pub start: u64,
-    /// How many.
+    /// Number of rows.
     pub count: u64,
-    /// Their values.
+    /// Values of the rows.
     pub bytes: &'a [u8],
 }
 
-/// Opens outputs whose datasets ranks write together.
+/// Opens outputs whose datasets are written collectively.
 pub trait SharedDatasets: Debug {
-    /// Collective. Opens the file at `path`, which is there with all its objects. Where one rank fails, all do.
+    /// Collective. Opens the existing file at `path`, which already contains all its objects. If one rank fails, all
+    /// do.
     fn open(&self, path: &Path) -> Result<Box<dyn DatasetSink + '_>>;
 }
 
-/// An output whose datasets ranks write together.
+/// An output whose datasets are written collectively.
 pub trait DatasetSink: Debug {
-    /// Collective. Writes the rows of this rank, which may be none, to the dataset at the path `object`; the rows of all
-    /// ranks are disjoint. Where one rank fails, all do; or it alone, where its failure has left the others in the call:
-    /// then they are to be ended.
+    /// Collective. Writes this rank's rows, possibly none, to the dataset at path `object`; the rows of all ranks are
+    /// disjoint. If one rank fails, either all do or only that one does because the others are still inside the call;
+    /// in that case they have to be aborted.
     fn write_rows(&self, object: &[u8], rows: Rows<'_>) -> Result<()>;
 
-    /// What is written through, for the report.
+    /// Describes the interface in use, for the report.
     fn describe(&self) -> SharedIo;
 
-    /// Collective. Closes the output. Without it the output is worth nothing. Where one rank fails, all do.
+    /// Collective. Closes the output, which is invalid otherwise. If one rank fails, all do.
     fn finish(self: Box<Self>) -> Result<()>;
 }

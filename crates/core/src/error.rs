@@ -1,15 +1,15 @@
-//! What can go wrong in plans, collectives and budgets; errors of the work itself are [`crate::engine::EngineError`].
+//! Errors of plans, collectives and budgets; errors of the work itself are [`crate::engine::EngineError`].
 
 use crate::communicator::Rank;
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T, E = CoreError> = std::result::Result<T, E>;
 
 /// An error of the core.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoreError {
-    /// A box does not lie in the buffer it belongs to.
+    /// A box extends past the buffer it belongs to.
     #[error(
         "the {side} box does not lie in its buffer \
          (start {start:?}, count {count:?}, shape {shape:?}, {len_bytes} bytes)"
@@ -27,27 +27,27 @@ pub enum CoreError {
         len_bytes: usize,
     },
     /// More axes than [`crate::extent::MAX_RANK`].
-    #[error("{rank} axes are more than the {} that are supported", crate::extent::MAX_RANK)]
+    #[error("{rank} axes exceed the limit of {}", crate::extent::MAX_RANK)]
     RankTooLarge {
         /// Number of axes.
         rank: usize,
     },
-    /// A plan that contradicts itself.
+    /// A plan contradicts itself.
     #[error("array {array} of the plan: {fault}")]
     Plan {
         /// Number of the array in the plan.
         array: usize,
-        /// What is wrong.
+        /// Contradiction.
         fault: PlanFault,
     },
-    /// A rank gave up; all ranks return this, the rank itself returns its own error.
+    /// A rank failed. All other ranks return this; the failing rank returns its own error.
     #[error("{operation}: rank {rank} failed: {message}")]
     RankFailed {
         /// Collective operation or stage.
         operation: &'static str,
-        /// The rank.
+        /// Rank that failed.
         rank: Rank,
-        /// Its error, in words.
+        /// Text of its error.
         message: String,
     },
     /// A rank left before a collective operation that the others are in.
@@ -57,84 +57,84 @@ pub enum CoreError {
         operation: &'static str,
     },
     /// Ranks were started with different plans or options.
-    #[error("rank {rank} has another plan or other options than rank 0")]
+    #[error("rank {rank} has a different plan or different options than rank 0")]
     PlansDiffer {
-        /// The rank.
+        /// Rank whose plan or options differ from those of rank 0.
         rank: Rank,
     },
-    /// A message has another length than its kind has.
+    /// A message has the wrong length for its kind.
     #[error("{operation}: message of {got_bytes} bytes, expected {expected_bytes}")]
     MessageLength {
         /// Collective operation.
         operation: &'static str,
-        /// Length received or given.
+        /// Actual length.
         got_bytes: usize,
-        /// Length expected.
+        /// Expected length.
         expected_bytes: usize,
     },
-    /// A message that contradicts what its kind says, so that the ranks cannot be of one build.
-    #[error("{operation}: the message of rank {rank} makes no sense; start all ranks from the same raddle")]
+    /// A message is malformed, so the ranks cannot run the same build.
+    #[error("{operation}: invalid message from rank {rank}; make sure all ranks run the same raddle version")]
     MessageContent {
         /// Collective operation.
         operation: &'static str,
-        /// The rank that sent it, or cannot make it.
+        /// Rank that sent the message or cannot encode it.
         rank: Rank,
     },
-    /// One message per rank was expected.
+    /// The number of messages differs from the number of ranks.
     #[error("{operation}: {got} messages for {size} ranks")]
     MessageCount {
         /// Collective operation.
         operation: &'static str,
-        /// Messages given.
+        /// Number of messages.
         got: usize,
-        /// Ranks.
+        /// Number of ranks.
         size: usize,
     },
-    /// A rank beyond the communicator's size.
-    #[error("{operation}: there is no rank {rank} among {size}")]
+    /// A rank number exceeds the size of the communicator.
+    #[error("{operation}: rank {rank} does not exist; there are {size} ranks")]
     NoSuchRank {
         /// Collective operation.
         operation: &'static str,
-        /// The rank named.
+        /// Requested rank.
         rank: Rank,
-        /// Ranks.
+        /// Number of ranks.
         size: usize,
     },
-    /// The memory budget cannot hold what is needed at the least.
+    /// The memory budget is below the minimum requirement.
     #[error(
         "{purpose} needs {needed_bytes} bytes of memory, {available_bytes} of the budget of {limit_bytes} are free; \
          raise --memory"
     )]
     Memory {
-        /// What needs it.
+        /// Purpose of the memory.
         purpose: &'static str,
-        /// Bytes needed at the least.
+        /// Minimum number of bytes needed.
         needed_bytes: u64,
         /// Bytes free.
         available_bytes: u64,
         /// The whole budget.
         limit_bytes: u64,
     },
-    /// A digest was asked for before all bytes had been added.
-    #[error("digest of {expected_bytes} bytes asked for after {got_bytes} bytes")]
+    /// A digest was requested before all bytes had been added.
+    #[error("digest requested after only {got_bytes} of {expected_bytes} bytes")]
     DigestIncomplete {
         /// Bytes added.
         got_bytes: u64,
-        /// Bytes that there are.
+        /// Total number of bytes.
         expected_bytes: u64,
     },
-    /// A fragment beyond the end of what is digested.
-    #[error("fragment of {len_bytes} bytes at {offset_bytes} does not lie in {total_bytes} bytes")]
+    /// A fragment extends past the end of the digested content.
+    #[error("fragment of {len_bytes} bytes at {offset_bytes} extends past the end of {total_bytes} bytes")]
     FragmentOutside {
         /// Offset of the fragment.
         offset_bytes: u64,
         /// Its length.
         len_bytes: u64,
-        /// Length of the whole.
+        /// Length of the content.
         total_bytes: u64,
     },
     /// No worker thread could be started.
-    #[error("no thread could be started: {source}")]
+    #[error("cannot start a thread: {source}")]
     Threads {
         /// Cause.
         source: std::io::Error,
@@ -144,52 +144,52 @@ pub enum CoreError {
     Cancelled,
 }
 
-/// How a plan contradicts itself.
+/// Contradiction in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanFault {
-    /// No axis.
+    /// The array has no axis.
     #[error("it has no axis; values without axes are not tiled")]
     NoAxis,
     /// Shape and tile shape differ in their number of axes.
-    #[error("its shape has {shape} axes, its tiles have {tile}")]
+    #[error("its shape has {shape} axes, but its tiles have {tile}")]
     RankDiffers {
         /// Axes of the array.
         shape: usize,
         /// Axes of the tiles.
         tile: usize,
     },
-    /// More axes than supported.
+    /// The array has more axes than supported.
     #[error("it has {0} axes")]
     RankTooLarge(usize),
-    /// Inputs follow one another along an axis that the array lacks.
-    #[error("its inputs are joined along axis {axis}, it has {rank} axes")]
+    /// Inputs are concatenated along an axis that the array does not have.
+    #[error("its inputs are joined along axis {axis}, but it has {rank} axes")]
     AxisOutOfRange {
         /// The axis.
         axis: usize,
         /// Axes of the array.
         rank: usize,
     },
-    /// A tile without extent, or an element without length.
+    /// A tile has no extent or an element no length.
     #[error("its tiles or elements have no extent")]
     ZeroTile,
-    /// Lengths beyond 64 bits.
+    /// A length exceeds 64 bits.
     #[error("its length does not fit 64 bits")]
     Overflow,
     /// The segments leave a gap, overlap or end elsewhere than the array.
     #[error("segment {segment} starts at row {start}, expected row {expected}")]
     Segment {
-        /// Number of the segment; one past the last stands for the end of the array.
+        /// Number of the segment; one past the last denotes the end of the array.
         segment: usize,
-        /// Its start, or the array's rows.
+        /// Actual start, or the number of rows of the array.
         start: u64,
-        /// Where it should start.
+        /// Expected start.
         expected: u64,
     },
-    /// A segment of no rows; inputs without rows are left out.
+    /// A segment has no rows; inputs without rows must be omitted.
     #[error("segment {0} has no rows")]
     EmptySegment(usize),
-    /// More arrays than 32 bits can number.
+    /// There are more arrays than 32 bits can number.
     #[error("there are too many arrays")]
     TooManyArrays,
 }

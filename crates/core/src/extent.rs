@@ -1,19 +1,19 @@
-//! Boxes in n dimensions and the copying of boxes between row-major buffers.
+//! Boxes in n dimensions, and copying of boxes between row-major buffers.
 //!
-//! Not for files or types: elements are bytes of one length. Invariant: nothing is read or written outside the two
-//! boxes; what does not fit is an error before the first byte moves.
+//! Elements are opaque bytes of one length. Invariant: nothing outside the two boxes is read or written; boxes that do
+//! not fit are rejected before any byte is copied.
 
 use crate::error::{CoreError, Result};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// Most axes of an array: HDF5's own limit (H5S_MAX_RANK).
+/// Maximum number of axes of an array: HDF5's own limit (H5S_MAX_RANK).
 pub const MAX_RANK: usize = 32;
 
-/// One number per axis; up to four axes lie inline, so that pieces of usual arrays cost no allocation.
+/// One number per axis. Up to four are stored inline, so that pieces of typical arrays need no allocation.
 pub type Coordinates = SmallVec<[u64; 4]>;
 
-/// A box: `start` and `count` elements per axis.
+/// A box, given by start and number of elements per axis.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extent {
     /// First element per axis.
@@ -23,18 +23,18 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The box of `count` elements at `start`; both name the same axes.
+    /// Creates the box of `count` elements at `start`; both must have the same number of axes.
     pub fn new(start: &[u64], count: &[u64]) -> Self {
         debug_assert_eq!(start.len(), count.len());
         Self { start: Coordinates::from_slice(start), count: Coordinates::from_slice(count) }
     }
 
-    /// The whole of an array.
+    /// Creates the box that covers a whole array.
     pub fn whole(shape: &[u64]) -> Self {
         Self { start: smallvec::smallvec![0; shape.len()], count: Coordinates::from_slice(shape) }
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.count.len()
     }
@@ -44,17 +44,17 @@ impl Extent {
         self.count.contains(&0)
     }
 
-    /// Number of elements; `None` beyond 64 bits.
+    /// Returns the number of elements; `None` beyond 64 bits.
     pub fn element_count(&self) -> Option<u64> {
         product(&self.count)
     }
 
-    /// One past the last element of `axis`.
+    /// Returns the index after the last element of `axis`.
     pub fn end(&self, axis: usize) -> u64 {
         self.start[axis].saturating_add(self.count[axis])
     }
 
-    /// The elements that are in both boxes; `None` if there are none or the boxes have different axes.
+    /// Returns the intersection of both boxes; `None` if it is empty or the boxes have different axes.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         if self.rank() != other.rank() {
             return None;
@@ -72,7 +72,7 @@ impl Extent {
         Some(both)
     }
 
-    /// Whether every element of `other` is in this box.
+    /// Whether this box contains every element of `other`.
     pub fn contains(&self, other: &Self) -> bool {
         self.rank() == other.rank()
             && (other.is_empty()
@@ -81,35 +81,35 @@ impl Extent {
     }
 }
 
-/// Product of `factors`; `None` beyond 64 bits.
+/// Returns the product of `factors`; `None` beyond 64 bits.
 pub fn product(factors: &[u64]) -> Option<u64> {
     factors.iter().try_fold(1u64, |product, factor| product.checked_mul(*factor))
 }
 
-/// A row-major buffer that is read, and where in it a box starts.
+/// A row-major buffer to read from, and the origin of a box in it.
 #[derive(Debug, Clone, Copy)]
 pub struct BoxSource<'a> {
     /// The buffer.
     pub bytes: &'a [u8],
-    /// Its elements per axis.
+    /// Shape of the buffer.
     pub shape: &'a [u64],
     /// First element of the box per axis.
     pub origin: &'a [u64],
 }
 
-/// A row-major buffer that is written, and where in it a box starts.
+/// A row-major buffer to write to, and the origin of a box in it.
 #[derive(Debug)]
 pub struct BoxTarget<'a> {
     /// The buffer.
     pub bytes: &'a mut [u8],
-    /// Its elements per axis.
+    /// Shape of the buffer.
     pub shape: &'a [u64],
     /// First element of the box per axis.
     pub origin: &'a [u64],
 }
 
 impl BoxSource<'_> {
-    /// Refuses a box of `count` elements that does not lie in the buffer.
+    /// Rejects a box of `count` elements that extends past the buffer.
     pub(crate) fn check(&self, count: &[u64], element_len_bytes: usize) -> Result<()> {
         match lies_in(self.bytes.len(), self.shape, self.origin, count, element_len_bytes) {
             true => Ok(()),
@@ -119,7 +119,7 @@ impl BoxSource<'_> {
 }
 
 impl BoxTarget<'_> {
-    /// Refuses a box of `count` elements that does not lie in the buffer.
+    /// Rejects a box of `count` elements that extends past the buffer.
     pub(crate) fn check(&self, count: &[u64], element_len_bytes: usize) -> Result<()> {
         match lies_in(self.bytes.len(), self.shape, self.origin, count, element_len_bytes) {
             true => Ok(()),
@@ -128,11 +128,11 @@ impl BoxTarget<'_> {
     }
 }
 
-/// Copies a box of `count` elements of `element_len_bytes` each. Trailing axes that are whole in both buffers are
+/// Copies a box of `count` elements of `element_len_bytes` each. Trailing axes that are complete in both buffers are
 /// copied as one run.
 ///
 /// # Errors
-/// If a box does not lie in its buffer, or the buffer is shorter than its shape says.
+/// If a box extends past its buffer, or a buffer is shorter than its shape requires.
 pub fn copy_box(source: BoxSource<'_>, target: BoxTarget<'_>, count: &[u64], element_len_bytes: usize) -> Result<()> {
     let rank = count.len();
     if rank > MAX_RANK {
@@ -143,7 +143,7 @@ pub fn copy_box(source: BoxSource<'_>, target: BoxTarget<'_>, count: &[u64], ele
     if count.contains(&0) {
         return Ok(());
     }
-    // From here all products fit: they are lengths of buffers in memory.
+    // From here on no product overflows: all are lengths of buffers in memory.
     let mut run_len = element_len_bytes;
     let mut outer = rank;
     while outer > 0 {
@@ -199,7 +199,7 @@ fn outside(side: &'static str, len_bytes: usize, shape: &[u64], origin: &[u64], 
     CoreError::BoxOutside { side, start: origin.to_vec(), count: count.to_vec(), shape: shape.to_vec(), len_bytes }
 }
 
-/// Fills `bytes` with repetitions of `pattern`; an empty pattern counts as a zero byte.
+/// Fills `bytes` with repetitions of `pattern`; an empty pattern is treated as a zero byte.
 pub fn fill_with(bytes: &mut [u8], pattern: &[u8]) {
     let Some(first) = pattern.first() else {
         bytes.fill(0);
@@ -211,7 +211,7 @@ pub fn fill_with(bytes: &mut [u8], pattern: &[u8]) {
     }
     let mut filled = pattern.len().min(bytes.len());
     bytes[..filled].copy_from_slice(&pattern[..filled]);
-    // Doubling: each round copies what is already there, so that long buffers are filled at memcpy's speed.
+    // Each iteration copies everything filled so far, so long buffers are filled at memcpy speed.
     while filled < bytes.len() {
         let more = filled.min(bytes.len() - filled);
         bytes.copy_within(..more, filled);

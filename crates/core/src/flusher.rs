@@ -1,8 +1,8 @@
-//! Files that are made durable while they are still being written, so that the last fsync has little left to do.
+//! Background syncing of files while they are still being written, so that the final fsync has little left to do.
 //!
-//! Not a promise by itself: what was written after the last flush is durable when the caller has synced it. A thread flushes
-//! one file at a time, while others write. Invariant: no error of a flush is lost, for the system tells it once and to one
-//! descriptor: [`Flusher::finish`] gives it.
+//! This alone guarantees nothing: data written after the last flush is durable only once the caller has synced it. A
+//! thread flushes one file at a time while others write. Invariant: no flush error is lost, because the system reports
+//! it only once and to a single descriptor: [`Flusher::finish`] returns it.
 
 use crate::engine::Sink;
 use std::fs::File;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Bytes written to a file that make a flush worth its call.
+/// Number of written bytes that justify a flush.
 pub const WORTH_LEN_BYTES: u64 = 8 << 20;
 
-/// The files in question, each with the caller's number.
+/// Files to flush, each identified by a number of the caller.
 #[derive(Debug, Default)]
 pub struct Flusher {
     running: Option<Running>,
@@ -28,14 +28,14 @@ struct Running {
 }
 
 impl Flusher {
-    /// Has what was written to a file made durable behind the caller's back. `false` if nothing is done: the last flush is
-    /// still under way, or one has failed.
+    /// Starts flushing a file in the background. Returns `false` without doing anything if the last flush is still
+    /// running or one has failed.
     pub fn flush(&mut self, number: u32, file: &Arc<File>) -> bool {
         let running = match &self.running {
             Some(running) => running,
             None => match Running::start() {
                 Ok(running) => self.running.insert(running),
-                // Without a thread the last fsync does it all.
+                // Without a thread, the final fsync does all the work.
                 Err(_) => return false,
             },
         };
@@ -45,7 +45,7 @@ impl Flusher {
     /// Waits for the last flush.
     ///
     /// # Errors
-    /// The first that failed, with the number of its file.
+    /// The first flush error, with the number of its file.
     pub fn finish(&mut self) -> Result<(), (u32, Error)> {
         let Some(Running { files, thread }) = self.running.take() else { return Ok(()) };
         drop(files);
@@ -55,7 +55,7 @@ impl Flusher {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        // The caller has given up: what could not be flushed is of no interest, but the files are to be closed.
+        // The caller has given up: flush errors no longer matter, but the files must be closed.
         let _ = self.finish();
     }
 }
@@ -71,7 +71,7 @@ impl Running {
     }
 }
 
-/// An output of the engine that is flushed whenever enough was written to it.
+/// An engine output that is flushed whenever enough has been written to it.
 #[derive(Debug)]
 pub struct FlushedFile {
     file: Arc<File>,
@@ -94,7 +94,7 @@ impl FlushedFile {
     /// Waits for the last flush and returns the file.
     ///
     /// # Errors
-    /// The flush that failed.
+    /// The flush error, if any.
     pub fn finish(self) -> Result<Arc<File>, Error> {
         let mut flusher = self.flusher.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         flusher.finish().map_err(|(_, error)| error)?;
@@ -107,7 +107,7 @@ impl Sink for FlushedFile {
         self.file.write_at(address, bytes)?;
         let len_bytes = bytes.len() as u64;
         let unflushed_len_bytes = self.unflushed_len_bytes.fetch_add(len_bytes, Ordering::Relaxed) + len_bytes;
-        // Whoever holds the lock flushes what this thread has written.
+        // The thread that holds the lock also flushes this thread's writes.
         if unflushed_len_bytes >= self.worth_len_bytes
             && let Ok(mut flusher) = self.flusher.try_lock()
             && flusher.flush(0, &self.file)
@@ -136,7 +136,7 @@ mod tests {
         }
         assert!(flusher.finish().is_ok());
 
-        // A pipe cannot be made durable.
+        // A pipe cannot be synced.
         let (_reader, writer) = std::io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(writer)));
         for (number, file) in [(4, &file), (7, &pipe)] {
@@ -164,7 +164,7 @@ mod tests {
         flushed.finish().unwrap().read_exact_at(&mut written, 0).unwrap();
         assert!(written.chunks(10_000).enumerate().all(|(part, bytes)| bytes.iter().all(|&byte| byte == part as u8)));
 
-        // One device takes no bytes; the other takes all and cannot be synced.
+        // One device accepts no bytes; the other accepts all but cannot be synced.
         let full = File::options().write(true).open("/dev/full").unwrap();
         assert!(FlushedFile::new(full, 1000).write_at(0, &[1; 2000]).is_err());
         let null = FlushedFile::new(File::options().write(true).open("/dev/null").unwrap(), 1000);

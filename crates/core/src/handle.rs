@@ -1,7 +1,8 @@
-//! Input files of which only some are open at once: thousands may be read in turn by a process that may have 1,024 descriptors.
+//! Input files of which only a limited number is open at once, so that a process with 1,024 descriptors can read
+//! thousands of files.
 //!
-//! The least recently used is closed, and opened again when it is read. Invariant: what is read comes from the file that was
-//! opened first, or there is an error.
+//! The least recently used file is closed, and reopened when it is next read. Invariant: reads come from the file that
+//! was opened first, or fail.
 
 use lru::LruCache;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// What identifies a file's content well enough to notice that it changed.
+/// Metadata that identifies a file's content well enough to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// Device number.
@@ -27,7 +28,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Identity from file metadata.
+    /// Extracts the identity from file metadata.
     pub fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -37,31 +38,31 @@ impl FileIdentity {
         }
     }
 
-    /// Whether two looks at one path saw the same file. Machines that share a file system number its device each in
-    /// their own way.
+    /// Whether `later` describes the same unchanged file. Device numbers are not compared, because machines sharing a
+    /// file system number its device differently.
     pub fn is_unchanged(&self, later: &Self) -> bool {
         (self.inode, self.len_bytes, self.modified_ns) == (later.inode, later.len_bytes, later.modified_ns)
     }
 }
 
-/// Most files that are open at once, where as many more descriptors are left for others.
+/// Maximum number of files open at once, but never more than half of the available descriptors.
 const MOST_OPEN: usize = 512;
 
-/// The open files of all handles of this process, by their numbers.
+/// Open files of all handles of this process, by handle number.
 static OPEN: LazyLock<Mutex<LruCache<u64, Arc<File>>>> = LazyLock::new(|| {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let most = limit.map_or(MOST_OPEN, |limit| MOST_OPEN.min(limit as usize / 2));
     Mutex::new(LruCache::new(NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)))
 });
 
-/// The number of the next handle.
+/// Number of the next handle.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 fn open_files() -> MutexGuard<'static, LruCache<u64, Arc<File>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A regular file to be read at offsets; open, or to be opened again.
+/// A regular file for positional reads, closed and reopened as needed.
 #[derive(Debug)]
 pub struct Handle {
     path: PathBuf,
@@ -73,7 +74,7 @@ impl Handle {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// It cannot be opened, or is a folder or special file.
+    /// If the file cannot be opened, or is a directory or special file.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, identity) = open_regular(path)?;
         let handle = Self { path: path.to_path_buf(), identity, number: NEXT.fetch_add(1, Ordering::Relaxed) };
@@ -81,12 +82,12 @@ impl Handle {
         Ok(handle)
     }
 
-    /// Path as given.
+    /// Returns the path passed to [`Handle::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Identity when it was opened first.
+    /// Returns the identity of the file when it was first opened.
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
@@ -94,7 +95,7 @@ impl Handle {
     /// Fills `out` from absolute `offset`.
     ///
     /// # Errors
-    /// As reading; `UnexpectedEof` where the file ends before, and where it is no longer the file that was opened.
+    /// Any read error; `UnexpectedEof` if the file is too short or has been replaced since it was opened.
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> Result<()> {
         let open = open_files().get(&self.number).map(Arc::clone);
         let file = match open {
@@ -107,16 +108,16 @@ impl Handle {
     fn open_again(&self) -> Result<Arc<File>> {
         let (file, identity) = open_regular(&self.path)?;
         if !self.identity.is_unchanged(&identity) {
-            return Err(Error::new(ErrorKind::UnexpectedEof, "it is no longer the file that was opened"));
+            return Err(Error::new(ErrorKind::UnexpectedEof, "the file was replaced after it was opened"));
         }
         let file = Arc::new(file);
         self.keep(Arc::clone(&file));
         Ok(file)
     }
 
-    /// Keeps it open, until others are used more recently.
+    /// Keeps the file open until others are used more recently.
     fn keep(&self, file: Arc<File>) {
-        // What is closed for it is closed when nobody holds the lock.
+        // The evicted file is closed after the lock is released.
         let closed = open_files().push(self.number, file);
         drop(closed);
     }
@@ -130,7 +131,7 @@ impl Drop for Handle {
 }
 
 fn open_regular(path: &Path) -> Result<(File, FileIdentity)> {
-    // A FIFO would block in open: look first.
+    // Opening a FIFO would block, so check the type first.
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::new(ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -167,11 +168,11 @@ mod tests {
             }
         }
         assert!(open_descriptors() < count);
-        // The first is closed by now: what takes its place is not read.
+        // The first file is closed by now: a replacement must not be read.
         std::fs::remove_file(path(0)).unwrap();
         std::fs::write(path(0), [7, 7]).unwrap();
         assert_eq!(byte(&handles[0]).unwrap_err().kind(), ErrorKind::UnexpectedEof);
-        // The last is open: that it has lost its name does not matter.
+        // The last file is still open: removing its name does not matter.
         std::fs::remove_file(path(count - 1)).unwrap();
         assert_eq!(byte(&handles[count - 1]).unwrap(), (count - 1) as u8);
         let before = open_descriptors();

@@ -1,16 +1,17 @@
-//! The journal of a run: what it depends on, then one record per placed batch, as bytes that survive being cut anywhere.
+//! The journal of a run: the facts it depends on, then one record per placed batch, in a format that survives
+//! truncation anywhere.
 //!
-//! Not for files and not for trust: who reads a journal compares its [`Binding`] with the run at hand and reads back the
-//! bytes that a record tells of (see `raddle_merge`). Invariant: every byte belongs to a frame (length, CRC-64/NVME,
-//! content); reading stops before the first frame that is incomplete, altered or does not continue the one before, so
-//! what is read is what was written, up to some record.
+//! This module does not handle files and does not establish trust: readers compare the [`Binding`] with the current run
+//! and read back the bytes that a record describes (see `raddle_merge`). Invariant: every byte belongs to a frame
+//! (length, CRC-64/NVME, content). Reading stops before the first frame that is incomplete, altered or does not
+//! continue the previous one, so the records read are a prefix of the records written.
 //!
 //! All numbers are little-endian 64-bit words:
 //!
 //! | frame | content |
 //! |---|---|
 //! | first | [`MAGIC`], then per subject: checksum, length of its name, name |
-//! | others | first tile, tiles, address, stored length, checksum, verbatim tiles, claims; per claim: tile behind the first, length, filter mask; note |
+//! | others | first tile, tiles, address, stored length, checksum, verbatim tiles, claims; per claim: tile relative to the first, length, filter mask; note |
 
 use crate::claims::Claim;
 use crate::digest::Digest;
@@ -19,25 +20,25 @@ use crate::message::{Words, number, of_words, put_words};
 use crate::plan::TileIndex;
 use std::io::{Read, Write};
 
-/// What a journal begins with; the number is that of the format.
+/// Magic number at the start of a journal, ending in the format version.
 pub const MAGIC: [u8; 8] = *b"raddleJ1";
 
-/// Length and checksum before a frame's content.
+/// Length and checksum that precede the content of a frame.
 const FRAME_HEAD_LEN_BYTES: usize = 16;
 
-/// What a run depends on: a checksum per subject, so that a difference can be named.
+/// Facts that a run depends on: one checksum per subject, so that a difference can be named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Binding {
     subjects: Vec<(String, u64)>,
 }
 
 impl Binding {
-    /// Adds a subject ("the options") and the checksum of everything about it.
+    /// Adds a subject (such as "the options") and the checksum of everything about it.
     pub fn bind(&mut self, subject: &str, checksum: u64) {
         self.subjects.push((subject.to_owned(), checksum));
     }
 
-    /// The first subject in which `other` differs.
+    /// Returns the first subject in which `other` differs.
     pub fn difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
         let pairs = self.subjects.iter().zip(&other.subjects);
         let differing = pairs.into_iter().find(|(ours, theirs)| ours != theirs).map(|(ours, _)| ours.0.as_str());
@@ -74,21 +75,21 @@ impl Binding {
 /// Writes the first frame of a journal.
 ///
 /// # Errors
-/// Those of `out`.
+/// If `out` cannot be written.
 pub fn begin(out: &mut impl Write, binding: &Binding) -> std::io::Result<()> {
     out.write_all(&frame(&binding.to_bytes()))
 }
 
-/// Appends the record of a batch, by one `write`.
+/// Appends the record of a batch with a single `write`.
 ///
 /// # Errors
-/// Those of `out`. A record may then be there in part: nothing that is written behind it is ever read.
+/// If `out` cannot be written. The record may then be incomplete, and nothing written after it is ever read.
 pub fn append(out: &mut impl Write, batch: &PlacedBatch, index: &TileIndex) -> std::io::Result<()> {
     let PlacedBatch { first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, claims, note } = batch;
     let head = [*first, *tiles, *address, *stored_len_bytes, *checksum, *verbatim_tiles, claims.len() as u64];
     let mut content = of_words(head);
     for claim in claims {
-        // A tile that is not of the plan makes a record that no reader takes.
+        // A tile outside the plan makes a record that readers reject.
         let behind = index.ordinal(claim.tile).map_or(u64::MAX, |ordinal| ordinal.wrapping_sub(*first));
         put_words(&mut content, [behind, claim.len_bytes, u64::from(claim.filter_mask)]);
     }
@@ -102,7 +103,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Reads a journal: its binding, then its records, up to the first that is not whole.
+/// Reader of a journal: its binding, then its records up to the first incomplete one.
 #[derive(Debug)]
 pub struct Journal<R> {
     bytes: R,
@@ -114,11 +115,11 @@ pub struct Journal<R> {
 }
 
 impl<R: Read> Journal<R> {
-    /// Reads the first frame; `None` if that is not one of this format. `start_address` is that of the first tile, whose
-    /// number is `first_tile`.
+    /// Reads the first frame; `None` if it does not have this format. `first_tile` is the number of the first tile and
+    /// `start_address` its address.
     ///
     /// # Errors
-    /// Those of `bytes`.
+    /// If `bytes` cannot be read.
     pub fn open(mut bytes: R, first_tile: u64, start_address: u64) -> std::io::Result<Option<Self>> {
         let Some(content) = read_frame(&mut bytes)? else { return Ok(None) };
         let len_bytes = (FRAME_HEAD_LEN_BYTES + content.len()) as u64;
@@ -126,25 +127,25 @@ impl<R: Read> Journal<R> {
         Ok(binding.map(|binding| Self { bytes, binding, first_tile, start_address, kept: Kept::default(), len_bytes }))
     }
 
-    /// What the run depended on.
+    /// Returns the facts that the run depended on.
     pub fn binding(&self) -> &Binding {
         &self.binding
     }
 
-    /// The tiles and bytes of the records read so far.
+    /// Returns the tiles and bytes of the records read so far.
     pub fn kept(&self) -> Kept {
         self.kept
     }
 
-    /// Length of what has been read so far: where the next record belongs.
+    /// Returns the length read so far, which is the position of the next record.
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// The next record; `None` where the journal ends or is no longer right.
+    /// Returns the next record; `None` at the end or at the first invalid record.
     ///
     /// # Errors
-    /// Those of the bytes' source.
+    /// If the bytes cannot be read.
     pub fn next_record(&mut self, index: &TileIndex) -> std::io::Result<Option<PlacedBatch>> {
         let Some(content) = read_frame(&mut self.bytes)? else { return Ok(None) };
         let Some(batch) = self.record(&content, index) else { return Ok(None) };
@@ -154,7 +155,7 @@ impl<R: Read> Journal<R> {
         Ok(Some(batch))
     }
 
-    /// A record that continues the one before and fits the plan.
+    /// Decodes a record that continues the previous one and matches the plan.
     fn record(&self, content: &[u8], index: &TileIndex) -> Option<PlacedBatch> {
         let mut words = Words::new("read a journal", content);
         let [first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, count] = words.words().ok()?;
@@ -193,7 +194,8 @@ impl<R: Read> Journal<R> {
     }
 }
 
-/// The content of the next frame, if it is whole. Memory follows what is there, not what the length says.
+/// Reads the content of the next frame, if it is complete. Memory grows with the bytes actually read, not with the
+/// stated length.
 fn read_frame(bytes: &mut impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     bytes.take(FRAME_HEAD_LEN_BYTES as u64).read_to_end(&mut head)?;
@@ -232,7 +234,7 @@ mod tests {
         binding
     }
 
-    /// Batches of 2, 3 and 2 tiles, of which tile 3 is fill; every stored tile is 10 bytes and its number long.
+    /// Returns batches of 2, 3 and 2 tiles, of which tile 3 is fill. A stored tile is 10 bytes longer than its number.
     fn batches(index: &TileIndex) -> Vec<PlacedBatch> {
         let mut address = START;
         let batch = |(first, tiles): (u64, u64)| {

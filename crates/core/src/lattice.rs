@@ -1,30 +1,30 @@
-//! Regular subsampling: every so many elements of an array along each axis, from its first on.
+//! Regular subsampling: every n-th element of an array along each axis, starting with the first.
 //!
-//! Not for averaging, and not for which spacing is right. Invariant: the points that disjoint boxes hold are disjoint, and
-//! those of boxes that cover the array are all.
+//! There is no averaging, and the caller chooses the spacing. Invariant: the points in disjoint boxes are disjoint, and
+//! boxes that cover the array contain all points.
 
 use crate::error::{CoreError, Result};
 use crate::extent::{BoxSource, BoxTarget, Coordinates, Extent};
 use smallvec::SmallVec;
 
-/// The points of an array whose every coordinate is a multiple of a power of two.
+/// The points of an array whose coordinates are all multiples of a power of two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lattice {
-    /// Points per axis.
+    /// Number of points per axis.
     pub shape: Coordinates,
-    /// Base-2 logarithm of the distance of neighbours per axis, below 64.
+    /// Base-2 logarithm of the distance between neighbours per axis, below 64.
     pub log2_spacing: SmallVec<[u32; 4]>,
 }
 
 impl Lattice {
-    /// The points of an array of this shape.
+    /// Creates the lattice of an array of shape `shape`.
     pub fn new(shape: &[u64], log2_spacing: &[u32]) -> Self {
         debug_assert_eq!(shape.len(), log2_spacing.len());
         let points = shape.iter().zip(log2_spacing).map(|(count, log2)| count.div_ceil(1 << log2)).collect();
         Self { shape: points, log2_spacing: SmallVec::from_slice(log2_spacing) }
     }
 
-    /// The points that lie in a box of the array: a box of the lattice, which may be empty.
+    /// Returns the points in a box of the array, as a box of the lattice, which may be empty.
     pub fn points_in(&self, extent: &Extent) -> Extent {
         let (mut start, mut count) = (Coordinates::new(), Coordinates::new());
         for axis in 0..extent.rank() {
@@ -36,10 +36,11 @@ impl Lattice {
         Extent { start, count }
     }
 
-    /// Copies `points` out of `source`, whose box is `extent` of the array and holds them.
+    /// Copies `points` out of `source`, which holds the box `extent` of the array.
     ///
     /// # Errors
-    /// If a box does not lie in its buffer, the buffer is shorter than its shape says, or the points lie outside.
+    /// If a box extends past its buffer, the buffer is shorter than its shape requires, or the points are outside the
+    /// box.
     pub fn pick(
         &self,
         points: &Extent,
@@ -56,7 +57,7 @@ impl Lattice {
         if points.is_empty() {
             return Ok(());
         }
-        // From here all products fit: they are lengths of buffers in memory.
+        // From here on no product overflows: all are lengths of buffers in memory.
         let mut axes: SmallVec<[Axis; 4]> = SmallVec::new();
         let (mut from_at, mut to_at) = (0, 0);
         let (mut from_stride, mut to_stride) = (element_len_bytes, element_len_bytes);
@@ -75,14 +76,14 @@ impl Lattice {
     }
 }
 
-/// How many points lie along an axis, and how far apart in bytes.
+/// Number of points along an axis and their distance in bytes.
 struct Axis {
     count: usize,
     from_step: usize,
     to_step: usize,
 }
 
-/// Copies the points along `axes`, slowest first, from the begin of one buffer to that of the other.
+/// Copies the points along `axes`, slowest axis first, between the starts of two buffers.
 fn copy(axes: &[Axis], from: &[u8], to: &mut [u8], element_len_bytes: usize) {
     match axes {
         [] => to[..element_len_bytes].copy_from_slice(&from[..element_len_bytes]),
@@ -109,7 +110,7 @@ fn copy(axes: &[Axis], from: &[u8], to: &mut [u8], element_len_bytes: usize) {
     }
 }
 
-/// Copies elements whose length the compiler knows; they lie one behind the other in `to`.
+/// Copies elements of a length known at compile time; they are contiguous in `to`.
 fn copy_row<const LEN: usize>(row: &Axis, from: &[u8], to: &mut [u8]) {
     for (from, to) in from.chunks(row.from_step).zip(to.chunks_exact_mut(LEN)).take(row.count) {
         to.copy_from_slice(&from[..LEN]);
@@ -142,13 +143,14 @@ mod tests {
         assert!(pick(0).is_err() && pick(3).is_err());
     }
 
-    /// Elements, base-2 logarithm of the spacing, length of a box.
+    /// Strategy for number of elements, base-2 logarithm of the spacing, and length of a box.
     fn axes() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
         prop::collection::vec((1u64..9, 0u32..4, 1u64..5), 1..4)
     }
 
     proptest! {
-        /// Picked out of boxes that cover an array, in buffers with a margin, the points are the array's.
+        /// Picks from boxes that cover an array, in buffers with a margin; the result must be exactly the points of the
+        /// array.
         #[test]
         fn boxes_that_cover_the_array_give_all_points(axes in axes(), len in prop::sample::select(vec![1usize, 2, 3, 4, 8])) {
             let shape: Vec<u64> = axes.iter().map(|axis| axis.0).collect();

@@ -1,10 +1,10 @@
-//! raddle's core: plans as plain data, and the one engine that executes them.
+//! raddle's core: plans as plain data, and the single engine that executes them.
 //!
-//! A [`plan::Plan`] says which pieces of which inputs make which tile. [`engine::execute`] assembles, encodes and
-//! places the tiles with a pool of threads, under one memory budget, on one or many ranks, and hands the claims back in
-//! plan order, so that the caller can commit them to the output's metadata while the workers go on.
+//! A [`plan::Plan`] defines which pieces of which inputs form each tile. [`engine::execute`] assembles, encodes and
+//! places the tiles with a pool of threads, within one memory budget, on one or more ranks. It hands the claims back in
+//! plan order, so that the caller can commit them to the output's metadata while the workers continue.
 //!
-//! Nothing here knows HDF5, MPI or a terminal.
+//! This crate does not know about HDF5, MPI or terminals.
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -1,13 +1,13 @@
-//! The memory budget of a run: permits are taken before a buffer is allocated and given back after it is freed.
+//! The memory budget of a run: permits are acquired before a buffer is allocated and released after it is freed.
 //!
-//! Not an allocator: it counts. Invariant: the sum of the permits never exceeds the limit; waiters are served in the
-//! order in which they came, so a large request is not starved by small ones.
+//! It is not an allocator; it only counts. Invariant: the sum of all permits never exceeds the limit. Waiters are
+//! served in order of arrival, so small requests cannot starve a large one.
 
 use crate::error::{CoreError, Result};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::sync::PoisonError;
 
-/// A limit on memory, shared by all parts of a run. Clones share the limit.
+/// A memory limit shared by all parts of a run. Clones share the limit.
 #[derive(Debug, Clone)]
 pub struct MemoryBudget {
     shared: Arc<Shared>,
@@ -24,41 +24,41 @@ struct Shared {
 struct State {
     used_bytes: u64,
     peak_bytes: u64,
-    /// Tickets of waiters: the one that is served, and the next to give out.
+    /// Tickets of waiters: the one being served, and the next to issue.
     serving: u64,
     next_ticket: u64,
 }
 
 impl MemoryBudget {
-    /// A budget of `limit_bytes`.
+    /// Creates a budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Self {
         Self { shared: Arc::new(Shared { limit_bytes, state: Mutex::default(), changed: Condvar::new() }) }
     }
 
-    /// The limit.
+    /// Returns the limit.
     pub fn limit_bytes(&self) -> u64 {
         self.shared.limit_bytes
     }
 
-    /// Bytes under permits now.
+    /// Returns the number of bytes currently under permits.
     pub fn used_bytes(&self) -> u64 {
         self.lock().used_bytes
     }
 
-    /// Bytes free now.
+    /// Returns the number of bytes currently free.
     pub fn available_bytes(&self) -> u64 {
         self.limit_bytes() - self.used_bytes()
     }
 
-    /// Most bytes that were under permits at once.
+    /// Returns the maximum number of bytes under permits at any time.
     pub fn peak_bytes(&self) -> u64 {
         self.lock().peak_bytes
     }
 
-    /// Takes a permit, waiting until it fits.
+    /// Acquires a permit, waiting until it fits.
     ///
     /// # Errors
-    /// If it can never fit; `purpose` says in the message what needs it.
+    /// If it can never fit; the message names `purpose`.
     pub fn acquire(&self, len_bytes: u64, purpose: &'static str) -> Result<Permit> {
         let mut state = self.lock();
         if len_bytes > self.limit_bytes() {
@@ -74,10 +74,10 @@ impl MemoryBudget {
         Ok(self.grant(&mut state, len_bytes))
     }
 
-    /// Takes a permit if it fits at once and nobody waits.
+    /// Acquires a permit if it fits immediately and nobody is waiting.
     ///
     /// # Errors
-    /// If it does not; `purpose` says in the message what needs it.
+    /// If it does not fit; the message names `purpose`.
     pub fn try_acquire(&self, len_bytes: u64, purpose: &'static str) -> Result<Permit> {
         let mut state = self.lock();
         if state.serving != state.next_ticket || len_bytes > self.limit_bytes() - state.used_bytes {
@@ -110,12 +110,12 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Bytes that it allows.
+    /// Returns the number of bytes it allows.
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// Gives back all but `len_bytes`.
+    /// Releases all except `len_bytes`.
     pub fn shrink_to(&mut self, len_bytes: u64) {
         self.give_back(self.len_bytes.saturating_sub(len_bytes));
     }

@@ -1,4 +1,4 @@
-//! Messages between ranks as little-endian 64-bit words, so that ranks of different machines understand each other.
+//! Messages between ranks as little-endian 64-bit words, so that ranks on different machines can communicate.
 
 use crate::error::{CoreError, Result};
 
@@ -9,19 +9,19 @@ pub fn put_words(message: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// `words` as a message.
+/// Encodes `words` as a message.
 pub fn of_words(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
     let mut message = Vec::new();
     put_words(&mut message, words);
     message
 }
 
-/// The number that up to eight bytes hold.
+/// Decodes a number from up to eight bytes.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Reads words off a message; a message that ends early is an error.
+/// Reader of the words of a message; a truncated message is an error.
 #[derive(Debug, Clone)]
 pub struct Words<'a> {
     operation: &'static str,
@@ -30,25 +30,25 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Reads `bytes`; errors name the operation.
+    /// Creates a reader of `bytes`; errors name `operation`.
     pub fn new(operation: &'static str, bytes: &'a [u8]) -> Self {
         Self { operation, bytes, at: 0 }
     }
 
-    /// The next word.
+    /// Reads the next word.
     ///
     /// # Errors
-    /// The message ends before it.
+    /// If the message ends before it.
     pub fn word(&mut self) -> Result<u64> {
         let word = self.bytes.get(self.at..self.at + 8).ok_or_else(|| self.error())?;
         self.at += 8;
         Ok(number(word))
     }
 
-    /// The next words.
+    /// Reads the next `N` words.
     ///
     /// # Errors
-    /// The message ends before them.
+    /// If the message ends before them.
     pub fn words<const N: usize>(&mut self) -> Result<[u64; N]> {
         let mut words = [0; N];
         for word in &mut words {
@@ -57,10 +57,10 @@ impl<'a> Words<'a> {
         Ok(words)
     }
 
-    /// The next `len_bytes` bytes.
+    /// Reads the next `len_bytes` bytes.
     ///
     /// # Errors
-    /// The message ends before them.
+    /// If the message ends before them.
     pub fn bytes(&mut self, len_bytes: u64) -> Result<&'a [u8]> {
         let end = usize::try_from(len_bytes).ok().and_then(|len_bytes| self.at.checked_add(len_bytes));
         let bytes = end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| self.error())?;
@@ -68,12 +68,12 @@ impl<'a> Words<'a> {
         Ok(bytes)
     }
 
-    /// All that follows.
+    /// Returns the remaining bytes.
     pub fn rest(self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// The error of a message that is cut or contradicts what both sides know.
+    /// Creates the error for a message that is truncated or contradicts what both sides know.
     pub fn error(&self) -> CoreError {
         let operation = self.operation;
         CoreError::MessageLength { operation, got_bytes: self.bytes.len(), expected_bytes: self.at + 8 }

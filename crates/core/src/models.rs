@@ -1,7 +1,7 @@
-//! Models of the memory budget and of the ranks among threads: loom runs each in every interleaving of its threads, up
-//! to a number of preemptions, and reports a lost wake-up as a deadlock.
+//! Models of the memory budget and of ranks as threads: loom runs each in every interleaving of its threads, up to a
+//! number of preemptions, and reports a lost wake-up as a deadlock.
 //!
-//! The engine's window has its own, beside it. loom's waits never time out: nothing here may depend on a poll.
+//! The engine's window has separate models. loom's waits never time out, so nothing here may depend on polling.
 
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
@@ -54,7 +54,7 @@ fn who_is_served_wakes_the_next() {
             spawn(move || budget.acquire(len_bytes, "a model").unwrap())
         });
         drop(all);
-        // Neither gives anything back before both have it.
+        // Neither releases anything until both hold their permits.
         let permits = waiting.map(|waiting| waiting.join().unwrap());
         assert_eq!((budget.used_bytes(), budget.peak_bytes()), (2, 2));
         drop(permits);

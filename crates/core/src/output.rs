@@ -1,7 +1,7 @@
-//! The right to write one output, and the hidden files in its folder that belong to it.
+//! The lock on an output, and the hidden files next to it.
 //!
-//! Not for what an output is or how it gets its name. Invariant: of all processes that take the lock on an output one has
-//! it at a time, and none is kept out by what a killed one left.
+//! What an output is and how it gets its name is defined elsewhere. Invariant: at most one process holds the lock on an
+//! output at any time, and leftovers of a killed process never prevent locking.
 
 use rustix::fs::FlockOperation;
 use std::ffi::OsString;
@@ -9,10 +9,10 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Why an output cannot be locked.
+/// Error of locking an output.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has it.
+    /// Another process holds the lock.
     #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
     Held {
         /// Output.
@@ -25,14 +25,14 @@ pub enum LockError {
     Io {
         /// Lock file.
         path: PathBuf,
-        /// What was being done.
+        /// Operation that failed.
         operation: &'static str,
         /// Cause.
         source: std::io::Error,
     },
 }
 
-/// The right to change one output, which only one process has at a time.
+/// Exclusive lock on an output, held by at most one process.
 #[derive(Debug)]
 pub struct OutputLock {
     path: PathBuf,
@@ -40,18 +40,18 @@ pub struct OutputLock {
 }
 
 impl OutputLock {
-    /// Takes the lock on `output`, or fails at once.
+    /// Acquires the lock on `output`, or fails immediately.
     ///
     /// # Errors
-    /// If another process has it, or the folder of the output cannot be written to.
+    /// If another process holds it, or the directory of the output is not writable.
     pub fn take(output: &Path) -> Result<Self, LockError> {
         Self::take_at(output, beside(output, ".raddle-lock"))
     }
 
-    /// Takes the lock file `path`, for a piece of the work on `output`.
+    /// Acquires the lock file `path`, for a part of the work on `output`.
     ///
     /// # Errors
-    /// As [`OutputLock::take`].
+    /// As for [`OutputLock::take`].
     pub fn take_at(output: &Path, path: PathBuf) -> Result<Self, LockError> {
         let file = take_file(output, &path)?;
         Ok(Self { path, file })
@@ -60,7 +60,7 @@ impl OutputLock {
 
 impl Drop for OutputLock {
     fn drop(&mut self) {
-        // Removed while the lock is held: whoever waits on the old inode notices that the name is gone and tries anew.
+        // Removed while the lock is held: a process waiting on the old inode notices that the name is gone and retries.
         let _ = std::fs::remove_file(&self.path);
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
@@ -86,7 +86,7 @@ fn take_file(output: &Path, lock_path: &Path) -> Result<File, LockError> {
     }
 }
 
-/// Path of a hidden file in the folder of `output` that belongs to it.
+/// Returns the path of a hidden file that belongs to `output` and is located in the same directory.
 pub fn beside(output: &Path, suffix: &str) -> PathBuf {
     let mut hidden = OsString::from(".");
     hidden.push(output.file_name().unwrap_or_default());
@@ -94,7 +94,7 @@ pub fn beside(output: &Path, suffix: &str) -> PathBuf {
     folder_of(output).join(hidden)
 }
 
-/// The folder in which `output` lies.
+/// Returns the directory that contains `output`.
 pub fn folder_of(output: &Path) -> &Path {
     match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -102,19 +102,19 @@ pub fn folder_of(output: &Path) -> &Path {
     }
 }
 
-/// Closes a file that was written to. Some file systems (NFS, FUSE) tell only here that a write has failed, which dropping
-/// the file would not pass on; whoever syncs it has heard before.
+/// Closes a file that was written to. Some file systems (NFS, FUSE) report a failed write only on close, which dropping
+/// the file would ignore; callers that sync the file have already seen the error.
 ///
 /// # Errors
-/// If one has. The file is closed all the same.
+/// If a write has failed. The file is closed anyway.
 pub fn close(file: File) -> std::io::Result<()> {
     Ok(nix::unistd::close(file)?)
 }
 
-/// Makes what happened to names in the folder of `output` durable.
+/// Syncs the directory that contains `output`, which makes changes to names in it durable.
 ///
 /// # Errors
-/// If the folder cannot be opened or synced.
+/// If the directory cannot be opened or synced.
 pub fn sync_folder(output: &Path) -> std::io::Result<()> {
     File::open(folder_of(output)).and_then(|folder| folder.sync_all())
 }

@@ -1,7 +1,9 @@
-//! Owners: which rank makes which part of a plan, and in which rounds the ranks go through it.
+//! Owners: the rank that produces each part of a plan, and the rounds in which the ranks process it.
 //!
-//! Pure functions of facts that all ranks know, so that every rank computes the same answer without a message.
-//! Invariants: dealing gives no rank more than its share and a sixteenth of it, or its share and the dearest item; rounds are consecutive, cover everything, and hold of no rank more than its quota unless a single item does.
+//! All functions are pure functions of facts known to all ranks, so every rank computes the same answer without
+//! communication. Invariants: dealing gives no rank more than its share plus a sixteenth of it, or its share plus the
+//! most expensive item. Rounds are consecutive, cover everything, and hold at most the quota of each rank unless a
+//! single item exceeds it.
 
 use crate::communicator::Rank;
 use smallvec::SmallVec;
@@ -10,30 +12,32 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// How many of its own costs an item's home may be ahead of the least loaded rank and still get the item. Moving a
-/// piece costs about a tenth of encoding it, so being eight items behind in balance would cost more than it saves.
+/// Maximum head start of an item's home over the least loaded rank, in units of the item's cost. Moving a piece costs
+/// about a tenth of encoding it, so an imbalance of eight items would cost more than it saves.
 const HOME_HEAD_START: u64 = 4;
 
-/// Items are dealt in runs, dearest first, of which each rank's share is this many times the dearest item: enough for the cheap items
-/// to even out the dear ones, and so few that rounds, which are consecutive items, are balanced as well.
+/// Share of each rank in a run, in units of the most expensive item. Items are dealt in runs, most expensive first. The
+/// share is large enough for cheap items to even out expensive ones, and small enough for rounds, which are consecutive
+/// items, to be balanced as well.
 const RUN_SHARE: u64 = 16;
 
 /// A home may exceed its share of a run by this fraction (1/16).
 const HOME_EXCESS: u128 = 16;
 
-/// Something to deal.
+/// An item to deal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item {
-    /// Cost of making it, in any unit.
+    /// Cost of producing the item, in any unit.
     pub cost: u64,
-    /// The rank that holds most of what it is made of.
+    /// Rank that holds most of the item's data.
     pub home: Option<Rank>,
 }
 
-/// Deals items to `ranks` ranks: each to its home, unless that would have more than its share or is too far ahead of the others, else
-/// to the rank that has the least. Every long run of consecutive items is balanced, not only the whole, so that rounds are.
+/// Deals items to `ranks` ranks. Each goes to its home unless that would exceed its share or get too far ahead of the
+/// others; otherwise it goes to the least loaded rank. Every long run of consecutive items is balanced, not only the
+/// whole, so that rounds are balanced too.
 pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
-    // Even an item without cost counts, so that such items do not all end up on one rank.
+    // Count even an item without cost, so that such items do not all end up on one rank.
     let items: Vec<Item> = items.into_iter().map(|item| Item { cost: item.cost.max(1), ..item }).collect();
     let dearest = items.iter().map(|item| item.cost).max().unwrap_or(1);
     let mut dealer = Dealer::new(ranks.max(1));
@@ -44,7 +48,7 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
     for (number, item) in items.iter().enumerate() {
         cost += u128::from(item.cost);
         left -= u128::from(item.cost);
-        // What is left at the end is too little for a run of its own.
+        // A remainder at the end is too small for a separate run.
         if (cost >= run_cost && left >= run_cost) || number + 1 == items.len() {
             dealer.deal_run(&items[first..=number], cost, &mut owners[first..=number]);
             (first, cost) = (number + 1, 0);
@@ -53,13 +57,13 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
     owners
 }
 
-/// Deals runs of items one after the other, the dearest of a run first, of equal ones the first.
+/// Deals runs of items one after the other; within a run, the most expensive item first and equal ones in order.
 #[derive(Clone)]
 struct Dealer {
     loads: Vec<u64>,
-    /// Lowest load first, then lowest rank. Entries whose load has since changed are stale and dropped when met.
+    /// Lowest load first, then lowest rank. Entries whose load has since changed are stale and are dropped when found.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Cost of all runs so far.
+    /// Cost of all runs dealt so far.
     dealt: u128,
 }
 
@@ -68,7 +72,8 @@ impl Dealer {
         Self { loads: vec![0; ranks], queue: (0..ranks).map(|rank| Reverse((0, rank))).collect(), dealt: 0 }
     }
 
-    /// Deals a run of this cost. Homes may get what the busiest rank gets where they are disregarded, or a bit more than their share.
+    /// Deals a run of cost `cost`. A home may get as much as the busiest rank would get if homes were ignored, or
+    /// slightly more than its share.
     fn deal_run(&mut self, run: &[Item], cost: u128, owners: &mut [u32]) {
         let ranks = self.loads.len() as u128;
         self.dealt += cost;
@@ -81,7 +86,8 @@ impl Dealer {
         let most = busiest.max(share);
         let dearest = order.first().map_or(0, |&at| run[at].cost);
         if cost / ranks < u128::from(dearest) * u128::from(HOME_HEAD_START) {
-            // A few items for each rank: those that fit at home are dealt before others of their cost take the room.
+            // If each rank gets only a few items, those that fit at home are dealt before others of equal cost use up
+            // the space.
             for equal in order.chunk_by(|&left, &right| run[left].cost == run[right].cost) {
                 let at_home = |&at: &usize| match self.give_to_home(run[at], most, u64::MAX) {
                     Some(owner) => {
@@ -103,7 +109,7 @@ impl Dealer {
         }
     }
 
-    /// Gives an item to its home, if that has at most `head_start` before and `most` after it.
+    /// Assigns an item to its home, if that has at most `head_start` before and `most` after it.
     fn give_to_home(&mut self, Item { cost, home }: Item, most: u64, head_start: u64) -> Option<u32> {
         let takes = |load: u64| load <= head_start && load.saturating_add(cost) <= most;
         let home = home.filter(|home| self.loads.get(*home).is_some_and(|&load| takes(load)))?;
@@ -121,7 +127,7 @@ impl Dealer {
         rank as u32
     }
 
-    /// The least load, and the first rank that has it.
+    /// Returns the lowest load and the first rank that has it.
     fn lightest(&mut self) -> (u64, Rank) {
         while let Some(Reverse((load, rank))) = self.queue.peek()
             && self.loads[*rank] != *load
@@ -132,8 +138,8 @@ impl Dealer {
     }
 }
 
-/// The same, but only `limit` of the ranks own items. The ranks are cut into as many groups of neighbours, whose first
-/// stands for all; so an item stays near its home.
+/// Like [`deal`], but only `limit` of the ranks own items. The ranks are split into `limit` groups of neighbours, each
+/// represented by its first rank, so an item stays near its home.
 pub fn deal_to_some(items: impl IntoIterator<Item = Item>, ranks: usize, limit: Option<NonZeroUsize>) -> Vec<u32> {
     let ranks = ranks.max(1);
     let groups = limit.map_or(ranks, NonZeroUsize::get).min(ranks);
@@ -146,15 +152,15 @@ pub fn deal_to_some(items: impl IntoIterator<Item = Item>, ranks: usize, limit: 
     owners
 }
 
-/// Cuts consecutive items into `parts` runs whose costs differ as little as whole items allow: `parts` + 1 bounds, the
-/// first 0, the last the number of items.
+/// Splits consecutive items into `parts` runs whose costs differ as little as whole items allow. Returns `parts` + 1
+/// bounds; the first is 0, the last is the number of items.
 pub fn cut(costs: impl Iterator<Item = u64> + Clone, parts: usize) -> Vec<u64> {
-    // Even an item without cost counts, as in dealing.
+    // Count even an item without cost, as in dealing.
     let costs = costs.map(|cost| u128::from(cost.max(1)));
     let (total, parts) = (costs.clone().sum::<u128>(), parts.max(1));
     let (mut bounds, mut before, mut items) = (vec![0], 0, 0);
     for cost in costs {
-        // A run ends before the item of which more than half lies beyond its share.
+        // A run ends before an item that is more than half outside its share.
         while bounds.len() < parts && (2 * before + cost) * parts as u128 > 2 * total * bounds.len() as u128 {
             bounds.push(items);
         }
@@ -166,7 +172,7 @@ pub fn cut(costs: impl Iterator<Item = u64> + Clone, parts: usize) -> Vec<u64> {
     bounds
 }
 
-/// The rank with the largest sum of shares; of equals, the lowest. `None` without shares.
+/// Returns the rank with the largest sum of shares, the lowest of equal ones; `None` without shares.
 pub fn largest_share(shares: impl IntoIterator<Item = (Rank, u64)>) -> Option<Rank> {
     let mut sums: SmallVec<[(Rank, u64); 8]> = SmallVec::new();
     for (rank, share) in shares {
@@ -178,17 +184,17 @@ pub fn largest_share(shares: impl IntoIterator<Item = (Rank, u64)>) -> Option<Ra
     sums.into_iter().max_by_key(|(rank, share)| (*share, Reverse(*rank))).map(|(rank, _)| rank)
 }
 
-/// What an item takes while its round lasts.
+/// Resources that an item occupies during its round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// Memory on its owner.
+    /// Memory on the item's owner.
     pub len_bytes: u64,
-    /// Tiles, whose claims all ranks together report to rank 0.
+    /// Number of tiles; all ranks together report their claims to rank 0.
     pub tiles: u64,
 }
 
-/// Cuts consecutive items into rounds: of each rank at most `quotas[rank]` bytes, of all ranks together at most
-/// `round_tiles` tiles. An item that exceeds its owner's quota alone shares the round with no other of that rank.
+/// Splits consecutive items into rounds with at most `quotas[rank]` bytes on each rank and at most `round_tiles` tiles
+/// in total. An item that alone exceeds its owner's quota is the only item of that rank in its round.
 pub fn rounds(owners: &[u32], needs: &[Need], quotas: &[u64], round_tiles: u64) -> Vec<Range<usize>> {
     let mut rounds = Vec::new();
     let mut used = vec![0u64; quotas.len()];
@@ -210,8 +216,8 @@ pub fn rounds(owners: &[u32], needs: &[Need], quotas: &[u64], round_tiles: u64) 
     rounds
 }
 
-/// Whether round n + 1 may be begun before round n is done, by n: where no rank then holds more than twice its quota.
-/// Only an item that exceeds its owner's quota alone stands in the way.
+/// Returns for each n whether round n + 1 may begin before round n is done, because no rank then holds more than twice
+/// its quota. Only an item that alone exceeds its owner's quota can prevent that.
 pub fn overlaps(owners: &[u32], needs: &[Need], quotas: &[u64], rounds: &[Range<usize>]) -> Vec<bool> {
     let memory = |round: &Range<usize>| {
         let mut used = vec![0u64; quotas.len()];
@@ -244,14 +250,14 @@ mod tests {
         let all_at_one = deal(vec![at(2); 100], 4);
         let count = |rank| all_at_one.iter().filter(|owner| **owner == rank).count();
         assert!((24..=27).contains(&count(2)) && (0..4).all(|rank| count(rank) >= 24), "{all_at_one:?}");
-        // No prefix of items is far out of balance.
+        // Every prefix of items is nearly balanced.
         let ahead =
             |end: usize| all_at_one[..end].iter().filter(|owner| **owner == 2).count() as f64 - end as f64 / 4.0;
         assert!((0..100).all(|end| ahead(end) <= 5.0), "{all_at_one:?}");
         assert_eq!(deal([at(7)], 2), [0]);
     }
 
-    /// Loads of ranks, and how many items are at home.
+    /// Returns the loads of the ranks and the number of items at home.
     fn dealt(items: &[Item], ranks: usize) -> (Vec<u64>, usize) {
         let owners = deal(items.iter().copied(), ranks);
         let mut loads = vec![0; ranks];
@@ -261,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_few_dear_items_are_balanced() {
-        // Blocks of fields of one, one, three and eleven numbers, three or four for each rank.
+        // Blocks of fields of one, one, three and eleven numbers, three or four blocks per rank.
         for ranks in [8, 64, 1000] {
             let blocks = ranks * 27 / 32;
             let fields = [1, 1, 3, 11].into_iter();

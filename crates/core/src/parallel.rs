@@ -1,16 +1,16 @@
-//! Doing a list of jobs on several threads, outside of the engine: comparing, digesting, reading blocks.
+//! Runs a list of jobs on several threads, outside of the engine: comparing, digesting, reading blocks.
 //!
-//! Invariant: after an error or a cancellation no further job is begun, and the first error is the one returned.
+//! Invariant: after an error or a cancellation no further job is begun, and the first error is returned.
 
 use crate::cancel::CancelToken;
 use crate::error::CoreError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Calls `step` for each of `jobs`, in their order, on up to `threads` threads, each with a state of its own.
+/// Calls `step` for each of `jobs`, in order, on up to `threads` threads with separate states.
 ///
 /// # Errors
-/// The first that a step gives, or [`CoreError::Cancelled`].
+/// The first error of a step, or [`CoreError::Cancelled`].
 pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
     jobs: &[J],
     threads: usize,
@@ -37,7 +37,7 @@ pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.min(jobs.len()) {
-            // Where no more threads can be had, those that are there do it all.
+            // If no more threads can be started, the existing ones do all the work.
             if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
@@ -47,10 +47,10 @@ pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// What `step` makes of each of `jobs`, in their order, on up to `threads` threads, each with a state of its own.
+/// Collects the results of `step` for each of `jobs`, in order, on up to `threads` threads with separate states.
 ///
 /// # Errors
-/// As [`for_each`].
+/// As for [`for_each`].
 pub fn map<J: Sync, S, T: Send, E: From<CoreError> + Send>(
     jobs: &[J],
     threads: usize,

@@ -1,16 +1,16 @@
-//! Pauses between looks at something that others have to finish.
+//! Pauses between polls of something that others have to finish.
 //!
-//! A rank that waits for others leaves its core to their threads and its own, where blocking calls of MPI would spin.
+//! A rank that waits for others yields its core to their threads and to its own, where blocking MPI calls would spin.
 
 use std::time::Duration;
 
-/// Looks without a pause: most collectives of ranks that arrive together are done by then.
+/// Number of polls without a pause: most collectives of ranks that arrive together are done by then.
 const EAGER_LOOKS: u32 = 100;
 
-/// First pause between looks, and the longest: short against a round, which takes some 100 ms to encode.
+/// First and longest pause between polls; short compared with a round, which takes about 100 ms to encode.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
-/// Leaves the core to others after that many looks, the longer the more they were.
+/// Yields the core after `looks` polls; the pause grows with their number.
 pub fn pause_after(looks: u32) {
     match looks.checked_sub(EAGER_LOOKS) {
         None => std::thread::yield_now(),
@@ -25,7 +25,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The next.
+    /// Takes the next pause.
     pub fn take(&mut self) {
         pause_after(self.looks);
         self.looks = self.looks.saturating_add(1);

@@ -1,46 +1,46 @@
-//! Messages of any length over collectives that move words and pieces whose lengths fit 31 bits: what MPI has, and what
-//! callers bring who have ranks of their own.
+//! Messages of any length over collectives that move words and pieces with 31-bit lengths, as provided by MPI and by
+//! callers that bring their own ranks.
 //!
-//! Not for waiting (`pause`). Invariants: a collective moves at most the limit to a rank or from it, so that counts and
-//! places fit; no buffer is passed on without memory behind it, even if it is empty, for an empty buffer's pointer may mean
-//! something else there (Open MPI may take Rust's for `MPI_IN_PLACE`).
+//! Waiting is in `pause`. Invariants: a collective moves at most the limit to or from a rank, so counts and offsets
+//! fit; every buffer passed on has memory behind it, even if it is empty, because an empty buffer's pointer may have a
+//! special meaning (Open MPI may take Rust's for `MPI_IN_PLACE`).
 
 use crate::communicator::Communicator;
 use crate::error::{CoreError, Result};
 
-/// Most bytes that one collective brings to a rank or takes from it; longer messages go in several.
+/// Maximum number of bytes that one collective moves to or from a rank; longer messages are split.
 pub const PIECE_LIMIT_BYTES: usize = 1 << 30;
 
-/// Length of a piece, or where it begins.
+/// Length or offset of a piece.
 pub type Count = i32;
 
-/// A piece for each rank, or of each.
+/// One piece per rank.
 #[derive(Debug)]
 pub struct Row {
-    /// All pieces, one behind the other.
+    /// All pieces, back to back.
     pub bytes: Vec<u8>,
-    /// Length of each.
+    /// Length of each piece.
     pub counts: Vec<Count>,
-    /// Where each begins.
+    /// Offset of each piece.
     pub starts: Vec<Count>,
 }
 
-/// The collectives that are needed.
+/// Collectives required of a transport.
 pub trait PieceTransport: Communicator {
-    /// Collective. The word of each rank, in rank order.
+    /// Collective. Gathers one word per rank, in rank order.
     fn all_gather_words(&self, word: u64) -> Result<Vec<u64>>;
 
-    /// Collective. Word `i` of `words` goes to rank `i`; the words for this rank, in rank order.
+    /// Collective. Sends word `i` of `words` to rank `i` and returns the words for this rank, in rank order.
     fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>>;
 
-    /// Collective. The pieces of all ranks, of which `own` is this one's.
+    /// Collective. Gathers the pieces of all ranks in `got`; `own` is this rank's piece.
     fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()>;
 
-    /// Collective. Piece `i` of `row` goes to rank `i`; `got` has room for the pieces for this rank.
+    /// Collective. Sends piece `i` of `row` to rank `i`; `got` has space for the pieces for this rank.
     fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()>;
 }
 
-/// Collective. As [`Communicator::all_gather_bytes`].
+/// Collective. Implements [`Communicator::all_gather_bytes`].
 pub fn all_gather(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[u8]) -> Result<Vec<Vec<u8>>> {
     let lens = ranks.all_gather_words(send.len() as u64)?;
     let step_len_bytes = step_len_bytes(ranks, limit_bytes);
@@ -56,7 +56,7 @@ pub fn all_gather(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[u8]) -
     Ok(messages)
 }
 
-/// Collective. As [`Communicator::exchange_bytes`].
+/// Collective. Implements [`Communicator::exchange_bytes`].
 pub fn exchange(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let size = ranks.size();
     if send.len() != size {
@@ -64,7 +64,7 @@ pub fn exchange(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[Vec<u8>]
     }
     let lens: Vec<u64> = send.iter().map(|message| message.len() as u64).collect();
     let step_len_bytes = step_len_bytes(ranks, limit_bytes);
-    // All ranks take part in as many steps as the longest message of any of them needs.
+    // All ranks take part in as many steps as the longest message of any rank needs.
     let longest = ranks.all_gather_words(lens.iter().copied().max().unwrap_or(0))?;
     let steps = steps(&longest, step_len_bytes);
     let got_lens = if steps == 0 { vec![0; size] } else { ranks.all_to_all_words(&lens)? };
@@ -82,17 +82,17 @@ pub fn exchange(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[Vec<u8>]
     Ok(messages)
 }
 
-/// Bytes of each message that a piece has room for.
+/// Returns the number of bytes of each message that fit into a piece.
 fn step_len_bytes(ranks: &dyn PieceTransport, limit_bytes: usize) -> usize {
     (limit_bytes / ranks.size()).max(1)
 }
 
-/// How many steps messages take of which the longest has one of these lengths.
+/// Returns the number of steps needed for messages of these lengths.
 fn steps(lens: &[u64], step_len_bytes: usize) -> u64 {
     lens.iter().copied().max().unwrap_or(0).div_ceil(step_len_bytes as u64)
 }
 
-/// Room for the pieces number `step` of messages of these lengths.
+/// Allocates a row for piece number `step` of messages of these lengths.
 fn row(lens: &[u64], step: u64, step_len_bytes: usize) -> Row {
     let step_len_bytes = step_len_bytes as u64;
     // Each is at most its share of a limit that fits 31 bits.
@@ -110,12 +110,12 @@ fn row(lens: &[u64], step: u64, step_len_bytes: usize) -> Row {
     Row { bytes: buffer(total), counts, starts }
 }
 
-/// A buffer of `len_bytes` with memory behind it, even if that is zero.
+/// Allocates a buffer of `len_bytes` with memory behind it, even if the length is zero.
 fn buffer(len_bytes: usize) -> Vec<u8> {
     vec![0; len_bytes.max(1)]
 }
 
-/// Appends to each message its piece.
+/// Appends the received piece of each message.
 fn take_pieces(messages: &mut [Vec<u8>], got: &Row) {
     for ((message, count), start) in messages.iter_mut().zip(&got.counts).zip(&got.starts) {
         message.extend_from_slice(&got.bytes[*start as usize..][..*count as usize]);
@@ -128,7 +128,7 @@ mod tests {
     use crate::conformance;
     use crate::threads::Threads;
 
-    /// Messages in pieces of so many bytes, over ranks that are threads.
+    /// Ranks as threads that exchange messages in pieces of limited length.
     #[derive(Debug)]
     struct Cut<'a> {
         ranks: &'a dyn Communicator,

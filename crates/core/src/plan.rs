@@ -1,51 +1,52 @@
-//! Plans: which pieces of which inputs make which tile of which array. Plain, serialisable values.
+//! Plans: which pieces of which inputs form each tile of each array. Plain, serialisable values.
 //!
-//! Not for how tiles are encoded or where they end up. Invariant of a valid plan ([`Plan::validate`]): the tiles of an
-//! array are disjoint and cover it, and the pieces of a tile are disjoint and cover the tile's part of the array; so
-//! every element comes from exactly one element of one input. Nothing here lists all pieces or tiles: a real job has
-//! 10^8 pairs of input and array.
+//! How tiles are encoded and where they are placed is decided elsewhere. Invariant of a valid plan
+//! ([`Plan::validate`]): the tiles of an array are disjoint and cover it, and the pieces of a tile are disjoint and
+//! cover the tile's part of the array, so every element comes from exactly one element of one input. Pieces and tiles
+//! are never listed in full: a real job has 10^8 pairs of input and array.
 
 use crate::error::{CoreError, PlanFault, Result};
 use crate::extent::{Coordinates, Extent, MAX_RANK};
 pub use crate::segments::{Segment, SegmentLists, Segments};
 use serde::{Deserialize, Serialize};
 
-/// One array of the output and how it is cut into tiles.
+/// An array of the output and its division into tiles.
 ///
-/// An IDX field is an array of one axis, its samples in HZ order, its tiles the blocks; where no segments are given,
-/// the work knows where a tile's elements come from.
+/// An IDX field is an array with one axis: its samples in HZ order, with the blocks as tiles. If there are no segments,
+/// the work knows the source of each element.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrayPlan {
-    /// Elements per axis.
+    /// Number of elements per axis.
     pub shape: Vec<u64>,
-    /// Elements of a tile per axis; tiles at the far edges are clipped to the shape but encoded in full.
+    /// Number of elements of a tile per axis; tiles at the far edges are clipped to the shape but encoded in full.
     pub tile_shape: Vec<u64>,
     /// Length of an element.
     pub element_len_bytes: u64,
-    /// The axis along which inputs follow one another.
+    /// Axis along which inputs are concatenated.
     #[serde(default)]
     pub axis: usize,
-    /// What that axis is made of, in order and without gap; inputs without rows are left out. None: see above.
+    /// Runs of input rows along that axis, in order and without gaps. Inputs without rows are omitted. May be empty, as
+    /// described above.
     pub segments: Segments,
 }
 
 impl ArrayPlan {
-    /// An array that has no tiles (scalar, null, compact, ...) and is committed in its turn like any other.
+    /// Creates an array without tiles (scalar, null, compact, ...), which is committed in plan order like any other.
     pub fn untiled() -> Self {
         Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, axis: 0, segments: Segments::default() }
     }
 
-    /// Number of tiles along `axis`.
+    /// Returns the number of tiles along `axis`.
     pub fn tiles_along(&self, axis: usize) -> u64 {
         self.shape[axis].div_ceil(self.tile_shape[axis].max(1))
     }
 
-    /// Number of tiles.
+    /// Returns the number of tiles.
     pub fn tile_count(&self) -> u64 {
         (0..self.shape.len()).fold(1u64, |count, axis| count.saturating_mul(self.tiles_along(axis)))
     }
 
-    /// First element of tile `index` (row-major over the grid of tiles) per axis.
+    /// Returns the first element of tile `index` (row-major over the grid of tiles) per axis.
     pub fn tile_origin(&self, index: u64) -> Coordinates {
         let mut origin = Coordinates::from_elem(0, self.shape.len());
         let mut rest = index;
@@ -57,7 +58,7 @@ impl ArrayPlan {
         origin
     }
 
-    /// The part of the array that tile `index` holds: its box, clipped to the shape.
+    /// Returns the box of tile `index` in the array, clipped to the shape.
     pub fn tile_extent(&self, index: u64) -> Extent {
         let start = self.tile_origin(index);
         let count = (0..self.shape.len())
@@ -66,27 +67,27 @@ impl ArrayPlan {
         Extent { start, count }
     }
 
-    /// Whether tile `index` lies wholly in the array, so that no padding is needed.
+    /// Whether tile `index` is entirely inside the array and needs no padding.
     pub fn is_full(&self, index: u64) -> bool {
         self.tile_extent(index).count.as_slice() == self.tile_shape.as_slice()
     }
 
-    /// Length of a whole tile, as it is encoded.
+    /// Returns the length of a whole tile, as it is encoded.
     pub fn tile_len_bytes(&self) -> u64 {
         self.tile_shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
     }
 
-    /// Length of a row: all elements with the same index on axis 0.
+    /// Returns the length of a row, which consists of all elements with the same index on axis 0.
     pub fn row_len_bytes(&self) -> u64 {
         self.shape.iter().skip(1).fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
     }
 
-    /// Length of the whole array, without padding.
+    /// Returns the length of the whole array, without padding.
     pub fn len_bytes(&self) -> u64 {
         self.shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
     }
 
-    /// The pieces of tile `index`, in the order of the segments.
+    /// Returns the pieces of tile `index`, in the order of the segments.
     pub fn pieces(&self, index: u64) -> Pieces<'_> {
         let tile = self.tile_extent(index);
         let (first_row, empty) = (tile.start.get(self.axis).copied().unwrap_or(0), tile.is_empty());
@@ -111,7 +112,7 @@ impl ArrayPlan {
         if self.tile_shape.contains(&0) || self.element_len_bytes == 0 {
             return Err(PlanFault::ZeroTile);
         }
-        // The padded length bounds every product that the methods above compute.
+        // The padded length is an upper bound of every product computed by the methods above.
         let mut padded = Some(self.element_len_bytes);
         for axis in 0..self.shape.len() {
             let along = self.tiles_along(axis).max(1).checked_mul(self.tile_shape[axis]);
@@ -138,14 +139,14 @@ impl ArrayPlan {
     }
 }
 
-/// A run of one input that ends up in one tile.
+/// A run of rows of one input that belongs to one tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the input.
     pub input: u32,
-    /// Where it lies in the input's array.
+    /// Box of the piece in the input's array.
     pub source: Extent,
-    /// Where it goes: its first element in the tile, per axis.
+    /// Position of the piece's first element in the tile, per axis.
     pub target: Coordinates,
 }
 
@@ -176,7 +177,7 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// A tile: number `index` of the tiles of `array`.
+/// A tile, identified by its array and its number in the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tile {
     /// Number of the array in the plan.
@@ -185,10 +186,10 @@ pub struct Tile {
     pub index: u64,
 }
 
-/// Consecutive tiles that are handed to a worker together and written at once.
+/// Consecutive tiles that are handed to a worker together and written with one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    /// Number of the first tile, counted through all arrays.
+    /// Number of the first tile, counted across all arrays.
     pub first: u64,
     /// Number of tiles, at least one.
     pub tiles: u64,
@@ -196,8 +197,8 @@ pub struct Batch {
     pub raw_len_bytes: u64,
 }
 
-/// Most tiles of a batch: their claims (40 bytes each) then take 160 KiB, and handing a batch out costs nothing beside
-/// the 0.1 µs that even the smallest tile takes.
+/// Maximum number of tiles of a batch. Their claims (40 bytes each) then take 160 KiB, and the cost of handing out a
+/// batch is negligible compared with the 0.1 µs that even the smallest tile takes.
 pub const MAX_BATCH_TILES: u64 = 4096;
 
 /// All arrays of an output, in the order in which they are placed and committed.
@@ -208,7 +209,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Checks all that the other methods rely on.
+    /// Checks everything that the other methods rely on.
     ///
     /// # Errors
     /// The first array that contradicts itself.
@@ -228,20 +229,20 @@ impl Plan {
         Ok(())
     }
 
-    /// Number of tiles of all arrays.
+    /// Returns the number of tiles of all arrays.
     pub fn tile_count(&self) -> u64 {
         self.arrays.iter().fold(0u64, |count, array| count.saturating_add(array.tile_count()))
     }
 
-    /// Length of all tiles before encoding.
+    /// Returns the length of all tiles before encoding.
     pub fn raw_len_bytes(&self) -> u64 {
         self.arrays
             .iter()
             .fold(0u64, |len, array| len.saturating_add(array.tile_count().saturating_mul(array.tile_len_bytes())))
     }
 
-    /// The tile number `ordinal`, counted through all arrays; `None` beyond the last. Looks through the arrays: for
-    /// many look-ups take [`Plan::tile_index`].
+    /// Returns tile number `ordinal`, counted across all arrays; `None` beyond the last. Searches linearly: use
+    /// [`Plan::tile_index`] for many look-ups.
     pub fn tile(&self, ordinal: u64) -> Option<Tile> {
         let mut rest = ordinal;
         for (number, array) in (0u32..).zip(&self.arrays) {
@@ -254,7 +255,7 @@ impl Plan {
         None
     }
 
-    /// An index from tile numbers to tiles and back.
+    /// Builds an index from tile numbers to tiles and back.
     pub fn tile_index(&self) -> TileIndex {
         let mut first = Vec::with_capacity(self.arrays.len() + 1);
         let mut next = 0u64;
@@ -266,13 +267,13 @@ impl Plan {
         TileIndex { first }
     }
 
-    /// Cuts the tiles into batches of at most `target_len_bytes` before encoding, or of one tile, and of at most
-    /// [`MAX_BATCH_TILES`] tiles. A batch may hold tiles of several arrays.
+    /// Splits the tiles into batches of at most `target_len_bytes` before encoding, or of a single longer tile, and of
+    /// at most [`MAX_BATCH_TILES`] tiles. A batch may contain tiles of several arrays.
     pub fn batches(&self, target_len_bytes: u64) -> Vec<Batch> {
         self.batches_within(target_len_bytes, &|_| 0)
     }
 
-    /// The same, but a batch holds only arrays of which `file_of` says the same.
+    /// Like [`Plan::batches`], but all arrays of a batch have the same `file_of`.
     pub(crate) fn batches_within(&self, target_len_bytes: u64, file_of: &dyn Fn(u32) -> u32) -> Vec<Batch> {
         let mut batches = Vec::new();
         let mut batch = Batch { first: 0, tiles: 0, raw_len_bytes: 0 };
@@ -304,20 +305,20 @@ impl Plan {
     }
 }
 
-/// Tile numbers of a plan; see [`Plan::tile_index`].
+/// Index of tile numbers; see [`Plan::tile_index`].
 #[derive(Debug, Clone)]
 pub struct TileIndex {
-    /// Number of the first tile of each array, then the number of tiles.
+    /// Number of the first tile of each array, followed by the total number of tiles.
     first: Vec<u64>,
 }
 
 impl TileIndex {
-    /// Number of tiles.
+    /// Returns the number of tiles.
     pub fn tile_count(&self) -> u64 {
         self.first.last().copied().unwrap_or(0)
     }
 
-    /// The tile number `ordinal`; `None` beyond the last.
+    /// Returns tile number `ordinal`; `None` beyond the last.
     pub fn tile(&self, ordinal: u64) -> Option<Tile> {
         if ordinal >= self.tile_count() {
             return None;
@@ -327,7 +328,7 @@ impl TileIndex {
         Some(Tile { array: u32::try_from(array).ok()?, index: ordinal - self.first[array] })
     }
 
-    /// The tile behind `tile` in plan order. Behind the last it names an array that is not there.
+    /// Returns the tile after `tile` in plan order. After the last tile, the result names an array that does not exist.
     pub fn next(&self, tile: Tile) -> Tile {
         let mut next = Tile { array: tile.array, index: tile.index + 1 };
         while let Some((first, end)) = self.tiles_of(next.array)
@@ -338,25 +339,25 @@ impl TileIndex {
         next
     }
 
-    /// The tiles of `batch`, in order.
+    /// Returns the tiles of `batch`, in order.
     pub fn tiles_in(&self, batch: &Batch) -> impl Iterator<Item = Tile> {
         let tiles = std::iter::successors(self.tile(batch.first), |tile| Some(self.next(*tile)));
         tiles.take(batch.tiles as usize)
     }
 
-    /// The number of `tile`.
+    /// Returns the number of `tile`.
     pub fn ordinal(&self, tile: Tile) -> Option<u64> {
         let (first, end) = self.tiles_of(tile.array)?;
         (tile.index < end - first).then(|| first + tile.index)
     }
 
-    /// Number of the first tile of `array`, and of the first that is not its.
+    /// Returns the number of the first tile of `array`, and of the first tile after it.
     pub fn tiles_of(&self, array: u32) -> Option<(u64, u64)> {
         let array = array as usize;
         Some((*self.first.get(array)?, *self.first.get(array + 1)?))
     }
 
-    /// Number of arrays.
+    /// Returns the number of arrays.
     pub fn array_count(&self) -> usize {
         self.first.len() - 1
     }

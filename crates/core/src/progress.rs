@@ -1,4 +1,4 @@
-//! Progress events: what a run tells while it runs. How it looks on a terminal is the observer's affair.
+//! Progress events of a run. Observers decide how to display them.
 
 use crate::cancel::CancelToken;
 use crate::report::InputDifference;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Reading the inputs' metadata.
+    /// Reading the metadata of the inputs.
     Scan,
     /// Making the plan.
     Plan,
-    /// Creating the output's objects.
+    /// Creating the objects of the output.
     Create,
     /// Joining tables by their ids.
     Keys,
@@ -20,19 +20,19 @@ pub enum Stage {
     Read,
     /// Decoding stored bytes.
     Decode,
-    /// Bringing what ranks hold into the boxes that tiles are made of.
+    /// Rearranging the data held by ranks into the boxes from which tiles are made.
     Restructure,
-    /// Bringing a tile's pieces together.
+    /// Gathering the pieces of a tile.
     Regroup,
     /// Encoding tiles.
     Encode,
     /// Writing tiles at their addresses.
     Place,
-    /// Making the output's metadata point at the tiles.
+    /// Linking the tiles in the metadata of the output.
     Commit,
     /// Reading the output back.
     Verify,
-    /// Runs that are measured.
+    /// Measured runs.
     Measure,
 }
 
@@ -54,7 +54,7 @@ impl Stage {
         Self::Measure,
     ];
 
-    /// Lower-case name, as in reports.
+    /// Returns the lower-case name, as used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scan => "scan",
@@ -80,66 +80,66 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// Weight of a message.
+/// Importance of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something the user may like to know.
+    /// Information that may be useful.
     Note,
-    /// Something the user should look at.
+    /// Problem that the user should look at.
     Warning,
 }
 
-/// What happened.
+/// Progress event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 #[non_exhaustive]
 pub enum Event {
-    /// A stage begins. Stages overlap.
+    /// A stage has started. Stages overlap.
     StageStarted {
         /// Stage.
         stage: Stage,
-        /// Bytes that it will advance by, where known.
+        /// Total number of bytes the stage will process, if known.
         total_bytes: Option<u64>,
     },
-    /// A stage got on.
+    /// A stage has made progress.
     Advanced {
         /// Stage.
         stage: Stage,
-        /// Bytes since the last event of this stage.
+        /// Bytes processed since the last event of this stage.
         bytes: u64,
-        /// Items (files, tiles, arrays) since the last event of this stage.
+        /// Items (files, tiles, arrays) processed since the last event of this stage.
         items: u64,
     },
-    /// A stage ended.
+    /// A stage has finished.
     StageFinished {
         /// Stage.
         stage: Stage,
         /// Wall time since it began.
         elapsed_s: f64,
     },
-    /// What an interrupted run placed is kept.
+    /// Work of an interrupted run is kept.
     Resumed {
-        /// Tiles.
+        /// Number of tiles.
         tiles: u64,
-        /// Their stored bytes.
+        /// Length of their stored bytes.
         stored_len_bytes: u64,
     },
-    /// What all parts of a job array placed is joined, to be published.
+    /// The work of all parts of a job array is joined for publication.
     PartsJoined {
-        /// Tiles.
+        /// Number of tiles.
         tiles: u64,
-        /// Their stored bytes.
+        /// Length of their stored bytes.
         stored_len_bytes: u64,
     },
-    /// Inputs differ, and the run goes on with what its options say of that.
+    /// Inputs differ, and the run continues as its options specify.
     Differences {
         /// The differences.
         differences: Vec<InputDifference>,
     },
-    /// Something to tell.
+    /// Message for the user.
     Message {
-        /// Weight.
+        /// Importance.
         severity: Severity,
         /// Text of one line, without escape sequences.
         text: String,
@@ -148,7 +148,7 @@ pub enum Event {
 
 /// Receives events from any thread. Called between batches, so it may take a lock, but should not block.
 pub trait Observer: Sync {
-    /// Receives one event.
+    /// Handles one event.
     fn event(&self, event: &Event);
 }
 
@@ -160,7 +160,7 @@ impl Observer for Silent {
     fn event(&self, _event: &Event) {}
 }
 
-/// Who watches a run and who may stop it.
+/// Observer and cancellation of a run.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     /// Receives progress events.

@@ -1,7 +1,7 @@
-//! A small deterministic random source for made data: the same on every machine and for any number of threads.
+//! A small deterministic random generator for synthetic data: the same on every machine and for any number of threads.
 //!
-//! SplitMix64 (Steele, Lea, Flood 2014): one addition and two multiplications per value, and any 64-bit number is a
-//! good start, so each dataset of each file gets its own stream from a hash of who it is. Not for cryptography.
+//! It is SplitMix64 (Steele, Lea, Flood 2014): one addition and two multiplications per value. Any 64-bit number is a
+//! good seed, so each dataset of each file gets a separate stream from a hash of its identity. Not for cryptography.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
@@ -19,36 +19,36 @@ fn mix(mut value: u64) -> u64 {
 }
 
 impl Random {
-    /// The stream that belongs to `keys`, for example seed, file number and table number.
+    /// Creates the stream for `keys`, for example seed, file number and table number.
     pub fn of(keys: &[u64]) -> Self {
         let state = keys.iter().fold(0, |state, &key| mix(state ^ key.wrapping_add(INCREMENT)).wrapping_add(INCREMENT));
         Self { state }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(INCREMENT);
         mix(self.state)
     }
 
-    /// A number below `end` (which must not be 0); the bias is below `end` / 2^64.
+    /// Returns a number below `end` (which must not be 0); the bias is below `end` / 2^64.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        // 53 bits: what a double's mantissa holds.
+        // 53 bits is the precision of a double.
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True with `probability`.
+    /// Returns true with `probability`.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Roughly normal with mean 0 and variance 1: the sum of four 16-bit uniforms, which is enough to look like
-    /// detector data to a compressor and costs one draw.
+    /// Returns a roughly normal number with mean 0 and variance 1: the sum of four 16-bit uniforms, which looks enough
+    /// like detector data to a compressor and needs only one draw.
     pub fn normal(&mut self) -> f64 {
         let bits = self.bits();
         let sum: u64 = (0..4).map(|part| (bits >> (16 * part)) & 0xFFFF).sum();
@@ -56,7 +56,7 @@ impl Random {
         (sum as f64 - 2.0 * 65535.0) / (65536.0 / 3.0_f64.sqrt())
     }
 
-    /// Geometrically distributed with the given mean: 0 is the likeliest.
+    /// Returns a geometrically distributed number with the given mean; 0 is the most likely.
     pub fn geometric(&mut self, mean: f64) -> u64 {
         if mean <= 0.0 {
             return 0;

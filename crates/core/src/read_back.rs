@@ -1,34 +1,34 @@
-//! Reading back what was written: whether a file still holds the bytes that were placed in it.
+//! Reading back written data: checks whether a file still contains the bytes that were placed in it.
 //!
-//! Not for what follows where it does not, nor for making the machine forget what it has cached of the file. Invariant:
-//! nothing but the file's own bytes decides.
+//! The caller decides how to react and evicts caches of the file if necessary. Invariant: the result depends only on
+//! the bytes of the file.
 
 use crate::digest::Digest;
 use std::fs::File;
 use std::io::{ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 
-/// A file is read back in pieces of this length.
+/// Length of the pieces in which a file is read back.
 const READ_LEN_BYTES: u64 = 1 << 20;
 
-/// Bytes that were placed, and what they are known by.
+/// A range of placed bytes with their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Address of the first.
+    /// Address of the first byte.
     pub address: u64,
-    /// How many.
+    /// Number of bytes.
     pub len_bytes: u64,
-    /// Their CRC-64/NVME.
+    /// CRC-64/NVME of the bytes.
     pub checksum: u64,
 }
 
 impl Written {
-    /// What was placed where `bytes` were at `address`.
+    /// Describes `bytes` placed at `address`.
     pub fn of(address: u64, bytes: &[u8]) -> Self {
         Self { address, len_bytes: bytes.len() as u64, checksum: Digest::of(bytes).crc64_nvme() }
     }
 
-    /// Whether `file` holds it; a file that ends before does not.
+    /// Whether `file` contains the bytes; a file that is too short does not.
     ///
     /// # Errors
     /// If the file cannot be read.

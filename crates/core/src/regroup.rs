@@ -1,7 +1,7 @@
 //! Regrouping between ranks: every rank sends the pieces it holds to the owners of their tiles, one message per peer.
 //!
-//! Not for pieces that the owner reads itself. Invariant: an owner gets a tile's pieces in the order of sending rank
-//! and, of one rank, in the order in which they were put, whatever the timing.
+//! Pieces that the owner reads itself are not sent. Invariant: an owner receives a tile's pieces ordered by sending
+//! rank and, within a rank, in the order in which they were put, independent of timing.
 
 use crate::communicator::{Communicator, Rank};
 use crate::error::{CoreError, Result};
@@ -9,41 +9,42 @@ use crate::extent::{Coordinates, MAX_RANK, product};
 use crate::message::number;
 use crate::plan::Tile;
 
-/// Bytes before the elements of a piece, beside two numbers per axis: array, index, length and number of axes.
+/// Fixed part of the header of a piece: array, index, length and number of axes. Two numbers per axis follow.
 const HEAD_LEN_BYTES: usize = size_of::<u32>() + 2 * size_of::<u64>() + 1;
 
-/// Bytes of a piece in a message, with the numbers that go with it: the first element and their number per axis.
+/// Returns the length of a piece in a message, including its header with the first element and the number of elements
+/// per axis.
 pub const fn piece_len_bytes(axes: usize, elements_len_bytes: u64) -> u64 {
     (HEAD_LEN_BYTES + 2 * size_of::<u64>() * axes) as u64 + elements_len_bytes
 }
 
-/// Pieces on their way out, packed per owner.
+/// Outgoing pieces, packed per owner.
 #[derive(Debug)]
 pub struct Outbox {
     messages: Vec<Vec<u8>>,
 }
 
 impl Outbox {
-    /// An empty outbox for `ranks` ranks.
+    /// Creates an empty outbox for `ranks` ranks.
     pub fn new(ranks: usize) -> Self {
         Self { messages: vec![Vec::new(); ranks] }
     }
 
-    /// Length of what is packed, for the budget.
+    /// Returns the length of the packed pieces, for the budget.
     pub fn len_bytes(&self) -> u64 {
         self.messages.iter().map(|message| message.len() as u64).sum()
     }
 
-    /// Length of the message to each rank.
+    /// Returns the length of the message to each rank.
     pub fn message_lens(&self) -> impl Iterator<Item = usize> {
         self.messages.iter().map(Vec::len)
     }
 
-    /// Packs a piece of `tile` for `owner`: `count` elements per axis, row-major, that go to `target` in the tile. Elements of one
-    /// piece have the same length.
+    /// Packs a piece of `tile` for `owner`: `count` elements per axis, row-major, to be copied to `target` in the tile.
+    /// Elements of one piece have the same length.
     ///
     /// # Errors
-    /// If there is no such rank, or `bytes` does not divide into `count` elements.
+    /// If the rank does not exist, or `bytes` cannot be divided into `count` elements.
     pub fn put(&mut self, owner: Rank, tile: Tile, target: &[u64], count: &[u64], bytes: &[u8]) -> Result<()> {
         let size = self.messages.len();
         let Some(message) = self.messages.get_mut(owner) else {
@@ -71,33 +72,33 @@ impl Outbox {
         Ok(())
     }
 
-    /// Collective. Sends everything and receives this rank's tiles' pieces.
+    /// Collective. Sends everything and receives the pieces of this rank's tiles.
     ///
     /// # Errors
-    /// If the exchange fails or a message is cut.
+    /// If the exchange fails or a message is truncated.
     pub fn exchange(self, communicator: &dyn Communicator) -> Result<Inbox> {
         Inbox::unpack(communicator.exchange_bytes(self.messages)?)
     }
 }
 
-/// A piece that another rank sent.
+/// A piece received from another rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrived<'a> {
-    /// The rank that sent it.
+    /// Sending rank.
     pub from: Rank,
-    /// Its first element in the tile, per axis.
+    /// Position of the first element in the tile, per axis.
     pub target: Coordinates,
-    /// Its elements per axis.
+    /// Number of elements per axis.
     pub count: Coordinates,
     /// The elements, row-major.
     pub bytes: &'a [u8],
 }
 
-/// Pieces that arrived, by tile.
+/// Received pieces, by tile.
 #[derive(Debug, Default)]
 pub struct Inbox {
     messages: Vec<Vec<u8>>,
-    /// Sorted by tile, then by sender and order of sending.
+    /// Entries sorted by tile, then by sender and order of sending.
     entries: Vec<Entry>,
 }
 
@@ -105,7 +106,7 @@ pub struct Inbox {
 struct Entry {
     tile: Tile,
     from: Rank,
-    /// Where the piece's numbers start in its message.
+    /// Offset of the piece's header in its message.
     at: usize,
     rank: usize,
     len_bytes: usize,
@@ -142,7 +143,7 @@ impl Inbox {
         self.entries.binary_search_by_key(&tile, |entry| entry.tile).is_ok()
     }
 
-    /// The pieces of `tile`.
+    /// Returns the pieces of `tile`.
     pub fn pieces(&self, tile: Tile) -> impl Iterator<Item = Arrived<'_>> {
         let first = self.entries.partition_point(|entry| entry.tile < tile);
         self.entries[first..].iter().take_while(move |entry| entry.tile == tile).map(|entry| {

@@ -1,7 +1,8 @@
-//! The run report: time, bytes and calls per stage and rank, memory, and the plan's predictions against what happened.
+//! The run report: time, bytes and calls per stage and rank, memory, and the plan's predictions compared with the
+//! actual values.
 //!
-//! Values only; writing them as JSON or HTML is the caller's. Times of worker threads are summed: `wall_s` of a stage
-//! is how long threads were busy with it, so with two threads it may exceed the run's elapsed time.
+//! It contains values only; the caller writes them as JSON or HTML. Times of worker threads are summed: `wall_s` of a
+//! stage is the time that threads spent in it, so with two threads it may exceed the elapsed time of the run.
 
 use crate::error::Result;
 use crate::message::Words;
@@ -10,22 +11,22 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// How inputs of a run differ, in the one form in which reports, logs and errors show it.
+/// A difference between inputs, in the form shared by reports, logs and errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputDifference {
     /// Path of the object, escaped for display.
     pub path: String,
     /// Kind of the difference, in snake case: `missing`, `datatype`, `value`, `attributes` and so on.
     pub kind: String,
-    /// What the output follows, in words.
+    /// Description of the value that the output follows.
     pub expected: String,
-    /// What the inputs below have, in words.
+    /// Description of the value in the inputs listed below.
     pub found: String,
-    /// Paths of the inputs, in their order.
+    /// Paths of the inputs, in order.
     pub inputs: Vec<String>,
 }
 
-/// What one stage took on one rank.
+/// Cost of one stage on one rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
     /// Rank.
@@ -36,13 +37,13 @@ pub struct StageReport {
     pub wall_s: f64,
     /// Processor time, summed over threads.
     pub cpu_s: f64,
-    /// Bytes: before encoding for regroup and encode, stored bytes for read, decode and place.
+    /// Number of bytes: before encoding for regroup and encode, stored bytes for read, decode and place.
     pub bytes: u64,
-    /// Calls: files, tiles, writes, arrays.
+    /// Number of calls: files, tiles, writes or arrays.
     pub calls: u64,
 }
 
-/// Adds `more` to the stages of `reports`, each to that of its rank.
+/// Adds the stages in `more` to `reports`, each to the entry of its rank.
 pub fn add_stages(reports: &mut Vec<StageReport>, more: Vec<StageReport>) {
     for stage in more {
         match reports.iter_mut().find(|known| (known.rank, known.stage) == (stage.rank, stage.stage)) {
@@ -87,12 +88,12 @@ pub struct StageTable {
 }
 
 impl StageTable {
-    /// Counters of `stage`.
+    /// Returns the counters of `stage`.
     pub fn get(&self, stage: Stage) -> &StageTotals {
         &self.totals[stage as usize]
     }
 
-    /// Counters of `stage`.
+    /// Returns the counters of `stage`.
     pub fn get_mut(&mut self, stage: Stage) -> &mut StageTotals {
         &mut self.totals[stage as usize]
     }
@@ -104,7 +105,7 @@ impl StageTable {
         }
     }
 
-    /// The stages that were entered, as a report of `rank`.
+    /// Converts the stages that ran to a report of `rank`.
     pub fn reports(&self, rank: u32) -> Vec<StageReport> {
         Stage::ALL
             .iter()
@@ -121,15 +122,15 @@ impl StageTable {
             .collect()
     }
 
-    /// The counters, for another rank.
+    /// Encodes the counters for another rank.
     pub fn to_words(self) -> impl Iterator<Item = u64> {
         self.totals.into_iter().flat_map(|t| [t.wall_ns, t.cpu_ns, t.bytes, t.calls])
     }
 
-    /// The counters of another rank.
+    /// Decodes the counters of another rank.
     ///
     /// # Errors
-    /// If there are not as many.
+    /// If there are too few words.
     pub fn from_words(words: &mut Words<'_>) -> Result<Self> {
         let mut table = Self::default();
         for totals in &mut table.totals {
@@ -140,7 +141,7 @@ impl StageTable {
     }
 }
 
-/// Measures a stage that the calling thread goes through, such as scan or plan.
+/// Measures a stage executed by the calling thread, such as scan or plan.
 #[derive(Debug)]
 pub struct StageTimer {
     started: Instant,
@@ -153,12 +154,12 @@ impl StageTimer {
         Self { started: Instant::now(), cpu_ns: thread_cpu_ns() }
     }
 
-    /// Wall time so far.
+    /// Returns the wall time so far.
     pub fn elapsed_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// What was measured since the start.
+    /// Returns the totals since the start.
     pub fn totals(&self, bytes: u64, calls: u64) -> StageTotals {
         StageTotals { wall_ns: elapsed_ns(self.started), cpu_ns: thread_cpu_ns() - self.cpu_ns, bytes, calls }
     }
@@ -168,12 +169,12 @@ pub(crate) fn elapsed_ns(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
 }
 
-/// Processor time of the process, all threads.
+/// Returns the processor time of the process, summed over all threads.
 pub fn process_cpu_ns() -> u64 {
     clock_ns(ClockId::ProcessCPUTime)
 }
@@ -183,37 +184,37 @@ fn clock_ns(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Largest resident set of the process so far (`VmHWM`); `None` where the system does not tell.
+/// Returns the largest resident set of the process so far (`VmHWM`); `None` if the system does not report it.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Memory of a run.
+/// Memory use of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryReport {
-    /// The budget.
+    /// Memory budget.
     pub budget_bytes: u64,
-    /// Most that was under permits at once.
+    /// Maximum number of bytes under permits at any time.
     pub budget_peak_bytes: u64,
-    /// Largest resident set of the process, where the system tells.
+    /// Largest resident set of the process, if the system reports it.
     pub peak_rss_bytes: Option<u64>,
 }
 
 impl MemoryReport {
-    /// The numbers, for another rank.
+    /// Encodes the numbers for another rank.
     pub fn to_words(&self) -> [u64; 3] {
         [self.budget_bytes, self.budget_peak_bytes, self.peak_rss_bytes.unwrap_or(0)]
     }
 
-    /// The numbers of another rank.
+    /// Decodes the numbers of another rank.
     pub fn from_words([budget_bytes, budget_peak_bytes, peak_rss_bytes]: [u64; 3]) -> Self {
-        // Every process that tells has pages in memory.
+        // Every process that reports its size has pages in memory, so 0 stands for `None`.
         Self { budget_bytes, budget_peak_bytes, peak_rss_bytes: Some(peak_rss_bytes).filter(|bytes| *bytes > 0) }
     }
 
-    /// Memory as of now.
+    /// Returns the current memory use.
     pub fn of(budget: &crate::memory::MemoryBudget) -> Self {
         Self {
             budget_bytes: budget.limit_bytes(),
@@ -223,14 +224,14 @@ impl MemoryReport {
     }
 }
 
-/// Something the plan foretold.
+/// A prediction of the plan and the actual value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// What, for example `output_len_bytes`.
+    /// Predicted quantity, for example `output_len_bytes`.
     pub quantity: String,
-    /// What the plan said.
+    /// Predicted value.
     pub predicted: f64,
-    /// What it was.
+    /// Actual value.
     pub actual: f64,
 }
 
@@ -239,19 +240,19 @@ pub struct Prediction {
 pub struct RunReport {
     /// Name of the program and its version.
     pub program: String,
-    /// What was run, for example `merge`.
+    /// Command that was run, for example `merge`.
     pub command: String,
     /// Wall time of the run.
     pub elapsed_s: f64,
-    /// Worker threads per rank.
+    /// Number of worker threads per rank.
     pub jobs: u32,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
     /// Stages, by rank.
     pub stages: Vec<StageReport>,
-    /// Memory of rank 0.
+    /// Memory use of rank 0.
     pub memory: MemoryReport,
-    /// Predictions and what became of them.
+    /// Predictions with the actual values.
     pub predictions: Vec<Prediction>,
 }
 

@@ -1,7 +1,7 @@
-//! What one axis of an array is made of, axis 0 nearly always: runs of rows of inputs, in order.
+//! Division of one axis of an array, nearly always axis 0, into runs of input rows, in order.
 //!
-//! The columns of a table have the same runs, and a real job has thousands of tables' columns of thousands of inputs each:
-//! arrays whose runs are equal share one list. Invariant: a list is never changed once it is made.
+//! The columns of a table have the same runs, and a real job has the columns of thousands of tables from thousands of
+//! inputs, so arrays with equal runs share one list. Invariant: lists are immutable.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 pub struct Segment {
     /// Number of the input.
     pub input: u32,
-    /// Row of the array that the first of them becomes.
+    /// First row of the run in the array.
     pub start: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The first of them in the input: 0 but where an array holds only the end of what an input has.
+    /// First row of the run in the input; nonzero only if an array holds just the last rows of an input.
     pub source_row: u64,
 }
 
-/// The runs of an array, shared with those of other arrays that have the same.
+/// The runs of an array, shared with other arrays that have equal runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "Vec<Segment>", into = "Vec<Segment>")]
 pub struct Segments(Arc<[Segment]>);
@@ -46,16 +46,16 @@ impl From<Segments> for Vec<Segment> {
     }
 }
 
-/// Lists of runs made so far, so that equal ones are kept once.
+/// Lists of runs created so far, used to store equal lists once.
 #[derive(Debug, Default)]
 pub struct SegmentLists {
     lists: HashSet<Arc<[Segment]>>,
-    /// The list given out last: neighbouring arrays are nearly always columns of one table.
+    /// Most recently returned list: neighbouring arrays are nearly always columns of one table.
     last: Segments,
 }
 
 impl SegmentLists {
-    /// The list with these runs.
+    /// Returns the list with these runs.
     pub fn share(&mut self, segments: &[Segment]) -> Segments {
         if *self.last != *segments {
             let list = self.lists.get(segments).cloned().unwrap_or_else(|| segments.into());

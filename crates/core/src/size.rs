@@ -3,19 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A number of bytes, as the user wrote it.
+/// A number of bytes, parsed from the user's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// Why a text is no size.
+/// Reason why a text is not a valid size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SizeError {
-    /// No number before the unit.
+    /// The number before the unit is missing.
     NoNumber,
-    /// A unit that is none.
+    /// The unit is unknown.
     Unit(String),
-    /// More than 64 bits of bytes, or less than one byte.
+    /// The size exceeds 64 bits or is less than one byte.
     Range,
 }
 
@@ -39,8 +39,8 @@ impl std::error::Error for SizeError {}
 impl FromStr for Size {
     type Err = SizeError;
 
-    /// `NUMBER[UNIT]`, the number with an optional decimal fraction. Units ending in `iB` and bare letters (`512M`)
-    /// are powers of 1024, units ending in `B` powers of 1000; case does not matter.
+    /// Parses `NUMBER[UNIT]`, where the number may have a decimal fraction. Units ending in `iB` and bare letters
+    /// (`512M`) are powers of 1024, units ending in `B` powers of 1000; case does not matter.
     fn from_str(text: &str) -> Result<Self, SizeError> {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -61,7 +61,7 @@ impl FromStr for Size {
             "t" | "tib" => 1 << 40,
             _ => return Err(SizeError::Unit(unit.to_owned())),
         };
-        // Twelve digits of fraction are below a byte for every unit, and keep the product within 128 bits.
+        // Twelve digits of fraction are below a byte for every unit and keep the product within 128 bits.
         let fraction = &fraction[..fraction.len().min(12)];
         let parse = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<u64>() };
         let whole = u128::from(parse(whole).map_err(|_| SizeError::Range)?);

@@ -1,20 +1,20 @@
-//! Least, mean and most of something over many ranks: what reports and simulations tell of balance.
+//! Minimum, mean and maximum of a quantity over many ranks, used to report balance.
 
 use serde::Serialize;
 
-/// Least, mean and most of something over all ranks.
+/// Minimum, mean and maximum of a quantity over all ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// Least.
+    /// Minimum.
     pub least: f64,
     /// Mean.
     pub mean: f64,
-    /// Most.
+    /// Maximum.
     pub most: f64,
 }
 
 impl Spread {
-    /// Of the values of all ranks.
+    /// Computes the spread of the values of all ranks.
     pub fn of(values: impl ExactSizeIterator<Item = f64> + Clone) -> Self {
         let count = values.len().max(1) as f64;
         Self {
@@ -24,7 +24,7 @@ impl Spread {
         }
     }
 
-    /// How much more than the mean the most is, as a share of it.
+    /// Returns the excess of the maximum over the mean, relative to the mean.
     pub fn imbalance(&self) -> f64 {
         if self.mean > 0.0 { self.most / self.mean - 1.0 } else { 0.0 }
     }

@@ -1,62 +1,62 @@
-//! What a file system says of the stripes that it cuts a file into.
+//! Stripe layout reported by a file system.
 //!
-//! Lustre keeps them in an extended attribute of a file or of the folder that new files take them from, GPFS has one block
-//! length per file system. Not for what is made of them ([`crate::arenas`]). Invariant: bytes that say nothing sensible
-//! are taken for silence, never for a length.
+//! Lustre stores it in an extended attribute of a file or of the directory from which new files inherit it; GPFS has
+//! one block length per file system. The use of stripes is in [`crate::arenas`]. Invariant: malformed attributes are
+//! treated as missing, never as a length.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Who says how long stripes are.
+/// Origin of the stripe length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StripeSource {
-    /// The user.
+    /// User option.
     Asked,
-    /// The folder's layout on Lustre.
+    /// Layout of the directory on Lustre.
     Lustre,
-    /// Nobody: Lustre's own default, where the folder has no layout.
+    /// Default of Lustre, because the directory has no layout.
     LustreDefault,
-    /// The block length of GPFS.
+    /// Block length of GPFS.
     Gpfs,
-    /// The block length of another file system.
+    /// Block length of another file system.
     Block,
 }
 
-/// Stripes of a file that is yet to be made.
+/// Stripes of a file yet to be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stripes {
     /// Length of a stripe.
     pub len_bytes: u64,
-    /// Targets that a file is spread over, where that is known.
+    /// Number of targets over which a file is distributed, if known.
     pub count: Option<u32>,
-    /// Who says so.
+    /// Origin of the length.
     pub source: StripeSource,
 }
 
-/// The types of file systems in `statfs`.
+/// File system types in `statfs`.
 const LUSTRE_TYPE: u64 = 0x0BD0_0BD0;
 const GPFS_TYPE: u64 = 0x4750_4653;
 
-/// What Lustre takes where nothing is set: 1 MiB on one target (Lustre manual, "Setting the File Layout").
+/// Default of Lustre without a layout: 1 MiB on one target (Lustre manual, "Setting the File Layout").
 const LUSTRE_DEFAULT_LEN_BYTES: u64 = 1 << 20;
 
-/// The extended attribute of a layout, and the most that Linux gives of one.
+/// Extended attribute with the layout, and the maximum length of an attribute on Linux.
 const LUSTRE_LAYOUT: &str = "lustre.lov";
 const LAYOUT_LIMIT_BYTES: usize = 64 << 10;
 
-/// The longest stripe that is believed; Lustre's own limit is 4 GiB.
+/// Longest plausible stripe; Lustre's own limit is 4 GiB.
 const LONGEST_BYTES: u64 = 4 << 30;
 
-/// The stripes that a new file in `folder` will have.
+/// Returns the stripes of a new file in `folder`.
 ///
 /// # Errors
-/// If the folder is not there.
+/// If the folder does not exist.
 #[cfg(target_os = "linux")]
 pub fn of_folder(folder: &Path) -> std::io::Result<Stripes> {
     let found = rustix::fs::statfs(folder)?;
     let block_len_bytes = u64::try_from(found.f_bsize).unwrap_or(0);
-    // The type is 32 bits wide, whatever the field is.
+    // The type has 32 bits, whatever the width of the field.
     Ok(match (found.f_type as u64) & 0xFFFF_FFFF {
         LUSTRE_TYPE => of_lustre(folder),
         GPFS_TYPE => of_block(block_len_bytes, StripeSource::Gpfs),
@@ -64,10 +64,10 @@ pub fn of_folder(folder: &Path) -> std::io::Result<Stripes> {
     })
 }
 
-/// The stripes that a new file in `folder` will have.
+/// Returns the stripes of a new file in `folder`.
 ///
 /// # Errors
-/// If the folder is not there.
+/// If the folder does not exist.
 #[cfg(not(target_os = "linux"))]
 pub fn of_folder(folder: &Path) -> std::io::Result<Stripes> {
     use std::os::unix::fs::MetadataExt;
@@ -86,24 +86,24 @@ fn of_lustre(folder: &Path) -> Stripes {
     len.ok().and_then(|len| layout_stripes(layout.get(..len)?)).unwrap_or(default)
 }
 
-/// Kinds of layouts, by their first word (`lustre_user.h`: `LOV_USER_MAGIC_*`).
+/// Magic numbers of layouts (`lustre_user.h`: `LOV_USER_MAGIC_*`).
 const PLAIN: u32 = 0x0BD1_0BD0;
 const PLAIN_IN_POOL: u32 = 0x0BD3_0BD0;
 const OF_GIVEN_TARGETS: u32 = 0x0BD5_0BD0;
 const COMPOSITE: u32 = 0x0BD6_0BD0;
 
-/// Places in a plain layout (`struct lov_user_md_v1`; the others begin alike).
+/// Offsets in a plain layout (`struct lov_user_md_v1`; the others begin in the same way).
 const STRIPE_LEN_AT: usize = 24;
 const STRIPE_COUNT_AT: usize = 28;
 
-/// Places in a composite one (`struct lov_comp_md_v1`, `struct lov_comp_md_entry_v1`).
+/// Offsets in a composite layout (`struct lov_comp_md_v1`, `struct lov_comp_md_entry_v1`).
 const ENTRY_COUNT_AT: usize = 14;
 const ENTRIES_AT: usize = 32;
 const ENTRY_LEN: usize = 48;
 const ENTRY_LAYOUT_AT: usize = 24;
 
-/// The stripes of a layout in the form of `struct lov_user_md`. Of a composite layout those of the component with the
-/// longest stripes, if they are whole numbers of the others': else of none.
+/// Parses a layout in the form of `struct lov_user_md`. For a composite layout, returns the longest stripes of all
+/// components if they are a multiple of the others, otherwise `None`.
 fn layout_stripes(layout: &[u8]) -> Option<Stripes> {
     let words = Words { layout, is_swapped: false };
     let magic = words.u32_at(0)?;
@@ -122,7 +122,7 @@ fn layout_stripes(layout: &[u8]) -> Option<Stripes> {
     components.iter().all(|stripes| longest.len_bytes.is_multiple_of(stripes.len_bytes)).then_some(longest)
 }
 
-/// Numbers in a layout, which is in the order of bytes of the machine that wrote it.
+/// Numbers in a layout, in the byte order of the machine that wrote it.
 #[derive(Clone, Copy)]
 struct Words<'a> {
     layout: &'a [u8],
@@ -144,7 +144,7 @@ impl Words<'_> {
         let is_known = [PLAIN, PLAIN_IN_POOL, OF_GIVEN_TARGETS].contains(&self.u32_at(at)?);
         let len_bytes = u64::from(self.u32_at(at.checked_add(STRIPE_LEN_AT)?)?);
         let count = self.u16_at(at.checked_add(STRIPE_COUNT_AT)?)?;
-        // A length of 0 is the file system's default, a count of 0 too; all ones are all targets.
+        // A length or count of 0 is the file system's default; a count of all ones means all targets.
         let count = (count != 0 && count != u16::MAX).then_some(u32::from(count));
         let len_bytes = if len_bytes == 0 { LUSTRE_DEFAULT_LEN_BYTES } else { len_bytes };
         is_known.then_some(Stripes { len_bytes, count, source: StripeSource::Lustre })
@@ -191,7 +191,7 @@ mod tests {
         let odd = [plain(PLAIN, 3 << 16, 1), plain(PLAIN, 4 << 16, 1)];
         assert_eq!(layout_stripes(&composite(&odd)), None);
         assert_eq!(layout_stripes(&composite(&[])), None);
-        // Written by a machine of the other order of bytes.
+        // Written by a machine with the other byte order.
         let mut swapped = plain(PLAIN, 4 << 20, 8);
         swapped[..4].reverse();
         swapped[24..28].reverse();

@@ -1,6 +1,6 @@
-//! The primitives of shared state: std's, or under `--cfg loom` those whose every interleaving a model goes through.
+//! Primitives for shared state: those of std, or under `--cfg loom` those of loom, which explores every interleaving.
 //!
-//! Only for state that a model exercises; threads themselves are std's.
+//! Only for state that a model exercises; threads themselves come from std.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};

@@ -1,14 +1,14 @@
-//! Ranks as threads of one process: the test double of [`Communicator`], and the processes of measured runs without MPI.
+//! Ranks as threads of one process: the test double of [`Communicator`], also used for measured runs without MPI.
 //!
-//! Not for production: every message goes through one lock. Invariant: a rank that returns or panics while others wait
-//! in a collective makes them fail with [`CoreError::RankLeft`]; nobody waits for ever.
+//! Not for production: every message takes one lock. Invariant: if a rank returns or panics while others wait in a
+//! collective, they fail with [`CoreError::RankLeft`]; nobody waits forever.
 
 use crate::communicator::{Communicator, Rank};
 use crate::error::{CoreError, Result};
 use crate::sync::{Arc, Condvar, Mutex};
 use std::sync::PoisonError;
 
-/// A communicator of one rank among threads.
+/// Communicator of one rank among threads.
 #[derive(Debug, Clone)]
 pub struct Threads {
     rank: Rank,
@@ -22,25 +22,25 @@ struct Shared {
     changed: Condvar,
 }
 
-/// One message per peer and rank: row `i` is what rank `i` sends.
+/// One message per pair of ranks: row `i` is sent by rank `i`.
 type Board = Vec<Vec<Vec<u8>>>;
 
 #[derive(Debug, Default)]
 struct Meeting {
-    /// Ranks that have put their messages on the board.
+    /// Number of ranks that have put their messages on the board.
     arrived: usize,
-    /// Collectives completed.
+    /// Number of collectives completed.
     round: u64,
     board: Board,
-    /// The board of the last completed collective.
+    /// Board of the last completed collective.
     finished: Arc<Board>,
     /// Whether a rank returned or panicked.
     left: bool,
 }
 
 impl Threads {
-    /// Runs `body` on `size` ranks at once and returns what each returned, in rank order. A panic of a rank is passed
-    /// on after all ranks ended.
+    /// Runs `body` on `size` ranks concurrently and returns their results, in rank order. If a rank panics, the panic
+    /// is resumed after all ranks have ended.
     pub fn run<T: Send>(size: usize, body: impl Fn(&dyn Communicator) -> T + Sync) -> Vec<T> {
         std::thread::scope(|scope| {
             let ranks: Vec<_> = Self::ranks(size)
@@ -54,7 +54,7 @@ impl Threads {
         })
     }
 
-    /// The ranks of a new communicator.
+    /// Creates the ranks of a new communicator.
     pub(crate) fn ranks(size: usize) -> Vec<Self> {
         let board = vec![Vec::new(); size];
         let shared = Arc::new(Shared {
@@ -88,7 +88,7 @@ impl Threads {
             meeting.round += 1;
             shared.changed.notify_all();
         }
-        // `finished` cannot be replaced before this rank has seen it: the next collective needs this rank too.
+        // `finished` cannot be replaced before this rank has seen it: the next collective also needs this rank.
         while meeting.round == round {
             if meeting.left {
                 return Err(CoreError::RankLeft { operation });
@@ -99,7 +99,7 @@ impl Threads {
     }
 }
 
-/// Tells the others when a rank ends, also by panic.
+/// Notifies the others when a rank ends, even by panic.
 struct Leaving(Arc<Shared>);
 
 impl Drop for Leaving {

@@ -1,6 +1,6 @@
-//! Ranks whose time in collectives is counted.
+//! Communicator wrapper that measures the time spent in collectives.
 //!
-//! Not for what is sent. Invariant: the collectives are those of the ranks behind it.
+//! Messages are not inspected. Invariant: every collective is forwarded to the wrapped communicator.
 
 use crate::communicator::{Communicator, Rank};
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::report::elapsed_ns;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Ranks, and the time that this one spent in their collectives.
+/// Ranks, with the time that this rank has spent in collectives.
 #[derive(Debug)]
 pub struct TimedCommunicator<'a> {
     ranks: &'a dyn Communicator,
@@ -16,12 +16,12 @@ pub struct TimedCommunicator<'a> {
 }
 
 impl<'a> TimedCommunicator<'a> {
-    /// Counts the time of collectives of `ranks` from now on.
+    /// Wraps `ranks` and starts counting.
     pub fn new(ranks: &'a dyn Communicator) -> Self {
         Self { ranks, spent_ns: AtomicU64::new(0) }
     }
 
-    /// Seconds spent in collectives, waiting for other ranks included.
+    /// Returns the seconds spent in collectives, including waiting for other ranks.
     pub fn elapsed_s(&self) -> f64 {
         self.spent_ns.load(Ordering::Relaxed) as f64 * 1e-9
     }

@@ -1,27 +1,28 @@
-//! What ranks send each other: how many messages, how long.
+//! Statistics of the messages between ranks: number and lengths.
 
 use crate::message::Words;
 use serde::Serialize;
 
-/// Messages of one rank to others.
+/// Messages sent by one rank to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// Messages sent.
+    /// Number of messages.
     pub messages: u64,
-    /// Their bytes.
+    /// Total length of the messages.
     pub len_bytes: u64,
-    /// Messages by the base-2 logarithm of their length, rounded down.
+    /// Number of messages by the base-2 logarithm of their length, rounded down.
     pub by_log2_len: Vec<u64>,
 }
 
 impl Traffic {
-    /// Counts what `rank` sends in one exchange, a message of length i to rank i; nothing is sent to itself.
+    /// Counts the messages that `rank` sends in one exchange, where entry `i` of `lens` goes to rank `i`; messages to
+    /// itself are not counted.
     pub fn count(&mut self, rank: usize, lens: impl Iterator<Item = usize>) {
         let to_others = lens.enumerate().filter(|(to, len)| *to != rank && *len > 0);
         to_others.for_each(|(_, len)| self.send(len as u64));
     }
 
-    /// Counts a message of this length, which is not 0.
+    /// Counts a message of this length, which must not be 0.
     pub fn send(&mut self, len_bytes: u64) {
         let log2 = len_bytes.ilog2() as usize;
         self.by_log2_len.resize(self.by_log2_len.len().max(log2 + 1), 0);
@@ -30,7 +31,7 @@ impl Traffic {
         self.len_bytes += len_bytes;
     }
 
-    /// Adds other messages.
+    /// Adds the counts of other messages.
     pub fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.len_bytes += other.len_bytes;
@@ -38,13 +39,13 @@ impl Traffic {
         self.by_log2_len.iter_mut().zip(&other.by_log2_len).for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// The counters, for another rank: how many lengths there are before them.
+    /// Encodes the counters for another rank, preceded by their number.
     pub fn to_words(&self) -> impl Iterator<Item = u64> + '_ {
         let head = [self.messages, self.len_bytes, self.by_log2_len.len() as u64];
         head.into_iter().chain(self.by_log2_len.iter().copied())
     }
 
-    /// The counters of another rank.
+    /// Decodes the counters of another rank.
     pub fn from_words(words: &mut Words<'_>) -> crate::error::Result<Self> {
         let [messages, len_bytes, lengths] = words.words()?;
         let by_log2_len = (0..lengths).map(|_| words.word()).collect::<Result<_, _>>()?;

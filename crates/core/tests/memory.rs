@@ -1,4 +1,5 @@
-//! The budget against what the process really holds: alone in its test binary, so that nothing else adds to the peak.
+//! Compares the budget with the actual memory of the process. Alone in its test binary, so that nothing else adds to
+//! the peak.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
@@ -10,7 +11,7 @@ use raddle_core::report::peak_rss_bytes;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tiles that do not compress; every hundredth takes longer, so that others pile up behind it.
+/// Tiles that do not compress; every hundredth takes longer, so that others accumulate behind it.
 struct Incompressible {
     tile_lens: Vec<usize>,
 }
@@ -76,7 +77,7 @@ fn the_process_stays_within_the_budget() {
         assert!(budget.peak_bytes() <= limit_bytes);
         let grown = peak_rss_bytes().unwrap().saturating_sub(before);
         assert!(grown <= limit_bytes + limit_bytes / 10, "{grown} bytes under a budget of {limit_bytes}");
-        // The test would say nothing if the engine held next to nothing.
+        // The test would prove nothing if the engine held next to nothing.
         assert!(grown >= limit_bytes / 4, "only {grown} bytes");
     }
 }

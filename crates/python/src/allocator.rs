@@ -1,45 +1,49 @@
-//! The C library's allocator, with large pages for what is large: most of it becomes numpy arrays that are written once.
+//! The C library's allocator, with large pages for large allocations, most of which become numpy arrays that are
+//! written once.
 //!
-//! The kernel clears a page when it is first written, and takes five times as long for pages of 4 KiB as for those of 2 MiB.
-//! Where transparent huge pages are given to who asks for them (`madvise`, most systems' choice), numpy asks for its arrays;
-//! this is the same for ours, which also begin where a large page does: of an array of 4 MB that begins anywhere, at most half
-//! lies in one. Invariant: memory is the C library's in every respect, advice does not change contents.
+//! The kernel clears a page when it is first written, which takes five times as long for pages of 4 KiB as for pages of
+//! 2 MiB. Where transparent huge pages are available on request (`madvise`, the setting of most systems), numpy
+//! requests them for its arrays; this allocator does the same for raddle's. In addition, its allocations begin at a
+//! large page boundary: an array of 4 MB at an arbitrary address has at most half of its bytes in one large page.
+//! Invariant: the memory is ordinary memory of the C library, and the advice does not change its contents.
 #![allow(unsafe_code, reason = "an allocator is; what is small is passed on as it came, the rest is the C library's")]
 
 use libc::{c_void, calloc, free, posix_memalign, realloc};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::{copy_nonoverlapping, null_mut};
 
-/// A large page of x86-64, and the usual one elsewhere.
+/// Length of a large page on x86-64, and the usual one elsewhere.
 const PAGE_LEN_BYTES: usize = 2 << 20;
 
-/// The part of what was asked for (one in so many) that may be unused of a last page; else small pages do for what lies in it.
+/// Maximum unused part of the last large page, as a fraction 1/N of the allocation; otherwise the remainder uses small
+/// pages.
 const MOST_UNUSED: usize = 4;
 
-/// Bytes from which large pages are asked for: those that are worth one.
+/// Minimum length for which large pages are requested: below it they are not worthwhile.
 const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / (MOST_UNUSED + 1) * MOST_UNUSED;
 
-/// Bytes from which memory that grows is left to the C library, which moves pages instead of bytes: what then lies in small
-/// pages at both ends is little of it, and there is no moment in which both are needed.
+/// Minimum length for which growing memory is left to the C library, which moves pages instead of bytes. The small
+/// pages at both ends are then a minor part, and the old and new memory are never needed at the same time.
 const MOVED_LEN_BYTES: usize = 16 * PAGE_LEN_BYTES;
 
-/// What the C library's allocations are aligned to on every system with 64 bits.
+/// Alignment of the C library's allocations on every 64-bit system.
 const C_ALIGNMENT: usize = 16;
 
-/// The C library's allocator, which asks for large pages.
+/// Allocator that requests large pages from the C library's allocator.
 pub(crate) struct LargePages;
 
-// SAFETY: what is small is `System`'s, with the arguments that were given. What is large comes from the C library's own
-// functions, aligned to a page or, where they align themselves, only if that is enough; any of them may be freed by `free` and
-// resized by `realloc`. Which of the two it is, the length says, which every call brings.
+// SAFETY: small allocations are passed to `System` with unchanged arguments. Large ones come from the C library's
+// functions, aligned to a page or, if the function chooses the alignment itself, only if that alignment suffices; all
+// of them may be freed by `free` and resized by `realloc`. The length, which every call provides, determines which of
+// the two applies.
 unsafe impl GlobalAlloc for LargePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() < LARGE_LEN_BYTES {
-            // SAFETY: the caller's promises are those that `System` asks for; so below.
+            // SAFETY: the caller's promises are those that `System` requires; likewise below.
             return unsafe { System.alloc(layout) };
         }
         let mut memory = null_mut();
-        // SAFETY: the alignment is a power of two and no less than a pointer's.
+        // SAFETY: the alignment is a power of two and at least that of a pointer.
         let failed =
             unsafe { posix_memalign(&raw mut memory, layout.align().max(PAGE_LEN_BYTES), whole(layout.size())) };
         match failed {
@@ -57,12 +61,12 @@ unsafe impl GlobalAlloc for LargePages {
             // SAFETY: as above.
             let memory = unsafe { self.alloc(layout) };
             if !memory.is_null() {
-                // SAFETY: it has that length.
+                // SAFETY: the memory has that length.
                 unsafe { memory.write_bytes(0, layout.size()) };
             }
             return memory;
         }
-        // Zeros that the kernel makes, when they are touched; they cost nothing, but begin anywhere.
+        // The kernel provides zeros when the memory is touched, at no extra cost, but the memory may begin anywhere.
         // SAFETY: no preconditions.
         advised(unsafe { calloc(layout.size(), 1) }, layout.size())
     }
@@ -77,8 +81,8 @@ unsafe impl GlobalAlloc for LargePages {
             // SAFETY: both lengths are large, so the memory is the C library's.
             return advised(unsafe { realloc(memory.cast(), len_bytes) }, len_bytes);
         }
-        // SAFETY: the caller promises that the length is one for this alignment, and both allocations have as many bytes as are
-        // copied and do not overlap.
+        // SAFETY: the caller promises that the length is valid for this alignment, and both allocations have at least
+        // the number of bytes copied and do not overlap.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(len_bytes, layout.align()));
             if !moved.is_null() {
@@ -94,27 +98,27 @@ unsafe impl GlobalAlloc for LargePages {
             // SAFETY: as above.
             return unsafe { System.dealloc(memory, layout) };
         }
-        // SAFETY: memory of such a length is the C library's.
+        // SAFETY: memory of this length belongs to the C library.
         unsafe { free(memory.cast()) }
     }
 }
 
-/// A length with all of its last page, if little of that is unused.
+/// Rounds a length up to a whole last page, if little of that page is unused.
 fn whole(len_bytes: usize) -> usize {
     let in_pages = len_bytes.next_multiple_of(PAGE_LEN_BYTES);
     if in_pages - len_bytes <= len_bytes / MOST_UNUSED { in_pages } else { len_bytes }
 }
 
-/// Asks for large pages; where the system has none to give, small ones do.
+/// Requests large pages; if the system has none available, small ones are used.
 fn advised(memory: *mut c_void, len_bytes: usize) -> *mut u8 {
-    /// The smallest page: advice is for whole ones.
+    /// Length of the smallest page: advice applies to whole pages.
     const SMALL_PAGE_LEN_BYTES: usize = 4096;
     #[cfg(target_os = "linux")]
     if !memory.is_null() {
         let to_page = memory.addr().next_multiple_of(SMALL_PAGE_LEN_BYTES) - memory.addr();
-        // Memory that begins anywhere has no room for the whole of its last page.
+        // Memory that begins anywhere does not extend to the end of its last page.
         let len_bytes = if memory.addr().is_multiple_of(PAGE_LEN_BYTES) { whole(len_bytes) } else { len_bytes };
-        // SAFETY: what is not mapped makes the call fail, no more; the advice changes how pages are backed, nothing else.
+        // SAFETY: unmapped memory only makes the call fail; the advice only changes how pages are backed.
         unsafe { libc::madvise(memory.byte_add(to_page), len_bytes - to_page, libc::MADV_HUGEPAGE) };
     }
     memory.cast()

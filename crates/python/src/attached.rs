@@ -1,12 +1,12 @@
-//! Work without the interpreter's lock, and what it owes the interpreter: signals looked at, panics turned into errors.
+//! Work without the interpreter's lock; signals are still handled and panics become errors.
 
 use crate::errors;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Does `work` without the interpreter's lock; a panic in it is an internal error of raddle.
+/// Does `work` without the interpreter's lock; a panic in it becomes an internal error of raddle.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    // After a panic nothing of `work` is looked at again.
+    // After a panic, no state of `work` is used again.
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {
         let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -14,7 +14,7 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     })
 }
 
-/// Runs the handlers of signals that have arrived; false where one raised, whose exception is then in `raised`.
+/// Runs the handlers of signals that have arrived; returns false and stores the exception in `raised` if one raised.
 pub fn no_signal(raised: &mut Option<PyErr>) -> bool {
     match Python::attach(|py| py.check_signals()) {
         Ok(()) => true,

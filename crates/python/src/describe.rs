@@ -1,10 +1,10 @@
-//! Datatypes as nested tuples, of which `raddle._types` makes numpy types.
+//! Datatypes as nested tuples, which `raddle._types` converts to numpy types.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use raddle_hdf5::model::{ByteOrder, ReferenceKind, TypeClass};
 
-/// The type as `(name, ...)`; what numpy has no equal for is `("other", description)`.
+/// Describes the type as `(name, ...)`; types without an equivalent in numpy become `("other", description)`.
 pub fn describe<'py>(py: Python<'py>, class: &TypeClass) -> PyResult<Bound<'py, PyAny>> {
     let tuple = match class {
         TypeClass::Integer { len_bytes, order, signed, .. } if class.is_machine_number() => {

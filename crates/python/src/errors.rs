@@ -1,4 +1,5 @@
-//! Errors as exceptions of `raddle.errors`, which knows the classes; here it is decided of which kind an error is.
+//! Conversion of errors to exceptions of `raddle.errors`, which defines the classes; the kind of an error is determined
+//! here.
 
 use pyo3::prelude::*;
 use raddle_cli::exit::Exit;
@@ -10,16 +11,16 @@ use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::paths::MOST_LINKS;
 
-/// The parts of an exception, as `raddle.errors._make` takes them.
+/// Parts of an exception, as arguments of `raddle.errors._make`.
 struct Parts<'a> {
     kind: &'a str,
     exit_code: u8,
     message: &'a str,
     details: Option<String>,
     hint: Option<&'a str>,
-    /// Number of the operating system's error.
+    /// Error number of the operating system.
     errno: Option<i32>,
-    /// How inputs differ.
+    /// Differences between inputs.
     differences: &'a [InputDifference],
 }
 
@@ -37,7 +38,7 @@ fn make(py: Python<'_>, parts: Parts<'_>) -> PyErr {
     }
 }
 
-/// A defect of raddle.
+/// Creates the exception for a defect of raddle.
 pub fn internal(py: Python<'_>, what: &str) -> PyErr {
     let message = format!("internal error: {what}");
     let hint = Some("this is a defect of raddle; please report it with this message and what led to it");
@@ -55,7 +56,7 @@ pub fn internal(py: Python<'_>, what: &str) -> PyErr {
     )
 }
 
-/// A call that makes no sense.
+/// Creates the exception for an invalid call.
 pub fn usage(py: Python<'_>, message: &str) -> PyErr {
     make(
         py,
@@ -71,24 +72,24 @@ pub fn usage(py: Python<'_>, message: &str) -> PyErr {
     )
 }
 
-/// A path over more links than are followed.
+/// Creates the exception for a path that leads through more links than are followed.
 pub fn too_many_links(py: Python<'_>, path: &str) -> PyErr {
     let message = format!("{path:?}: too many links: they lead in a circle, or there are more than {MOST_LINKS}");
     let (kind, exit_code) = ("too_many_links", Exit::InputRefused.code());
     make(py, Parts { kind, exit_code, message: &message, details: None, hint: None, errno: None, differences: &[] })
 }
 
-/// A run that failed.
+/// Creates the exception for a failed run.
 pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     of_kind(py, failure.kind(), failure)
 }
 
-/// A file that could not be read.
+/// Creates the exception for a file that could not be read.
 pub fn of_hdf5(py: Python<'_>, error: &Hdf5Error) -> PyErr {
     of_kind(py, kind_of_hdf5(error), &Failure::of_input(error))
 }
 
-/// A file of events that could not be opened.
+/// Creates the exception for a file of events that could not be opened.
 pub fn of_events(py: Python<'_>, error: &EventsError) -> PyErr {
     of_failure(py, &Failure::of_events(error, None))
 }

@@ -1,7 +1,7 @@
-//! Files of events: opened and read as arrays of columns, made of arrays, converted, merged and inspected.
+//! Files of events: opened and read as arrays of columns, written from arrays, converted, merged and inspected.
 //!
-//! Options are those of `raddle events`, parsed by the same parser. Arrays cross the border flat, in the order of each
-//! product's form; awkward-array's form of them goes along.
+//! Options are those of `raddle events`, parsed by the same parser. Arrays are passed flat, in the order of each
+//! product's form, together with awkward-array's description of the form.
 
 use crate::attached::detached;
 use crate::errors;
@@ -35,7 +35,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// What opening takes from the command's options.
+/// Options of the command that apply to opening.
 #[derive(Debug, Parser)]
 #[command(name = "raddle.events.open", disable_help_flag = true)]
 struct OpenLine {
@@ -45,7 +45,7 @@ struct OpenLine {
     layout: EventLayoutArgs,
 }
 
-/// What reading takes from the command's options.
+/// Options of the command that apply to reading.
 #[derive(Debug, Parser)]
 #[command(name = "raddle.events.Events", disable_help_flag = true)]
 struct ReadLine {
@@ -53,7 +53,7 @@ struct ReadLine {
     running: RunningArgs,
 }
 
-/// What writing takes from the command's options.
+/// Options of the command that apply to writing.
 #[derive(Debug, Parser)]
 #[command(name = "raddle.events.write", disable_help_flag = true)]
 struct WriteLine {
@@ -88,23 +88,23 @@ struct InspectLine {
     inspect: InspectArgs,
 }
 
-/// What an open file holds.
+/// Contents of an open file.
 #[derive(Debug, Serialize)]
 struct Description<'source> {
     events: u64,
-    /// With names, classes and forms.
+    /// Schema with names, classes and forms.
     schema: &'source Schema,
-    /// Each form in words.
+    /// Description of each form.
     types: Vec<String>,
-    /// All products as one record of awkward-array.
+    /// Form of all products, as one record of awkward-array.
     form: String,
-    /// For each product the keys of its arrays.
+    /// Keys of the arrays of each product.
     buffers: Vec<Vec<String>>,
-    /// Products that not all files have in one form.
+    /// Products that some files lack or have in a different form.
     left_out: &'source [LeftOut],
 }
 
-/// Events of one file, or of several behind each other.
+/// Events of one file, or of several concatenated files.
 #[pyclass(frozen)]
 pub struct Events {
     source: Box<dyn Source>,
@@ -112,25 +112,25 @@ pub struct Events {
     paths: Vec<PathBuf>,
 }
 
-/// An array of a column: offsets, or values as bytes.
+/// Array of a column: offsets, or values as bytes.
 #[derive(IntoPyObject)]
 enum Array<'py> {
     Offsets(Bound<'py, numpy::PyArray1<u64>>),
     Values(Bound<'py, numpy::PyArray1<u8>>),
 }
 
-/// Runs, subruns and events.
+/// Arrays of run, subrun and event numbers.
 type Ids<'py> = (Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u32>>, Bound<'py, numpy::PyArray1<u64>>);
 
-/// A basket among others: its entries, bytes, and offsets unless all its entries have one length.
+/// Position of a basket in a run: its entries, bytes, and offsets unless all its entries have the same length.
 type BasketPlace = ((u64, u64), (usize, usize), Option<(usize, usize)>);
 
-/// Baskets that follow each other, and bytes and offsets of all.
+/// Consecutive baskets, with the bytes and offsets of all.
 type BasketRun<'py> = (Vec<BasketPlace>, Bound<'py, numpy::PyArray1<u8>>, Bound<'py, numpy::PyArray1<u32>>);
 
 #[pymethods]
 impl Events {
-    /// Files are found again by other readers and processes: their paths are made absolute.
+    /// Opens files. Their paths are made absolute, so that other readers and processes can find them.
     #[new]
     fn new(py: Python<'_>, paths: Vec<PathBuf>, arguments: Vec<OsString>) -> PyResult<Self> {
         let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_failure(py, &failure))?;
@@ -140,12 +140,12 @@ impl Events {
         Ok(Self { source, left_out, paths })
     }
 
-    /// The files that it reads.
+    /// Returns the files that are read.
     fn paths(&self) -> Vec<OsString> {
         self.paths.iter().map(|path| path.clone().into_os_string()).collect()
     }
 
-    /// What it holds, as JSON.
+    /// Describes the contents as JSON.
     fn describe(&self) -> String {
         let schema = self.source.schema();
         let AwkwardForm { form, buffers } = AwkwardForm::of(schema);
@@ -153,8 +153,8 @@ impl Events {
         json(&Description { events: self.source.len_entries(), schema, types, form, buffers, left_out: &self.left_out })
     }
 
-    /// The arrays of some products in the order in which they are asked for; the ids of entries, if there are any and if no
-    /// product is asked for.
+    /// Returns the arrays of some products in the requested order; also the ids of entries, if there are any and no
+    /// product is requested.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -179,7 +179,7 @@ impl Events {
         Ok((ids, columns.collect()))
     }
 
-    /// The baskets of each of some products that hold any of some entries.
+    /// Returns, for each of some products, the baskets that contain any of some entries.
     fn baskets<'py>(
         &self,
         py: Python<'py>,
@@ -195,7 +195,7 @@ impl Events {
 }
 
 impl Events {
-    /// Reads with the options of a line of arguments.
+    /// Reads with the options given as command-line arguments.
     fn reading<T: Send>(
         &self,
         py: Python<'_>,
@@ -210,7 +210,7 @@ impl Events {
     }
 }
 
-/// The files of paths, folders and globs, as often as they are given and in that order, by absolute paths.
+/// Expands paths, folders and globs to absolute paths, keeping order and duplicates.
 fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     let specs: Vec<InputSpec> = paths.into_iter().map(InputSpec::Path).collect();
     let failed = |error: MergeError| match error {
@@ -227,7 +227,7 @@ fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     found.into_iter().map(absolute).collect()
 }
 
-/// What Python takes for baskets.
+/// Converts baskets for Python.
 fn run_of(py: Python<'_>, Baskets { baskets, bytes, offsets }: Baskets) -> BasketRun<'_> {
     let pair = |range: Range<usize>| (range.start, range.end);
     let places = baskets
@@ -236,7 +236,7 @@ fn run_of(py: Python<'_>, Baskets { baskets, bytes, offsets }: Baskets) -> Baske
     (places.collect(), bytes.into_pyarray(py), offsets.into_pyarray(py))
 }
 
-/// An array of a column to be written.
+/// Array of a column to be written.
 #[derive(FromPyObject)]
 pub enum Given<'py> {
     /// Offsets.
@@ -245,10 +245,10 @@ pub enum Given<'py> {
     Values(PyReadonlyArray1<'py, u8>),
 }
 
-/// Runs, subruns and events to be written.
+/// Arrays of run, subrun and event numbers to be written.
 type GivenIds<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u64>);
 
-/// Writes entries in memory; `schema` is JSON.
+/// Writes entries from memory; `schema` is JSON.
 #[pyfunction]
 #[pyo3(signature = (arguments, schema, entries, columns, ids=None, progress=None))]
 pub fn events_write(
@@ -288,7 +288,8 @@ pub fn events_write(
     })
 }
 
-/// Converts, together with the ranks of a communicator if one is given; `arguments` are those of `raddle events convert`.
+/// Converts events, together with the ranks of a communicator if one is given; `arguments` are those of `raddle events
+/// convert`.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None, communicator=None))]
 pub fn events_convert(
@@ -312,7 +313,7 @@ pub fn events_convert(
     }
 }
 
-/// Merges; `arguments` are those of `raddle events merge`.
+/// Merges files of events; `arguments` are those of `raddle events merge`.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub fn events_merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -323,7 +324,7 @@ pub fn events_merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<P
     })
 }
 
-/// What a file holds; `arguments` are those of `raddle events inspect`.
+/// Describes the contents of a file; `arguments` are those of `raddle events inspect`.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub fn events_inspect(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {

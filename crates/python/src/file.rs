@@ -1,4 +1,4 @@
-//! The class `File` of the module: numbers of objects in, plain values out.
+//! The class `File` of the module, which takes numbers of objects and returns plain values.
 
 use crate::attached::{detached, no_signal};
 use crate::describe::describe;
@@ -20,19 +20,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct File {
     inner: OpenFile,
     types: Mutex<Types>,
-    /// Of datasets that share a form, by that form's place and their rows.
+    /// Outlines shared by datasets, by the address of the form and the number of rows.
     outlines: Mutex<HashMap<(usize, u64), Py<PyTuple>>>,
 }
 
-/// The types met, each with a number: numpy types are made once per type, not per dataset.
+/// Numbered types: a numpy type is created once per type, not per dataset.
 #[derive(Default)]
 struct Types {
-    /// By where the type lies, which cannot change while `all` holds it.
+    /// Numbers of types by their address, which cannot change while `all` holds them.
     by_place: HashMap<usize, usize>,
     all: Vec<Arc<TypeClass>>,
 }
 
-/// Elements of one axis as Python names them.
+/// Selected elements of one axis, as passed by Python.
 #[derive(FromPyObject)]
 enum Axis<'py> {
     Range((u64, u64, u64)),
@@ -62,13 +62,13 @@ impl File {
         Ok(Self { inner, types: Mutex::default(), outlines: Mutex::default() })
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     fn __len__(&self) -> usize {
         self.inner.tree().objects.len()
     }
 
-    /// Where a path leads over at most so many links: an object's number, of an external link `(file, path, links left)`, or
-    /// None.
+    /// Finds the target of a path over at most `most_links` links: an object's number, `(file, path, links left)` for
+    /// an external link, or None.
     fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8], most_links: u32) -> PyResult<Bound<'py, PyAny>> {
         match self.told(py, self.inner.find(start, path, most_links))? {
             Found::Object(object) => Ok(object.into_pyobject(py)?.into_any()),
@@ -80,13 +80,14 @@ impl File {
         }
     }
 
-    /// What an object is, and where its header lies in the file: equal for two names of one object.
+    /// Returns the kind of an object and the address of its header in the file, which is equal for two names of one
+    /// object.
     fn kind(&self, py: Python<'_>, object: u32) -> PyResult<(&'static str, u64)> {
         let object = self.told(py, self.inner.object(object))?;
         Ok((kind(&object.kind), object.address))
     }
 
-    /// Why an object cannot be read.
+    /// Returns the reason why an object cannot be read.
     fn reason(&self, py: Python<'_>, object: u32) -> PyResult<String> {
         Ok(match &self.told(py, self.inner.object(object))?.kind {
             ObjectKind::Unreadable { reason, .. } => reason.clone(),
@@ -94,7 +95,7 @@ impl File {
         })
     }
 
-    /// Names of a group's links.
+    /// Returns the names of a group's links.
     fn names<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
         let names = PyList::empty(py);
         for link in self.told(py, self.inner.links(group))? {
@@ -103,8 +104,8 @@ impl File {
         Ok(names)
     }
 
-    /// Name, object's number, kind and outline of a group's links; number and kind are None for links that are not hard,
-    /// the outline for what is no dataset.
+    /// Returns name, object number, kind and outline of each link of a group; number and kind are None for links that
+    /// are not hard, the outline is None unless the object is a dataset.
     fn children<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
         let children = PyList::empty(py);
         for link in self.told(py, self.inner.links(group))? {
@@ -120,12 +121,13 @@ impl File {
         Ok(children)
     }
 
-    /// Number of a group's links.
+    /// Returns the number of a group's links.
     fn link_count(&self, py: Python<'_>, group: u32) -> PyResult<usize> {
         Ok(self.told(py, self.inner.links(group))?.len())
     }
 
-    /// What a link of a group is: `("hard", number)`, `("soft", path)`, `("external", file, path)`, `("user",)` or None.
+    /// Describes a link of a group: `("hard", number)`, `("soft", path)`, `("external", file, path)`, `("user",)` or
+    /// None.
     fn link<'py>(&self, py: Python<'py>, group: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let Some(link) = self.told(py, self.inner.link(group, name))? else { return Ok(None) };
         Ok(Some(match &link.target {
@@ -136,12 +138,13 @@ impl File {
         }))
     }
 
-    /// Shape (None for a null dataspace), largest shape and number of the type of a dataset.
+    /// Returns the shape of a dataset (None for a null dataspace), its maximum shape, and the number of its type.
     fn outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.shared_outline(py, dataset)?.ok_or_else(|| errors::usage(py, "not a dataset"))
     }
 
-    /// Of each dataset: names of its dimensions, None where one has none, and whether it holds values of its own.
+    /// Returns, for each dataset, the names of its dimensions (None for unnamed ones) and whether it has values of its
+    /// own.
     fn dimensions<'py>(&self, py: Python<'py>, datasets: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         let described = PyList::empty(py);
         for Axes { names, has_values } in self.told(py, self.inner.axes(&datasets))? {
@@ -154,7 +157,7 @@ impl File {
         Ok(described)
     }
 
-    /// Number of the type of a committed datatype.
+    /// Returns the number of the type of a committed datatype.
     fn committed(&self, py: Python<'_>, datatype: u32) -> PyResult<usize> {
         match &self.told(py, self.inner.object(datatype))?.kind {
             ObjectKind::CommittedDatatype(datatype) => Ok(self.number_of_type(&datatype.class)),
@@ -162,14 +165,15 @@ impl File {
         }
     }
 
-    /// A type as nested tuples, and whether its elements point elsewhere in the file.
+    /// Describes a type as nested tuples; also returns whether its elements refer to other parts of the file.
     fn datatype<'py>(&self, py: Python<'py>, number: usize) -> PyResult<(Bound<'py, PyAny>, bool)> {
         let class = self.types.lock().unwrap_or_else(PoisonError::into_inner).all.get(number).cloned();
         let class = class.ok_or_else(|| errors::usage(py, "no such type"))?;
         Ok((describe(py, &class)?, class.is_file_local()))
     }
 
-    /// Layout, chunk shape, filters `(number, name, parameters)` of a dataset, and whether its values are read natively.
+    /// Returns layout, chunk shape and filters `(number, name, parameters)` of a dataset, and whether its values are
+    /// read natively.
     fn storage<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyTuple>> {
         let prepared = self.told(py, self.inner.prepared(dataset))?;
         let (layout, chunks) = match &prepared.dataset.layout {
@@ -187,16 +191,16 @@ impl File {
         (layout, chunks, filters, self.inner.reads_natively(&prepared)).into_pyobject(py)
     }
 
-    /// Where the stored bytes of rows from `start` to `end` are: per chunk, one after the other, its origin, file offset,
-    /// length and filter mask ([`OpenFile::places`]).
+    /// Returns the location of the stored bytes of rows `start` to `end`: for each chunk its origin, file offset,
+    /// length and filter mask, concatenated ([`OpenFile::places`]).
     fn places<'py>(&self, py: Python<'py>, dataset: u32, start: u64, end: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let prepared = self.told(py, self.inner.prepared(dataset))?;
         let places = detached(py, || self.inner.places(&prepared, start..end))?;
         Ok(self.told(py, places)?.into_pyarray(py))
     }
 
-    /// The fill value of a dataset as bytes of one element; None where it is zeros. A list of one item for types of
-    /// variable length.
+    /// Returns the fill value of a dataset as the bytes of one element; None for zeros. For types of variable length it
+    /// is a list of one item.
     fn fill<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
         let prepared = self.told(py, self.inner.prepared(dataset))?;
         let fill = &prepared.dataset.fill;
@@ -210,7 +214,7 @@ impl File {
         }
     }
 
-    /// Names of an object's attributes.
+    /// Returns the names of an object's attributes.
     fn attribute_names<'py>(&self, py: Python<'py>, object: u32) -> PyResult<Bound<'py, PyList>> {
         let names = PyList::empty(py);
         for attribute in self.told(py, self.inner.attributes(object))? {
@@ -219,8 +223,8 @@ impl File {
         Ok(names)
     }
 
-    /// Type, shape and values of an attribute, or None. Values are bytes, for types of variable length a list of bytes, and
-    /// None for types that have neither form.
+    /// Returns type, shape and values of an attribute, or None. Values are bytes, or a list of bytes for types of
+    /// variable length, or None for types that support neither.
     fn attribute<'py>(&self, py: Python<'py>, object: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let attributes = self.told(py, self.inner.attributes(object))?;
         let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else { return Ok(None) };
@@ -259,7 +263,7 @@ impl File {
         values(py, &prepared.dataset.datatype.class, &canonical)
     }
 
-    /// Values of a dataset through libhdf5 in a child process: all, or rows from `start` to `end`.
+    /// Reads values of a dataset through libhdf5 in a child process: all values, or rows `start` to `end`.
     #[pyo3(signature = (dataset, path, rows=None))]
     fn read_through_library<'py>(
         &self,
@@ -277,7 +281,8 @@ impl File {
 }
 
 impl File {
-    /// The outline of a dataset, one object for all that share a form and a number of rows; `None` for what is no dataset.
+    /// Returns the outline of a dataset, shared by all datasets with the same form and number of rows; `None` if the
+    /// object is not a dataset.
     fn shared_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let ObjectKind::Formed(formed) = &self.told(py, self.inner.object(dataset))?.kind else {
             return self.new_outline(py, dataset);
@@ -323,7 +328,7 @@ impl File {
         result.map_err(|error| errors::of_hdf5(py, &error))
     }
 
-    /// The outcome of a read that a signal may have stopped.
+    /// Converts the result of a read that a signal may have stopped.
     fn finished<T>(&self, py: Python<'_>, read: Result<Option<T>, Hdf5Error>, raised: Option<PyErr>) -> PyResult<T> {
         match (self.told(py, read)?, raised) {
             (_, Some(error)) => Err(error),
@@ -333,7 +338,7 @@ impl File {
     }
 }
 
-/// What an object is, in a word.
+/// Returns the kind of an object as a word.
 fn kind(kind: &ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Group(_) => "group",
@@ -343,7 +348,7 @@ fn kind(kind: &ObjectKind) -> &'static str {
     }
 }
 
-/// Whether values of the type are passed as bytes or as a list of them.
+/// Whether values of the type are passed as bytes or as a list of bytes.
 fn has_form(class: &TypeClass) -> bool {
     match class {
         TypeClass::VariableString { .. } => true,
@@ -352,7 +357,7 @@ fn has_form(class: &TypeClass) -> bool {
     }
 }
 
-/// Canonical bytes as Python takes them: bytes, or a list of bytes for types of variable length.
+/// Converts canonical bytes for Python: bytes, or a list of bytes for types of variable length.
 fn values<'py>(py: Python<'py>, class: &TypeClass, canonical: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     if !class.is_file_local() {
         return Ok(PyBytes::new(py, canonical).into_any());
@@ -365,7 +370,7 @@ fn values<'py>(py: Python<'py>, class: &TypeClass, canonical: &[u8]) -> PyResult
     }
 }
 
-/// A name as Python's own functions make text of bytes that need not be UTF-8.
+/// Decodes a name that need not be UTF-8 in the same way as Python's own functions.
 fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.into_pyobject(py)?.into_any()),

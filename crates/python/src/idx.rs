@@ -1,6 +1,6 @@
-//! IDX datasets: samples in memory in, a dataset out, and boxes of datasets as arrays.
+//! IDX datasets: written from samples in memory, and read as boxes.
 //!
-//! Options are those of `raddle idx`, parsed by the same parser. Axes are in numpy's order here, the slowest first.
+//! Options are those of `raddle idx`, parsed by the same parser. Axes are in numpy's order, slowest first.
 
 use crate::attached::detached;
 use crate::errors;
@@ -50,19 +50,19 @@ struct ReadLine {
     threads: ThreadsArgs,
 }
 
-/// A box of samples: its first, its counts, one contiguous array per field.
+/// A box of samples: its first sample, its counts, and one contiguous array per field.
 type HeldBox<'py> = (Vec<u64>, Vec<u64>, Vec<PyReadonlyArray1<'py, u8>>);
 
-/// What is to be written by all ranks.
+/// A dataset to be written by all ranks.
 struct Dataset {
     arguments: Vec<OsString>,
-    /// Samples per axis.
+    /// Number of samples per axis.
     shape: Vec<u64>,
     fields: Vec<(String, String)>,
     step: Option<u64>,
 }
 
-/// Writes boxes of samples, those of this rank where there are several, as (a step of) a dataset.
+/// Writes boxes of samples, with several ranks those of this rank, as a dataset or a step of one.
 #[pyfunction]
 #[pyo3(signature = (arguments, shape, fields, boxes, step=None, communicator=None))]
 pub fn idx_write(
@@ -89,7 +89,7 @@ pub fn idx_write(
 }
 
 impl Dataset {
-    /// Collective.
+    /// Collective. Writes the dataset.
     fn write(&self, patches: Vec<Patch<'_>>, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<String, Failure> {
         let mut output = agreed(ranks, "describe the dataset", self.output(ranks.size()))?;
         let failed = |error| Failure::of_idx(&error);
@@ -114,12 +114,12 @@ impl Dataset {
     }
 }
 
-/// The same axes in the other order.
+/// Reverses the order of axes.
 fn reversed(axes: &[u64]) -> Vec<u64> {
     axes.iter().rev().copied().collect()
 }
 
-/// What a dataset or an OME-Zarr folder holds, as `raddle idx info --json`.
+/// Describes the contents of a dataset or an OME-Zarr folder, like `raddle idx info --json`.
 #[pyfunction]
 pub fn idx_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let info = detached(py, || {
@@ -134,10 +134,11 @@ pub fn idx_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     info.map_err(|failure| errors::of_failure(py, &failure))
 }
 
-/// Bytes of samples, their shape, and the type of their numbers.
+/// Bytes of samples, their shape, and the type of the numbers.
 type Samples = (Vec<u8>, Vec<u64>, String);
 
-/// The samples of what is named by options of `raddle idx read`; on ranks that each name their box, together with the others.
+/// Reads the samples selected by options of `raddle idx read`. If there are several ranks, each selects its own box and
+/// all read together.
 #[pyfunction]
 #[pyo3(signature = (path, arguments, communicator=None))]
 pub fn idx_read(
@@ -153,7 +154,7 @@ pub fn idx_read(
     Ok((bytes.into_pyarray(py), shape, number))
 }
 
-/// Collective, where there are ranks.
+/// Reads the selected samples. Collective if there are ranks.
 fn read(
     path: &Path,
     arguments: &[OsString],
@@ -175,7 +176,7 @@ fn read(
     Ok((bytes, shape_of(&dataset, &query), SampleType { count: 1, ..sample }.to_string()))
 }
 
-/// What is to be read by this process, or by each of so many ranks.
+/// Describes the parts to be read by this process, or by each of several ranks.
 fn described(
     path: &Path,
     arguments: &[OsString],

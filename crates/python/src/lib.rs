@@ -1,9 +1,9 @@
 //! raddle for Python: the module `raddle._core`, on which the pure-Python package `raddle` is built.
 //!
-//! Plain values cross the border: numbers, tuples, bytes, JSON and one-dimensional byte arrays. What a user sees (names,
-//! numpy types, docstrings) is made in `python/raddle`; what is done is done by the crates below. Invariants: the
-//! interpreter's lock is released while files are read or written; signals are looked at several times a second; a panic
-//! becomes an exception of the package.
+//! Only plain values are exchanged: numbers, tuples, bytes, JSON and one-dimensional byte arrays. Everything that users
+//! see (names, numpy types, docstrings) is defined in `python/raddle`, and the other crates do the work. Invariants:
+//! the interpreter's lock is released while files are read or written; signals are checked several times a second; a
+//! panic becomes an exception of the package.
 #![deny(unsafe_code)]
 
 mod allocator;

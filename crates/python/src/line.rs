@@ -1,4 +1,4 @@
-//! Options of calls as command lines: parsed by the command's own parser, with its names, defaults and checks.
+//! Options of calls as command lines, parsed by the command's own parser with its names, defaults and checks.
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -12,7 +12,8 @@ pub fn parse<T: Parser>(arguments: &[OsString]) -> Result<T, Failure> {
     T::try_parse_from(line).map_err(|error| of_parser(&error))
 }
 
-/// Options that the parser does not take, without what is of the command alone: its usage, where to find its help.
+/// Converts an error of the parser, without the parts that only apply to the command line: usage, and where to find
+/// help.
 pub fn of_parser(error: &clap::Error) -> Failure {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -1,8 +1,8 @@
-//! An HDF5 file opened for reading: its objects by number and by path, its values through the bulk reader.
+//! An HDF5 file opened for reading: access to objects by number and by path, and to values through the bulk reader.
 //!
-//! Knows nothing of Python. Metadata is read at once when the file is opened (some 0.4 µs per dataset of a usual form);
-//! what the native reader does not know, metadata and values, is asked of libhdf5 in a child process. Invariant: an
-//! object's number never changes, and the file is the one that was opened.
+//! This module does not depend on Python. Metadata is read completely when the file is opened (about 0.4 µs per dataset
+//! of a common form). Metadata and values that the native reader does not support are read with libhdf5 in a child
+//! process. Invariant: an object's number never changes, and all reads come from the file that was opened.
 
 use crate::text_forms::TextForms;
 use raddle_codec::Pipeline;
@@ -25,33 +25,34 @@ use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-/// Memory for cached metadata blocks while a file is opened: objects are read in the order of the file, so few blocks are in
-/// use at a time, and memory that was used before has its pages already.
+/// Memory for cached metadata blocks while a file is opened. Objects are read in file order, so few blocks are in use
+/// at a time, and reused memory already has its pages.
 const VIEW_LIMIT_BYTES: u64 = 2 << 20;
 
-/// Forms of datasets, over all files that this process opens: files of one kind are opened one after the other.
+/// Forms of datasets, shared by all files that this process opens, because files of one kind are often opened one after
+/// the other.
 static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
 
-/// What a dataset's axes are.
+/// Axes of a dataset.
 #[derive(Debug)]
 pub struct Axes {
-    /// Names of the dimensions; `None` where one has none.
+    /// Names of the dimensions; `None` for unnamed ones.
     pub names: Vec<Option<Vec<u8>>>,
-    /// Whether the dataset holds values of its own, rather than stand for a dimension.
+    /// Whether the dataset has values of its own instead of only standing for a dimension.
     pub has_values: bool,
 }
 
-/// A dataset with what reading it takes.
+/// A dataset with everything needed to read it.
 #[derive(Debug)]
 pub struct Prepared {
-    /// Its facts.
+    /// Metadata of the dataset.
     pub dataset: Dataset,
-    /// Its filters; `None` where one is unknown.
+    /// Filters; `None` if one is unknown.
     pipeline: Option<Pipeline>,
     texts: TextForms,
 }
 
-/// Links of a group by their names.
+/// Numbers of a group's links, by name.
 type Names = HashMap<Vec<u8>, usize>;
 
 /// An open file.
@@ -66,7 +67,8 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens `path` and reads its metadata. `threads` read values; `None`: the cores that this process may use.
+    /// Opens `path` and reads its metadata. `threads` is the number of threads that read values; `None` for the cores
+    /// available to this process.
     pub fn open(path: &Path, threads: Option<usize>) -> Result<Self> {
         let file = InputFile::open(path)?;
         let child = |command| ChildReader::with_options(command, ChildOptions::default());
@@ -84,17 +86,17 @@ impl OpenFile {
         Ok(Self { file, tree, child, bulk, names, prepared: Mutex::default() })
     }
 
-    /// The file's metadata.
+    /// Returns the file's metadata.
     pub fn tree(&self) -> &FileTree {
         &self.tree
     }
 
-    /// An object.
+    /// Returns an object.
     pub fn object(&self, index: ObjectIndex) -> Result<&Object> {
         self.tree.objects.get(index as usize).ok_or_else(|| self.unsupported(0, &format!("no object number {index}")))
     }
 
-    /// Links of a group; none for other objects.
+    /// Returns the links of a group; empty for other objects.
     pub fn links(&self, index: ObjectIndex) -> Result<&[Link]> {
         Ok(match &self.object(index)?.kind {
             ObjectKind::Group(group) => &group.links,
@@ -102,17 +104,18 @@ impl OpenFile {
         })
     }
 
-    /// Attributes of an object.
+    /// Returns the attributes of an object.
     pub fn attributes(&self, index: ObjectIndex) -> Result<&[Attribute]> {
         Ok(self.object(index)?.all_attributes())
     }
 
-    /// Where `path` leads from the group `start` over at most so many links; an absolute path from the root.
+    /// Finds the target of `path` over at most `most_links` links, starting at the group `start`, or at the root if the
+    /// path is absolute.
     pub fn find(&self, start: ObjectIndex, path: &[u8], most_links: u32) -> Result<Found> {
         find(start, path, most_links, |group, name| self.link(group, name))
     }
 
-    /// The link `name` of a group.
+    /// Returns the link `name` of a group.
     pub fn link(&self, group: ObjectIndex, name: &[u8]) -> Result<Option<&Link>> {
         let links = self.links(group)?;
         let Some(slot) = self.names.get(group as usize) else { return Ok(None) };
@@ -120,7 +123,7 @@ impl OpenFile {
         Ok(names.get(name).map(|&at| &links[at]))
     }
 
-    /// A dataset's extent, type, without the rest; `None` for other objects.
+    /// Returns only extent and type of a dataset; `None` for other objects.
     pub fn outline(&self, index: ObjectIndex) -> Result<Option<(Dataspace, Arc<TypeClass>)>> {
         Ok(match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => Some((dataset.dataspace.clone(), Arc::clone(&dataset.datatype.class))),
@@ -129,7 +132,7 @@ impl OpenFile {
                 let mut dataspace = dataset.dataspace.clone();
                 if let Dataspace::Simple { dims, max_dims } = &mut dataspace {
                     dims[0] = formed.place.rows;
-                    // Zero where it cannot grow: see `model::form::open`.
+                    // Zero if it cannot grow: see `model::form::open`.
                     if max_dims[0] == 0 {
                         max_dims[0] = formed.place.rows;
                     }
@@ -140,7 +143,7 @@ impl OpenFile {
         })
     }
 
-    /// The axes of each dataset ([`raddle_hdf5::dimensions`]).
+    /// Returns the axes of each dataset ([`raddle_hdf5::dimensions`]).
     pub fn axes(&self, datasets: &[ObjectIndex]) -> Result<Vec<Axes>> {
         let mut dimensions = Dimensions::new(&self.file, &self.tree);
         let described = datasets.iter().map(|&index| {
@@ -150,7 +153,7 @@ impl OpenFile {
         described.collect()
     }
 
-    /// A dataset, ready to be read.
+    /// Prepares a dataset for reading.
     pub fn prepared(&self, index: ObjectIndex) -> Result<Arc<Prepared>> {
         if let Some(prepared) = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&index) {
             return Ok(Arc::clone(prepared));
@@ -158,7 +161,7 @@ impl OpenFile {
         let dataset = match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
             ObjectKind::Formed(formed) => formed.dataset(),
-            _ => return Err(self.unsupported(0, &format!("object number {index} is no dataset"))),
+            _ => return Err(self.unsupported(0, &format!("object number {index} is not a dataset"))),
         };
         let class = &dataset.datatype.class;
         let pipeline = Pipeline::new(&dataset.filters, class.len_bytes() as usize).ok();
@@ -168,7 +171,7 @@ impl OpenFile {
         Ok(prepared)
     }
 
-    /// Reads selections of datasets of types that are not file-local; `None` where `go_on` said stop.
+    /// Reads selections of datasets with types that are not file-local; `None` if `go_on` stopped it.
     pub fn read(
         &self,
         wanted: Vec<(ObjectIndex, Vec<AxisSelection>, &mut [u8])>,
@@ -192,7 +195,7 @@ impl OpenFile {
         Ok(Some(()))
     }
 
-    /// Reads a selection of a dataset of a file-local type: canonical bytes, element by element.
+    /// Reads a selection of a dataset with a file-local type as canonical bytes, element by element.
     pub fn read_canonical(
         &self,
         index: ObjectIndex,
@@ -209,14 +212,15 @@ impl OpenFile {
         }
         let mut resolver = Resolver::new(&self.file, &self.tree);
         let mut canonical = Vec::new();
-        // A resolver follows so much per call: elements that are wanted twice may be more than the file holds.
+        // A resolver limits the amount of data per call, and elements requested twice may exceed the content of the
+        // file.
         for element in stored.chunks_exact((class.len_bytes() as usize).max(1)) {
             resolver.canonical(class, element, &mut canonical)?;
         }
         Ok(Some(canonical))
     }
 
-    /// Values of a dataset through libhdf5: as [`ChildReader::read_values`], texts in form.
+    /// Reads values of a dataset through libhdf5, like [`ChildReader::read_values`], with normalised strings.
     pub fn read_through_library(&self, index: ObjectIndex, path: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         let child = self.child.as_ref();
         let child = child.ok_or_else(|| self.unsupported(0, "needs libhdf5 in a child process, which cannot start"))?;
@@ -228,7 +232,7 @@ impl OpenFile {
         Ok(values)
     }
 
-    /// Canonical bytes of a value in metadata; texts in form.
+    /// Returns the canonical bytes of a value in metadata, with normalised strings.
     pub fn inline(&self, class: &TypeClass, data: &InlineData) -> Result<Vec<u8>> {
         let mut resolver = Resolver::new(&self.file, &self.tree);
         let mut values = resolver.canonical_inline(class, data)?.into_owned();
@@ -238,11 +242,11 @@ impl OpenFile {
         Ok(values)
     }
 
-    /// Whether a value in metadata leads to damaged bytes: those that h5py is asked for are looked at first, for libhdf5 follows
-    /// some damaged heaps in a circle.
+    /// Checks that a value in metadata does not refer to damaged bytes. This is done for values that are about to be
+    /// read with h5py, because libhdf5 follows some damaged heaps in an endless loop.
     ///
     /// # Errors
-    /// The damage. What this reader does not know is not its affair.
+    /// The damage. Anything that this reader does not support is accepted.
     pub fn check_inline(&self, class: &TypeClass, data: &InlineData) -> Result<()> {
         match Resolver::new(&self.file, &self.tree).canonical_inline_or_null(class, data) {
             Err(error @ (Hdf5Error::Malformed { .. } | Hdf5Error::Truncated { .. })) => Err(error),
@@ -250,7 +254,7 @@ impl OpenFile {
         }
     }
 
-    /// Whether the native reader finds and decodes the values.
+    /// Whether the native reader can locate and decode the values.
     pub fn reads_natively(&self, prepared: &Prepared) -> bool {
         let foreign = match &prepared.dataset.layout {
             Layout::Compact(data) => data.stored().is_none(),
@@ -260,9 +264,10 @@ impl OpenFile {
         !foreign && prepared.pipeline.is_some() && fill.is_none_or(|fill| fill.stored().is_some())
     }
 
-    /// Where a dataset's stored bytes are that hold elements of `rows`: per chunk its origin, absolute file offset, length
-    /// and filter mask, all bits of which are set where a chunk at the edge is stored without filters. Data in one run is
-    /// one chunk; none is there for what was never written or lies elsewhere than in raw data of this file.
+    /// Returns the location of a dataset's stored bytes that contain elements of `rows`: for each chunk its origin,
+    /// absolute file offset, length and filter mask. All bits of the mask are set for an edge chunk stored without
+    /// filters. Contiguous data counts as one chunk. There are no entries for data that was never written or is not
+    /// stored as raw data of this file.
     pub fn places(&self, prepared: &Prepared, rows: Range<u64>) -> Result<Vec<u64>> {
         let dataset = &prepared.dataset;
         let dims = dataset.dataspace.dims();
@@ -300,8 +305,8 @@ impl OpenFile {
     }
 }
 
-/// Cuts canonical bytes of strings or of sequences of a type that is not file-local into elements; `None` for other
-/// types and for bytes that are none.
+/// Splits canonical bytes of strings, or of sequences of a type that is not file-local, into elements; `None` for other
+/// types and for malformed bytes.
 pub fn cut_canonical<'b>(class: &TypeClass, bytes: &'b [u8]) -> Option<Vec<&'b [u8]>> {
     let item_len = match class {
         TypeClass::VariableString { .. } => 1,
@@ -310,7 +315,7 @@ pub fn cut_canonical<'b>(class: &TypeClass, bytes: &'b [u8]) -> Option<Vec<&'b [
     };
     let (mut elements, mut rest) = (Vec::new(), bytes);
     while let Some((count, behind)) = rest.split_first_chunk::<8>() {
-        // HDF5's readers show a null string as an empty one.
+        // HDF5 readers show a null string as an empty one.
         let count = Some(u64::from_le_bytes(*count)).filter(|&count| count != NULL_STRING).unwrap_or(0);
         let len = usize::try_from(count).ok()?.checked_mul(item_len)?;
         let (element, behind) = behind.split_at_checked(len)?;

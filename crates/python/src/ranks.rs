@@ -1,7 +1,7 @@
-//! A communicator of Python, as mpi4py has them, as one of core's.
+//! A Python communicator, as in mpi4py, adapted to core's communicator.
 //!
-//! Invariants: every collective of core is one of Python's, whatever else fails, so that no rank waits for one that gave
-//! up; the first exception that is raised is kept for the caller, and cancels the work.
+//! Invariants: every collective of core is one of Python's, whatever else fails, so no rank waits for one that has
+//! given up; the first exception raised is kept for the caller and cancels the work.
 
 use crate::attached::detached;
 use crate::errors;
@@ -14,7 +14,7 @@ use raddle_core::error::{CoreError, Result};
 use raddle_core::progress::{Silent, Watch};
 use std::sync::{Mutex, PoisonError};
 
-/// The ranks of a communicator with `Get_rank`, `Get_size`, `allgather` and `alltoall` of objects.
+/// Ranks of a communicator that has `Get_rank`, `Get_size`, and `allgather` and `alltoall` of objects.
 #[derive(Debug)]
 pub struct PythonRanks<'a> {
     communicator: Py<PyAny>,
@@ -25,17 +25,17 @@ pub struct PythonRanks<'a> {
 }
 
 impl<'a> PythonRanks<'a> {
-    /// Asks for number and count of the ranks; exceptions and signals will be told to `cancel`.
+    /// Queries number and count of the ranks; exceptions and signals will cancel `cancel`.
     ///
     /// # Errors
-    /// What these raise.
+    /// Any exception raised by these calls.
     pub fn new(py: Python<'_>, communicator: Py<PyAny>, cancel: &'a CancelToken) -> PyResult<Self> {
         let rank = communicator.call_method0(py, "Get_rank")?.extract(py)?;
         let size = communicator.call_method0(py, "Get_size")?.extract(py)?;
         Ok(Self { communicator, rank, size, cancel, raised: Mutex::default() })
     }
 
-    /// What was raised first.
+    /// Returns the first exception.
     pub fn into_raised(self) -> Option<PyErr> {
         self.raised.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,7 +45,7 @@ impl<'a> PythonRanks<'a> {
         self.cancel.cancel();
     }
 
-    /// Calls a collective of Python that gives one `bytes` per rank.
+    /// Calls a collective of Python that returns one `bytes` per rank.
     fn collective<'py, A: pyo3::call::PyCallArgs<'py>>(
         &self,
         py: Python<'py>,
@@ -57,7 +57,7 @@ impl<'a> PythonRanks<'a> {
             let all: Vec<Bound<'_, PyBytes>> = all.extract()?;
             Ok(all.iter().map(|bytes| bytes.as_bytes().to_vec()).collect::<Vec<_>>())
         });
-        // Behind the collective: the others are in it as well.
+        // Checked after the collective, because the others take part in it as well.
         if let Err(error) = py.check_signals() {
             self.keep(error);
         }
@@ -73,11 +73,11 @@ impl<'a> PythonRanks<'a> {
     }
 }
 
-/// Does `work` together with the ranks of a communicator, on the calling thread, as MPI wants it: signals are looked at where
-/// ranks meet.
+/// Does `work` together with the ranks of a communicator, on the calling thread, as MPI requires. Signals are checked
+/// whenever ranks synchronise.
 ///
 /// # Errors
-/// What a collective raised, or the failure of the work.
+/// The exception of a collective, or the failure of the work.
 pub fn among<T: Send>(
     py: Python<'_>,
     communicator: Py<PyAny>,

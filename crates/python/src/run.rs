@@ -1,7 +1,8 @@
-//! Plans, merges, appends, verifications and inspections: a command line in, its result as JSON out.
+//! Plans, merges, appends, verifications and inspections: takes a command line and returns the result as JSON.
 //!
-//! Options are those of the command, with the same names, defaults and checks: they are parsed by the same parser. The work
-//! runs on a thread of its own; the calling one looks at signals and passes progress on, several times a second.
+//! Options are those of the command, with the same names, defaults and checks, because they are parsed by the same
+//! parser. The work runs on a separate thread; the calling thread checks signals and passes progress on, several times
+//! a second.
 
 use crate::attached::detached;
 use crate::errors;
@@ -37,7 +38,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often signals are looked at and progress is passed on.
+/// Interval at which signals are checked and progress is passed on.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Plans a merge; `arguments` are those of `raddle plan`.
@@ -106,7 +107,7 @@ pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
     })
 }
 
-/// Tells of the differences that `plan` bridges, if there are any.
+/// Reports the differences that `plan` resolves, if there are any.
 fn note_differences(plan: &MergePlan, watch: &Watch<'_>) {
     let differences = bridged(plan);
     if !differences.is_empty() {
@@ -125,7 +126,7 @@ pub fn verify(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
     })
 }
 
-/// Statistics of a file.
+/// Returns statistics of a file.
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let inspected = detached(py, || {
@@ -139,7 +140,8 @@ pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     inspected.map(|inspection| json(&inspection)).map_err(|refusal| refusal.raised(py))
 }
 
-/// Where each chunk of a file lies, as kerchunk's JSON with `url` for the file; objects left out, with the reason.
+/// Returns the location of each chunk of a file, as kerchunk JSON with `url` for the file, and the omitted objects with
+/// the reasons.
 #[pyfunction]
 pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String, Vec<(String, String)>)> {
     let written = detached(py, || {
@@ -150,12 +152,12 @@ pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String,
         Ok::<_, Refusal>((text, left_out))
     })?;
     let (text, left_out) = written.map_err(|refusal| refusal.raised(py))?;
-    // Keys and values are made of text.
+    // Keys and values are created from text.
     let text = String::from_utf8_lossy(&text).into_owned();
     Ok((text, left_out.into_iter().map(|left| (display_path(&left.path), left.reason)).collect()))
 }
 
-/// The share of events of reader `rank` of `size`, and the paths of its tables as they are in the file.
+/// Returns the share of events of reader `rank` of `size`, and the paths of its tables as stored in the file.
 #[pyfunction]
 pub fn partition(
     py: Python<'_>,
@@ -176,7 +178,7 @@ pub fn partition(
     Ok((share, groups.iter().map(|group| PyBytes::new(py, group).unbind()).collect()))
 }
 
-/// Why one file is not read.
+/// Reason why a file is not read.
 enum Refusal {
     Unreadable(Hdf5Error),
     Told(Failure),
@@ -191,12 +193,13 @@ impl Refusal {
     }
 }
 
-/// Asked before anything else, for an error that tells a file that is not there from one that is damaged.
+/// Checks that a file can be opened. Called before anything else, so that the error distinguishes a missing file from a
+/// damaged one.
 fn openable(path: &Path) -> Result<(), Refusal> {
     InputFile::open(path).map(drop).map_err(Refusal::Unreadable)
 }
 
-/// Threads used where no number is given: the cores that this process may use.
+/// Returns the default number of threads, which is the number of cores available to this process.
 #[pyfunction]
 pub fn default_threads() -> usize {
     raddle_core::engine::default_jobs()
@@ -212,7 +215,7 @@ fn other_command(py: Python<'_>) -> PyErr {
     errors::internal(py, "one command was parsed as another")
 }
 
-/// What a stage has done so far.
+/// Totals of a stage so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     name: &'static str,
@@ -222,25 +225,25 @@ struct Tally {
     finished: bool,
 }
 
-/// What happened so far.
+/// Events collected so far.
 #[derive(Debug, Clone, Default)]
 struct Happened {
-    /// Stages, as often as they have begun.
+    /// Totals of stages, one for each time that a stage began.
     stages: Vec<Tally>,
-    /// Severity and text of messages since the last look; of differences between inputs, JSON.
+    /// Severity and text of messages since the last look; for differences between inputs, the text is JSON.
     messages: Vec<(&'static str, String)>,
-    /// How often it was looked at.
+    /// Number of looks so far.
     looks: u64,
 }
 
-/// Sums up events from any thread until they are looked at.
+/// Accumulates events from any thread until the calling thread looks at them.
 #[derive(Debug, Default)]
 struct Board {
     happened: Mutex<Happened>,
     looked: Condvar,
 }
 
-/// Longest wait for a look at what a caller may want to stop a run for.
+/// Maximum wait for a look at events for which the caller may want to stop the run.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 impl Board {
@@ -253,22 +256,22 @@ impl Board {
         Happened { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages), looks: 0 }
     }
 
-    /// What was seen has had its effect.
+    /// Ends a look, after all its effects.
     fn end_look(&self) {
         self.lock().looks += 1;
         self.looked.notify_all();
     }
 
-    /// Waits until what happened so far has been looked at.
+    /// Waits until everything collected so far has been looked at.
     fn wait_for_look(&self) {
         let happened = self.lock();
-        // One may be under way that does not see it.
+        // A look may be under way that does not include the latest events.
         let enough = happened.looks + 2;
         let _ = self.looked.wait_timeout_while(happened, LONGEST_WAIT, |happened| happened.looks < enough);
     }
 }
 
-/// The board as a run sees it, and what wakes who looks at it.
+/// Observer of a run that fills the board and wakes the calling thread.
 struct Telling<'b> {
     board: &'b Board,
     wake: Sender<()>,
@@ -278,7 +281,7 @@ impl Observer for Telling<'_> {
     fn event(&self, event: &Event) {
         self.board.event(event);
         if let Event::Differences { .. } = event {
-            // Before anything is written: the caller may have made errors of warnings.
+            // Before anything is written, because the caller may have turned warnings into errors.
             let _ = self.wake.send(()).and_then(|()| self.wake.send(()));
             self.board.wait_for_look();
         }
@@ -312,7 +315,7 @@ impl Observer for Board {
                 messages.push((severity, as_keywords(text)));
             }
             Event::Differences { differences } => messages.push(("differences", json(differences))),
-            // Events of kinds that are newer than this are of no use here.
+            // Event kinds newer than this module are ignored.
             _ => {}
         }
     }
@@ -330,7 +333,7 @@ pub fn watched<T: Send>(
         std::thread::scope(|scope| {
             let (wake, woken) = channel::<()>();
             let (board, cancel) = (&board, &cancel);
-            // The sender goes with the worker.
+            // The sender is dropped with the worker.
             let worker = scope.spawn(move || work(&Watch { observer: &Telling { board, wake }, cancel }));
             loop {
                 let over = woken.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected);
@@ -347,7 +350,7 @@ pub fn watched<T: Send>(
                     break;
                 }
             }
-            // A panic of the worker goes on here, as if there had been no other thread.
+            // A panic of the worker is resumed here, as if there were no other thread.
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     });
@@ -357,7 +360,7 @@ pub fn watched<T: Send>(
     }
 }
 
-/// Passes on what happened since the last time.
+/// Passes on everything that happened since the last call.
 fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &Board) -> PyResult<()> {
     let Happened { stages, messages, .. } = board.look();
     let stages: Vec<_> = stages

@@ -1,14 +1,16 @@
-//! Fixed-length strings as HDF5's readers show them: padded with zeros, whatever padding the file has.
+//! Normalisation of fixed-length strings to the form in which HDF5 readers show them: padded with zeros, whatever the
+//! padding in the file.
 //!
-//! libhdf5 converts on reading; bytes behind a terminator and trailing blanks of space-padded strings are not shown.
+//! libhdf5 converts them on reading: bytes after a terminator, and trailing blanks of space-padded strings, are not
+//! shown.
 
 use raddle_hdf5::model::TypeClass;
 
-/// Values of `H5T_str_t`.
+/// Constants of `H5T_str_t`.
 const NULL_TERMINATED: u8 = 0;
 const SPACE_PADDED: u8 = 2;
 
-/// A string inside of an element, or several of the same kind in a row.
+/// A string inside an element, or several consecutive strings of the same kind.
 #[derive(Debug, Clone, Copy)]
 struct Strings {
     offset: usize,
@@ -17,7 +19,7 @@ struct Strings {
     space_padded: bool,
 }
 
-/// Which bytes of an element are strings that have to be brought into form.
+/// Positions of the strings in an element that have to be normalised.
 #[derive(Debug, Default)]
 pub struct TextForms {
     element_len: usize,
@@ -25,7 +27,7 @@ pub struct TextForms {
 }
 
 impl TextForms {
-    /// The strings of elements of `class`.
+    /// Finds the strings in elements of `class`.
     pub fn of(class: &TypeClass) -> Self {
         let mut forms = Self { element_len: class.len_bytes() as usize, strings: Vec::new() };
         forms.add(class, 0);
@@ -48,7 +50,7 @@ impl TextForms {
                 } else {
                     let before = self.strings.len();
                     self.add(base, offset);
-                    // Arrays of what holds no such string, the usual ones, are looked at once.
+                    // Arrays without such strings, which are the usual ones, are examined only once.
                     if self.strings.len() > before {
                         (1..count).for_each(|item| self.add(base, offset + item * len));
                     }
@@ -58,7 +60,7 @@ impl TextForms {
         }
     }
 
-    /// Brings all elements of `values` into form.
+    /// Normalises all elements of `values`.
     pub fn apply(&self, values: &mut [u8]) {
         if self.strings.is_empty() || self.element_len == 0 {
             return;

@@ -1,6 +1,7 @@
-//! Numbers as numbers of another type.
+//! Conversion of numbers to another type.
 //!
-//! Invariant: a number becomes the same number, or for floating-point types the nearest; where there is none, that is an error.
+//! Invariant: a number is converted to the same number, or for floating-point types to the nearest one; if there is
+//! none, that is an error.
 
 use raddle_idx::sample::Number;
 
@@ -21,16 +22,16 @@ impl std::fmt::Display for Value {
 }
 
 impl Value {
-    /// The whole number that it is.
+    /// Returns the number as an integer; `None` if it is not one.
     fn whole(self) -> Option<i128> {
         match self {
             Self::Whole(number) => Some(number),
-            // Beyond the range of i128 the cast saturates, and no type holds the result.
+            // Beyond the range of i128 the cast saturates, and no type can hold the result.
             Self::Real(number) => (number.trunc() == number).then_some(number as i128),
         }
     }
 
-    /// The nearest float64.
+    /// Returns the nearest float64.
     fn real(self) -> f64 {
         match self {
             Self::Whole(number) => number as f64,
@@ -38,7 +39,7 @@ impl Value {
         }
     }
 
-    /// The nearest float32; `None` if it is beyond the largest.
+    /// Returns the nearest float32; `None` if the number is beyond the largest.
     fn short_real(self) -> Option<f32> {
         let near = match self {
             Self::Whole(number) => number as f32,
@@ -48,10 +49,10 @@ impl Value {
     }
 }
 
-/// The little-endian numbers in `bytes`, of type `from`, as little-endian numbers of type `to`.
+/// Converts the little-endian numbers in `bytes` from type `from` to little-endian numbers of type `to`.
 ///
 /// # Errors
-/// The first number that the type does not hold.
+/// The first number that type `to` cannot represent.
 pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Result<Vec<u8>, Value> {
     macro_rules! values {
         ($type:ty, $variant:ident, $wide:ty) => {{

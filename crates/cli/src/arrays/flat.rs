@@ -1,4 +1,4 @@
-//! Arrays whose values lie one behind the other in a file: raw, or behind the head of an `.npy` file.
+//! Arrays with contiguous values in a file: raw files, and `.npy` files after their header.
 
 use super::{ArraySource, RawForm, Values, refused};
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Values in a file.
+/// Contiguous values in a file.
 #[derive(Debug)]
 pub(super) struct FlatValues {
     file: File,
@@ -18,21 +18,21 @@ pub(super) struct FlatValues {
 }
 
 impl FlatValues {
-    /// Fills `out` from `at` bytes behind the first value; whether the values are big-endian.
+    /// Fills `out` with the bytes at offset `at` after the first value; returns whether the values are big-endian.
     pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<bool, Failure> {
         let read = self.file.read_exact_at(out, self.offset + at);
         read.map_err(|cause| refused(&self.path, &cause.to_string())).map(|()| self.is_big_endian)
     }
 }
 
-/// A raw file of little-endian values.
+/// Opens a raw file of little-endian values.
 pub(super) fn open_raw(path: &Path, form: &RawForm) -> Result<ArraySource, Failure> {
     let head = NpyHead { number: form.number, is_big_endian: false, shape: form.shape.clone(), offset: 0 };
     let file = File::open(path).map_err(|cause| refused(path, &cause.to_string()))?;
     source(path, file, head)
 }
 
-/// An `.npy` file.
+/// Opens an `.npy` file.
 pub(super) fn open_npy(path: &Path) -> Result<ArraySource, Failure> {
     let failed = |cause: std::io::Error| refused(path, &cause.to_string());
     let mut file = File::open(path).map_err(failed)?;

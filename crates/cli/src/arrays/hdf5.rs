@@ -1,4 +1,4 @@
-//! Arrays that are datasets of HDF5 files.
+//! Arrays stored as datasets in HDF5 files.
 
 use super::{ArraySource, Values, refused};
 use crate::failure::Failure;
@@ -17,10 +17,10 @@ use raddle_idx::sample::Number;
 use std::ops::Range;
 use std::path::Path;
 
-/// Most datasets named where one must be chosen.
+/// Maximum number of datasets listed if the user has to choose one.
 const LONGEST_CHOICE: usize = 10;
 
-/// Longest values asked of libhdf5 at once: what lies in memory twice, and is far longer than most chunks.
+/// Maximum length of values requested from libhdf5 at once. They are held in memory twice; far longer than most chunks.
 const LONGEST_ANSWER_LEN_BYTES: u64 = 64 << 20;
 
 /// A dataset of numbers.
@@ -32,14 +32,14 @@ pub(super) struct Hdf5Values {
     is_big_endian: bool,
 }
 
-/// How its values are found.
+/// Method of reading the values.
 #[derive(Debug)]
 enum Way {
     Native {
         encoding: Encoding,
         pipeline: Pipeline,
     },
-    /// By libhdf5, in a process of its own: those of virtual datasets and of external files.
+    /// Through libhdf5 in a separate process, for virtual datasets and external storage.
     Library {
         child: ChildReader,
         object: ObjectName,
@@ -47,7 +47,7 @@ enum Way {
 }
 
 impl Hdf5Values {
-    /// Fills `out` with rows of the slowest axis; whether the values are big-endian.
+    /// Fills `out` with rows of the slowest axis; returns whether the values are big-endian.
     pub(super) fn read(&self, shape: &[u64], rows: Range<u64>, out: &mut [u8]) -> Result<bool, Failure> {
         let read = match &self.way {
             Way::Native { encoding, pipeline } => self.read_natively(*encoding, pipeline, shape, rows, out),
@@ -99,7 +99,7 @@ impl Hdf5Values {
     }
 }
 
-/// Values that cannot be read.
+/// Converts an error of reading values.
 fn of_values(error: &Hdf5Error) -> Failure {
     let failure = Failure::of_input(error);
     match error {
@@ -107,12 +107,12 @@ fn of_values(error: &Hdf5Error) -> Failure {
             "copy the values with `raddle merge --follow-foreign-files` and write from the copy, or name the dataset that it \
              refers to",
         ),
-        Hdf5Error::MissingSource { .. } => failure.hint("put the missing files where they are looked for"),
+        Hdf5Error::MissingSource { .. } => failure.hint("put the missing files where they are expected"),
         _ => failure,
     }
 }
 
-/// The dataset at `name`, or the only one of numbers with an axis.
+/// Opens the dataset at `name`, or the only numeric dataset with an axis.
 pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Result<ArraySource, Failure> {
     let native = NativeReader::default().read_tree(path);
     let child = reader.child();
@@ -135,9 +135,9 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
     })?;
     let way = if dataset.layout.is_through_library() {
         let child =
-            child.ok_or_else(|| refused(path, &format!("{name}: is read by libhdf5, which cannot be started")))?;
+            child.ok_or_else(|| refused(path, &format!("{name}: must be read by libhdf5, which cannot be started")))?;
         let object = ObjectName::Path(name.clone().into_bytes());
-        // Nothing, but all that it refers to is looked for.
+        // Reads no values, but looks up everything the dataset refers to.
         child.read_values(path, object.clone(), Some(0..0)).map_err(|error| of_values(&error))?;
         Way::Library { child, object }
     } else {
@@ -163,49 +163,53 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
     })
 }
 
-/// The dataset that a path leads to, by hard and soft links of this file.
+/// Finds the dataset at a path, following hard and soft links in this file.
 fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Failure> {
     let object = match find_in(tree, name.as_bytes()).map_err(|error| Failure::of_input(&error))? {
         Found::Object(index) => tree.objects.get(index as usize),
         Found::External { file, path: within, .. } => {
             let (file, within) = (escape::bytes(&file), escape::bytes(&within));
             return Err(refused(path, &format!("{name} is a link to {within} of the file {file}"))
-                .hint(&format!("name it there, as {file}:{within}; files of links are not opened here")));
+                .hint(&format!("name it as {file}:{within}; files of links are not opened here")));
         }
         Found::TooManyLinks => {
-            return Err(refused(path, &format!("{name} leads over more than {MOST_LINKS} links, perhaps in a circle")));
+            return Err(refused(
+                path,
+                &format!("{name} leads through more than {MOST_LINKS} links, possibly in a cycle"),
+            ));
         }
         Found::Nothing => None,
     };
     match object.map(|object| &object.kind) {
         Some(ObjectKind::Dataset(dataset)) => Ok(dataset),
         Some(ObjectKind::Unreadable { reason, .. }) => Err(refused(path, &format!("{name} cannot be read: {reason}"))),
-        Some(_) => Err(refused(path, &format!("{name} is no dataset; it has {}", choice(&arrays(tree))))),
+        Some(_) => Err(refused(path, &format!("{name} is not a dataset; the file has {}", choice(&arrays(tree))))),
         None => Err(refused(path, &format!("has no dataset {name}; it has {}", choice(&arrays(tree))))),
     }
 }
 
-/// The only dataset of numbers with an axis.
+/// Finds the only numeric dataset with an axis.
 fn only<'t>(tree: &'t FileTree, path: &Path) -> Result<(String, &'t Dataset), Failure> {
     let mut all = arrays(tree);
     match all.len() {
         1 => Ok(all.swap_remove(0)),
-        _ => Err(refused(path, &format!("name a dataset, as FILE:/PATH; it has {}", choice(&all)))),
+        _ => Err(refused(path, &format!("name a dataset, as FILE:/PATH; the file has {}", choice(&all)))),
     }
 }
 
-/// The type of a dataset's numbers, and whether their highest byte comes first; or why they are not read, and what to do.
+/// Returns the type of a dataset's numbers and whether they are big-endian, or the reason why they are not read and a
+/// remedy.
 fn readable(dataset: &Dataset) -> Result<(Number, bool), (&'static str, &'static str)> {
     if dataset.dataspace.dims().is_empty() {
         return Err(("has no axis", "name an array"));
     }
     number_of(&dataset.datatype.class).ok_or((
-        "holds no numbers that IDX has: integers of 1, 2, 4 or 8 bytes, float32 and float64",
+        "holds no numbers that IDX supports: integers of 1, 2, 4 or 8 bytes, float32 and float64",
         "convert it, or name another dataset",
     ))
 }
 
-/// The datasets of numbers with an axis, by path.
+/// Lists the numeric datasets with an axis, by path.
 fn arrays(tree: &FileTree) -> Vec<(String, &Dataset)> {
     let mut found = Vec::new();
     let mut seen = vec![false; tree.objects.len()];
@@ -240,7 +244,7 @@ fn choice(all: &[(String, &Dataset)]) -> String {
     }
 }
 
-/// The type as one of IDX, and whether its highest byte comes first.
+/// Converts the type to one of IDX; also returns whether it is big-endian.
 pub fn number_of(class: &TypeClass) -> Option<(Number, bool)> {
     let is_whole = |len_bytes: u32, offset: u32, count: u32| offset == 0 && count == 8 * len_bytes;
     let (number, order) = match class {

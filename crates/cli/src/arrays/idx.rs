@@ -1,4 +1,4 @@
-//! Fields of IDX datasets as arrays, whole or a box of them.
+//! Fields of IDX datasets as arrays, complete or restricted to a box.
 
 use super::{ArraySource, Values};
 use crate::command::idx::place::{Along, limit, open};
@@ -17,33 +17,33 @@ use std::sync::Arc;
 /// Header keys that relate samples to physical coordinates. Other keys describe the files themselves.
 const KEYS_OF_SPACE: [&str; 3] = ["axis", "physic_box", "logic_to_physic"];
 
-/// What to take of a dataset.
+/// Part of a dataset to read.
 #[derive(Debug, Clone, Copy)]
 pub struct IdxPart<'a> {
-    /// Names of the fields; none: all.
+    /// Names of the fields; empty for all.
     pub fields: &'a [String],
-    /// The time step; `None` for all.
+    /// Time step; `None` for all.
     pub step: Option<u64>,
-    /// Samples along axes.
+    /// Ranges of samples along axes.
     pub along: &'a [Along],
-    /// Whether the default value stands for blocks that are not stored.
+    /// Whether missing blocks are read as the default value.
     pub missing_as_default: bool,
 }
 
-/// A dataset as the source of arrays.
+/// A dataset as a source of arrays.
 #[derive(Debug)]
 pub struct IdxSource {
-    /// Samples per axis, x first.
+    /// Number of samples per axis, x first.
     pub counts: Vec<u64>,
-    /// Fields: name and type of the samples.
+    /// Name and sample type of each field.
     pub fields: Vec<(String, SampleType)>,
     /// Time steps.
     pub steps: Vec<Option<u64>>,
-    /// Header keys that remain valid for what is taken.
+    /// Header keys that remain valid for the selected part.
     pub others: Vec<(String, String)>,
-    /// An array for each time step and field, field by field.
+    /// Arrays of each time step and field, field by field.
     pub arrays: Vec<ArraySource>,
-    /// The dataset and the numbers of the fields, if all samples are taken at their coordinates.
+    /// The dataset and the numbers of the fields, if all samples are read at their coordinates.
     pub whole: Option<WholeFields>,
 }
 
@@ -67,7 +67,7 @@ impl IdxSource {
     /// Opens the `.idx` file at `path`.
     ///
     /// # Errors
-    /// If it cannot be read, or has no such fields, step or samples.
+    /// If it cannot be read, or does not have the selected fields, step or samples.
     pub fn open(path: &Path, part: &IdxPart<'_>) -> Result<Self, Failure> {
         let dataset = Arc::new(open(path)?);
         let header = dataset.header();
@@ -88,7 +88,7 @@ impl IdxSource {
             None => dataset.steps().map_err(of_idx)?,
         };
         if steps.is_empty() {
-            return Err(refused("no time step is there".to_owned()));
+            return Err(refused("no time step exists".to_owned()));
         }
         let counts = region.counts()[..header.rank].to_vec();
         let mut arrays = Vec::with_capacity(steps.len() * numbers.len());
@@ -124,7 +124,7 @@ impl IdxSource {
 }
 
 impl IdxValues {
-    /// Fills `out` with rows of the slowest axis; the values are not big-endian.
+    /// Fills `out` with rows of the slowest axis; returns that the values are not big-endian.
     pub(super) fn read(&self, rows: Range<u64>, out: &mut [u8]) -> Result<bool, Failure> {
         let (mut query, axis) = (self.query, self.dataset.header().rank - 1);
         (query.start[axis], query.end[axis]) = (self.query.start[axis] + rows.start, self.query.start[axis] + rows.end);
@@ -135,7 +135,7 @@ impl IdxValues {
 }
 
 impl ArraySource {
-    /// Whether writing the dataset at `output` would replace what this is read from.
+    /// Whether writing the dataset at `output` would replace this source.
     pub fn is_of_output(&self, output: &Path) -> bool {
         let Values::Idx(values) = &self.values else { return false };
         let source = values.dataset.path();

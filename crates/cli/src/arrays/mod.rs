@@ -1,7 +1,7 @@
-//! Arrays that are read whole rows at a time: datasets of HDF5 files, `.npy` files, raw files, fields of IDX datasets.
+//! Arrays that are read by whole rows: datasets of HDF5 files, `.npy` files, raw files, and fields of IDX datasets.
 //!
-//! Not for tables, and not for what becomes of the values. Invariant: what is read is little-endian, slowest axis first, and
-//! as many bytes as its shape says.
+//! Tables are not supported. Invariant: the bytes returned are little-endian, with the slowest axis first, and match
+//! the shape in length.
 
 mod cast;
 mod flat;
@@ -17,29 +17,29 @@ use raddle_idx::sample::Number;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The form of raw files, which do not tell it.
+/// Shape and type of raw files, which have no header.
 #[derive(Debug, Clone)]
 pub struct RawForm {
-    /// Values per axis, slowest first.
+    /// Number of values per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Their type.
+    /// Type of the values.
     pub number: Number,
 }
 
 /// An array in a file.
 #[derive(Debug)]
 pub struct ArraySource {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Last part of the dataset's path, or the file's name without its ending.
+    /// Last component of the dataset's path, or the file name without its extension.
     pub name: String,
-    /// The dataset's path, where it is one.
+    /// Path of the dataset, if the array is one.
     dataset: Option<String>,
-    /// Values per axis, slowest first.
+    /// Number of values per axis, slowest first.
     pub shape: Vec<u64>,
-    /// Their type, in which they are read.
+    /// Type in which the values are read.
     pub number: Number,
-    /// Their type in the file, where it is another.
+    /// Type of the values in the file, if different.
     stored_as: Option<Number>,
     values: Values,
 }
@@ -51,7 +51,7 @@ enum Values {
     Idx(Box<idx::IdxValues>),
 }
 
-/// The file of `text` and the path below `/` of the dataset that it may name.
+/// Splits `text` into the file and the path of the dataset (below `/`) that it may name.
 fn split(text: &str) -> (&Path, Option<&str>) {
     match text.rsplit_once(":/") {
         Some((path, dataset)) if !Path::new(text).exists() => (Path::new(path), Some(dataset)),
@@ -59,16 +59,16 @@ fn split(text: &str) -> (&Path, Option<&str>) {
     }
 }
 
-/// The file in which the array is that `text` names.
+/// Returns the file that contains the array named by `text`.
 pub fn file_of(text: &str) -> &Path {
     split(text).0
 }
 
 impl ArraySource {
-    /// Opens `FILE`, `FILE:/dataset` of an HDF5 file, `FILE.npy`, or a raw file if `raw` tells its form.
+    /// Opens `FILE`, `FILE:/dataset` of an HDF5 file, `FILE.npy`, or a raw file of shape and type `raw`.
     ///
     /// # Errors
-    /// If it cannot be read, holds no array of numbers, or is not as long as its shape says.
+    /// If it cannot be read, contains no array of numbers, or its length does not match its shape.
     pub fn open(text: &str, raw: Option<&RawForm>, reader: &ReaderArgs) -> Result<Self, Failure> {
         if let Some(form) = raw {
             return flat::open_raw(Path::new(text), form);
@@ -80,23 +80,23 @@ impl ArraySource {
         hdf5::open(path, dataset.map(|dataset| format!("/{dataset}")).as_deref(), reader)
     }
 
-    /// File and dataset, as the user names them.
+    /// Returns file and dataset, as the user names them.
     pub fn place(&self) -> String {
         let path = self.path.display();
         self.dataset.as_ref().map_or_else(|| path.to_string(), |dataset| format!("{path}:{dataset}"))
     }
 
-    /// Values of a row: all with the same index on the slowest axis.
+    /// Returns the number of values in a row, which consists of all values with the same index on the slowest axis.
     fn row_values(&self) -> u64 {
         self.shape[1..].iter().product()
     }
 
-    /// Length of a row.
+    /// Returns the length of a row.
     pub fn row_len_bytes(&self) -> u64 {
         self.row_values().saturating_mul(self.number.len_bytes() as u64)
     }
 
-    /// The same values read as numbers of another type.
+    /// Converts the values to another type when they are read.
     #[must_use]
     pub fn cast(mut self, number: Number) -> Self {
         let stored = self.stored_number();
@@ -109,7 +109,7 @@ impl ArraySource {
         self.stored_as.unwrap_or(self.number)
     }
 
-    /// Bytes of a row that are held while it is read.
+    /// Returns the number of bytes held per row while it is read.
     pub fn held_row_len_bytes(&self) -> u64 {
         let stored = self.stored_as.map_or(0, |stored| self.row_values().saturating_mul(stored.len_bytes() as u64));
         self.row_len_bytes().saturating_add(stored)
@@ -118,7 +118,7 @@ impl ArraySource {
     /// Reads rows of the slowest axis.
     ///
     /// # Errors
-    /// If they cannot be read, memory for them cannot be had, or the type that they are read as does not hold a value.
+    /// If they cannot be read, memory cannot be allocated, or a value does not fit the type.
     pub fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>, Failure> {
         let values = self.read_stored(rows)?;
         let Some(stored) = self.stored_as else { return Ok(values) };
@@ -151,7 +151,7 @@ impl ArraySource {
     }
 }
 
-/// An input that cannot be used.
+/// Creates the failure for an input that cannot be used.
 fn refused(path: &Path, why: &str) -> Failure {
     Failure::new(crate::exit::Exit::InputRefused, &format!("{}: {why}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! `raddle append`: more rows for a file that is there, in place and as one step.
+//! `raddle append`: adds rows to an existing file, in place and atomically.
 
 use super::print;
 use crate::exit::Exit;
@@ -23,23 +23,23 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AppendArgs {
-    /// HDF5 file to append to; it is the old or the new one at any time
+    /// HDF5 file to append to; at any time it holds either the old or the new content
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Which files' rows.
+    /// Files whose rows are appended.
     #[command(flatten)]
     pub inputs: InputArgs,
 
-    /// In which order.
+    /// Order of the inputs.
     #[command(flatten)]
     pub sorting: SortingArgs,
 
-    /// Append inputs also if the file has their rows already
+    /// Append inputs even if the file already has their rows
     #[arg(long, help_heading = "Inputs")]
     pub again: bool,
 
-    /// What to do where an input lacks a dataset of the file [default: as the file was merged]
+    /// What to do if an input lacks a dataset of the file [default: as the file was merged]
     #[arg(long, value_enum, help_heading = "Where inputs differ")]
     join: Option<Join>,
 
@@ -51,7 +51,7 @@ pub struct AppendArgs {
     #[arg(long, value_enum, help_heading = "Where inputs differ")]
     attributes: Option<Attributes>,
 
-    /// Datasets whose path matches do not grow; they must be equal in all inputs
+    /// Do not append to datasets whose path matches; they must be equal in all inputs
     #[arg(long, value_name = "GLOB", help_heading = "Where inputs differ")]
     keep: Vec<String>,
 
@@ -59,20 +59,20 @@ pub struct AppendArgs {
     #[arg(long, help_heading = "Where inputs differ")]
     skip_bad: bool,
 
-    /// Read virtual datasets and external storage also where they lead out of the input's folder
+    /// Follow virtual datasets and external storage even outside of the input's folder
     #[arg(long, help_heading = "Where inputs differ")]
     follow_foreign_files: bool,
 
-    /// Effort spent on datasets that the file deflates (fast, balanced, small, gzip:1-9), or on those it has in Zstandard
-    /// (zstd:1-22); keep, and all others: as the file has them
+    /// Compression effort for datasets that the file compresses with deflate (fast, balanced, small, gzip:1-9) or
+    /// Zstandard (zstd:1-22); keep, and all other datasets: as in the file
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default(), help_heading = "Layout")]
     compress: Compression,
 
-    /// Look everything up and say what would be appended, write nothing
+    /// Show what would be appended without writing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Print the report as JSON instead of lines; a failure as well
+    /// Print the report, or the failure, as JSON
     #[arg(long)]
     json: bool,
 
@@ -82,19 +82,20 @@ pub struct AppendArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle append run11981.h5 today/                      the files of a folder, behind the rows that are there
-  raddle append all.h5 @new.txt -n                      only say what would be done
-  raddle append all.h5 subrun7.h5 --again               although its rows are in there
+  raddle append run11981.h5 today/                      the files of a folder, after the existing rows
+  raddle append all.h5 @new.txt -n                      only show what would be done
+  raddle append all.h5 subrun7.h5 --again               even if its rows are already in the file
 
-Datasets grow along their first axis in the chunks and with the filters that they have; raddle merge --extendible makes \
-files in which all can. Partition keys are extended. Until the last moment readers see the old file. If the run is interrupted, the next raddle that \
-opens the file completes the append or takes it back.";
+Datasets grow along their first axis, with their existing chunks and filters; raddle merge --extendible makes \
+files in which all datasets can grow. Partition keys are extended. Readers see the old file until the append \
+is complete. If the run is interrupted, the next raddle command that opens the file completes the append or \
+rolls it back.";
 
 impl AppendArgs {
-    /// The options of the append.
+    /// Returns the options of the append.
     ///
     /// # Errors
-    /// If a pattern is none.
+    /// If a pattern is not a valid glob.
     pub fn options(&self) -> Result<MergeOptions, Failure> {
         let mut options = MergeOptions::new(&self.file);
         options.selection = Selection::new(&[], &[], &self.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
@@ -123,7 +124,7 @@ impl AppendArgs {
         Ok(options)
     }
 
-    /// The failure of an append; differences are told with the file as the first of the inputs.
+    /// Converts the error of an append; differences are reported with the file as the first input.
     pub fn failure(&self, error: &MergeError, inputs: &[PathBuf]) -> Failure {
         let all: Vec<PathBuf> = std::iter::once(&self.file).chain(inputs).cloned().collect();
         match error {
@@ -133,28 +134,28 @@ impl AppendArgs {
     }
 }
 
-/// Whether every dataset must be in every input.
+/// Requirement on the datasets of each input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Join {
-    /// All inputs must have the objects of the file and no others
+    /// All inputs must have exactly the objects of the file
     Exact,
-    /// Rows of datasets that an input lacks get the fill value
+    /// Datasets that an input lacks get rows with the fill value
     Outer,
 }
 
-/// What becomes of scalar datasets.
+/// Treatment of scalar datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Scalars {
-    /// Must be equal; else stop
+    /// They must be equal; otherwise stop
     Equal,
-    /// Keep the file's
+    /// Keep those of the file
     First,
 }
 
-/// What becomes of attributes.
+/// Treatment of attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Attributes {
-    /// Keep the file's and say how many differ
+    /// Keep those of the file and report how many differ
     First,
     /// Stop if any differs
     Error,
@@ -174,7 +175,7 @@ pub fn run(arguments: &AppendArgs, team: &Team) -> Result<Exit, Failure> {
             tell_settled(&held, &watching);
         }
         let plan = match plan_among(&held, &inputs, arguments.again, &options, watch, team.ranks()) {
-            // The run that was interrupted was this one.
+            // The interrupted run was a run of this same command.
             Err(MergeError::Repeated { repeated, .. })
                 if held.settled == Settled::Completed && repeated.len() == inputs.len() =>
             {
@@ -204,15 +205,16 @@ pub fn run(arguments: &AppendArgs, team: &Team) -> Result<Exit, Failure> {
     })
 }
 
-/// What an append would do.
+/// Plan of an append.
 #[derive(serde::Serialize)]
 struct Planned {
-    /// The file is the first of the inputs. Nothing is made on trial, so that no cost is predicted.
+    /// Summary of the plan, with the file as the first of the inputs. No data is encoded on trial, so no cost is
+    /// predicted.
     #[serde(flatten)]
     summary: Summary,
-    /// Datasets that would get rows.
+    /// Number of datasets that would get rows.
     grown_datasets: u64,
-    /// The most rows that one of them would get.
+    /// Maximum number of rows that a dataset would get.
     most_rows: u64,
 }
 
@@ -225,7 +227,7 @@ impl Planned {
     }
 }
 
-/// What an append did, and to what.
+/// Report of an append, with the file.
 #[derive(serde::Serialize)]
 struct Appended<'a> {
     #[serde(flatten)]
@@ -238,7 +240,7 @@ enum Stopped {
     Told(Failure),
 }
 
-/// Collective. Carries out the plan, or prints it with `--dry-run`; the first rank reports.
+/// Collective. Executes the plan, or prints it with `--dry-run`; the first rank reports.
 fn execute(
     arguments: &AppendArgs,
     plan: &MergePlan,
@@ -278,7 +280,7 @@ fn execute(
 fn tell_settled(held: &Held, watching: &Watching) {
     match held.settled {
         Settled::Nothing => {}
-        Settled::Discarded => watching.warn("an interrupted append to the file was taken back"),
+        Settled::Discarded => watching.warn("an interrupted append to the file was rolled back"),
         Settled::Completed => watching.warn("an interrupted append to the file was completed"),
     }
 }

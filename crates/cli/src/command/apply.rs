@@ -1,4 +1,4 @@
-//! `raddle apply`: starts a program with settings of HDF5 that it knows nothing of, or says them as source code.
+//! `raddle apply`: runs a program with HDF5 settings it knows nothing about, or prints them as source code.
 
 use super::print;
 use crate::exit::Exit;
@@ -24,38 +24,40 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArgs {
-    /// Settings that `raddle tune` found [default: the newest for this machine and file system]
+    /// Profile written by `raddle tune` [default: the newest for this machine and file system]
     profile: Option<PathBuf>,
 
-    /// The program and its arguments
+    /// Program to run, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 
-    /// Set NAME to VALUE, for example alignment=1MiB; goes before the profile
+    /// Set NAME to VALUE, for example alignment=1MiB; overrides the profile
     #[arg(short, long, value_name = "NAME=VALUE")]
     set: Vec<Setting>,
 
-    /// Set NAME also where the program has chosen a value of its own
+    /// Set NAME even if the program has chosen a value itself
     #[arg(long = "override", value_name = "NAME", value_parser = knob)]
     forced: Vec<Knob>,
 
-    /// Size each dataset's chunk cache to one sweep through it, up to SIZE; 0 leaves caches alone [default: what the profile says, else 256MiB]
+    /// Size each dataset's chunk cache to one sweep through it, up to SIZE; 0 leaves caches alone [default: that of the
+    /// profile, or 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
     auto_cache: Option<u64>,
 
-    /// Choose chunk caches and alignment by what the program reads and writes, up to --auto-cache, without a profile
+    /// Choose chunk caches and alignment from what the program reads and writes, up to --auto-cache, without a profile
     #[arg(long)]
     adapt: bool,
 
-    /// With --adapt: align large objects of new files to SIZE [default: the stripes of Lustre or GPFS; elsewhere none are aligned]
+    /// With --adapt: align large objects of new files to SIZE [default: the stripes of Lustre or GPFS; no alignment
+    /// elsewhere]
     #[arg(long, value_name = "SIZE", requires = "adapt")]
     block: Option<Size>,
 
-    /// Apply also what changes the contents of files: chunks, filters, format, pages
+    /// Also apply settings that change the contents of files: chunks, filters, format, pages
     #[arg(long)]
     allow_layout: bool,
 
-    /// Make metadata calls collective in MPI programs; hangs those whose ranks open different objects
+    /// Make metadata calls collective in MPI programs; hangs programs whose ranks open different objects
     #[arg(long)]
     collective_metadata: bool,
 
@@ -63,23 +65,23 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "FOLDER")]
     stripe: Vec<PathBuf>,
 
-    /// Write a line per file (what was set, kept, refused) to FILE, `-` for standard error, `none` for nowhere
+    /// Write a line per file (what was set, kept, refused) to FILE; `-`: standard error, `none`: nowhere
     #[arg(long, value_name = "FILE", default_value = "-")]
     log: PathBuf,
 
-    /// Folder for the objects that the program is given; on a cluster, one that all hosts see
+    /// Folder for the libraries that are loaded into the program; on a cluster, one that all hosts see
     #[arg(long, value_name = "FOLDER", env = "RADDLE_APPLY_FOLDER", hide_env_values = true)]
     folder: Option<PathBuf>,
 
-    /// Say how the program would be reached and what would be set; start nothing
+    /// Show how the settings would be applied and which ones, without starting the program
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Print the settings as source code, or as variables for a shell, and start nothing
+    /// Print the settings as source code or as shell variables, without starting the program
     #[arg(long, value_name = "FORM", value_enum, conflicts_with = "dry_run")]
     emit: Option<Form>,
 
-    /// HDF5's source, for --emit hdf5-patch
+    /// HDF5 source folder, for --emit hdf5-patch
     #[arg(long, value_name = "FOLDER", required_if_eq("emit", "hdf5-patch"))]
     hdf5_source: Option<PathBuf>,
 }
@@ -87,27 +89,27 @@ pub struct ApplyArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle apply -- python3 analysis.py                     chunk caches sized to each dataset, nothing else
-  raddle apply --adapt -- ./simulation input.nml          caches and alignment by what the program does
-  raddle apply mine.toml -- ./simulation input.nml        what `raddle tune` found
+  raddle apply --adapt -- ./simulation input.nml          settings chosen from what the program does
+  raddle apply mine.toml -- ./simulation input.nml        settings found by `raddle tune`
   mpirun -n 4 raddle apply mine.toml -- ./simulation      every rank; on any number of hosts
   raddle apply --set alignment=1MiB --dry-run -- h5repack in.h5 out.h5
-  raddle apply mine.toml --emit h5py                      the same settings, to be put into a script
+  raddle apply mine.toml --emit h5py                      the same settings, for use in a script
 
-The program is unchanged and need not know of raddle. What it chose itself is kept, unless \
---override says otherwise.";
+The program is not modified and need not know about raddle. Settings that it chooses itself are kept, unless \
+--override is given.";
 
-/// A form of `--emit`.
+/// Output form of `--emit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
-    /// A C function that makes a file access property list
+    /// A C function that creates a file access property list
     C,
     /// Arguments of h5py.File
     H5py,
-    /// Calls of Python's netCDF4, with those of C beside
+    /// Calls of Python's netCDF4, with the equivalent C calls
     Netcdf,
-    /// Variables of the environment, for a shell: eval "$(raddle apply … --emit env)"
+    /// Environment variables for a shell: eval "$(raddle apply … --emit env)"
     Env,
-    /// A patch of HDF5's source that makes the settings its defaults
+    /// A patch that makes the settings the defaults of HDF5
     #[value(name = "hdf5-patch")]
     Patch,
 }
@@ -121,7 +123,8 @@ fn size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0).map_err(|error| error.to_string()) }
 }
 
-/// The stripes of the folder that the program starts in, on Lustre and GPFS; 0 elsewhere, where aligning has gained nothing.
+/// Returns the stripe length of the working folder, on Lustre and GPFS; 0 elsewhere, where alignment has gained
+/// nothing.
 fn block_of_folder() -> u64 {
     match stripes::of_folder(Path::new(".")) {
         Ok(Stripes { source: StripeSource::Block, .. }) | Err(_) => 0,
@@ -130,11 +133,11 @@ fn block_of_folder() -> u64 {
 }
 
 impl ApplyArgs {
-    /// What the user wants, and the file that the profile is from, if there is one.
+    /// Collects the requested settings, and the file of the profile if there is one.
     fn wishes(&self) -> Result<(Wishes, Option<PathBuf>), Failure> {
         let (path, profile) = match &self.profile {
             Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
-            // Settings by hand are all that is wanted.
+            // Explicit settings suffice without a profile.
             None if !self.set.is_empty() || self.adapt => (None, None),
             None => newest(Path::new(".")).map_err(|error| Failure::of_tune(&error))?.unzip(),
         };
@@ -156,7 +159,7 @@ impl ApplyArgs {
             is_block_everywhere: self.block.is_some(),
         });
         if let Some(log) = wishes.log.as_mut().filter(|log| *log != Path::new("-")) {
-            // The program may change its folder.
+            // The program may change its working folder.
             *log = std::path::absolute(&*log).map_err(|cause| Failure::writing(&self.log, &cause))?;
         }
         Ok((wishes, path))
@@ -168,7 +171,7 @@ impl ApplyArgs {
     }
 }
 
-/// Starts the program; returns only if it did not.
+/// Starts the program; returns only if that fails.
 pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
     let (wishes, profile) = arguments.wishes()?;
     if let Some(form) = arguments.emit {
@@ -196,7 +199,7 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
     }
     let mut command = std::process::Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(plan.environment.iter().map(|(name, value)| (name, value)));
-    // In place of this process: same number, same parent, same signals, its own exit code.
+    // Replaces this process: the program keeps its process id, parent and signals, and has its own exit code.
     let cause = command.exec();
     Err(Failure::usage(&format!("{}: cannot be started: {cause}", arguments.command[0].to_string_lossy())))
 }
@@ -206,10 +209,10 @@ fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Failure> {
     if plan.hints.is_empty() { Ok(()) } else { objects.install_hints(&plan.hints).map_err(|error| of_inject(&error)) }
 }
 
-/// What a folder cannot be given is said, and no reason not to start.
+/// Sets the stripes of a folder. Stripes that cannot be set are reported but do not prevent the start.
 fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
     let Some(command) = plan.stripe_command(folder) else {
-        return Err(Failure::usage("--stripe: the settings have no stripes")
+        return Err(Failure::usage("--stripe: the settings contain no stripes")
             .hint("for example --set stripe_count=8 --set stripe_size=16MiB"));
     };
     let done = std::process::Command::new(&command[0]).args(&command[1..]).output();
@@ -235,7 +238,7 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
         Form::Netcdf => source(&wishes.settings, Language::Netcdf),
         Form::Env => {
             let objects = arguments.objects()?;
-            // Whatever the shell starts later.
+            // Covers any program that the shell starts later.
             let any = Route::Preload { libraries: Vec::new() };
             let any = Program { path: PathBuf::new(), through: Vec::new(), has_mpi: true, route: any };
             let program = if arguments.command.is_empty() {
@@ -249,7 +252,7 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
         }
         Form::Patch => {
             for knob in patch::left_out(&wishes.settings) {
-                anstream::eprintln!("note: {knob} is no default that the source holds in one place; left out");
+                anstream::eprintln!("note: {knob} has no single place in the source for its default; left out");
             }
             let source = arguments.hdf5_source.as_deref().unwrap_or(Path::new("."));
             patch::patch(&wishes.settings, source).map_err(|error| of_inject(&error))?
@@ -259,7 +262,7 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-/// What cannot be given to a program.
+/// Converts the error of a program that cannot be intercepted.
 pub(super) fn of_inject(error: &InjectError) -> Failure {
     let failure = |exit| Failure::new(exit, &error.to_string());
     match error {

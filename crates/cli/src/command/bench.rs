@@ -1,4 +1,4 @@
-//! `raddle bench`: measures what a workload compares, and says what can be said.
+//! `raddle bench`: measures the settings that a workload compares, and reports verdicts.
 
 use super::print;
 use crate::exit::Exit;
@@ -15,11 +15,11 @@ use raddle_tune::workload::{Scale, Workload, preset_names};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// What to measure: a workload of raddle's (see --list), or a TOML file
+    /// Workload to measure: one of raddle's (see --list) or a TOML file
     #[arg(default_value = "tables")]
     workload: String,
 
-    /// List the workloads that raddle has, with their experiments
+    /// List raddle's workloads with their experiments
     #[arg(long)]
     list: bool,
 
@@ -30,7 +30,7 @@ pub struct BenchArgs {
     #[arg(long)]
     simulate: bool,
 
-    /// Print it as JSON, every run included
+    /// Print the result as JSON, with every run
     #[arg(long)]
     json: bool,
 
@@ -44,13 +44,13 @@ Examples:
   raddle bench occam-2005 --only chunk-gzip --scale tiny       one experiment, in seconds
   raddle bench pidx-sc12 --scale tiny                           all figures of a paper, next to its own numbers
   raddle bench battle-layout --scratch /scratch --sync --report run.json && raddle report run.json
-  raddle bench tables --hdf5 libhdf5_serial.so.103             another HDF5 than raddle's own
+  raddle bench tables --hdf5 libhdf5_serial.so.103             a different HDF5 than raddle's own
 
-Every run is a process of its own. Runs come in blocks in which every setting is measured once, in \
-drawn order; a setting is compared with the default of its own blocks. A ratio below 1 is less \
-time. Where runs differ too much among themselves, the verdict is: cannot tell.";
+Every run is a separate process. Runs are organized in blocks in which every setting is measured once, in \
+random order; a setting is compared with the default in the same blocks. A ratio below 1 means less time. If \
+runs vary too much, the verdict is: cannot tell.";
 
-/// Measures.
+/// Measures the workload and prints the result.
 pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
     if arguments.list {
         let all = preset_names().into_iter().map(|name| Workload::named(name, Scale::Small));

@@ -8,7 +8,7 @@ use clap::CommandFactory;
 /// Options of `raddle completions`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }

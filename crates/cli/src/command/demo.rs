@@ -1,4 +1,4 @@
-//! `raddle demo`: everything once, on made data: generate, plan, merge, verify, compare.
+//! `raddle demo`: runs everything once on generated data: generate, plan, merge, verify, compare.
 
 use super::print;
 use crate::demo::generate::{GenerateProgress, generate};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
-    /// Which files to make: tiny (seconds), small (58 MB), wide (411 MB) or nova (8 files of 16,000 datasets)
+    /// Files to generate: tiny (seconds), small (58 MB), wide (411 MB) or nova (8 files of 16,000 datasets)
     #[arg(long, value_name = "NAME", default_value = "small", value_parser = parse_workload)]
     workload: Workload,
 
@@ -32,11 +32,11 @@ pub struct DemoArgs {
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 
-    /// Make the files and stop (with --keep)
+    /// Generate the files and stop (with --keep)
     #[arg(long, requires = "keep")]
     only_generate: bool,
 
-    /// Number from which the made values follow
+    /// Seed of the generated values
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -44,7 +44,7 @@ pub struct DemoArgs {
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
     compress: Compression,
 
-    /// Do not compare with a loop in h5py
+    /// Skip the comparison with an h5py loop
     #[arg(long)]
     no_h5py: bool,
 
@@ -54,18 +54,18 @@ pub struct DemoArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle demo                                 58 MB of made files, merged, verified, compared; then removed
+  raddle demo                                 58 MB of temporary files, merged, verified, compared
   raddle demo --workload tiny --keep demo/    a few small files to play with
 
-The comparison runs a loop over h5py with the same chunks and gzip level 6, if python3 (or the Python that RADDLE_PYTHON \
-names) has h5py. Its values are compared with raddle's.";
+The comparison runs an h5py loop with the same chunks and gzip level 6, if python3 (or the Python given by \
+RADDLE_PYTHON) has h5py. Its values are compared with raddle's.";
 
 fn parse_workload(name: &str) -> Result<Workload, String> {
     let known = Workload::ALL.map(|workload| workload.name).join(", ");
     Workload::named(name).ok_or_else(|| format!("known workloads are {known}"))
 }
 
-/// Makes the files and shows what raddle does with them.
+/// Generates the files and demonstrates what raddle does with them.
 pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
     let watching = Watching::start(&arguments.running, "demo", NO_FILES)?;
     watching.conclude(|watch| {
@@ -111,7 +111,7 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
     })
 }
 
-/// A signal arrived while no merge was at work.
+/// Creates the failure for a signal that arrived while no merge was running.
 fn stopped() -> Failure {
     Failure::new(Exit::Interrupted, "stopped before the end")
 }
@@ -166,7 +166,7 @@ fn show(
     Ok(if differ { Exit::Mismatch } else { Exit::Done })
 }
 
-/// The final table.
+/// Formats the final table.
 fn comparison(report: &MergeReport, compress: Compression, looped: Option<&h5py::Loop>) -> String {
     let titles = [
         ("", Align::Left),

@@ -1,4 +1,4 @@
-//! `raddle inspect`: where the bytes of files went.
+//! `raddle inspect`: shows how the bytes of files are used.
 
 use super::print;
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InspectArgs {
-    /// Files to look at; a folder stands for its HDF5 files, as in raddle merge
+    /// Files to inspect; a folder stands for its HDF5 files, as in raddle merge
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -33,19 +33,19 @@ pub struct InspectArgs {
     #[arg(long)]
     json: bool,
 
-    /// Print the sum over all files only
+    /// Print only the sum over all files
     #[arg(long, conflicts_with = "refs")]
     total: bool,
 
-    /// Groups and datasets to list, the largest first
+    /// Number of groups and datasets to list, largest first
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 
-    /// Write where every chunk lies, as references for readers of Zarr (kerchunk's JSON)
+    /// Write the location of every chunk, as references for Zarr readers (kerchunk JSON)
     #[arg(long, value_name = "JSON", conflicts_with = "json")]
     refs: Option<PathBuf>,
 
-    /// How references name the file, by its absolute path if not given: a URL, for example
+    /// URL or other name of the file in the references [default: its absolute path]
     #[arg(long, value_name = "URL", requires = "refs")]
     refs_url: Option<String>,
 
@@ -61,7 +61,7 @@ Examples:
   raddle inspect run11981/ --json | jq .space.metadata_len_bytes
   raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
 
-Only metadata is read, no values. \"unused\" are bytes that no object of the file leads to.";
+Only metadata is read, no values. Bytes counted as \"unused\" belong to no object of the file.";
 
 #[derive(Serialize)]
 struct Named<'a> {
@@ -85,7 +85,8 @@ struct Printed {
     exit_code: u8,
 }
 
-/// Collective. Inspects each file, and continues after files that cannot be read. Ranks share the files; the first prints.
+/// Collective. Inspects each file and continues after files that cannot be read. Ranks share the files; the first
+/// prints.
 pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
     if let Some(output) = &arguments.refs {
         let written = if team.leads() { write_references_file(arguments, output) } else { Ok(Exit::Done) };
@@ -96,7 +97,7 @@ pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
         let files = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep);
         files.map_err(|error| Failure::of_merge(&error, &arguments.files))
     })?;
-    // What the native reader does not know is asked of libhdf5 in a child process, as a merge does.
+    // Anything the native reader does not support is read with libhdf5 in a child process, as in a merge.
     let library = arguments.reader.child();
     let (mut exit, mut sum) = (Exit::Done, Sum::default());
     let ranks = team.ranks();
@@ -130,7 +131,7 @@ pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Collective. The values of all ranks, in rank order.
+/// Collective. Returns the values of all ranks, in rank order.
 fn of_all<T: Serialize + DeserializeOwned>(team: &Team, own: &T) -> Result<Vec<T>, Failure> {
     team.ranks().all_gather_values("inspect the files", own).map_err(|error| of_ranks(&error))
 }
@@ -162,7 +163,7 @@ fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildR
 fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Failure> {
     let [path] = arguments.files.as_slice() else {
         return Err(Failure::usage(
-            "--refs takes one file: references of several are to be combined by who reads them",
+            "--refs accepts a single file; combine the references of several files in the reader",
         ));
     };
     if output.extension().is_some_and(|extension| extension == "parquet") {
@@ -174,7 +175,7 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
     let file = std::fs::File::create_new(output).map_err(|cause| Failure::writing(output, &cause))?;
     let written = write_references(path, &url, arguments.reader.child().as_ref(), &mut BufWriter::new(file));
     let left_out = written.inspect_err(|_| {
-        // Half of it is no JSON, and of no use to anyone.
+        // An incomplete file is not valid JSON and is of no use to anyone.
         let _ = std::fs::remove_file(output);
     })?;
     for LeftOut { path, reason } in &left_out {
@@ -187,8 +188,8 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
     Ok(Exit::Done)
 }
 
-/// Writes where each chunk of the file at `path` lies to `out`, as references that name the file `url`; returns what has
-/// none.
+/// Writes the location of each chunk of the file at `path` to `out`, as references that name the file `url`; returns
+/// the objects without references.
 pub fn write_references(
     path: &Path,
     url: &str,

@@ -14,7 +14,7 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-/// Writes one page for `raddle` and one for each command that the help shows.
+/// Writes a page for `raddle` and one for each command shown in the help.
 pub fn run(arguments: &ManArgs) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&arguments.folder).map_err(|cause| Failure::writing(&arguments.folder, &cause))?;
     let mut command = Arguments::command();
@@ -23,7 +23,7 @@ pub fn run(arguments: &ManArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes the page of a command and those of its subcommands.
+/// Writes the pages of a command and its subcommands.
 fn write_pages(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {
     write_page(folder, command, name)?;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {

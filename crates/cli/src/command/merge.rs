@@ -1,4 +1,4 @@
-//! `raddle merge`: plan, say what is to be said, execute, report.
+//! `raddle merge`: plans, warns, executes and reports.
 
 use super::print;
 use crate::exit::Exit;
@@ -36,10 +36,10 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
-    /// Which files.
+    /// Files to merge.
     #[command(flatten)]
     pub inputs: InputArgs,
-    /// In which order.
+    /// Order of the inputs.
     #[command(flatten)]
     pub sorting: SortingArgs,
     #[command(flatten)]
@@ -52,10 +52,10 @@ pub struct MergeArgs {
     schema: SchemaArgs,
     #[command(flatten)]
     layout: LayoutArgs,
-    /// Add partition keys: id columns of the group that has a row per event, the most significant first
+    /// Add partition keys: id columns of the group with one row per event, most significant first
     ///
-    /// Every group that has columns of these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, NAME being the last.
-    /// Keys that the inputs have are replaced.
+    /// Every group that has columns with these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, where NAME is the
+    /// last of them. Existing keys of the inputs are replaced.
     #[arg(
         long,
         value_name = "COLUMNS",
@@ -68,13 +68,14 @@ pub struct MergeArgs {
     making: KeyMakingArgs,
     #[command(flatten)]
     placing: PlacingArgs,
-    /// What is made for looking at it.
+    /// Preview of the output.
     #[command(flatten)]
     pub preview: PreviewArgs,
-    /// Make part I of N only: for N processes, on any machines, that share the output's folder
+    /// Write only part I of N: for N processes, on any machines, that share the output's folder
     ///
-    /// All are given the same inputs and options, at once or one after the other. The one that finds all other parts done
-    /// publishes the output, which is that of one process. A part that is interrupted goes on when it is run again.
+    /// All parts must have the same inputs and options, and can run concurrently or one after the other. The part that
+    /// finds all others done publishes the output, which is identical to that of a single process. An interrupted part
+    /// resumes when it is run again.
     #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered", "align"], help_heading = "Running")]
     pub part: Option<Part>,
     #[command(flatten)]
@@ -84,22 +85,22 @@ pub struct MergeArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle merge run11981/ -o run11981.h5                    all files of a folder
-  raddle merge 'run*/*.h5' -o all.h5 -c fast -j 8          least time, eight threads
+  raddle merge 'run*/*.h5' -o all.h5 -c fast -j 8          fastest, eight threads
   raddle merge -i list.txt -o all.h5 --memory 512MiB       the files of a list, in its order
   find . -name '*.h5' -print0 | raddle merge -0 - -o all.h5
-  raddle merge run11981/ -o run11981.h5 --dry-run          only say what would be done
-  raddle merge tracks.h5 hits.h5 -o run.h5 --union         datasets of distinct names, chunks moved as stored
-  raddle merge run11981/ -o view.h5 --link virtual         no copy: a file that reads as the merged one
+  raddle merge run11981/ -o run11981.h5 --dry-run          only show what would be done
+  raddle merge tracks.h5 hits.h5 -o run.h5 --union         distinct datasets, chunks kept as stored
+  raddle merge run11981/ -o view.h5 --link virtual         no copy: reads like the merged file
   raddle merge run11981/ -o run11981.h5 --keys /spill/run,/spill/subrun,/spill/evt
 
-Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched by their \
-path, never by position. The output appears under its name only when it is complete.";
+Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched \
+by their path, never by position. The output appears under its name only when it is complete.";
 
 impl MergeArgs {
-    /// The options of the merge.
+    /// Returns the options of the merge.
     ///
     /// # Errors
-    /// If options contradict one another or a pattern is none.
+    /// If options conflict or a pattern is not a valid glob.
     pub fn options(&self) -> Result<MergeOptions, Failure> {
         let mut options = MergeOptions::new(&self.output.output);
         self.output.apply(&mut options);
@@ -107,7 +108,7 @@ impl MergeArgs {
         self.schema.apply(&mut options)?;
         self.layout.apply(&mut options)?;
         if self.part.is_some() {
-            // Parts know nothing of each other's places; a profile that is shared with other merges may say otherwise.
+            // Parts do not know each other's addresses; a profile shared with other merges may request alignment.
             options.align = None;
         }
         if !self.keys.is_empty() {
@@ -128,7 +129,7 @@ impl MergeArgs {
         Ok(options)
     }
 
-    /// Refuses what takes ranks, for a caller that is one process.
+    /// Refuses options that require ranks, for a caller that is a single process.
     ///
     /// # Errors
     /// If the chunks are to be written through MPI.
@@ -146,7 +147,7 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
     let mut options = arguments.options()?;
     if arguments.part.is_some() && team.ranks().size() > 1 {
-        return Err(Failure::usage("--part is for processes that do not know each other, not for ranks"));
+        return Err(Failure::usage("--part is for independent processes, not for MPI ranks"));
     }
     arguments.running.apply_among(team, &mut options);
     let how = How {
@@ -159,7 +160,7 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     merge(team, inputs, &arguments.sorting, &options, how, &arguments.running, "merge")
 }
 
-/// What a merge did, beside what its plan had foretold.
+/// Merge report together with the plan's prediction.
 #[derive(serde::Serialize)]
 struct Foretold<'a> {
     #[serde(flatten)]
@@ -168,29 +169,29 @@ struct Foretold<'a> {
     input_files: Vec<Input>,
 }
 
-/// How a merge is carried out.
+/// Parameters of carrying out a merge.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How<'a> {
-    /// Not at all.
+    /// Whether only the plan is printed.
     pub dry_run: bool,
-    /// Told as JSON.
+    /// Whether the report is printed as JSON.
     pub json: bool,
-    /// By several processes, of which this is one.
+    /// Part to write, if several processes share the merge.
     pub part: Option<Part>,
-    /// Through what.
+    /// Options for reading and writing on several ranks.
     pub io: &'a IoArgs,
-    /// With what beside it.
+    /// Options for the preview.
     pub preview: &'a PreviewArgs,
 }
 
-/// A part as the user writes it: 2/3.
+/// Parses a part: 2/3.
 fn part(text: &str) -> Result<Part, String> {
     let (number, count) = text.split_once('/').unwrap_or_default();
     let part = number.parse().ok().zip(count.parse().ok()).and_then(|(number, count)| Part::new(number, count));
     part.ok_or_else(|| "a part is I/N with I from 1 to N, for example 2/8".to_owned())
 }
 
-/// Collective. Plans and executes a merge of `inputs`; what `merge` and `rechunk` have in common.
+/// Collective. Plans and executes a merge of `inputs`; used by `merge` and `rechunk`.
 pub(super) fn merge(
     team: &Team,
     inputs: Vec<PathBuf>,
@@ -224,7 +225,7 @@ pub(super) fn merge(
     };
     let watching = Watching::start_among(team, running, command, inputs.iter().chain([&options.output]))?;
     watching.conclude(|watch| {
-        // Before the scan, which may take minutes, and again when writing starts.
+        // Checked before the scan, which may take minutes, and again when writing starts.
         let check = || {
             check_output(&options.output, &inputs, options.force).map_err(|error| Failure::of_merge(&error, &inputs))
         };
@@ -297,7 +298,7 @@ pub(super) fn merge(
     })
 }
 
-/// Warns of what readers of the output need that they may not have.
+/// Warns about filters that readers of the output may lack.
 pub(super) fn tell_needs(plan: &MergePlan, watching: &Watching) {
     let compresses = plan.columns.iter().any(|planned| matches!(planned.route, Route::Encoded { .. }));
     if compresses && let Some(need) = readers_need(plan.options.compress.compression()) {
@@ -305,8 +306,8 @@ pub(super) fn tell_needs(plan: &MergePlan, watching: &Watching) {
     }
 }
 
-/// Warns of datasets that were to keep filters that raddle does not write, and whose chunks are not moved as stored: they do
-/// not meet the rows of the inputs, or others were asked for.
+/// Warns about datasets that were to keep filters that raddle cannot write and whose chunks cannot be moved as stored,
+/// because they are not aligned with the rows of the inputs or other chunks were requested.
 pub(super) fn tell_recoded(plan: &MergePlan, watching: &Watching) {
     if plan.options.compress != Compress::Keep {
         return;
@@ -329,7 +330,7 @@ pub(super) fn tell_recoded(plan: &MergePlan, watching: &Watching) {
     }
 }
 
-/// Says which inputs are left out and which differences the join bridges.
+/// Reports which inputs are left out and which differences the join resolves.
 pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
     if !plan.skipped.is_empty() {
         let count = quantity::counted(plan.skipped.len() as u64, "input");
@@ -339,7 +340,7 @@ pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
     }
     if plan.schema.is_anndata() {
         watching.say(
-            "note: no /_raddle group, which anndata cannot read: compare the output with its inputs by verify --against",
+            "note: no /_raddle group, which anndata cannot read: use verify --against to compare the output with its inputs",
         );
     }
     watching.note_differences(bridged(plan));

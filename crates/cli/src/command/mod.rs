@@ -1,5 +1,5 @@
-//! The commands, one file each: its options, its steps, its exit code. What is printed is made in
-//! [`crate::render`]; what is done is done by the crates below.
+//! The commands, one file each, with options, steps and exit code. Their output is formatted in [`crate::render`]; the
+//! work itself is done by the other crates.
 
 pub mod append;
 pub mod apply;

@@ -1,4 +1,4 @@
-//! `raddle plan`: what a merge would do, from metadata alone.
+//! `raddle plan`: shows what a merge would do, from metadata alone.
 
 use super::merge::{tell_needs, tell_recoded};
 use super::print;
@@ -24,10 +24,10 @@ use raddle_merge::prediction::{Sample, predict};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
-    /// Which files.
+    /// Files to merge.
     #[command(flatten)]
     pub inputs: InputArgs,
-    /// In which order.
+    /// Order of the inputs.
     #[command(flatten)]
     pub sorting: SortingArgs,
     #[command(flatten)]
@@ -56,17 +56,17 @@ const EXAMPLES: &str = "\
 Examples:
   raddle plan run11981/                 the files of a folder
   raddle plan 'run*/*.h5' --datasets    files that match, every dataset listed
-  raddle plan @files.txt --join inner   the files of a list, only what all have
+  raddle plan @files.txt --join inner   the files of a list, only objects that all have
   raddle plan a.h5 b.h5 --union         datasets of distinct names in one file
   raddle plan run11981/ --json | jq .output.logical_len_bytes
   raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
   raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
 
 impl PlanArgs {
-    /// The options of the merge that is planned.
+    /// Returns the options of the planned merge.
     ///
     /// # Errors
-    /// If a pattern is none.
+    /// If a pattern is not a valid glob.
     pub fn options(&self) -> Result<MergeOptions, Failure> {
         let mut options = MergeOptions::new("");
         self.schema.apply(&mut options)?;
@@ -83,7 +83,7 @@ pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
     let mut options = arguments.options()?;
     arguments.running.apply_among(team, &mut options);
     if !arguments.simulation.simulate.is_empty() {
-        // One rank imagines all the others.
+        // One rank simulates all others.
         return if team.leads() { super::simulate::run(arguments, &options) } else { Ok(Exit::Done) };
     }
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;

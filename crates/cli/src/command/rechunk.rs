@@ -1,4 +1,4 @@
-//! `raddle rechunk`: one file with a new layout. A merge of a single input.
+//! `raddle rechunk`: rewrites a file with a new layout, as a merge of a single input.
 
 use super::merge::{How, merge};
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RechunkArgs {
-    /// File to rewrite; it is only read
+    /// File to rewrite; it is not modified
     #[arg(value_name = "FILE")]
     input: PathBuf,
     #[command(flatten)]
@@ -26,9 +26,9 @@ pub struct RechunkArgs {
     io: IoArgs,
     #[command(flatten)]
     layout: LayoutArgs,
-    /// Give datasets of N x 1 elements one dimension, of N elements
+    /// Store datasets of N x 1 elements with one dimension of N elements
     ///
-    /// Datasets with dimension scales or labels keep both dimensions. verify --against follows it.
+    /// Datasets with dimension scales or labels keep both dimensions. verify --against accounts for it.
     #[arg(long, help_heading = "Layout")]
     rank_1: bool,
     #[command(flatten)]

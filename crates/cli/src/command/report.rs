@@ -1,4 +1,4 @@
-//! `raddle report`: a page with figures of what runs did.
+//! `raddle report`: creates a page with figures of runs.
 
 use super::print;
 use crate::exit::Exit;
@@ -23,11 +23,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
-    /// Reports, as --report of other commands writes them
+    /// Reports written by --report of other commands
     #[arg(value_name = "RUN.json", required = true)]
     runs: Vec<PathBuf>,
 
-    /// Page to write: one file, without scripts, that needs no network
+    /// Page to write: a single file without scripts that needs no network
     #[arg(short, long, value_name = "HTML", default_value = "report.html")]
     output: PathBuf,
 
@@ -35,15 +35,15 @@ pub struct ReportArgs {
     #[arg(short, long)]
     force: bool,
 
-    /// Write each figure to FOLDER as well, as SVG
+    /// Also write each figure to FOLDER as SVG
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
 
-    /// Write each figure to FOLDER as well, as PNG; takes rsvg-convert or chromium
+    /// Also write each figure to FOLDER as PNG; needs rsvg-convert or chromium
     #[arg(long, value_name = "FOLDER")]
     png: Option<PathBuf>,
 
-    /// Do not look at the files that the runs wrote, which are asked for sizes and chunks
+    /// Do not open the files that the runs wrote, which otherwise provide sizes and chunks
     #[arg(long)]
     no_files: bool,
 
@@ -59,24 +59,24 @@ Examples:
   raddle report run.json --svg figures/
   raddle tune --report tuned.json && raddle report tuned.json
 
-It takes reports of merge, rechunk, append, keys add, idx write, verify, bench and tune. Several runs \
-are compared at the top of the page; a report of verify is shown with the run that wrote the file.
+Accepts reports of merge, rechunk, append, keys add, idx write, verify, bench and tune. Several runs are \
+compared at the top of the page; a report of verify is shown with the run that wrote the file.
 
-Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of \
-other runs, it shows date and host, inputs, warnings and differences, the time of every stage and \
-rank, predictions, the command that repeats the run, and, of the file that it wrote, where its bytes \
-are, the sizes of its chunks and how well its datasets compress.";
+Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of other runs, it \
+shows date and host, inputs, warnings and differences, the time of every stage and rank, predictions, the \
+command that repeats the run, and, of the file that it wrote, where its bytes are, the sizes of its chunks and \
+how well its datasets compress.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
     check_ending(&arguments.output)?;
-    // Before the files of the runs are looked at, which may take long.
+    // Checked before reading the files of the runs, which may take long.
     let mut files = arguments.runs.clone();
     check(arguments, &arguments.output, "--output", Text::Page, &mut files)?;
     let shown = arguments.runs.iter().map(|path| shown(arguments, path)).collect::<Result<Vec<_>, _>>()?;
     let figures = figures(arguments, &shown);
     for (folder, option, text) in [(&arguments.svg, "--svg", Text::Page), (&arguments.png, "--png", Text::Picture)] {
-        // A folder that is to be made holds nothing.
+        // A folder that does not exist yet is empty.
         for folder in folder.iter().filter(|folder| folder.is_dir()) {
             for (name, _) in &figures {
                 check(arguments, &folder.join(format!("{name}.{}", &option[2..])), option, text, &mut files)?;
@@ -90,10 +90,10 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Refuses a page under a name that promises something else.
+/// Refuses a page whose file name has a misleading extension.
 fn check_ending(output: &Path) -> Result<(), Failure> {
     let ending = output.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let what = format!("-o writes a page in HTML, which {} does not promise", escape::path(output));
+    let what = format!("-o writes an HTML page, which does not match the name {}", escape::path(output));
     match ending.as_str() {
         "svg" => Err(Failure::usage(&what).hint("write figures with --svg FOLDER, or name a page: -o report.html")),
         "png" => Err(Failure::usage(&what).hint("write figures with --png FOLDER, or name a page: -o report.html")),
@@ -105,8 +105,8 @@ fn check_ending(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Refuses to write to `path`, which `option` names, what would replace one of the `files`, which it joins, or anything else
-/// that is not to be replaced.
+/// Checks that writing to `path`, given by `option`, does not overwrite one of `files` or anything else that must not
+/// be replaced; adds it to `files`.
 fn check(
     arguments: &ReportArgs,
     path: &Path,
@@ -122,7 +122,7 @@ fn check(
     Ok(())
 }
 
-/// All figures, each by the name of its file without ending; none where they are not asked for.
+/// Returns all figures, each with its file name without extension; empty if no figures are requested.
 fn figures(arguments: &ReportArgs, shown: &[Shown]) -> Vec<(String, Figure)> {
     if arguments.svg.is_none() && arguments.png.is_none() {
         return Vec::new();
@@ -134,7 +134,7 @@ fn figures(arguments: &ReportArgs, shown: &[Shown]) -> Vec<(String, Figure)> {
     shown.iter().enumerate().flat_map(of).collect()
 }
 
-/// Writes figures by themselves, where that is asked for.
+/// Writes figures to separate files, if requested.
 fn write_figures(
     arguments: &ReportArgs,
     figures: &[(String, Figure)],
@@ -152,7 +152,7 @@ fn write_figures(
     if let Some(folder) = &arguments.png {
         let rasteriser = Rasteriser::find().ok_or_else(|| {
             Failure::usage(&format!("--png: none of {} is on PATH", Rasteriser::known()))
-                .hint("install one of them, or take --svg")
+                .hint("install one of them, or use --svg")
         })?;
         made(folder)?;
         let own = tempfile::tempdir().map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
@@ -169,7 +169,7 @@ fn write_figures(
     Ok(())
 }
 
-/// What the report at `path` tells of.
+/// Reads the report at `path`.
 fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text =
@@ -196,12 +196,12 @@ fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
     Ok(Shown { name, subject: Subject::Run(Box::new(ShownRun { run, file, file_missing })) })
 }
 
-/// The file at `path` as figures need it; why not, in words.
+/// Inspects the file at `path` for figures; on failure, returns the reason as text.
 fn look(arguments: &ReportArgs, path: &Path) -> Result<File, String> {
     let looked = InputFile::open(path)
         .and_then(|file| inspect(&file, &ReadLimits::default(), arguments.reader.child().as_ref()));
     let inspection = looked.map_err(|error| error.to_string())?;
-    // Through the form that `inspect --json` has, which is what figures are made of.
+    // Converted through the JSON of `inspect --json`, from which figures are made.
     serde_json::to_value(&inspection).and_then(serde_json::from_value).map_err(|error| error.to_string())
 }
 

@@ -1,4 +1,4 @@
-//! `raddle plan --simulate`: what each of many ranks would do.
+//! `raddle plan --simulate`: shows what each of many ranks would do.
 
 use super::plan::PlanArgs;
 use super::print;
@@ -10,8 +10,9 @@ use crate::watching::Watching;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
 
-/// Time of a core per object of an input, of rank 0 per dataset and per chunk of the output: from the merge of eight files
-/// of 16,000 datasets (docs/design/013). A message and the bandwidth of a network are those of common clusters.
+/// Default rates: time of a core per object of an input, and of rank 0 per dataset and per chunk of the output, from
+/// merging eight files of 16,000 datasets (docs/design/013). Message time and network bandwidth are those of common
+/// clusters.
 const USUAL: Rates = Rates {
     narrow_inflate_bytes_per_s: 0.0,
     narrow_deflate_bytes_per_s: 0.0,
@@ -31,7 +32,7 @@ const USUAL: Rates = Rates {
 pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, Failure> {
     let PlanArgs { inputs, sorting, simulation, running, json, .. } = arguments;
     let statistic = simulation.statistic()?;
-    // Before anything takes time.
+    // Checked before anything that takes time.
     simulation.simulated(USUAL)?;
     let files = match statistic {
         Some(_) => Vec::new(),

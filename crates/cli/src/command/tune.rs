@@ -1,4 +1,4 @@
-//! `raddle tune`: measures, searches, and writes what helps into a profile.
+//! `raddle tune`: measures, searches, and writes settings that help to a profile.
 
 use super::apply::of_inject;
 use super::print;
@@ -26,51 +26,53 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TuneArgs {
-    /// What to measure: a workload of raddle's (see raddle bench --list), or a TOML file
-    /// [default: tables]
+    /// Workload to measure: one of raddle's (see raddle bench --list) or a TOML file [default: tables]
     #[arg(conflicts_with = "command")]
     workload: Option<String>,
 
-    /// A program and its arguments, to be measured as it is and under one setting after the other; its files go into a new folder, which {scratch} names, or else it runs in it
+    /// Program to measure, with its arguments, as it is and with one setting after the other; its files go to a new
+    /// folder, for which {scratch} stands, or else the program runs in it
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["scale", "only", "hdf5", "ranks", "zlib"])]
     command: Vec<OsString>,
 
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// Try this setting of COMMAND, in place of the usual ones; can be given several times
+    /// Try this setting of COMMAND instead of the usual ones; may be given several times
     #[arg(long = "try", value_name = "NAME=VALUE", requires = "command", help_heading = "Programs")]
     tried: Vec<Setting>,
 
-    /// Try also what changes the contents of COMMAND's files: filters, format, pages
+    /// Also try settings that change the contents of COMMAND's files: filters, format, pages
     #[arg(long, requires = "command", help_heading = "Programs")]
     allow_layout: bool,
 
-    /// Compare the values that COMMAND writes under all settings: where two plain runs write the same (auto), always or never
+    /// Compare the values that COMMAND writes with all settings: if two plain runs write the same (auto), always or
+    /// never
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Verifying::Auto, requires = "command", help_heading = "Programs")]
     verify: Verifying,
 
-    /// Profile to write [default: one of the workload's name among the user's profiles, where apply and merge find it]
+    /// Profile to write [default: named after the workload, in the user's profile folder, where apply and merge find
+    /// it]
     #[arg(short, long, value_name = "PROFILE")]
     output: Option<PathBuf>,
 
-    /// Replace the profile that --output names if it exists
+    /// Replace the profile given by --output if it exists
     #[arg(short, long, requires = "output")]
     force: bool,
 
-    /// Most that files may grow, as a ratio to what they are with the defaults
+    /// Maximum growth of files, as a ratio to their size with the defaults
     #[arg(long, value_name = "RATIO", default_value_t = Limits::default().max_inflation, value_parser = ratio, help_heading = "Limits")]
     max_inflation: f64,
 
-    /// Most memory that a run may take
+    /// Maximum memory of a run
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     max_memory: Option<Size>,
 
-    /// The oldest HDF5 that must be able to read the files
+    /// Oldest HDF5 that must be able to read the files
     #[arg(long, value_name = "VERSION", default_value = "1.10", value_parser = reader, help_heading = "Limits")]
     readable_by: Reader,
 
-    /// Print all of it as JSON, every run included
+    /// Print the result as JSON, with every run
     #[arg(long)]
     json: bool,
 
@@ -81,19 +83,19 @@ pub struct TuneArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle tune                                          tables, as merge writes them; at most ten minutes
-  raddle tune --scratch /scratch/me --sync             the file system that the data will be on, disks included
+  raddle tune --scratch /scratch/me --sync             the file system of the data, with its disks
   raddle tune occam-2005 -o mine.toml --report run.json && raddle report run.json
   raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./sim
-  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       a program of yours, unchanged
+  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       your own program, unchanged
 
-Settings that help alone are combined; what wins is measured once more against the defaults, on \
-other values. Only what wins again, within the limits, is written. Where nothing does, no profile \
-is written, and that is no failure.";
+Settings that help individually are combined; the best combination is measured again against the defaults, on \
+other values. It is only written if it wins again, within the limits. If nothing does, no profile is written, \
+which is not a failure.";
 
-/// Whether values of a program are compared.
+/// Whether to compare the values that a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Verifying {
-    /// Where two plain runs write the same
+    /// If two plain runs write the same values
     Auto,
     /// Always
     Always,
@@ -110,7 +112,7 @@ fn reader(text: &str) -> Result<Reader, String> {
     text.parse::<Reader>().map_err(|error| error.to_string())
 }
 
-/// Measures, searches, writes the profile.
+/// Measures, searches and writes the profile.
 pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
     let workload = arguments.workload()?;
     let path = arguments.path(&workload.name)?;
@@ -151,7 +153,7 @@ impl TuneArgs {
             let lossy = word.to_string_lossy();
             word.to_str()
                 .map(str::to_owned)
-                .ok_or_else(|| Failure::usage(&format!("{lossy}: words of a measured command are UTF-8")))
+                .ok_or_else(|| Failure::usage(&format!("{lossy}: arguments of a measured command must be UTF-8")))
         };
         let command = self.command.iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
         let verify = match self.verify {
@@ -162,7 +164,7 @@ impl TuneArgs {
         Workload::of_program(command.clone(), verify, self.knobs(&command)?).map_err(|error| Failure::of_tune(&error))
     }
 
-    /// The values that are tried for a program.
+    /// Returns the values to try for a program.
     fn knobs(&self, command: &[String]) -> Result<BTreeMap<Knob, Vec<Value>>, Failure> {
         let usual = usual_knobs(command, self.allow_layout).map_err(|error| of_inject(&error))?;
         if self.tried.is_empty() {
@@ -171,7 +173,7 @@ impl TuneArgs {
         let mut knobs: BTreeMap<Knob, Vec<Value>> = BTreeMap::new();
         for Setting { knob, value } in &self.tried {
             if knob.changes_layout() && !self.allow_layout {
-                return Err(Failure::usage(&format!("--try {knob}={value}: it changes what files hold"))
+                return Err(Failure::usage(&format!("--try {knob}={value}: this changes the contents of files"))
                     .hint("allow it with --allow-layout"));
             }
             let values = knobs.entry(*knob).or_default();
@@ -182,7 +184,7 @@ impl TuneArgs {
         Ok(knobs)
     }
 
-    /// Where the profile goes, which can be written there: asked before minutes are spent on it.
+    /// Returns the path of the profile. Checks that it is writable, before minutes are spent measuring.
     fn path(&self, workload: &str) -> Result<PathBuf, Failure> {
         let path = match &self.output {
             Some(path) if path.exists() && !self.force => {
@@ -191,9 +193,8 @@ impl TuneArgs {
             }
             Some(path) => path.clone(),
             None => {
-                let folder = own_folder().ok_or_else(|| {
-                    Failure::usage("there is no home folder for profiles").hint("name the profile with -o")
-                })?;
+                let folder = own_folder()
+                    .ok_or_else(|| Failure::usage("no home folder for profiles").hint("name the profile with -o"))?;
                 std::fs::create_dir_all(&folder).map_err(|cause| Failure::writing(&folder, &cause))?;
                 profile_path(&folder, workload)
             }

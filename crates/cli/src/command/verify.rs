@@ -1,4 +1,4 @@
-//! `raddle verify`: does the output hold what the inputs hold, or, without inputs, what was written?
+//! `raddle verify`: checks that the output matches its inputs or, without inputs, the recorded digests.
 
 use super::print;
 use crate::exit::Exit;
@@ -26,9 +26,9 @@ pub struct VerifyArgs {
     #[arg(value_name = "MERGED")]
     output: PathBuf,
 
-    /// The files it was made from, as for merge: files, folders, quoted globs, @LIST, or - for standard input
+    /// Files from which it was made, as for merge: files, folders, quoted globs, @LIST, or - for standard input
     ///
-    /// Without inputs the file is checked against the digests that it holds.
+    /// Without inputs, the file is checked against the digests it holds.
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     against: Vec<OsString>,
 
@@ -41,7 +41,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     running: RunningArgs,
 
-    /// Print the outcome as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -52,18 +52,19 @@ Examples:
   raddle verify run11981.h5 --against run11981/        is it what the inputs hold?
   raddle verify all.h5 -i list.txt                     the files of a list
 
-Without inputs every value is read and compared with the digests that the merge left in the file; damage is reported by \
-dataset, rows and the input that they came from. With inputs every object is compared and every value read from both \
-sides; give the same inputs in the same order as for the merge. Its other options (--join, --scalars, --exclude and so on) are \
-remembered in the file; an option given here holds in place of the remembered one.
+Without inputs, every value is read and compared with the digests that the merge stored in the file; damage is \
+reported with dataset, rows and the input from which they came. With inputs, every object is compared and \
+every value is read from both sides; give the same inputs in the same order as for the merge. The other \
+options of the merge (--join, --scalars, --exclude and so on) are recorded in the file; an option given here \
+overrides the recorded one.
 Exit code 0: equal, 8: not equal, 3: the file cannot be read or holds no digests.";
 
 impl VerifyArgs {
-    /// The inputs that the file is compared with; `None` where it is compared with its digests. `standard_input` is read
-    /// where an input is `-`.
+    /// Returns the inputs to compare with; `None` to compare with the digests. `standard_input` is read if an input is
+    /// `-`.
     ///
     /// # Errors
-    /// Inputs that are not there.
+    /// If an input does not exist.
     pub fn inputs(&self, standard_input: &mut dyn Read) -> Result<Option<Vec<PathBuf>>, Failure> {
         if !self.has_inputs() {
             return Ok(None);
@@ -75,18 +76,18 @@ impl VerifyArgs {
         !(self.against.is_empty() && self.listing.lists.is_empty())
     }
 
-    /// Compares.
+    /// Compares the file.
     ///
     /// # Errors
-    /// Files that cannot be read, inputs that do not fit together; a mismatch is part of the report.
+    /// If files cannot be read or inputs do not fit together; a mismatch is part of the report.
     pub fn verify(&self, inputs: Option<Vec<PathBuf>>, watch: &Watch<'_>) -> Result<VerifyReport, Failure> {
         self.verify_among(inputs, watch, &Team::alone())
     }
 
-    /// Collective. Compares; the ranks of `team` share the work.
+    /// Collective. Compares the file; the ranks of `team` share the work.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify).
+    /// As for [`verify`](Self::verify).
     fn verify_among(
         &self,
         inputs: Option<Vec<PathBuf>>,
@@ -103,7 +104,7 @@ impl VerifyArgs {
         let inputs = team.paths_of_first(|| self.sorting.sort(inputs, &options, watch))?;
         let verified = raddle_merge::verify::verify_among(&self.output, &inputs, &options, watch, team.ranks());
         let verified = verified.map_err(|error| match &error {
-            // The file to verify is an input here, though none of those that it is compared with.
+            // The file to verify counts as an input here, although it is not one of those it is compared with.
             MergeError::Hdf5(source) => Failure::of_input(source),
             error => Failure::of_merge(error, &inputs),
         })?;
@@ -113,17 +114,17 @@ impl VerifyArgs {
     }
 }
 
-/// What was found, and of which file.
+/// Result of a verification, with the path of the file.
 #[derive(serde::Serialize)]
 struct Verified<'a> {
     file: String,
-    /// Inputs that it was compared with; none where it was compared with its own digests.
+    /// Number of inputs compared with; 0 if the file was compared with its own digests.
     against: u64,
     #[serde(flatten)]
     report: &'a VerifyReport,
 }
 
-/// Collective. Compares; the first rank prints the outcome.
+/// Collective. Compares the file; the first rank prints the result.
 pub fn run(arguments: &VerifyArgs, team: &Team) -> Result<Exit, Failure> {
     let has_inputs = arguments.has_inputs();
     let expand = || Ok(arguments.inputs(&mut std::io::stdin().lock())?.unwrap_or_default());

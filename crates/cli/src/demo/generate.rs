@@ -1,7 +1,7 @@
-//! Makes NOvA-like files: workers draw and compress columns, one thread writes them in order.
+//! Generates NOvA-like files: workers draw and compress columns, and one thread writes them in order.
 //!
-//! The same workload and seed give the same bytes for any number of threads. Memory is bounded: workers wait when
-//! they are [`WINDOW_PIECES`] pieces ahead of the writer. Invariant: a file appears under its name once it is whole.
+//! The same workload and seed give the same bytes for any number of threads. Memory is bounded: workers wait when they
+//! are [`WINDOW_PIECES`] pieces ahead of the writer. Invariant: a file appears under its name only when it is complete.
 
 use super::values::{FileKeys, Law, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, Column, GZIP_LEVEL, Table, Workload};
@@ -16,24 +16,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// How far generation is, told after every file's datasets and every few pieces.
+/// Progress of generation, reported after the datasets of every file and after every few pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GenerateProgress {
-    /// Files that are whole.
+    /// Number of completed files.
     pub files_done: u32,
-    /// Files in all.
+    /// Total number of files.
     pub files: u32,
-    /// Raw bytes written, of all files.
+    /// Raw bytes written, over all files.
     pub raw_len_bytes: u64,
-    /// Stored bytes of chunks written, of all files.
+    /// Stored bytes of chunks written, over all files.
     pub stored_len_bytes: u64,
 }
 
-/// Chunks of a map in one piece of work: 8 chunks of 128 rows of 16,000 bytes are 16 MiB raw, about 30 ms of work.
+/// Number of chunks of a map in one piece of work: 8 chunks of 128 rows of 16,000 bytes are 16 MiB raw, about 30 ms of
+/// work.
 const MAP_PIECE_CHUNKS: u64 = 8;
 
-/// Pieces that may wait for the writer. A piece holds at most some 400 kB stored (a long column that hardly
-/// compresses), so this bounds the waiting bytes to about 25 MB.
+/// Maximum number of pieces waiting for the writer. A piece holds at most about 400 kB stored (a long column that
+/// hardly compresses), so the waiting bytes are limited to about 25 MB.
 const WINDOW_PIECES: usize = 64;
 
 /// Writes the files of `workload` into `folder`, which must exist, and returns their paths in order.
@@ -61,7 +62,7 @@ pub fn generate(
             progress(&state);
         });
         if written.is_err() {
-            // The error that stopped the writing matters more than one of tidying up.
+            // The error that stopped the writing is more important than one of cleaning up.
             let _ = std::fs::remove_file(&partial);
         }
         written.with_context(|| format!("{} could not be made", path.display()))?;
@@ -73,7 +74,7 @@ pub fn generate(
     Ok(paths)
 }
 
-/// One file before its values are drawn: keys and rows.
+/// Keys and rows of a file, before its values are drawn.
 struct FileContent<'s> {
     seed: u64,
     number: u32,
@@ -83,17 +84,18 @@ struct FileContent<'s> {
     rows: Vec<TableRows>,
 }
 
-/// A table with rows has none in one file of so many, so that inputs differ in which datasets are empty.
+/// Fraction of files, as 1/N, in which a table that normally has rows is empty, so that inputs differ in which datasets
+/// are empty.
 const EMPTY_IN_ONE_FILE_OF: u64 = 37;
 
-/// First run number; each file is a subrun of it.
+/// Run number of the first file; each file is a subrun.
 const RUN: u32 = 11_981;
 
 impl<'s> FileContent<'s> {
     fn draw(workload: &Workload, schema: &'s [Table], seed: u64, number: u32) -> Self {
         let mut random = Random::of(&[seed, u64::from(number)]);
         let count = (f64::from(workload.mean_events) * (0.75 + 0.5 * random.unit())) as u32;
-        // Triggers that were kept, among many: gaps of 60 on average, as in the detector's files.
+        // The kept triggers among many: gaps of 60 on average, as in the detector's files.
         let events = (0..count).scan(0_u32, |event, _| {
             *event += 1 + random.geometric(59.0) as u32;
             Some(*event)
@@ -110,7 +112,7 @@ impl<'s> FileContent<'s> {
         Self { seed, number, keys, schema, rows }
     }
 
-    /// Sorted by name is sorted by subrun.
+    /// Returns the file name; sorting by name sorts by subrun.
     fn file_name(&self) -> String {
         format!("neardet_r{:08}_s{:02}.h5", self.keys.run, self.keys.subrun)
     }
@@ -132,14 +134,14 @@ fn draw_rows(table: &Table, events: u32, random: &mut Random) -> TableRows {
     TableRows { event_of_row }
 }
 
-/// A dataset of a file, or a run of chunks of a map: the unit of work.
+/// Unit of work: a dataset of a file, or a run of chunks of a map.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     table: usize,
     column: usize,
     first_row: u64,
     end_row: u64,
-    /// Whether the dataset ends with it.
+    /// Whether this is the last piece of the dataset.
     last: bool,
 }
 
@@ -147,7 +149,8 @@ struct Piece {
 #[derive(Debug, Default)]
 struct StoredPiece {
     bytes: Vec<u8>,
-    /// End in `bytes` and filter mask of each chunk: as in libhdf5, a chunk that deflate cannot shrink goes without.
+    /// End offset in `bytes` and filter mask of each chunk: as in libhdf5, a chunk that deflate cannot shrink is stored
+    /// without it.
     chunks: Vec<(usize, u32)>,
 }
 
@@ -174,13 +177,13 @@ fn pieces(content: &FileContent<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// Finished pieces on their way from the workers to the writer.
+/// Finished pieces passed from the workers to the writer.
 #[derive(Default)]
 struct Window {
     finished: BTreeMap<usize, Result<StoredPiece>>,
-    /// The piece that the writer waits for.
+    /// Number of the piece that the writer waits for.
     next: usize,
-    /// Set when the writer gave up: workers leave.
+    /// Whether the writer has given up, so that workers stop.
     stopped: bool,
 }
 
@@ -278,12 +281,12 @@ fn write_pieces(
     Ok(())
 }
 
-/// Plain deflate, as NOvA's files have it.
+/// Returns an encoder for plain deflate, as used in NOvA's files.
 fn encoder(column: &Column) -> Encoder {
     Encoder::plain(Effort::Gzip(GZIP_LEVEL), column.element.len_bytes())
 }
 
-/// Buffers that a worker uses again and again.
+/// Buffers that a worker reuses.
 #[derive(Default)]
 struct Worker {
     raw: Vec<u8>,
@@ -317,7 +320,7 @@ impl Worker {
                 let mut random = content.random(piece.table, piece.column, 0);
                 let rows = &content.rows[piece.table];
                 fill_column(law, column.element, &content.keys, rows, &mut random, &mut self.raw);
-                // The last chunk is padded with the fill value, as libhdf5 would.
+                // The last chunk is padded with the fill value, as in libhdf5.
                 self.raw.resize(self.raw.len().next_multiple_of(chunk_len_bytes), 0);
                 self.store(&encoder, chunk_len_bytes, &mut stored)?;
             }
@@ -340,7 +343,7 @@ mod tests {
     use super::*;
     use raddle_hdf5::stock::Element;
 
-    /// The tiny files of `seed`, made by so many threads.
+    /// Generates the tiny files of `seed` with `threads` threads.
     fn make(folder: &Path, seed: u64, threads: usize) -> Result<Vec<PathBuf>> {
         let threads = NonZeroUsize::new(threads).unwrap();
         generate(folder, &Workload::TINY, seed, threads, &CancelToken::new(), &mut |_| ())
@@ -420,7 +423,8 @@ mod tests {
         assert!(same <= 2, "{same} tables have as many rows in both files");
     }
 
-    /// The mix of columns compresses as NOvA's does: the rates of the module doc of [`super::super::values`], ± 30 %.
+    /// The mix of columns compresses like NOvA's: at the rates in the module documentation of [`super::super::values`],
+    /// ± 30 %.
     #[test]
     fn columns_compress_like_the_real_ones() {
         let schema = Workload::SMALL.schema(1);
@@ -433,7 +437,7 @@ mod tests {
                 let mut random = content.random(number, position, 0);
                 let mut raw = Vec::new();
                 let (kind, chunk_len_bytes) = if let Law::Map { tracks } = column.law {
-                    // One chunk of 128 rows tells.
+                    // One chunk of 128 rows is representative.
                     raw.resize((CHUNK_ROWS * column.row_len_bytes()) as usize, 0);
                     for row in raw.chunks_exact_mut(column.row_len_bytes() as usize) {
                         fill_map_row(tracks, column.element, &mut random, row);

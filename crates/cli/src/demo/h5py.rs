@@ -1,7 +1,7 @@
-//! The merge that most people write first, a loop over h5py, run by the Python at hand.
+//! The merge that most people write first, a loop over h5py, run by an installed Python.
 //!
-//! Also an independent judge: the loop's values are compared with raddle's by h5py. Not needed by anything; where no
-//! Python has h5py, the demo goes without.
+//! It also serves as an independent check: h5py compares the values of the loop with raddle's. It is optional; if no
+//! Python has h5py, the demo skips it.
 
 use anyhow::{Context, Result};
 use raddle_core::cancel::CancelToken;
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The loop.
+/// Source of the loop.
 const SCRIPT: &str = include_str!("h5py_loop.py");
 
-/// What the loop did.
+/// Result of the loop.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Loop {
     /// Time of the loop itself, without imports and comparison.
     pub elapsed_s: f64,
-    /// Length of its output.
+    /// Length of the output.
     pub len_bytes: u64,
-    /// Datasets compared.
+    /// Number of datasets compared.
     pub datasets: u64,
     /// Paths whose values differ from raddle's.
     pub different: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Loop {
     pub hdf5: String,
 }
 
-/// A Python that has h5py: that of `RADDLE_PYTHON`, of the active virtual environment, or `python3`.
+/// Returns a Python that has h5py: from `RADDLE_PYTHON`, from the active virtual environment, or `python3`.
 pub fn find_python() -> Option<PathBuf> {
     let named = std::env::var_os("RADDLE_PYTHON").map(PathBuf::from);
     let environment = std::env::var_os("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin").join("python"));
@@ -45,13 +45,14 @@ fn has_h5py(python: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// How often a running loop is looked after: a fraction of the two seconds in which a signal should stop it.
+/// Interval at which a running loop is polled: a fraction of the two seconds within which a signal should stop it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Merges `inputs` into `output` with the loop, and compares with `merged`. `None`: stopped because of `cancel`.
+/// Merges `inputs` into `output` with the loop and compares the result with `merged`. Returns `None` if stopped by
+/// `cancel`.
 ///
 /// # Errors
-/// If Python fails; its own message goes to standard error.
+/// If Python fails; its message goes to standard error.
 pub fn run(
     python: &Path,
     merged: &Path,
@@ -64,7 +65,7 @@ pub fn run(
     command.args(["-c", SCRIPT]).args(files).stdin(Stdio::null()).stderr(Stdio::inherit());
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("{} cannot be run", python.display()))?;
-    // The loop prints its result at the end, less than a pipe holds.
+    // The loop prints its result at the end, and the result fits into a pipe.
     while child.try_wait()?.is_none() {
         if cancel.is_cancelled() {
             child.kill()?;
@@ -74,7 +75,7 @@ pub fn run(
         std::thread::sleep(POLL_INTERVAL);
     }
     let finished = child.wait_with_output()?;
-    // A signal from the terminal ends Python as well.
+    // A signal from the terminal also ends Python.
     if cancel.is_cancelled() {
         return Ok(None);
     }

@@ -20,7 +20,7 @@ def dataset_paths(file):
 
 
 def shape_of_chunks(merged, path):
-    """Chunk shape and creation options that the merged file chose, so that both files are alike."""
+    """Returns the chunk shape and creation options of the merged file, so that both files are alike."""
     dataset = merged[path]
     if dataset.chunks is None:
         return {}
@@ -41,7 +41,7 @@ def concatenate(merged, output, inputs):
 
 
 def differing(merged, output):
-    """Paths whose values are not the same bits."""
+    """Returns the paths of datasets that are not identical bit by bit."""
     with h5py.File(output, "r") as theirs:
         paths = dataset_paths(theirs)
         return paths, [

@@ -1,4 +1,4 @@
-//! Made data to try raddle on: NOvA-like files, and the loop over h5py that raddle is compared with.
+//! Generated data to try raddle on: NOvA-like files, and the h5py loop with which raddle is compared.
 
 pub mod generate;
 pub mod h5py;

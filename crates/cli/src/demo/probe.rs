@@ -1,6 +1,8 @@
-//! How fast one core decodes and encodes here, from values like those of the demo's files: half a second of work.
+//! Estimates how fast one core decodes and encodes, from values like those of the demo's files, in half a second of
+//! work.
 //!
-//! Not a benchmark: one run. It counts processor time, so that other work on the machine hardly shows.
+//! This is a single run and not a benchmark. It counts processor time, so that other load on the machine hardly
+//! matters.
 
 use super::values::{FileKeys, Law, PARTICLES, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, GZIP_LEVEL};
@@ -13,22 +15,22 @@ use raddle_merge::options::Compress;
 /// Uncompressed bytes per second of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CodecRates {
-    /// Inflating chunks of 128 rows.
+    /// Rate of inflating chunks of 128 rows.
     pub inflate_bytes_per_s: f64,
-    /// Deflating tiles of the output.
+    /// Rate of deflating tiles of the output.
     pub deflate_bytes_per_s: f64,
 }
 
-/// Bytes of values that are made for each kind of column.
+/// Number of bytes of values generated for each kind of column.
 const SAMPLE_LEN_BYTES: usize = 4 << 20;
-/// Tiles of narrow columns: those that a merge makes by default.
+/// Length of tiles of narrow columns, as a merge makes them by default.
 const NARROW_TILE_LEN_BYTES: usize = 1 << 20;
-/// Cells in a row of a map, and so tiles of 2 MB.
+/// Number of cells in a row of a map, which gives tiles of 2 MB.
 const MAP_WIDTH: usize = 16_000;
 /// Stream of [`Random`] for the probe.
 const PROBE_STREAM: u64 = 0x0070_726F_6265;
 
-/// Columns as tables have them: counts, codes, flags, rare and measured values.
+/// Typical columns of tables: counts, codes, flags, rare and measured values.
 const NARROW: [(Element, Law); 8] = [
     (Element::I32, Law::Count(30.0)),
     (Element::I32, Law::Code(PARTICLES)),
@@ -40,7 +42,7 @@ const NARROW: [(Element, Law); 8] = [
     (Element::F32, Law::Gridded),
 ];
 
-/// Rates of columns of one value per row.
+/// Measures the rates of columns with one value per row.
 pub fn narrow(compress: Compress) -> Result<CodecRates, raddle_codec::CodecError> {
     let mut random = Random::of(&[PROBE_STREAM]);
     let keys = FileKeys { run: 1, subrun: 1, events: vec![0] };
@@ -52,7 +54,7 @@ pub fn narrow(compress: Compress) -> Result<CodecRates, raddle_codec::CodecError
     measure(&values, 4, CHUNK_ROWS as usize * 4, NARROW_TILE_LEN_BYTES, compress)
 }
 
-/// Rates of maps.
+/// Measures the rates of maps.
 pub fn wide(compress: Compress) -> Result<CodecRates, raddle_codec::CodecError> {
     let mut random = Random::of(&[PROBE_STREAM, 1]);
     let mut values = vec![0; SAMPLE_LEN_BYTES / MAP_WIDTH / CHUNK_ROWS as usize * CHUNK_ROWS as usize * MAP_WIDTH];

@@ -1,20 +1,20 @@
-//! What stands in a column of a made table: value laws that compress like NOvA's columns do.
+//! Values of generated columns: value laws that compress like NOvA's columns.
 //!
-//! Rates aimed at, at 1 MiB and zlib level 6: integers about 8 to 1, floats about 2.9 to 1, maps some hundreds to 1
-//! (at the inputs' 128 rows a column compresses to about three quarters of that). The tests of [`super::generate`]
-//! hold the mix to these. Values depend on seed, file, table and column only, never on threads.
+//! Target rates at 1 MiB and zlib level 6: integers about 8 to 1, floats about 2.9 to 1, maps several hundred to 1
+//! (with the inputs' 128 rows, a column compresses to about three quarters of that). The tests of [`super::generate`]
+//! check the mix against these rates. Values depend only on seed, file, table and column, never on threads.
 
 use raddle_core::random::Random;
 use raddle_hdf5::stock::Element;
 
-/// Rows of one table in one file: which event each belongs to.
+/// Rows of one table in one file, given by the event of each row.
 #[derive(Debug, Clone, Default)]
 pub struct TableRows {
-    /// Index into the file's events of each row, non-decreasing.
+    /// Index into the file's events for each row, non-decreasing.
     pub event_of_row: Vec<u32>,
 }
 
-/// Facts of one file that its key columns tell.
+/// Identifiers of a file, stored in its key columns.
 #[derive(Debug, Clone)]
 pub struct FileKeys {
     /// Run number.
@@ -36,39 +36,40 @@ pub enum Law {
     Event,
     /// Position of the row among its event's rows, from 1.
     Subevent,
-    /// The same integer everywhere.
+    /// The same integer in all rows.
     Constant(i32),
-    /// 0 or 1, 1 with this probability.
+    /// 0 or 1; 1 with this probability.
     Flag(f64),
-    /// Counts with this mean, small ones the likeliest.
+    /// Counts with this mean; small counts are the most likely.
     Count(f64),
-    /// One of a few codes (particle kinds), the first ones the likeliest.
+    /// One of a few codes (particle kinds); the first ones are the most likely.
     Code(&'static [i32]),
-    /// Mostly the default -5, else a number below 1000; the probability is that of the default.
+    /// Mostly the default -5, otherwise a number below 1000; the parameter is the probability of the default.
     RareInteger(f64),
-    /// Normal, to the last bit of the mantissa: hardly compressible.
+    /// Normally distributed, with a random mantissa: hardly compressible.
     Measured {
         /// Mean.
         mean: f64,
         /// Standard deviation.
         deviation: f64,
     },
-    /// Mostly the default -5, else normal around 50; the probability is that of the default.
+    /// Mostly the default -5, otherwise normally distributed around 50; the parameter is the probability of the
+    /// default.
     RareFloat(f64),
-    /// 1000 k / n of small whole numbers: some hundred distinct values.
+    /// 1000 k / n of small integers: a few hundred distinct values.
     Fraction,
-    /// One measured value per event, repeated by its rows.
+    /// One measured value per event, repeated in its rows.
     OfEvent,
     /// A value on a grid of 1/16.
     Gridded,
-    /// Maps: a row is an image, mostly zeros, with short tracks; see [`fill_map_row`].
+    /// Maps: each row is an image, mostly zeros, with short tracks; see [`fill_map_row`].
     Map {
         /// Mean number of tracks in a row that has any.
         tracks: f64,
     },
 }
 
-/// Particle codes (Monte Carlo numbering scheme of the Particle Data Group), likeliest first.
+/// Particle codes (Monte Carlo numbering scheme of the Particle Data Group), most likely first.
 pub const PARTICLES: &[i32] = &[13, 2212, 211, 2112, 11, 22, -13, -211, 111, -11];
 
 /// Appends the values of a column of width 1 for all rows of a table.
@@ -103,7 +104,7 @@ pub fn fill_column(
     }
 }
 
-/// A value that does not depend on the row's event.
+/// Draws a value that does not depend on the row's event.
 fn draw(law: Law, random: &mut Random) -> f64 {
     match law {
         Law::Constant(value) => f64::from(value),
@@ -137,7 +138,7 @@ fn draw(law: Law, random: &mut Random) -> f64 {
     }
 }
 
-/// Appends one value; integers take the whole part, clipped to their range (a float cast saturates).
+/// Appends one value; for integers it is truncated and clipped to their range (a float cast saturates).
 fn push(element: Element, value: f64, out: &mut Vec<u8>) {
     match element {
         Element::U8 => out.push(value as u8),
@@ -150,13 +151,13 @@ fn push(element: Element, value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Length of a track's cells in a map; NOvA's planes are 80 cells wide, hits of a track lie close together.
+/// Length of a track in cells of a map; NOvA's planes are 80 cells wide, and hits of a track are close together.
 const TRACK_LEN_CELLS: f64 = 3.0;
 
-/// Share of slices that left no hit in a map.
+/// Share of slices without any hit in a map.
 const EMPTY_ROW_PROBABILITY: f64 = 0.4;
 
-/// Draws one row of a map into `row`, which holds zeros.
+/// Draws one row of a map into `row`, which must be zeroed.
 pub fn fill_map_row(tracks: f64, element: Element, random: &mut Random, row: &mut [u8]) {
     let cells = row.len() / element.len_bytes();
     if cells == 0 || random.chance(EMPTY_ROW_PROBABILITY) {
@@ -167,7 +168,7 @@ pub fn fill_map_row(tracks: f64, element: Element, random: &mut Random, row: &mu
         let start = random.below(cells as u64) as usize;
         let len = 1 + random.geometric(TRACK_LEN_CELLS - 1.0) as usize;
         for cell in start..(start + len).min(cells) {
-            // Charges in steps of a sixteenth of the scale: the maps are normalised images, not raw readings.
+            // Charges are multiples of a sixteenth of the scale: the maps are normalised images, not raw readings.
             let charge = 1 + random.below(15);
             hit.clear();
             match element {

@@ -1,42 +1,42 @@
-//! The made workloads: how many files, tables and columns, of which sizes.
+//! Generated workloads: number and sizes of files, tables and columns.
 //!
-//! Shaped by the published statistics of NOvA's near-detector files (about 1,000 tables and 16,000 datasets a file,
-//! 84 % of the datasets empty, chunks of 128 rows at gzip level 6, maps that hold nine tenths of the raw bytes and a
-//! tenth of the stored ones). Plain data: nothing here writes or draws values.
+//! They follow the published statistics of NOvA's near-detector files: about 1,000 tables and 16,000 datasets per file,
+//! 84 % of the datasets empty, chunks of 128 rows at gzip level 6, and maps that account for nine tenths of the raw
+//! bytes and a tenth of the stored ones. This module holds plain data; it neither draws nor writes values.
 
 use super::values::{Law, PARTICLES};
 use raddle_core::random::Random;
 use raddle_hdf5::stock::Element;
 
-/// Rows per chunk of every dataset, as NOvA's files have.
+/// Rows per chunk of every dataset, as in NOvA's files.
 pub const CHUNK_ROWS: u64 = 128;
 
-/// Level of deflate of every dataset, as NOvA's files have.
+/// Deflate level of every dataset, as in NOvA's files.
 pub const GZIP_LEVEL: u8 = 6;
 
-/// How a set of files is made.
+/// Parameters of a set of generated files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it is for, in a line.
+    /// Purpose, in one line.
     pub about: &'static str,
     /// Number of files.
     pub files: u32,
-    /// Datasets in each file.
+    /// Number of datasets in each file.
     pub datasets_per_file: u32,
-    /// Datasets in each file that belong to tables with rows; the others are empty everywhere.
+    /// Number of datasets in each file that belong to tables with rows; the others are empty everywhere.
     pub filled_datasets_per_file: u32,
-    /// Mean number of events in a file (rows of `/spill`); a file has three quarters to five quarters of it.
+    /// Mean number of events in a file (rows of `/spill`); the actual number is three quarters to five quarters of it.
     pub mean_events: u32,
-    /// Mean number of maps per event: map rows are wide, so they decide the raw size.
+    /// Mean number of maps per event: map rows are wide, so they determine the raw size.
     pub maps_per_event: f64,
-    /// Elements in a row of the byte maps; the float maps have a quarter of it.
+    /// Number of elements in a row of the byte maps; the float maps have a quarter of it.
     pub map_width: u64,
 }
 
 impl Workload {
-    /// Seconds in a debug build, every trait of the larger ones: for tests.
+    /// For tests: takes seconds in a debug build and has every feature of the larger ones.
     pub const TINY: Self = Self {
         name: "tiny",
         about: "4 files of 60 datasets, 0.5 MB stored: for trying things",
@@ -69,7 +69,7 @@ impl Workload {
         maps_per_event: 0.45,
         map_width: 16_000,
     };
-    /// The real width of NOvA's files, few rows: metadata decides.
+    /// The real width of NOvA's files with few rows: dominated by metadata.
     pub const NOVA: Self = Self {
         name: "nova",
         about: "8 files of 16,000 datasets, 180 MB stored, 0.3 GB raw: the real width",
@@ -84,12 +84,12 @@ impl Workload {
     /// All workloads, smallest first.
     pub const ALL: [Self; 4] = [Self::TINY, Self::SMALL, Self::WIDE, Self::NOVA];
 
-    /// The workload of that name.
+    /// Returns the workload of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|workload| workload.name == name)
     }
 
-    /// The tables of every file of this workload, in the order of creation. All files share one schema.
+    /// Returns the tables of every file of this workload, in the order of creation. All files share one schema.
     pub fn schema(&self, seed: u64) -> Vec<Table> {
         let mut random = Random::of(&[seed, SCHEMA_STREAM]);
         let mut tables = vec![spill(), maps_of_slices(self), maps_of_prongs(self)];
@@ -97,7 +97,7 @@ impl Workload {
         let (mut names, mut deck) = (Names::default(), Deck::default());
         while filled < self.filled_datasets_per_file {
             let columns = table_width(&mut random).min(self.filled_datasets_per_file - filled);
-            // A rest too short for a table of its own goes to the last one.
+            // A remainder too small for a separate table goes to the last one.
             let rest = self.filled_datasets_per_file - filled - columns;
             let columns = if rest < KEY_COLUMNS + 1 { columns + rest } else { columns };
             tables.push(Table::random(names.next(), columns, true, &mut deck, &mut random));
@@ -114,13 +114,13 @@ impl Workload {
     }
 }
 
-/// Stream of [`Random`] for the schema, apart from those of files.
+/// Stream of [`Random`] for the schema, distinct from those of files.
 const SCHEMA_STREAM: u64 = 0x736368656d61;
 
-/// Number of columns that every table begins with: run, subrun, evt, subevt.
+/// Number of leading columns of every table: run, subrun, evt, subevt.
 const KEY_COLUMNS: u32 = 4;
 
-/// Columns of a table: 6 to 26, on average the 16 of NOvA's near-detector files.
+/// Draws the number of columns of a table: 6 to 26, and on average 16, as in NOvA's near-detector files.
 fn table_width(random: &mut Random) -> u32 {
     6 + random.below(21) as u32
 }
@@ -143,7 +143,7 @@ pub struct Column {
     pub name: String,
     /// Type.
     pub element: Element,
-    /// Elements in a row: 1 for plain columns, more for maps.
+    /// Number of elements in a row: 1 for plain columns, more for maps.
     pub width: u64,
     /// Law of the values.
     pub law: Law,
@@ -158,7 +158,7 @@ impl Column {
         Self { name: name.to_owned(), element, width: width.max(1), law: Law::Map { tracks } }
     }
 
-    /// Bytes in a row.
+    /// Returns the number of bytes in a row.
     pub fn row_len_bytes(&self) -> u64 {
         self.width * self.element.len_bytes() as u64
     }
@@ -189,7 +189,7 @@ fn keys() -> Vec<Column> {
     ]
 }
 
-/// One row per event: the index of the file.
+/// Returns the index table of the file, with one row per event.
 fn spill() -> Table {
     let mut columns = keys();
     columns.truncate(3);
@@ -214,7 +214,7 @@ fn maps_of_prongs(workload: &Workload) -> Table {
     Table { name: "rec.training.slicemaps".to_owned(), columns, rows_per_event: Some(workload.maps_per_event) }
 }
 
-/// Kinds of plain columns with their share by repetition: name stem, type, law. About two fifths integers.
+/// Kinds of plain columns (name stem, type, law), repeated in proportion to their share. About two fifths are integers.
 const COLUMN_KINDS: [(&str, Element, Law); 20] = [
     ("nhit", Element::I32, Law::Count(30.0)),
     ("nplane", Element::U32, Law::Count(9.0)),
@@ -238,10 +238,10 @@ const COLUMN_KINDS: [(&str, Element, Law); 20] = [
     ("weight", Element::F64, Law::RareFloat(0.97)),
 ];
 
-/// Rows per event of the tables, least to most: few rows for vertices and showers, many for hits of a slice.
+/// Minimum and maximum rows per event of the tables: few for vertices and showers, many for hits of a slice.
 const ROWS_PER_EVENT: (f64, f64) = (0.25, 20.0);
 
-/// Deals column kinds like cards: each once before any again, so that even a small schema has the mix.
+/// Deals column kinds like cards: each once before any is repeated, so that even a small schema has the full mix.
 #[derive(Debug, Default)]
 struct Deck {
     left: Vec<usize>,
@@ -257,8 +257,8 @@ impl Deck {
     }
 }
 
-/// Deals rows per event to the tables beyond the first three: log-uniform quantiles in shuffled order, so that the
-/// total hardly depends on the seed.
+/// Deals rows per event to the tables after the first three: log-uniform quantiles in shuffled order, so that the total
+/// hardly depends on the seed.
 fn spread_multiplicities(tables: &mut [Table], random: &mut Random) {
     let Some(tables) = tables.get_mut(3..) else { return };
     let count = tables.len();
@@ -272,7 +272,7 @@ fn spread_multiplicities(tables: &mut [Table], random: &mut Random) {
     }
 }
 
-/// Names of tables in NOvA's manner: `rec.AREA.PART`, numbered once all are taken.
+/// Names of tables in NOvA's style: `rec.AREA.PART`, numbered once all are taken.
 #[derive(Debug, Default)]
 struct Names {
     given: usize,
@@ -301,7 +301,7 @@ impl Names {
     fn next(&mut self) -> String {
         let number = self.given;
         self.given += 1;
-        // Areas vary fastest, so that tables with and without rows are mixed in the order of names.
+        // Areas vary fastest, so that tables with and without rows are mixed when sorted by name.
         let (area, part) = (AREAS[number % AREAS.len()], PARTS[number / AREAS.len() % PARTS.len()]);
         match number / (AREAS.len() * PARTS.len()) {
             0 => format!("rec.{area}.{part}"),

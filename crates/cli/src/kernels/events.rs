@@ -1,4 +1,5 @@
-//! Made events written in one format, as the test framework of HEP-CCE measures its outputers.
+//! Generated events written in one format, in the same way as in the HEP-CCE test framework's measurements of
+//! outputters.
 
 use super::{Work, Written, values};
 use crate::command::events::bench::{SinkChoice, SinkOptions, sink_of};
@@ -23,16 +24,16 @@ use raddle_tune::worker::Request;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-/// Level of Zstandard of what is not HDF5: the fastest that compresses about as gzip 6.
+/// Zstandard level of everything except HDF5: the fastest that compresses about as well as gzip 6.
 const ZSTD_LEVEL: i32 = 3;
 
-/// What packed data streams count lengths of products in.
+/// Unit of product lengths in packed data streams.
 const WORD_LEN_BYTES: usize = 4;
 
-/// Entries that are compared at once.
+/// Number of entries compared at once.
 const COMPARED_ENTRIES: u64 = 1000;
 
-/// The part of a process.
+/// The work of one process.
 pub(super) struct EventsWork {
     source: Box<dyn Source>,
     sink: SinkChoice,
@@ -41,10 +42,10 @@ pub(super) struct EventsWork {
 }
 
 impl EventsWork {
-    /// Makes the events.
+    /// Generates the events.
     ///
     /// # Errors
-    /// If the format is not known.
+    /// If the format is unknown.
     pub(super) fn new(events: &Events, request: &Request, folder: &Path) -> Result<Self, Failure> {
         let failed = |error| Failure::of_events(&error, None);
         let seed = values::bytes(&[request.seed], 8).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -54,7 +55,7 @@ impl EventsWork {
             size: SizeLaw::Exponential { mean_len_bytes: events.product_len_bytes },
             seed,
         });
-        // Held in memory: making events is not what is measured.
+        // Held in memory, so that generating events is not measured.
         let source = Repeated::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
         let options = SinkOptions {
             batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
@@ -78,7 +79,7 @@ impl EventsWork {
 }
 
 impl EventsWork {
-    /// Whether two blocks have the same bytes of products. Packed data streams fill products up to whole words.
+    /// Whether the products of two blocks have the same bytes. Packed data streams pad products to whole words.
     fn are_equal(&self, own: &Block, theirs: &Block) -> bool {
         let is_filled_up = self.sink.layout.as_ref().is_some_and(|layout| layout.layout == EventLayout::Pds);
         let len_of = |len: usize| if is_filled_up { len.next_multiple_of(WORD_LEN_BYTES) } else { len };

@@ -1,7 +1,8 @@
-//! Runs that `raddle bench` measures with writers of this program: boxes of samples, and events.
+//! Kernels that `raddle bench` measures with raddle's own writers: boxes of samples, and events.
 //!
-//! Each in a process of its own, as all measured runs are ([`raddle_tune::worker`]). Processes that share a run are ranks of MPI,
-//! which a launcher started, or threads. Invariant: what was written is read back and compared before its figures are given.
+//! Each run is a separate process, like all measured runs ([`raddle_tune::worker`]). The processes that share a run are
+//! MPI ranks started by a launcher, or threads. Invariant: written data is read back and compared before its figures
+//! are reported.
 
 mod events;
 mod samples;
@@ -21,12 +22,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What a run wrote.
+/// Totals of a run.
 #[derive(Debug, Default)]
 struct Written {
-    /// Bytes of values, of all processes.
+    /// Number of bytes of values, over all processes.
     len_bytes: u64,
-    /// What was counted, by name.
+    /// Named counters.
     counts: BTreeMap<String, f64>,
 }
 
@@ -36,19 +37,19 @@ impl Written {
     }
 }
 
-/// What a process does in a run, in parts of which one is timed.
+/// The work of one process in a run, of which only the writing is timed.
 trait Work {
-    /// Writes, collectively.
+    /// Writes the data, collectively.
     fn write(&self, ranks: &dyn Communicator) -> Result<Written, Failure>;
 
-    /// Compares what was written with what should have been, each process its part.
+    /// Compares the written data with the expected data; each process compares its part.
     fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure>;
 }
 
-/// Carries out the request in `file` as one of several ranks, or one alone, and answers it.
+/// Executes the request in `file`, as one of several ranks or alone, and sends the answer.
 ///
 /// # Errors
-/// If the answer cannot be given, or a rank failed.
+/// If the answer cannot be sent, or a rank failed.
 pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> {
     let Some(file) = file else { return worker::say(&alone(request)) };
     worker::sign(file)?;
@@ -68,7 +69,7 @@ pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> 
     let answer = answer(carry_out(request, ranks, Some(Processes::Ranks)));
     worker::say_of_rank(file, rank, &answer)?;
     match answer {
-        // Without the end of MPI, so that the launcher ends the ranks that wait for this one.
+        // MPI is not finalised, so that the launcher ends the ranks that wait for this one.
         Answer::Failed(message) => Err(TuneError::Run { message }),
         _ => {
             world.close();
@@ -77,7 +78,7 @@ pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> 
     }
 }
 
-/// A run without a launcher: its processes are threads.
+/// Executes a run without a launcher, with threads as its processes.
 fn alone(request: &Request) -> Answer {
     let processes = request.kernel.own_processes().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
     if processes == 1 {
@@ -91,7 +92,7 @@ fn alone(request: &Request) -> Answer {
             Err(failure) => return Answer::Failed(failure.what().to_owned()),
         }
     }
-    // All begin and end together, and the system counts for the process that they share: the first stands for all.
+    // All begin and end together, and the system counts for the process they share, so the first represents all.
     Answer::Done(outcomes.swap_remove(0))
 }
 
@@ -102,7 +103,7 @@ fn answer(done: Result<Outcome, Failure>) -> Answer {
     }
 }
 
-/// Collective. Does the part of this process in a run.
+/// Collective. Executes this process's part of a run.
 fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Processes>) -> Result<Outcome, Failure> {
     let folder = request.path.with_file_name("written");
     let made = match ranks.rank() {
@@ -124,7 +125,7 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     let (wall_s, cpu_s) = (started.elapsed().as_secs_f64(), (process_cpu_ns() - cpu_ns) as f64 * 1e-9);
     let calls = counter.stop().map(|counts| counts.calls);
     if ranks.size() > 1 {
-        // That of the process which waited least: what others wait for it is not the cost of messages.
+        // The minimum over all processes: the others also wait for slower processes, which is not the cost of messages.
         let waited =
             ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(|error| crate::team::of_ranks(&error))?;
         let least_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
@@ -151,7 +152,7 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     })
 }
 
-/// Lengths of the files below `folder`.
+/// Returns the lengths of the files below `folder`.
 fn file_lens(folder: &Path) -> Result<Vec<u64>, Failure> {
     let mut folders: Vec<PathBuf> = vec![folder.to_path_buf()];
     let mut lens = Vec::new();
@@ -166,7 +167,7 @@ fn file_lens(folder: &Path) -> Result<Vec<u64>, Failure> {
     Ok(lens)
 }
 
-/// Threads of each of `processes` on this machine.
+/// Returns the number of threads of each of `processes` on this machine.
 fn threads_of(processes: usize) -> usize {
     (raddle_core::engine::default_jobs() / processes).max(1)
 }

@@ -1,4 +1,5 @@
-//! Boxes of samples, each of a process, written as IDX in one to three phases, as a raw file of each, or as one raw file.
+//! Boxes of samples, one per process, written as IDX in one to three phases, as one raw file per process, or as one
+//! shared raw file.
 
 use super::{Work, Written, threads_of, values};
 use crate::exit::Exit;
@@ -21,27 +22,27 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Memory for what is made of the samples, beyond a few copies of them.
+/// Memory for data derived from the samples, in addition to a few copies of them.
 const MEMORY_LEN_BYTES: u64 = 1 << 30;
 
-/// The part of a process.
+/// The work of one process.
 pub(super) struct SamplesWork<'a> {
     samples: &'a Samples,
     folder: PathBuf,
     syncs: bool,
     processes: usize,
-    /// Samples along each axis of all boxes, x first.
+    /// Number of samples along each axis over all boxes, x first.
     counts: Vec<u64>,
     region: SampleBox,
-    /// One array for each field.
+    /// Values of each field.
     arrays: Vec<Vec<u8>>,
 }
 
 impl<'a> SamplesWork<'a> {
-    /// Makes the values of this process.
+    /// Generates the values of this process.
     ///
     /// # Errors
-    /// If a box is longer than memory.
+    /// If a box does not fit in memory.
     pub(super) fn new(
         samples: &'a Samples,
         request: &Request,
@@ -59,7 +60,7 @@ impl<'a> SamplesWork<'a> {
         let region = SampleBox::new(&start, &[samples.side; 3]);
         let of_field = |(field, components): (u64, &u64)| {
             let len = samples.side.pow(3) * components * samples.number.len_bytes();
-            let len = usize::try_from(len).map_err(|_| Failure::new(Exit::Limit, "a box is longer than memory"))?;
+            let len = usize::try_from(len).map_err(|_| Failure::new(Exit::Limit, "a box does not fit in memory"))?;
             Ok(values::bytes(&[request.seed, ranks.rank() as u64, field], len))
         };
         let arrays = (0..).zip(&samples.components).map(of_field).collect::<Result<_, Failure>>()?;
@@ -140,7 +141,7 @@ impl<'a> SamplesWork<'a> {
         self.folder.join("shared.raw")
     }
 
-    /// Where rows along x lie: offsets in the shared file, and in the array of a field.
+    /// Returns the rows along x: offset in the shared file, and range in the array of a field.
     fn rows(&self, field: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> + '_ {
         let element = |field: usize| self.samples.components[field] * self.samples.number.len_bytes();
         let all: u64 = self.counts.iter().product();
@@ -172,7 +173,7 @@ impl<'a> SamplesWork<'a> {
     }
 
     fn differs(&self, path: &Path) -> Failure {
-        let what = format!("{}: what is read is not what was written", path.display());
+        let what = format!("{}: the bytes read back differ from those written", path.display());
         Failure::new(Exit::Internal, &what)
     }
 }
@@ -236,7 +237,7 @@ impl Work for SamplesWork<'_> {
     }
 }
 
-/// The numbers of a report that the paper's figures have.
+/// Extracts the numbers that the paper's figures show from a report.
 fn of_report(report: &WriteReport) -> Written {
     let mut written = Written::default();
     let longest_s = |stage: Stage, all: &[StageReport]| {

@@ -1,8 +1,8 @@
-//! Unpredictable values that are the same for the same keys.
+//! Unpredictable values that are reproducible from keys.
 
 use raddle_core::random::Random;
 
-/// `len` bytes drawn from `keys`.
+/// Draws `len` bytes from `keys`.
 pub(super) fn bytes(keys: &[u64], len: usize) -> Vec<u8> {
     let mut random = Random::of(keys);
     let mut bytes = Vec::with_capacity(len + 8);

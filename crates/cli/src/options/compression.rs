@@ -1,4 +1,4 @@
-//! Compression of HDF5 chunks, as it is asked for in one word.
+//! Compression of HDF5 chunks, given as a single word.
 
 use crate::failure::Failure;
 use raddle_codec::KnownFilter;
@@ -6,11 +6,11 @@ use raddle_merge::options::{Compress, MergeOptions};
 use std::fmt;
 use std::str::FromStr;
 
-/// Compression asked for.
+/// Requested compression.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compression(pub Compress);
 
-/// Why a text is no compression.
+/// Error for an invalid compression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompressionError(String);
 
@@ -19,42 +19,42 @@ impl fmt::Display for CompressionError {
         let text = &self.0;
         write!(
             f,
-            "{text:?} is no compression: use fast, balanced, small, gzip:0 to gzip:9, zstd:1 to zstd:22, lz4, keep or none"
+            "invalid compression {text:?}; expected fast, balanced, small, gzip:0 to gzip:9, zstd:1 to zstd:22, lz4, keep or none"
         )
     }
 }
 
 impl std::error::Error for CompressionError {}
 
-/// The level of zstd without a number: the library's own default.
+/// Level of zstd if none is given: the library's own default.
 const ZSTD_LEVEL: u8 = 3;
 
 impl Compression {
-    /// Writes this option into those of a merge.
+    /// Applies this option to those of a merge.
     pub fn apply(self, options: &mut MergeOptions) {
         options.compress = self.0;
     }
 
-    /// What compresses events; `None` where nothing does.
+    /// Returns the compression of events; `None` for no compression.
     ///
     /// # Errors
-    /// If it is to be what inputs have.
+    /// If the compression is `keep`.
     pub fn of_events(self) -> Result<Option<raddle_codec::Compression>, Failure> {
         match self.0 {
-            Compress::Keep => Err(Failure::usage("--compress keep: events are laid out anew, no filter can be kept")),
+            Compress::Keep => Err(Failure::usage("--compress keep: events get a new layout, so no filter can be kept")),
             other => Ok(other.compression()),
         }
     }
 }
 
-/// What readers of a compression need that they may not have.
+/// Describes the filter that readers of a compression need, if they may lack it.
 pub fn readers_need(compression: Option<raddle_codec::Compression>) -> Option<String> {
     let filter = compression?.known_filter();
     let (name, id) = (filter.name(), filter.id());
     (filter != KnownFilter::Deflate).then(|| {
         format!(
-            "who reads {name} needs HDF5's filter {id}: in Python import hdf5plugin before h5py; for other programs \
-             HDF5_PLUGIN_PATH names the folder that hdf5plugin.PLUGIN_PATH is; raddle reads it as it is"
+            "readers of {name} need HDF5 filter {id}: in Python, import hdf5plugin before h5py; for other programs, set \
+             HDF5_PLUGIN_PATH to the folder in hdf5plugin.PLUGIN_PATH; raddle itself needs neither"
         )
     })
 }
@@ -90,7 +90,7 @@ impl fmt::Display for Compression {
             Compress::Lz4 => f.write_str("lz4"),
             Compress::Keep => f.write_str("keep"),
             Compress::None => f.write_str("none"),
-            // A way of writing that has no word yet.
+            // A compression without a word of its own.
             other => write!(f, "{other:?}"),
         }
     }

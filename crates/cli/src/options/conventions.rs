@@ -1,4 +1,4 @@
-//! What values mean: which convention inputs follow, and what it leaves to the user.
+//! Meaning of values: the convention of the inputs, and its options.
 
 use crate::failure::Failure;
 use raddle_merge::conventions::{self, Choice, ConventionOptions};
@@ -9,29 +9,29 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Conventions")]
 pub struct ConventionArgs {
-    /// The convention that all inputs follow [default: as recognised]
+    /// Convention that all inputs follow [default: as recognised]
     #[arg(long, value_enum, value_name = "NAME")]
     pub convention: Option<ConventionName>,
 
-    /// A rule of your own for datasets whose path matches; may be given several times
+    /// Custom rule for datasets whose path matches; may be given several times
     ///
-    /// 'PATTERN: once' carries one copy, which all inputs must have. 'PATTERN: concatenate' puts rows one after another,
-    /// 'PATTERN: along 1' elements of that axis.
-    /// 'PATTERN: rows of TARGET' is for row numbers of another dataset, which are then those of the merged one; negative
-    /// ones stay. 'starts of' is for the first row of each group, 'ends of' for the row behind each group, 'bounds of' for
-    /// one more position than groups, from 0 to the number of rows. A TARGET without a slash lies in the same group.
+    /// 'PATTERN: once' keeps one copy, which must be equal in all inputs. 'PATTERN: concatenate' concatenates rows;
+    /// 'PATTERN: along 1' concatenates along that axis. 'PATTERN: rows of TARGET' is for row numbers of another
+    /// dataset, which are converted to those of the merged one; negative numbers are kept. 'starts of' is for the first
+    /// row of each group, 'ends of' for the row after each group, 'bounds of' for one more position than groups, from 0
+    /// to the number of rows. A TARGET without a slash is in the same group.
     #[arg(long, value_name = "RULE", value_parser = UserRule::parse)]
     pub rule: Vec<UserRule>,
 
-    /// Rules from a TOML file: a table [rules] of "PATTERN" = "RULE"
+    /// TOML file with rules: a table [rules] of "PATTERN" = "RULE"
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
 
-    /// netCDF: the dimension along which files follow one another [default: the unlimited one]
+    /// netCDF: dimension along which files are concatenated [default: the unlimited one]
     #[arg(long, value_name = "NAME")]
     pub dim: Option<String>,
 
-    /// netCDF: each file is one record along a new dimension, whose coordinate is the scalar variable NAME
+    /// netCDF: make each file one record along a new dimension, with the scalar variable NAME as its coordinate
     #[arg(long, value_name = "NAME", conflicts_with = "dim")]
     pub new_dim: Option<String>,
 
@@ -39,19 +39,19 @@ pub struct ConventionArgs {
     #[arg(long, value_name = "UNITS")]
     pub time_units: Option<String>,
 
-    /// netCDF: values that inputs pack differently (scale_factor, add_offset, _FillValue) [default: refuse]
+    /// netCDF: what to do if inputs pack values differently (scale_factor, add_offset, _FillValue) [default: refuse]
     #[arg(long, value_enum)]
     pub packing: Option<Packing>,
 
-    /// netCDF: values whose units differ between inputs [default: refuse]
+    /// netCDF: what to do if units of values differ between inputs [default: refuse]
     #[arg(long, value_enum)]
     pub units: Option<Units>,
 
-    /// netCDF: inputs whose times overlap [default: refuse]
+    /// netCDF: what to do if times of inputs overlap [default: refuse]
     #[arg(long, value_enum)]
     pub overlap: Option<Overlap>,
 
-    /// AnnData: concatenate observations or variables; the other axis is matched by name [default: obs]
+    /// AnnData: axis to concatenate, observations or variables; the other axis is matched by name [default: obs]
     #[arg(long, value_enum)]
     pub axis: Option<Axis>,
 
@@ -59,15 +59,15 @@ pub struct ConventionArgs {
     #[arg(long)]
     pub pairwise: bool,
 
-    /// AnnData: which elements that do not belong to the axis are carried (columns of var, varm, varp, uns) [default: same]
+    /// AnnData: elements to keep that do not belong to the axis (columns of var, varm, varp, uns) [default: same]
     #[arg(long, value_enum)]
     pub merge: Option<MergePolicy>,
 
-    /// AnnData: make names of the axis unique by SEPARATOR and the number of their input, from 0
+    /// AnnData: make names along the axis unique by appending SEPARATOR and the number of the input, from 0
     #[arg(long, value_name = "SEPARATOR")]
     pub index_unique: Option<String>,
 
-    /// Largest difference between values that are carried once, as of grids that were computed again [default: 0]
+    /// Tolerated difference between copies of values that are kept once, such as recomputed grids [default: 0]
     #[arg(long, value_name = "DIFFERENCE")]
     pub tolerance: Option<f64>,
 
@@ -77,7 +77,7 @@ pub struct ConventionArgs {
 }
 
 impl ConventionArgs {
-    /// Options that have a default value, and whether they were given.
+    /// Returns the options that have a default value, with whether they were given.
     pub fn given(&self) -> [(&'static str, bool); 6] {
         [
             ("axis", self.axis.is_some()),
@@ -89,7 +89,7 @@ impl ConventionArgs {
         ]
     }
 
-    /// The options as plain values.
+    /// Converts the options to plain values.
     ///
     /// # Errors
     /// If the file of rules cannot be read.
@@ -101,7 +101,7 @@ impl ConventionArgs {
             let of_file = UserRule::parse_file(&text);
             rules.extend(of_file.map_err(|error| Failure::usage(&format!("{}: {error}", path.display())))?);
         }
-        // The last one counts: that of the command line.
+        // The last rule wins, which is that of the command line.
         rules.extend(self.rule.iter().cloned());
         Ok(ConventionOptions {
             convention: self.convention.map(ConventionName::choice),
@@ -141,7 +141,7 @@ impl ConventionArgs {
     }
 }
 
-/// Conventions.
+/// Name of a convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ConventionName {
     /// CF and netCDF-4
@@ -154,7 +154,7 @@ pub enum ConventionName {
     Nwb,
     /// Tables of pandas and PyTables
     Pandas,
-    /// Concatenate datasets as they are, whatever they mean
+    /// Concatenate datasets as they are, whatever their meaning
     None,
 }
 
@@ -171,38 +171,38 @@ impl ConventionName {
     }
 }
 
-/// What becomes of values that inputs pack differently.
+/// Treatment of values that inputs pack differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Packing {
     /// Stop
     Refuse,
     /// Write them unpacked, as floats
     Unpack,
-    /// Repack them with one scale and offset for all inputs, which are read twice; the largest error is reported
+    /// Repack them with one scale and offset for all inputs, which reads them twice; the largest error is reported
     Repack,
 }
 
-/// What becomes of values whose units differ.
+/// Treatment of values whose units differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Units {
     /// Stop
     Refuse,
-    /// Convert them to those of the first input, where a linear map is known
+    /// Convert them to those of the first input, if a linear conversion is known
     Convert,
 }
 
-/// What becomes of inputs whose times overlap.
+/// Treatment of inputs whose times overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Overlap {
     /// Stop
     Refuse,
-    /// Take the record of the earlier input
+    /// Use the record of the earlier input
     First,
-    /// Take the record of the later input
+    /// Use the record of the later input
     Last,
 }
 
-/// The axis along which AnnData files follow one another.
+/// Axis along which AnnData files are concatenated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Axis {
     /// Observations (cells), the rows of X
@@ -211,14 +211,14 @@ pub enum Axis {
     Var,
 }
 
-/// Which elements that do not belong to the axis of concatenation are carried.
+/// Elements to keep that do not belong to the axis of concatenation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum MergePolicy {
     /// Those that are the same in all inputs
     Same,
-    /// Those that have one value wherever they are
+    /// Those that have the same value in all inputs that have them
     Unique,
-    /// The first one of each name
+    /// The first of each name
     First,
     /// Those that only one input has
     Only,

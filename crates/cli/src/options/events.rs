@@ -1,4 +1,4 @@
-//! Options about events: which products of which inputs, and in which layout they are written.
+//! Options for events: selection of products and inputs, and layout of the output.
 
 use super::compression::Compression;
 use super::profile::ProfileChoice;
@@ -15,11 +15,12 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::str::FromStr;
 
-/// What is taken of the inputs.
+/// Selection from the inputs.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct SelectionArgs {
-    /// Tree or RNTuple of ROOT files, for example Events or 'folder/Events;1', the first cycle [default: Events, or the only one]
+    /// Tree or RNTuple of ROOT files, for example Events or 'folder/Events;1', the first cycle [default: Events, or the
+    /// only one]
     #[arg(long, value_name = "NAME")]
     pub tree: Option<String>,
 
@@ -27,23 +28,23 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "GLOB")]
     pub products: Vec<String>,
 
-    /// Products as the bytes that are stored, not as columns
+    /// Treat products as the stored bytes instead of columns
     #[arg(long)]
     pub raw: bool,
 
-    /// What becomes of products that not all inputs have, or not in one form
+    /// What to do with products that some inputs lack or have in a different form
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub differing: DifferingProducts,
 }
 
-/// What becomes of products that not all inputs have in one form, on the command line.
+/// Treatment of products that some inputs lack or have in a different form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum DifferingProducts {
-    /// The first is named, and nothing written
+    /// Name the first one and write nothing
     Refuse,
-    /// They are left out; the run then ends with exit code 4
+    /// Leave them out; the run then ends with exit code 4
     LeaveOut,
-    /// Events of inputs without them get zeros and empty lists
+    /// Write zeros and empty lists for events of inputs without them
     Fill,
 }
 
@@ -57,31 +58,31 @@ impl From<DifferingProducts> for Differing {
     }
 }
 
-/// A layout on the command line.
+/// Layout of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EventLayout {
-    /// HDF5: a flat array for each leaf, offsets for each level of lists
+    /// HDF5: a flat array for each leaf, and offsets for each level of lists
     Columns,
-    /// HDF5: the bytes of each product by themselves
+    /// HDF5: the bytes of each product separately
     Product,
     /// HDF5: the bytes of each event together
     Event,
     /// HDF5: the bytes of many events together
     Batch,
-    /// A packed data stream, as the framework of HEP-CCE writes it
+    /// A packed data stream, as written by the HEP-CCE framework
     Pds,
-    /// A ROOT file with an RNTuple named Events: a field for each product
+    /// A ROOT file with an RNTuple named Events, with a field for each product
     Rntuple,
 }
 
-/// Whose form the layouts of bytes have.
+/// Program whose form the layouts of bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EventForm {
-    /// What the framework of HEP-CCE writes, dataset by dataset and attribute by attribute
+    /// That of the HEP-CCE framework, identical in every dataset and attribute
     Cce,
 }
 
-/// What the framework compresses in its batch layout.
+/// Data that the framework compresses in its batch layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Choice {
     /// Nothing
@@ -94,7 +95,7 @@ pub enum Choice {
     Both,
 }
 
-/// How products are serialised.
+/// Serialization of products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Serialized {
     /// As ROOT does
@@ -103,7 +104,7 @@ pub enum Serialized {
     Unrolled,
 }
 
-/// How events are written.
+/// Options of the output layout.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Layout")]
 pub struct EventLayoutArgs {
@@ -111,7 +112,7 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "LAYOUT", value_enum, default_value_t = EventLayout::Columns)]
     pub layout: EventLayout,
 
-    /// Events of a batch: a number, or a size such as 4MiB of products
+    /// Length of a batch: a number of events, or a size such as 4MiB of products
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     pub batch: Batch,
 
@@ -123,38 +124,39 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "SIZE")]
     pub chunk: Option<Size>,
 
-    /// Write product, event and batch layout in the form of another program
+    /// Write the product, event and batch layouts in the form of another program
     #[arg(long, value_name = "WHOSE", value_enum)]
     pub compat: Option<EventForm>,
 
-    /// Compression of packed data streams, --compat cce and RNTuples: none, lz4, zstd, zstd:1-22, and of RNTuples zlib, zlib:1-9
-    /// [default: zstd:18, of RNTuples zstd:10]
+    /// Compression of packed data streams, --compat cce and RNTuples: none, lz4, zstd, zstd:1-22; for RNTuples also
+    /// zlib, zlib:1-9 [default: zstd:18, for RNTuples zstd:10]
     #[arg(long, value_name = "CODEC")]
     pub codec: Option<EventCodec>,
 
-    /// What --compat cce compresses in the batch layout
+    /// Data that --compat cce compresses in the batch layout
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Choice::Events)]
     pub choice: Choice,
 
-    /// Serialise products anew [default: as stored; as ROOT does where the layout knows nothing else]
+    /// Reserialize products [default: as stored, or as ROOT does if the layout supports nothing else]
     #[arg(long, value_name = "HOW", value_enum)]
     pub serialize: Option<Serialized>,
 
-    /// Take what no option says from a profile of raddle tune; auto: the newest for this machine and file system
+    /// Use a profile of raddle tune for options not given on the command line; auto: the newest for this machine and
+    /// file system
     ///
-    /// The length of chunks and the level of gzip of HDF5, as far as the profile has them.
+    /// Sets the chunk length and the gzip level of HDF5, if the profile has them.
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<ProfileChoice>,
 }
 
-/// Bytes of an element of the datasets whose chunks `raddle tune` measures.
+/// Element length of the datasets whose chunks `raddle tune` measures.
 const MEASURED_ELEMENT_LEN_BYTES: u64 = 4;
 
 impl EventLayoutArgs {
-    /// These options, with what a profile says in place of those that are not given, for an output at `path`.
+    /// Returns these options for an output at `path`, with those not given taken from the profile.
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// If the profile does not exist.
     pub fn with_profile(&self, path: &Path) -> Result<Self, Failure> {
         let mut options = self.clone();
         let Some(profile) = &self.profile else { return Ok(options) };
@@ -172,7 +174,7 @@ impl EventLayoutArgs {
         Ok(options)
     }
 
-    /// The HDF5 layout with `batch` events per batch; `None` for streams and RNTuples.
+    /// Returns the HDF5 layout with `batch` events per batch; `None` for streams and RNTuples.
     pub fn hdf5_layout(&self, batch: NonZeroU64) -> Option<Layout> {
         match self.layout {
             EventLayout::Columns => Some(Layout::Columns),
@@ -188,10 +190,10 @@ impl EventLayoutArgs {
         matches!(self.layout, EventLayout::Columns | EventLayout::Rntuple)
     }
 
-    /// The codec of the framework's formats.
+    /// Returns the codec of the framework's formats.
     ///
     /// # Errors
-    /// A codec that they do not support.
+    /// If they do not support the codec.
     pub fn framework_codec(&self) -> Result<PdsCodec, Failure> {
         match self.codec.map(|codec| codec.0) {
             None => Ok(PdsCodec::Zstd(USUAL_LEVEL)),
@@ -204,15 +206,15 @@ impl EventLayoutArgs {
         }
     }
 
-    /// The codec of an RNTuple.
+    /// Returns the codec of an RNTuple.
     pub fn ntuple_codec(&self) -> RootCodec {
         self.codec.map_or(NtupleOptions::default().codec, |codec| codec.0)
     }
 
-    /// What the framework is told, if its form is asked for.
+    /// Returns the options of the framework's form, if it is requested.
     ///
     /// # Errors
-    /// A codec that it does not support.
+    /// If the framework does not support the codec.
     pub fn cce(&self) -> Result<Option<CceOptions>, Failure> {
         let choice = match self.choice {
             Choice::None => CompressionChoice::None,
@@ -226,10 +228,10 @@ impl EventLayoutArgs {
         }
     }
 
-    /// What compresses the datasets of HDF5; `None` where nothing does.
+    /// Returns the compression of HDF5 datasets; `None` for no compression.
     ///
     /// # Errors
-    /// A compression that events do not have.
+    /// If events do not support the compression.
     pub fn compression(&self) -> Result<Option<raddle_codec::Compression>, Failure> {
         self.compress.unwrap_or_default().of_events()
     }
@@ -238,14 +240,14 @@ impl EventLayoutArgs {
 /// Length of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batch {
-    /// So many events.
+    /// Number of events.
     Events(NonZeroU64),
-    /// As many as have so many bytes in the mean.
+    /// Mean number of bytes.
     Bytes(Size),
 }
 
 impl Batch {
-    /// Events of a batch where an event has so many bytes in the mean.
+    /// Returns the number of events of a batch for events of this mean length.
     pub fn events(self, mean_len_bytes: u64) -> NonZeroU64 {
         match self {
             Self::Events(events) => events,
@@ -274,7 +276,7 @@ impl fmt::Display for Batch {
     }
 }
 
-/// A codec of events.
+/// Codec of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventCodec(pub RootCodec);
 
@@ -288,7 +290,7 @@ impl From<PdsCodec> for EventCodec {
     }
 }
 
-/// Why a text is no codec.
+/// Error for an invalid codec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecNameError(String);
 
@@ -304,10 +306,10 @@ impl fmt::Display for CodecNameError {
 
 impl std::error::Error for CodecNameError {}
 
-/// The level of Zstandard that the framework takes if not told another.
+/// Default Zstandard level of the framework.
 const USUAL_LEVEL: i32 = 18;
 
-/// The default level of zlib.
+/// Default level of zlib.
 const USUAL_ZLIB_LEVEL: u8 = 6;
 
 impl FromStr for EventCodec {
@@ -334,7 +336,7 @@ impl fmt::Display for EventCodec {
             RootCodec::None => f.write_str("none"),
             RootCodec::Lz4 => f.write_str("lz4"),
             RootCodec::Zlib(level) => write!(f, "zlib:{level}"),
-            // What is read of a file does not say the level.
+            // The level cannot be determined from a file.
             RootCodec::Zstd(0) => f.write_str("zstd"),
             RootCodec::Zstd(level) => write!(f, "zstd:{level}"),
         }

@@ -1,4 +1,4 @@
-//! Which files to read: paths, quoted globs, folders, lists.
+//! Selection of input files: paths, quoted globs, folders, lists.
 
 use crate::failure::Failure;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand, parse_list};
@@ -16,44 +16,45 @@ pub struct InputArgs {
     /// Files, folders, quoted globs, @LIST, or - for a list on standard input
     ///
     /// A folder stands for its HDF5 files (*.h5 *.hdf5 *.hdf *.he5 *.nc *.nc4 *.h5ad *.nwb *.nxs), a glob in quotes
-    /// ('run*/sub*.h5', '**/*.h5' at any depth) for the files that match, @LIST for the paths in the text file LIST, one per line.
+    /// ('run*/sub*.h5', '**/*.h5' at any depth) for the files that match, @LIST for the paths in the text file LIST,
+    /// one per line.
     #[arg(value_name = "INPUT", help_heading = None::<&str>)]
     pub inputs: Vec<OsString>,
 
-    /// How they are listed.
+    /// Options for listing the inputs.
     #[command(flatten)]
     pub listing: ListingArgs,
 }
 
-/// Options about how inputs are listed.
+/// Options for listing the inputs.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct ListingArgs {
-    /// Read paths from a text file, one per line; skip empty lines and lines that begin with #
+    /// Read paths from a text file, one per line; empty lines and lines that begin with # are skipped
     #[arg(short = 'i', long = "list", value_name = "FILE")]
     pub lists: Vec<PathBuf>,
 
-    /// Paths on standard input end with a zero byte, as `find -print0` writes them
+    /// Paths on standard input are NUL-terminated (`find -print0`)
     #[arg(short = '0', long)]
     pub null: bool,
 
-    /// Order of the inputs, which is the order of rows in the output; lists always keep theirs
+    /// Order of the inputs and so of the rows in the output; lists always keep their order
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Natural)]
     pub order: Order,
 
-    /// What becomes of a file that is given twice
+    /// What to do with a file that is given twice
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Duplicates::Refuse)]
     pub duplicates: Duplicates,
 }
 
-/// Order of inputs by what they hold.
+/// Options for sorting the inputs by their contents.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct SortingArgs {
     /// Sort the inputs by the first values of these datasets, for example /spill/run,/spill/subrun
     ///
-    /// Inputs with equal values keep the order that --order and lists give them. An input without one of the datasets, or
-    /// with an empty one, is refused.
+    /// Inputs with equal values keep the order defined by --order and lists. An input in which one of the datasets is
+    /// missing or empty is refused.
     #[arg(long, value_name = "DATASETS", value_delimiter = ',')]
     pub sort_by: Vec<String>,
 }
@@ -61,35 +62,35 @@ pub struct SortingArgs {
 /// Order of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Order {
-    /// As people read numbers: run2 before run10
+    /// Natural order of numbers: run2 before run10
     #[default]
     Natural,
     /// As given on the command line
     Given,
 }
 
-/// What becomes of a file that is given twice.
+/// Treatment of a file that is given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Duplicates {
-    /// Stop: rows would be doubled
+    /// Stop, because rows would be duplicated
     #[default]
     #[value(alias = "error")]
     Refuse,
-    /// Take its rows once more
+    /// Use its rows twice
     Keep,
-    /// Take its rows once
+    /// Use its rows once
     Drop,
 }
 
 impl InputArgs {
-    /// The files named, in order. `standard_input` is read where the inputs hold a `-`.
+    /// Returns the named files, in order. `standard_input` is read if the inputs contain a `-`.
     pub fn expand(&self, standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
         self.listing.expand(&self.inputs, standard_input)
     }
 }
 
 impl ListingArgs {
-    /// The files that `names` and the lists name, in order. `standard_input` is read where a name is `-`.
+    /// Returns the files named by `names` and the lists, in order. `standard_input` is read if a name is `-`.
     pub fn expand(&self, names: &[OsString], standard_input: &mut dyn Read) -> Result<Vec<PathBuf>, Failure> {
         if names.is_empty() && self.lists.is_empty() {
             let hint = "name files, a folder, a glob in quotes, or a list with -i";
@@ -124,7 +125,7 @@ impl ListingArgs {
 }
 
 impl SortingArgs {
-    /// `inputs` in the order of `--sort-by`.
+    /// Sorts `inputs` according to `--sort-by`.
     pub fn sort(
         &self,
         inputs: Vec<PathBuf>,

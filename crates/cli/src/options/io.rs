@@ -1,4 +1,4 @@
-//! How several ranks read the inputs and write the output.
+//! Reading the inputs and writing the output with several ranks.
 
 use crate::failure::Failure;
 use raddle_merge::Strategy;
@@ -8,36 +8,36 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Parallel file systems")]
 pub struct IoArgs {
-    /// How ranks read the inputs; the output is the same
+    /// How ranks read the inputs; does not affect the output
     ///
-    /// tiles: each rank reads what its own part of the output needs, so nearly every rank opens nearly every input. files: each
-    /// rank reads its share of the inputs and sends the values to the others, so that opens are few where opening is slow. files
-    /// shares the inputs among the ranks of each machine, or among all, whichever is predicted to be faster; files=16 among each
-    /// 16 ranks. auto takes files where it is predicted to take less than half the time that tiles does, by how long the inputs
-    /// took to open while they were scanned. --report says what was predicted.
+    /// tiles: each rank reads what its part of the output needs, so nearly every rank opens nearly every input. files:
+    /// each rank reads a share of the inputs and sends the values to the others, which saves opens where opening is
+    /// slow. files shares the inputs among the ranks of each machine or among all ranks, whichever is predicted to be
+    /// faster; files=16 shares them among each 16 ranks. auto uses files if it is predicted to take less than half the
+    /// time of tiles, based on the time the inputs took to open during the scan. --report contains the prediction.
     #[arg(long, value_name = "WAY", value_parser = strategy, default_value = "auto")]
     pub strategy: Strategy,
 
-    /// How ranks write chunks; the output is the same, but for collective in its layout
+    /// How ranks write chunks; only collective affects the output, and only its layout
     #[arg(long, value_name = "INTERFACE", value_enum, default_value_t = Io::Posix)]
     pub io: Io,
 
-    /// Hints for MPI-IO: a file of lines KEY = VALUE, for example romio_cb_write = enable
+    /// File with hints for MPI-IO: lines KEY = VALUE, for example romio_cb_write = enable
     ///
-    /// Keys are those of your MPI library; it leaves out those that it does not know. --report tells which ones it goes
-    /// by. Values may be quoted, and a line that begins with # is a remark.
+    /// Keys are those of the MPI library, which ignores unknown ones. --report lists the hints in effect. Values may be
+    /// quoted, and lines that begin with # are comments.
     #[arg(long, value_name = "FILE")]
     pub io_hints: Option<PathBuf>,
 
-    /// The parallel libhdf5 that --io collective loads; else one of a usual name, such as libhdf5_openmpi.so
+    /// Parallel libhdf5 to load for --io collective [default: one with a usual name, such as libhdf5_openmpi.so]
     #[arg(long, value_name = "LIBRARY")]
     pub hdf5: Option<PathBuf>,
 }
 
-/// A strategy as the user writes it.
+/// Parses a strategy.
 ///
 /// # Errors
-/// What can be written, where the text is something else.
+/// The valid values, if the text is invalid.
 pub fn strategy(text: &str) -> Result<Strategy, String> {
     match text {
         "auto" => Ok(Strategy::Auto),
@@ -53,32 +53,32 @@ pub fn strategy(text: &str) -> Result<Strategy, String> {
 /// Interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Io {
-    /// Each thread of each rank by itself, with pwrite
+    /// Each thread of each rank separately, with pwrite
     #[default]
     Posix,
     /// All ranks together, with the collective writes of MPI-IO; needs mpirun or srun
     Mpiio,
-    /// All ranks together, with collective writes of a parallel libhdf5, one dataset after the other: what raddle is
-    /// compared with; needs mpirun or srun, and such a library
+    /// All ranks together, with collective writes of a parallel libhdf5, one dataset after the other, as a baseline for
+    /// comparison; needs mpirun or srun, and such a library
     Collective,
 }
 
-/// What the options come to.
+/// Interface selected by the options.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Interface<'a> {
-    /// Nothing special.
+    /// POSIX calls.
     Posix,
     /// MPI-IO with these hints.
     MpiIo(Vec<(String, String)>),
-    /// The parallel libhdf5 at a path, or of a usual name.
+    /// The parallel libhdf5 at a path, or with a usual name.
     Collective(Option<&'a Path>),
 }
 
 impl IoArgs {
-    /// The interface with what belongs to it.
+    /// Returns the interface with its parameters.
     ///
     /// # Errors
-    /// If the file of hints cannot be read or makes no sense, or an option is given for another interface.
+    /// If the file of hints cannot be read or is invalid, or an option is given that belongs to another interface.
     pub fn interface(&self) -> Result<Interface<'_>, Failure> {
         if self.io == Io::Collective && matches!(self.strategy, Strategy::Files(_)) {
             return Err(Failure::usage("--io collective reads rows in order; leave out --strategy files"));
@@ -100,11 +100,11 @@ impl IoArgs {
 
 fn not_a_hint(path: &Path, line: usize, text: &str) -> Failure {
     let found = text.lines().nth(line - 1).unwrap_or_default().trim();
-    let failure = Failure::usage(&format!("{}, line {line}: {found:?} is no hint", path.display()));
+    let failure = Failure::usage(&format!("{}, line {line}: {found:?} is not a hint", path.display()));
     failure.hint("write a line KEY = VALUE for each, for example cb_nodes = 4")
 }
 
-/// The hints in a text, or the number of the first line that is none. Such lines are also those of TOML.
+/// Parses hints; on failure, returns the number of the first invalid line. Such lines are also valid TOML.
 fn parse(text: &str) -> Result<Vec<(String, String)>, usize> {
     let is_hint = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     let lines = (1..).zip(text.lines()).filter(|(_, line)| is_hint(line));
@@ -118,7 +118,7 @@ fn pair(line: &str) -> Option<(String, String)> {
     (is_word(key) && !value.is_empty()).then(|| (key.to_owned(), value.to_owned()))
 }
 
-/// What quotation marks hold, or all of a text that has none; `None` for a mark without its other.
+/// Removes quotation marks, if any; `None` if one is unmatched.
 fn unquoted(text: &str) -> Option<&str> {
     for mark in ['"', '\''] {
         if let Some(rest) = text.strip_prefix(mark) {

@@ -1,4 +1,4 @@
-//! Which partition keys to make.
+//! Options of partition keys.
 
 use raddle_merge::keys::{KeyDatasets, KeyScope, KeySpec, RepeatedIds};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// A file with partition keys.
 #[derive(Debug, Clone, clap::Args)]
 pub struct KeyedFileArgs {
-    /// File with keys
+    /// File that has partition keys
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
@@ -15,7 +15,7 @@ pub struct KeyedFileArgs {
     pub key: String,
 }
 
-/// Options that say how keys are made.
+/// Options for making keys.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Partition keys")]
 pub struct KeyMakingArgs {
@@ -23,21 +23,21 @@ pub struct KeyMakingArgs {
     #[arg(long, value_name = "WHICH", value_enum, value_delimiter = ',', default_value = "seq,seq-cnt,offsets")]
     pub key_datasets: Vec<Dataset>,
 
-    /// Where ids are unique
+    /// Scope in which ids are unique
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = Scope::File)]
     pub key_scope: Scope,
 
-    /// Ids that several rows of the index group have
+    /// What to do if several rows of the index group have the same ids
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Repeated::Refuse)]
     pub repeated_ids: Repeated,
 
-    /// Make no keys in groups whose paths match; can be given several times
+    /// Make no keys in groups whose path matches; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub key_skip: Vec<String>,
 }
 
 impl KeyMakingArgs {
-    /// The keys for these id columns.
+    /// Returns the specification of keys for these id columns.
     pub fn spec(&self, columns: &[String], replace: bool) -> KeySpec {
         KeySpec {
             columns: columns.to_vec(),
@@ -65,26 +65,26 @@ impl KeyMakingArgs {
 pub enum Dataset {
     /// NAME.seq: the event of each row
     Seq,
-    /// NAME.seq_cnt: events with rows, and how many
+    /// NAME.seq_cnt: events that have rows, with the number of rows
     SeqCnt,
-    /// NAME.offsets: rows before each event
+    /// NAME.offsets: number of rows before each event
     Offsets,
 }
 
-/// Where ids are unique.
+/// Scope in which ids are unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scope {
     /// In the whole file
     File,
-    /// In the rows that came from one input
+    /// In the rows from one input
     Input,
 }
 
-/// What becomes of repeated ids.
+/// Treatment of repeated ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Repeated {
     /// Stop and name them
     Refuse,
-    /// Rows belong to the first of them
+    /// Assign rows to the first of them
     First,
 }

@@ -1,4 +1,4 @@
-//! How the output is laid out: chunks, compression, format version.
+//! Layout of the output: chunks, compression, format version.
 
 use super::compression::Compression;
 use super::profile::ProfileChoice;
@@ -17,25 +17,25 @@ use std::str::FromStr;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Layout")]
 pub struct LayoutArgs {
-    /// How the file will be read; decides the chunk shapes
+    /// How the file will be read; determines the chunk shapes
     #[arg(long = "for", value_name = "USE", value_enum, default_value_t = Use::Events)]
     pub layout: Use,
 
-    /// Chunk shape instead of the one that --for chooses: 65536rows, or a shape such as 128x1024
+    /// Chunk shape, overriding that of --for: 65536rows, or a shape such as 128x1024
     ///
     /// A number of rows (65536rows) applies to every dataset and leaves the other dimensions whole. A shape (128x1024)
-    /// applies to datasets of as many dimensions; the rest follow --for.
+    /// applies to datasets with that number of dimensions; the others follow --for.
     #[arg(long, value_name = "CHUNK")]
     pub chunk: Option<Chunk>,
 
     /// Store datasets contiguously, without chunks and compression: all, or those smaller than SIZE
     ///
-    /// Such datasets have a fixed size: raddle append cannot add rows to them. Programs can map them into memory. Sizes are
-    /// those of the uncompressed values. With a SIZE, all other options of the layout apply to larger datasets.
+    /// Such datasets have a fixed size: raddle append cannot add rows to them. Programs can map them into memory. Sizes
+    /// are those of the uncompressed values. With a SIZE, all other layout options apply to the larger datasets.
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true)]
     pub contiguous: Option<Option<Size>>,
 
-    /// How to store datasets without elements [default: in chunks if an input does, or if the dataset is extendible]
+    /// How to store datasets without elements [default: chunked if an input does so, or if the dataset is extendible]
     #[arg(long, value_name = "STORAGE", value_enum)]
     pub empty: Option<Empty>,
 
@@ -52,21 +52,21 @@ pub struct LayoutArgs {
     )]
     pub extendible: Extendible,
 
-    /// Compression: fast, balanced, small, gzip:0-9, zstd:1-22, lz4, keep (as the inputs have it) or none [default:
+    /// Compression: fast, balanced, small, gzip:0-9, zstd:1-22, lz4, keep (that of the inputs) or none [default:
     /// balanced]
     ///
-    /// fast, balanced, small and gzip:N all write deflate streams that every HDF5 reads; they differ in the effort
-    /// spent. zstd (level 3 without a number) and lz4 are read much faster, by readers that have these filters: hdf5plugin
-    /// brings them to h5py, and to other programs through HDF5_PLUGIN_PATH. keep takes the filters of the inputs: stored
-    /// chunks are moved where the rows of every input but the last fill whole chunks; other chunks are compressed again, about
-    /// as small as the level of the inputs makes them. Levels 7 to 9 take several times as long as balanced.
+    /// fast, balanced, small and gzip:N all write deflate streams that every HDF5 can read; they differ in effort. zstd
+    /// (level 3 by default) and lz4 are much faster to read, but readers need these filters: hdf5plugin provides them
+    /// to h5py, and to other programs through HDF5_PLUGIN_PATH. keep uses the filters of the inputs: stored chunks are
+    /// copied if the rows of every input except the last fill whole chunks; other chunks are compressed again, to about
+    /// the size that the level of the inputs gives. Levels 7 to 9 take several times as long as balanced.
     #[arg(short = 'c', long, value_name = "HOW")]
     pub compress: Option<Compression>,
 
-    /// Shuffle the bytes of elements before they are compressed
+    /// Shuffle the bytes of elements before compression
     ///
-    /// First bytes first, then second ones, and so on. Integers of a narrow range and smooth values get smaller by it,
-    /// values that repeat get larger: try both with raddle rechunk on one input.
+    /// All first bytes are stored first, then all second bytes, and so on. Integers of a narrow range and smooth values
+    /// become smaller, repeating values become larger: try both with raddle rechunk on one input.
     #[arg(long, value_name = "WHETHER", value_enum, default_value_t = Shuffle::Keep)]
     pub shuffle: Shuffle,
 
@@ -74,19 +74,20 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "VERSION", value_enum)]
     pub compat: Option<Compat>,
 
-    /// Take what no option says from a profile of raddle tune; auto: the newest for this machine and file system
+    /// Use a profile of raddle tune for options not given on the command line; auto: the newest for this machine and
+    /// file system
     ///
-    /// The chunk shape (for datasets of as many dimensions), the level of gzip, the format version and the alignment, as
-    /// far as the profile has them.
+    /// Sets the chunk shape (for datasets with that number of dimensions), gzip level, format version and alignment, if
+    /// the profile has them.
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<ProfileChoice>,
 }
 
 impl LayoutArgs {
-    /// Writes these options into those of a merge, whose output and stripes are there already.
+    /// Applies these options to those of a merge, in which output and stripes must already be set.
     ///
     /// # Errors
-    /// If the profile does not exist, or options contradict one another.
+    /// If the profile does not exist, or options conflict.
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
         self.check_unchunked(options)?;
         if let Some(profile) = &self.profile {
@@ -109,7 +110,7 @@ impl LayoutArgs {
         }
         if let Some(below) = self.contiguous {
             options.contiguous = below.map_or(Contiguous::All, |Size(limit)| Contiguous::Below(limit));
-            // Stripes of a profile are for chunks.
+            // Stripes of a profile only apply to chunks.
             options.align = None;
         }
         options.empty = match self.empty {
@@ -144,7 +145,7 @@ impl LayoutArgs {
 }
 
 impl LayoutArgs {
-    /// Refuses options that cannot hold for datasets without chunks. `options` has the output and its stripes.
+    /// Refuses options that are impossible for datasets without chunks. In `options`, output and stripes must be set.
     fn check_unchunked(&self, options: &MergeOptions) -> Result<(), Failure> {
         let is_extendible = self.extendible == Extendible::All;
         if is_extendible && matches!(self.empty, Some(Empty::Contiguous | Empty::Compact | Empty::Null)) {
@@ -183,7 +184,7 @@ impl LayoutArgs {
     }
 }
 
-/// Writes what was measured to help into the options of a merge.
+/// Applies settings that were measured to help to the options of a merge.
 fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
     if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
         options.chunk = Some(shape.clone());
@@ -198,24 +199,24 @@ fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
             _ => Format::Latest,
         };
     }
-    // Stripes that were asked for are the user's.
+    // Stripes set by the user take precedence.
     if let (None, Some(len_bytes)) = (options.align, settings.whole(Knob::Alignment)) {
         options.align = Some(Align::Stripes(len_bytes));
     }
 }
 
-/// The read pattern that chunk shapes are made for.
+/// Read pattern for which chunk shapes are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Use {
-    /// Tables read by ranges of events: the columns of a group share their rows per chunk
+    /// Tables read by ranges of events: the columns of a group have the same number of rows per chunk
     Events,
     /// Whole datasets read from end to end: large chunks
     Scan,
-    /// Single rows read here and there: small chunks
+    /// Single rows read at random positions: small chunks
     Random,
-    /// Reads over a network: chunks of several MiB, metadata in front
+    /// Reads over a network: chunks of several MiB, metadata at the start
     Cloud,
-    /// As the first input has them
+    /// As in the first input
     Keep,
 }
 
@@ -226,16 +227,17 @@ pub enum Empty {
     Contiguous,
     /// In the object header, of a fixed size
     Compact,
-    /// In chunks
+    /// Chunked
     Chunked,
-    /// As null datasets, which have a type and no dimensions
+    /// As null datasets, which have a type but no dimensions
     Null,
 }
 
-/// Which datasets are extendible.
+/// Datasets to make extendible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Extendible {
-    /// Datasets with rows of several inputs, if the inputs follow no convention and it adds at most 1 % to their bytes
+    /// Datasets with rows from several inputs, if the inputs follow no convention and it adds at most 1 % to their
+    /// bytes
     Likely,
     /// All
     All,
@@ -243,18 +245,18 @@ pub enum Extendible {
     Never,
 }
 
-/// Whether bytes are shuffled.
+/// Use of the shuffle filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shuffle {
-    /// As the first input has it
+    /// As in the first input
     Keep,
-    /// In every dataset that is compressed
+    /// In every compressed dataset
     Yes,
     /// In none
     No,
 }
 
-/// The oldest reader.
+/// Oldest reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Compat {
     /// HDF5 1.8 and later (2008)
@@ -263,26 +265,26 @@ pub enum Compat {
     /// HDF5 1.10 and later (2016): smaller chunk indexes
     #[value(name = "1.10")]
     V110,
-    /// The HDF5 that raddle was built with
+    /// The HDF5 version that raddle was built with
     Latest,
 }
 
-/// Chunk shape asked for.
+/// Requested chunk shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
-    /// Rows per chunk.
+    /// Number of rows per chunk.
     Rows(u64),
-    /// Elements per dimension.
+    /// Number of elements per dimension.
     Shape(Vec<u64>),
 }
 
-/// Why a text is no chunk shape.
+/// Error for an invalid chunk shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkError(String);
 
 impl fmt::Display for ChunkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no chunk: give a number of rows (65536rows) or a shape (128x1024)", self.0)
+        write!(f, "{:?} is not a chunk shape: give a number of rows (65536rows) or a shape (128x1024)", self.0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is measured, where, how long, and with which HDF5.
+//! Options of measurements: workload, place, duration, and HDF5 version.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,61 +25,65 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct MeasuringArgs {
-    /// How large runs are: tiny (a few megabytes), small (tens of megabytes) or full (as in the papers, where one machine can)
+    /// Size of runs: tiny (a few megabytes), small (tens of megabytes) or full (as in the papers, where one machine
+    /// can)
     #[arg(long, value_name = "SCALE", value_enum, default_value_t = Scale::Small)]
     scale: Scale,
 
-    /// Measure only this experiment of the workload; can be given several times
+    /// Measure only this experiment of the workload; may be given several times
     #[arg(long, value_name = "EXPERIMENT")]
     only: Vec<String>,
 
-    /// The libhdf5 to measure, 1.10 or later: a path, or a name that the system's loader finds; given again, others to compare with the first in every experiment [default: raddle's own]
+    /// libhdf5 to measure, 1.10 or later: a path, or a name known to the system's loader; if repeated, each is compared
+    /// with the first in every experiment [default: raddle's own]
     #[arg(long, value_name = "LIBRARY")]
     hdf5: Vec<PathBuf>,
 
-    /// What starts ranks of MPI, of the same MPI as the libhdf5
+    /// Launcher of MPI ranks, from the same MPI as the libhdf5
     #[arg(long, value_name = "LAUNCHER", default_value = LAUNCHER)]
     mpirun: PathBuf,
 
-    /// How many ranks share a run, in experiments that are for ranks; where each has work of its own, runs grow with them [default: what the workload says]
+    /// Number of ranks that share a run, in experiments with ranks; if each has separate work, runs grow with their
+    /// number [default: that of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     ranks: Option<u32>,
 
-    /// Measure gzip with this zlib too (a libz.so.1 such as zlib-ng's); takes --hdf5; can be given several times
+    /// Also measure gzip with this zlib (a libz.so.1 such as zlib-ng's); needs --hdf5; may be given several times
     #[arg(long, value_name = "LIBRARY", requires = "hdf5")]
     zlib: Vec<PathBuf>,
 
-    /// Folder for the files of runs, which are removed: what is measured is its file system
+    /// Folder for the files of runs, which are removed afterwards; the measurement is of its file system
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     scratch: PathBuf,
 
-    /// Count waiting for the disk as well
+    /// Include the time to sync to disk
     #[arg(long)]
     sync: bool,
 
-    /// Most seconds for all of it; settings not reached are reported as undecided [default: 600, at tiny scale 30, at full scale none]
+    /// Time limit in seconds; settings not reached are reported as undecided [default: 600, at tiny scale 30, at full
+    /// scale none]
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
 
-    /// Effects below this are called none, in percent
+    /// Effects below this percentage are reported as none
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MARGIN * 100.0, value_parser = margin)]
     margin: f64,
 
-    /// Most times that a setting is measured; below 5 nothing can be told
+    /// Maximum number of times a setting is measured; no verdict is possible below 5
     #[arg(long, value_name = "N", default_value_t = most_blocks())]
     blocks: NonZeroUsize,
 
-    /// Decides on the order of runs and on values
+    /// Seed for the order of runs and for values
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
-/// How large runs are.
+/// Size of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Scale {
-    /// A few megabytes: to see that it works
+    /// A few megabytes: to check that it works
     Tiny,
-    /// Tens of megabytes: a workstation, minutes
+    /// Tens of megabytes: takes minutes on a workstation
     Small,
     /// As in the papers, where one machine can
     Full,
@@ -91,22 +95,22 @@ fn most_blocks() -> NonZeroUsize {
 
 fn margin(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (1.0..=50.0).contains(percent));
-    percent.ok_or_else(|| "a number of percent from 1 to 50".to_owned())
+    percent.ok_or_else(|| "a percentage from 1 to 50".to_owned())
 }
 
-/// Time for all of it where none is given; at the tiny scale, which is for seeing that it works.
+/// Default time limit; a shorter one at the tiny scale, which only serves to check that everything works.
 const DEFAULT_TIME: Duration = Duration::from_secs(600);
 const TINY_TIME: Duration = Duration::from_secs(30);
 
-/// Slower than this no run is: then it hangs.
+/// Minimum plausible rate: a slower run is considered hung.
 const SLOWEST_BYTES_PER_S: u64 = 64 << 10;
-/// Time that the shortest run is given.
+/// Time limit of the shortest run.
 const LEAST_LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs of raddle's kernels, and of other programs.
+/// Executor for raddle's kernels and for other programs.
 struct AnyRun {
     workers: Workers,
-    /// Folder for the objects that programs are given.
+    /// Folder for the libraries that are loaded into programs.
     objects: Option<PathBuf>,
     limit: Duration,
 }
@@ -128,7 +132,7 @@ impl Executor for AnyRun {
 }
 
 impl AnyRun {
-    /// A run of processes that are ranks of MPI where this raddle has it and a launcher starts them, threads elsewhere.
+    /// Executes a run with MPI ranks if this raddle supports MPI and a launcher is used, otherwise with threads.
     fn run_own(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
         if cfg!(feature = "mpi") && request.ranks > 1 {
             match self.workers.run(request, cancel)? {
@@ -140,7 +144,7 @@ impl AnyRun {
     }
 }
 
-/// A zlib as workers find it.
+/// Returns the path of a zlib in the form that workers find.
 fn zlib(path: &Path) -> Result<Value, Failure> {
     let unfit = |cause: &dyn std::fmt::Display| Failure::usage(&format!("--zlib {}: {cause}", path.display()));
     let path = std::fs::canonicalize(path).map_err(|cause| unfit(&cause))?;
@@ -149,10 +153,10 @@ fn zlib(path: &Path) -> Result<Value, Failure> {
 }
 
 impl MeasuringArgs {
-    /// The workload of this name, as far as it is to be measured.
+    /// Returns the workload of this name, restricted to the requested experiments.
     ///
     /// # Errors
-    /// If there is none, or none of its experiments is asked for.
+    /// If it does not exist, or none of its experiments is selected.
     pub fn workload(&self, name: &str) -> Result<Workload, Failure> {
         let scale = match self.scale {
             Scale::Tiny => workload::Scale::Tiny,
@@ -172,7 +176,7 @@ impl MeasuringArgs {
             workload.experiments.retain(|experiment| self.only.contains(&experiment.name));
             workload.planned.retain(|table| self.only.contains(&table.name));
             let place = workload.experiments.iter().position(|experiment| Some(&experiment.name) == source.as_ref());
-            // Of those that are left, the first one.
+            // The first of the remaining experiments.
             workload.profile_from = place.unwrap_or(0);
         }
         for experiment in &mut workload.experiments {
@@ -193,10 +197,10 @@ impl MeasuringArgs {
         Ok(workload)
     }
 
-    /// Measures; with `limits`, searches as well. Tells of each experiment that is done.
+    /// Measures; with `limits`, also searches. Prints each finished experiment.
     ///
     /// # Errors
-    /// If the files have no place, runs fail, or all of it is stopped.
+    /// If there is no space for the files, a run fails, or the measurement is stopped.
     pub fn measure(
         &self,
         workload: &Workload,
@@ -221,7 +225,7 @@ impl MeasuringArgs {
         measure(workload, limits, &conditions, &bench, &mut tell).map_err(failed)
     }
 
-    /// Most times that a setting is measured.
+    /// Returns the maximum number of times that a setting is measured.
     pub fn most_blocks(&self) -> usize {
         self.blocks.get()
     }
@@ -239,12 +243,13 @@ impl MeasuringArgs {
             seed: self.seed,
             syncs: self.sync,
             rule: StopRule { most_blocks, margin: self.margin / 100.0, ..StopRule::default() },
-            // A moment that no clock has is no bound.
+            // A time beyond the range of the clock means no limit.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         }
     }
 
-    /// The libraries as workers find them: they are started in the same folder, but a name without a slash is the loader's.
+    /// Returns the paths of the libraries as workers find them: workers run in the same folder, but a name without a
+    /// slash is resolved by the loader.
     fn libraries(&self) -> Result<Vec<PathBuf>, Failure> {
         let of = |library: &PathBuf| {
             if library.is_dir() {

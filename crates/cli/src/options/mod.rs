@@ -1,7 +1,7 @@
-//! Groups of options that several commands share, each flattened into the commands that need it.
+//! Groups of options shared by several commands, flattened into each command that needs them.
 //!
-//! An option means the same thing in every command. Nothing here decides anything: values become the options of the
-//! crates that do the work.
+//! An option has the same meaning in every command. Nothing is decided here: values become the options of the crates
+//! that do the work.
 
 pub mod compression;
 pub mod conventions;

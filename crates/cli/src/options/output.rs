@@ -1,4 +1,4 @@
-//! Where the result goes and how it is written.
+//! Options for the output file.
 
 use crate::failure::Failure;
 use raddle_merge::options::MergeOptions;
@@ -16,20 +16,20 @@ pub struct OutputArgs {
     #[arg(short, long)]
     pub force: bool,
 
-    /// Plan and print what would be done, write nothing
+    /// Print what would be done without writing anything
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 
-    /// Print the report as JSON instead of lines; a failure as well
+    /// Print the report, or the failure, as JSON
     #[arg(long)]
     pub json: bool,
 
-    /// Write encoded chunks in the order they get ready: a little faster, but two runs give different bytes, and an
+    /// Write encoded chunks in order of completion: slightly faster, but output bytes differ between runs, and an
     /// interrupted run starts over
     #[arg(long)]
     pub unordered: bool,
 
-    /// Start over instead of going on from what an interrupted run of the same command left
+    /// Start over instead of resuming an interrupted run of the same command
     #[arg(long)]
     pub no_resume: bool,
 
@@ -39,7 +39,7 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Writes these options into those of a merge.
+    /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.output.clone_from(&self.output);
         options.force = self.force;
@@ -49,11 +49,11 @@ impl OutputArgs {
     }
 }
 
-/// Fails where `output` cannot be written: it is one of `inputs`, a folder or a special file, or exists and is not to be
-/// replaced.
+/// Checks that `output` can be written: it must not be one of `inputs`, a folder or a special file, and must not exist
+/// unless it is to be replaced.
 ///
 /// # Errors
-/// With the reason and what to do.
+/// The reason, with advice.
 pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<(), Failure> {
     raddle_merge::check_output(output, inputs, replace).map_err(|error| Failure::of_merge(&error, inputs))
 }

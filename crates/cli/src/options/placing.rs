@@ -1,18 +1,18 @@
-//! How the inputs' datasets get into the output other than row behind row: as they are, or not at all.
+//! Alternatives to concatenating the inputs' datasets: copying them as they are, or linking to them.
 
 use raddle_merge::join::Join;
 use raddle_merge::layout::LayoutPolicy;
 use raddle_merge::links;
 use raddle_merge::options::{Compress, MergeOptions, Shuffle};
 
-/// Options for outputs that hold the inputs' datasets as they are, or lead to them.
+/// Options for outputs that copy the inputs' datasets as they are, or link to them.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Instead of concatenating")]
 pub struct PlacingArgs {
-    /// Put inputs whose datasets have distinct names into one file: datasets are copied, none is concatenated
+    /// Put inputs whose datasets have distinct names into one file; datasets are copied, not concatenated
     ///
-    /// Groups of the same path become one. Chunks are moved as they are stored, without decoding them, whatever their
-    /// filters. A dataset that several inputs have is refused, unless --keep names it and it is equal in all of them.
+    /// Groups with the same path are merged. Chunks are copied as stored, without decoding, whatever their filters. A
+    /// dataset present in several inputs is refused, unless --keep names it and it is equal in all of them.
     #[arg(long, conflicts_with_all = ["join", "layout", "chunk", "compress", "shuffle", "profile", "contiguous"])]
     pub union: bool,
 
@@ -20,34 +20,34 @@ pub struct PlacingArgs {
     #[arg(long, value_name = "KIND", value_enum, conflicts_with = "contiguous")]
     pub link: Option<Link>,
 
-    /// How links name the inputs
+    /// How links refer to the inputs
     #[arg(long, value_name = "FROM", value_enum, default_value_t = LinkPaths::Relative, requires = "link")]
     pub link_paths: LinkPaths,
 }
 
-/// Links to the inputs.
+/// Kind of links to the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Link {
-    /// Virtual datasets (HDF5 1.10): the output reads as if it were merged; scalars, references and keys are copied
+    /// Virtual datasets (HDF5 1.10): the output reads like a merged file; scalars, references and keys are copied
     Virtual,
-    /// One external link per input, named as the file, to its root group; nothing is joined
+    /// One external link per input, named after the file, to its root group; nothing is merged
     External,
-    /// One external link per object in the root groups of the inputs, under its own name; two of one name are refused
+    /// One external link per object in the root groups of the inputs, with the same name; duplicate names are refused
     ExternalObjects,
 }
 
-/// How links name files.
+/// Form of file names in links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LinkPaths {
-    /// From the output's folder: output and inputs can be moved together
+    /// Relative to the output's folder: output and inputs can be moved together
     #[default]
     Relative,
-    /// From the root: the output can be moved alone
+    /// Absolute: the output can be moved alone
     Absolute,
 }
 
 impl PlacingArgs {
-    /// Writes these options into those of a merge, after all others.
+    /// Applies these options to those of a merge, after all others.
     pub fn apply(&self, options: &mut MergeOptions) {
         if self.union {
             options.join.join = Join::Union;

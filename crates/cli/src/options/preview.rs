@@ -1,28 +1,29 @@
-//! What is made for looking at the output, in the same pass.
+//! Options of the preview, which is made in the same pass as the output.
 
 use std::path::{Path, PathBuf};
 
-/// Most samples of a dataset unless said otherwise: a screen of 2048 x 2048, a volume of 161 along each axis.
+/// Default maximum number of samples of a dataset: a screen of 2048 x 2048, or a volume of 161 along each axis.
 const DEFAULT_SAMPLES: u64 = 1 << 22;
 
 /// Options about previews.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Preview")]
 pub struct PreviewArgs {
-    /// Write a small IDX dataset of each array of two to five axes, in the same pass [default folder: OUT.preview]
+    /// Write a small IDX dataset of each array with two to five axes, in the same pass [default folder: OUT.preview]
     ///
-    /// It holds every 2nd, 4th, 8th... element along each axis, and can be read at any coarser resolution: raddle idx view, idx
-    /// read, OpenVisus. Arrays of numbers with two axes of 32 elements or more have one.
+    /// It holds every 2nd, 4th, 8th... element along each axis and can be read at any coarser resolution with raddle
+    /// idx view, idx read or OpenVisus. Only arrays of numbers with at least two axes of 32 or more elements have one.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     preview: Option<Option<PathBuf>>,
 
-    /// Most samples of each dataset of the preview, at least 1024; all take at most a quarter of --memory [default: 4194304]
+    /// Maximum number of samples of each dataset of the preview, at least 1024; all together take at most a quarter of
+    /// --memory [default: 4194304]
     #[arg(long, value_name = "N", requires = "preview", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::LEAST_SAMPLES..))]
     preview_samples: Option<u64>,
 }
 
-/// The folder of a preview whose name is not given. It has the whole name of the output: `pv.nc` and `pv.h5` have previews of
-/// their own.
+/// Returns the default folder of a preview. It contains the full name of the output, so that `pv.nc` and `pv.h5` have
+/// separate previews.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".preview");
@@ -30,13 +31,13 @@ fn beside(output: &Path) -> PathBuf {
 }
 
 impl PreviewArgs {
-    /// The folder of the preview of `output`, if one is asked for.
+    /// Returns the folder of the preview of `output`, if one is requested.
     pub fn folder(&self, output: &Path) -> Option<PathBuf> {
         let named = self.preview.as_ref()?;
         Some(named.clone().unwrap_or_else(|| beside(output)))
     }
 
-    /// Most samples of a dataset.
+    /// Returns the maximum number of samples of a dataset.
     pub fn max_samples(&self) -> u64 {
         self.preview_samples.unwrap_or(DEFAULT_SAMPLES)
     }

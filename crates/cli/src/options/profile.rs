@@ -1,4 +1,4 @@
-//! Which profile of `raddle tune` is meant.
+//! Selection of a profile of `raddle tune`.
 
 use crate::failure::Failure;
 use raddle_tune::TuneError;
@@ -8,12 +8,12 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A profile that the user names.
+/// Choice of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileChoice {
-    /// The newest of the user's that was measured on this machine and file system.
+    /// The newest of the user's profiles measured on this machine and file system.
     Newest,
-    /// The one in a file.
+    /// The profile in a file.
     File(PathBuf),
 }
 
@@ -26,10 +26,10 @@ impl FromStr for ProfileChoice {
 }
 
 impl ProfileChoice {
-    /// The profile, for files in `folder`.
+    /// Reads the profile, for files in `folder`.
     ///
     /// # Errors
-    /// If there is none, or it is none.
+    /// If it does not exist or is invalid.
     pub fn read(&self, folder: &Path) -> Result<Profile, Failure> {
         let found = match self {
             Self::File(path) => Profile::read(path),
@@ -46,10 +46,10 @@ impl ProfileChoice {
     }
 }
 
-/// The user's newest profile for this machine and the file system of `folder`, with its path.
+/// Finds the user's newest profile for this machine and the file system of `folder`, with its path.
 ///
 /// # Errors
-/// If the folder is not there, or profiles cannot be listed.
+/// If the folder does not exist, or profiles cannot be listed.
 pub fn newest(folder: &Path) -> Result<Option<(PathBuf, Profile)>, TuneError> {
     let Some(profiles) = own_folder() else { return Ok(None) };
     Profile::find(&profiles, &Machine::here(), &FileSystem::of_folder(folder)?)

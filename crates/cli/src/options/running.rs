@@ -1,4 +1,4 @@
-//! How a run uses the machine and what it says while it runs.
+//! Use of the machine, and output during a run.
 
 use super::reader::ReaderArgs;
 use super::size::Size;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Options of every command that does work.
+/// Options of every command that processes data.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub struct RunningArgs {
-    /// Worker threads [default: the cores this process may use]
+    /// Number of worker threads [default: the cores available to this process]
     #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
     pub jobs: Option<NonZeroUsize>,
 
@@ -24,28 +24,28 @@ pub struct RunningArgs {
     #[arg(long, value_name = "SIZE", env = "RADDLE_MEMORY", hide_env_values = true)]
     pub memory: Option<Size>,
 
-    /// What is said.
+    /// Options for messages.
     #[command(flatten)]
     pub telling: TellingArgs,
 
-    /// Who reads what raddle itself does not know
+    /// Options of the reader process.
     #[command(flatten)]
     pub reader: ReaderArgs,
 }
 
-/// What a run says while it runs, and where.
+/// Options for messages and logs of a run.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub struct TellingArgs {
-    /// Progress bars; auto: bars on a terminal, one line per stage elsewhere
+    /// Show progress bars; auto: bars on a terminal, one line per stage elsewhere
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     pub progress: When,
 
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Say more; twice for details
+    /// Print more; twice for details
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
@@ -53,11 +53,11 @@ pub struct TellingArgs {
     #[arg(long, value_name = "FILE")]
     pub log_json: Option<PathBuf>,
 
-    /// Write a report of the run to FILE as JSON: times, bytes, memory, predictions against what happened
+    /// Write a report of the run to FILE as JSON: times, bytes, memory, predicted and actual values
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// What was warned of, for the report.
+    /// Warnings so far, for the report.
     #[arg(skip)]
     pub warnings: Warnings,
 }
@@ -67,10 +67,10 @@ pub struct TellingArgs {
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// A run that warns of each of its inputs is told by its first warnings.
+    /// Maximum number of warnings kept: for a run that warns about each of its inputs, the first ones suffice.
     const MOST: usize = 1000;
 
-    /// Adds one.
+    /// Adds a warning.
     pub fn push(&self, text: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < Self::MOST {
@@ -84,7 +84,7 @@ impl Warnings {
 }
 
 impl RunningArgs {
-    /// Writes these options into those of a merge.
+    /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         if let Some(jobs) = self.jobs {
             options.jobs = jobs.get();
@@ -95,13 +95,13 @@ impl RunningArgs {
         self.reader.apply(options);
     }
 
-    /// Writes these options into those of a merge by the ranks of `team`.
+    /// Applies these options to those of a merge by the ranks of `team`.
     pub fn apply_among(&self, team: &Team, options: &mut MergeOptions) {
         options.jobs = team.default_jobs();
         self.apply(options);
     }
 
-    /// Writes `report` to the file that `--report` names, if it does.
+    /// Writes `report` to the file given by `--report`, if any.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -111,11 +111,11 @@ impl RunningArgs {
 }
 
 impl TellingArgs {
-    /// Refuses a log or report that would replace one of the `files` that the command reads or writes, or any other file
-    /// that is none.
+    /// Refuses a log or report that would overwrite one of the `files` that the command reads or writes, or any other
+    /// file that is not a log or report.
     ///
     /// # Errors
-    /// A failure that says why.
+    /// The reason.
     pub fn check(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Failure> {
         let mut files: Vec<PathBuf> = files.into_iter().map(|file| file.as_ref().to_path_buf()).collect();
         for (option, path) in [("--log-json", &self.log_json), ("--report", &self.report)] {
@@ -127,7 +127,7 @@ impl TellingArgs {
         Ok(())
     }
 
-    /// Writes `report` to the file that `--report` names, if it does.
+    /// Writes `report` to the file given by `--report`, if any.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -144,7 +144,7 @@ impl TellingArgs {
         std::fs::write(path, crate::render::json(&report)).map_err(|cause| Failure::writing(path, &cause))
     }
 
-    /// Writes why the command failed to the file that `--report` names, if it does.
+    /// Writes the reason for the command's failure to the file given by `--report`, if any.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -157,27 +157,27 @@ impl TellingArgs {
     }
 }
 
-/// A report with what it takes to make it again.
+/// A report with the information needed to reproduce it.
 #[derive(Serialize)]
 struct Reported<'a, T> {
     program: &'static str,
     invocation: Vec<String>,
     /// Name of the machine.
     host: String,
-    /// When it was written, in seconds since 1970.
+    /// Time of writing, in seconds since 1970.
     finished_unix_s: f64,
     warnings: Vec<String>,
     #[serde(flatten)]
     report: &'a T,
 }
 
-/// When to show something.
+/// Condition for showing something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum When {
-    /// Where it makes sense
+    /// If output is a terminal
     Auto,
-    /// Also where output is no terminal
+    /// Even if output is not a terminal
     Always,
-    /// Not at all
+    /// Never
     Never,
 }

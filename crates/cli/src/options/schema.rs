@@ -1,4 +1,4 @@
-//! What to do where inputs differ.
+//! Treatment of differences between inputs.
 
 use super::conventions::ConventionArgs;
 use super::size::Size;
@@ -7,41 +7,42 @@ use raddle_merge::join::{AddedColumn, AttributePolicy, Join as JoinPolicy, JoinO
 use raddle_merge::options::MergeOptions;
 use raddle_merge::selection::Selection;
 
-/// Options that decide how the objects of several inputs become one.
+/// Options that determine how the objects of several inputs are combined.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Where inputs differ")]
 pub struct SchemaArgs {
-    /// Which datasets the output has when not every input has them [default: exact]
+    /// Datasets of the output if some inputs lack them [default: exact]
     #[arg(id = "join", long, value_enum)]
     pub join: Option<Join>,
 
-    /// Datasets of a single value (scalars) that differ between inputs [default: equal]
+    /// What to do if datasets of a single value (scalars) differ between inputs [default: equal]
     #[arg(long, value_enum)]
     pub scalars: Option<Scalars>,
 
-    /// Attributes that differ between inputs [default: first]
+    /// What to do if attributes differ between inputs [default: first]
     #[arg(long, value_enum)]
     pub attributes: Option<Attributes>,
 
-    /// Add a column with an attribute of each input in all rows that come from it (run=@run); may be given several times
+    /// Add a column with an attribute of each input, repeated in all of its rows (run=@run); may be given several times
     ///
-    /// A NAME without a slash is added to every group whose datasets have rows, a path to its group only. @ATTRIBUTE is an
-    /// attribute of the root, OBJECT@ATTRIBUTE one of another object. An input without the attribute is refused.
+    /// A NAME without a slash is added to every group whose datasets have rows, a path only to its group. @ATTRIBUTE is
+    /// an attribute of the root, OBJECT@ATTRIBUTE an attribute of another object. An input without the attribute is
+    /// refused.
     #[arg(long, value_name = "NAME=@ATTRIBUTE", value_parser = AddedColumn::parse)]
     pub add_column: Vec<AddedColumn>,
 
-    /// Take only objects whose path matches, with the groups that lead to them; may be given several times
+    /// Only include objects whose path matches, and the groups that lead to them; may be given several times
     ///
-    /// A pattern with a slash counts from the root ('/rec.*/evt'), one without matches a name at any depth; * stays inside
-    /// a name, ** crosses groups. A group that matches stands for all that is in it.
+    /// A pattern with a slash starts at the root ('/rec.*/evt'), one without matches a name at any depth; * stays
+    /// inside a name, ** crosses groups. A matching group includes everything in it.
     #[arg(long, value_name = "GLOB", help_heading = "Objects")]
     pub include: Vec<String>,
 
-    /// Leave out objects whose path matches, and all that is in them; may be given several times
+    /// Exclude objects whose path matches, with everything in them; may be given several times
     #[arg(long, value_name = "GLOB", help_heading = "Objects")]
     pub exclude: Vec<String>,
 
-    /// Carry datasets whose path matches once instead of concatenating them; they must be equal in all inputs
+    /// Keep one copy of datasets whose path matches instead of concatenating them; they must be equal in all inputs
     #[arg(long, value_name = "GLOB", help_heading = "Objects")]
     pub keep: Vec<String>,
 
@@ -49,24 +50,24 @@ pub struct SchemaArgs {
     #[arg(long)]
     pub skip_bad: bool,
 
-    /// Read virtual datasets and external storage also where they lead out of the input's folder
+    /// Follow virtual datasets and external storage even outside of the input's folder
     #[arg(long)]
     pub follow_foreign_files: bool,
 
-    /// Largest uncompressed output, for example 10TB; more is refused [default: 1TiB, or 2,000 times the inputs]
+    /// Maximum uncompressed size of the output, for example 10TB [default: 1TiB, or 2,000 times the inputs]
     #[arg(long, value_name = "SIZE")]
     pub max_output: Option<Size>,
 
-    /// What values mean.
+    /// Options of conventions.
     #[command(flatten)]
     pub conventions: ConventionArgs,
 }
 
 impl SchemaArgs {
-    /// Writes these options into those of a merge.
+    /// Applies these options to those of a merge.
     ///
     /// # Errors
-    /// If a pattern is none.
+    /// If a pattern is not a valid glob.
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
         options.selection =
             Selection::new(&self.include, &self.exclude, &self.keep).map_err(|error| Failure::of_merge(&error, &[]))?;
@@ -107,39 +108,40 @@ impl SchemaArgs {
     }
 }
 
-/// How schemas are joined.
+/// Join of the schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Join {
-    /// All inputs must have the same objects; else show every difference and stop
+    /// All inputs must have the same objects; otherwise show all differences and stop
     Exact,
     /// Objects that all inputs have
     Inner,
-    /// Objects that any input has; missing rows get the fill value
+    /// Objects that any input has; missing rows are filled with the fill value
     Outer,
-    /// Objects that any input has, each dataset in one input only: nothing is concatenated
+    /// Objects that any input has, each dataset in only one of them; nothing is concatenated
     Union,
 }
 
-/// What becomes of scalar datasets.
+/// Treatment of scalar datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scalars {
-    /// Must be equal; else stop
+    /// They must be equal; otherwise stop
     Equal,
-    /// Take the value of the first input
+    /// Use the value of the first input
     First,
-    /// Make one dimension with an element per input, where they differ
+    /// Where they differ, add a dimension with one element per input
     Stack,
 }
 
-/// What becomes of attributes.
+/// Treatment of attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Attributes {
-    /// Take those of the first input and say how many differ
+    /// Use those of the first input and report how many differ
     First,
     /// Keep those that are identical in all inputs
     Identical,
     /// Stop if any differs
     Error,
-    /// Make a dataset with a row per input of each that differs: ATTRIBUTE in its group, DATASET.ATTRIBUTE next to its dataset
+    /// Store each that differs as a dataset with one row per input: ATTRIBUTE in its group, DATASET.ATTRIBUTE next to
+    /// its dataset
     Stack,
 }

@@ -4,12 +4,12 @@ use super::size::Size;
 use raddle_tune::knob::{Kind, Knob, Value};
 use std::str::FromStr;
 
-/// A setting and its value, as the user wrote them.
+/// A setting and its value, as given by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// The setting.
     pub knob: Knob,
-    /// Its value, of the setting's kind.
+    /// Value, of the setting's kind.
     pub value: Value,
 }
 

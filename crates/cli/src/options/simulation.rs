@@ -1,4 +1,4 @@
-//! The machine that `raddle plan --simulate` plays through: keys and values on the command line.
+//! The machine that `raddle plan --simulate` simulates, given as keys and values on the command line.
 
 use super::io::strategy;
 use super::size::Size;
@@ -10,48 +10,49 @@ use raddle_merge::simulate::{Rates, SimulatedMachine, Statistic};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Simulation")]
 pub struct SimulationArgs {
-    /// Say what each of many ranks would do, without doing it: ranks=1600 files=6400 threads=1 memory=1GiB
+    /// Show what each of many ranks would do, without doing it: ranks=1600 files=6400 threads=1 memory=1GiB
     ///
-    /// Only ranks is needed. The inputs are repeated until there are so many files. Rates are measured on this machine or
-    /// taken from here: narrow-inflate, narrow-deflate, wide-inflate, wide-deflate (uncompressed bytes per second of one
-    /// core), read and write (bytes per second of the file system, all ranks together), opens (files that it opens per second,
-    /// all ranks together), network (bytes per second of a rank), message, scan, dataset, chunk (seconds per message, scanned
-    /// object, created dataset and indexed chunk). per-machine is how many ranks share a machine; strategy is that of raddle merge.
+    /// Only ranks is required. The inputs are repeated up to the number of files. Rates are measured on this machine
+    /// unless given: narrow-inflate, narrow-deflate, wide-inflate, wide-deflate (uncompressed bytes per second of one
+    /// core), read and write (bytes per second of the file system, all ranks together), opens (files opened per second,
+    /// all ranks together), network (bytes per second of a rank), message, scan, dataset, chunk (seconds per message,
+    /// scanned object, created dataset and indexed chunk). per-machine is the number of ranks that share a machine;
+    /// strategy is that of raddle merge.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_delimiter = ',')]
     pub simulate: Vec<String>,
 
-    /// Take the statistics of files that are not here in place of inputs: NOvA-FD or NOvA-ND
+    /// Simulate the published statistics of files instead of inputs: NOvA-FD or NOvA-ND
     #[arg(long, value_name = "NAME", requires = "simulate", conflicts_with = "inputs", conflicts_with = "lists")]
     pub stat: Option<String>,
 }
 
-/// What is to be simulated.
+/// Parameters of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Simulated {
-    /// The machine; rates that were not given are those that were put in.
+    /// The machine, with default rates where none were given.
     pub machine: SimulatedMachine,
     /// Number of files, if given.
     pub files: Option<u32>,
-    /// How the ranks read the inputs.
+    /// Strategy for reading the inputs.
     pub strategy: Strategy,
 }
 
 impl SimulationArgs {
-    /// The statistic asked for, if one is.
+    /// Returns the requested statistic, if any.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If the name is unknown.
     pub fn statistic(&self) -> Result<Option<Statistic>, Failure> {
         let Some(name) = &self.stat else { return Ok(None) };
         let known = || Statistic::ALL.map(|statistic| statistic.name).join(", ");
         let found = Statistic::named(name);
-        found.map(Some).ok_or_else(|| Failure::usage(&format!("no statistic {name:?}; there are {}", known())))
+        found.map(Some).ok_or_else(|| Failure::usage(&format!("unknown statistic {name:?}; available: {}", known())))
     }
 
-    /// What is to be simulated, with `rates` where none are given.
+    /// Returns the parameters of the simulation, with `rates` as defaults.
     ///
     /// # Errors
-    /// If a key or a value makes no sense.
+    /// If a key or a value is invalid.
     pub fn simulated(&self, rates: Rates) -> Result<Simulated, Failure> {
         let machine =
             SimulatedMachine { ranks: 0, threads: 1, ranks_per_machine: 0, memory_limit_bytes: 1 << 30, rates };
@@ -61,7 +62,7 @@ impl SimulationArgs {
                 let failure = Failure::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
                 return Err(failure.hint("name inputs before --simulate"));
             };
-            let refuse = || Failure::usage(&format!("--simulate {key}: {value:?} is no value for it"));
+            let refuse = || Failure::usage(&format!("--simulate {key}: {value:?} is not a valid value"));
             set(&mut simulated, key, value).ok_or_else(refuse)?;
         }
         if simulated.machine.ranks == 0 {
@@ -71,7 +72,7 @@ impl SimulationArgs {
     }
 }
 
-/// Sets one key; `None` where key or value makes no sense.
+/// Sets one key; `None` if key or value is invalid.
 fn set(simulated: &mut Simulated, key: &str, value: &str) -> Option<()> {
     let SimulatedMachine { ranks, threads, ranks_per_machine, memory_limit_bytes, rates } = &mut simulated.machine;
     let count = || value.parse::<u32>().ok().filter(|count| *count > 0);

@@ -1,4 +1,4 @@
-//! How chunks of the output lie on a file system that cuts files into stripes.
+//! Placement of chunks on a file system that divides files into stripes.
 
 use super::size::Size;
 use raddle_merge::alignment;
@@ -9,16 +9,16 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 #[command(next_help_heading = "Parallel file systems")]
 pub struct StripesArgs {
-    /// Place chunks so that ranks write to no stripe of SIZE bytes together; auto: ask the file system
+    /// Align chunks so that no two ranks write to the same SIZE-byte stripe; auto: use the file system's stripe size
     ///
-    /// Every stripe then holds chunks of one lane, and every rank has lanes of its own, if the output is large enough for
-    /// as many. Some 3 % of the output may stay unused. The bytes are the same for any number of ranks and threads, and
-    /// differ from those without --align. Nothing is kept of an interrupted run: it starts over.
+    /// Every stripe then holds chunks of one lane, and every rank has separate lanes, if the output is large enough.
+    /// About 3 % of the output may stay unused. The bytes are the same for any number of ranks and threads, but differ
+    /// from those without --align. An interrupted run cannot be resumed: it starts over.
     #[arg(long, value_name = "SIZE")]
     pub align: Option<Align>,
 }
 
-/// What to align to.
+/// Requested alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Align(alignment::Align);
 
@@ -37,7 +37,7 @@ impl FromStr for Align {
 }
 
 impl StripesArgs {
-    /// Writes these options into those of a merge.
+    /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.align = self.align.map(|align| align.0);
     }

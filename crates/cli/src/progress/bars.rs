@@ -1,4 +1,4 @@
-//! Progress on a terminal: a bar for each stage under way, with bytes, rate and time left.
+//! Progress on a terminal: a bar for each active stage, with bytes, rate and remaining time.
 
 use super::{Display, Tally};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -6,7 +6,7 @@ use raddle_core::progress::Stage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a bar shows, by the least columns of the terminal that hold it: a line that wraps is drawn again below itself.
+/// Templates of a bar by the minimum width of the terminal: a line that wraps would be redrawn below itself.
 const WITH_TOTAL: [(u16, &str); 4] = [
     (96, "{prefix:<8} {bar:32} {binary_bytes:>10} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"),
     (64, "{prefix:<8} {wide_bar} {binary_bytes:>10} of {binary_total_bytes}, {eta} left"),
@@ -18,12 +18,12 @@ const WITHOUT_TOTAL: [(u16, &str); 3] = [
     (40, "{prefix:<8} {spinner} {binary_bytes} {elapsed}"),
     (0, "{prefix} {spinner}"),
 ];
-/// Columns of a terminal that does not say how many it has.
+/// Assumed width of a terminal that does not report it, in columns.
 const USUAL_COLUMNS: u16 = 80;
-/// Redraws of a bar that gets no events, so that its clock goes on.
+/// Interval at which a bar without events is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Bars on standard error.
+/// Progress bars on standard error.
 #[derive(Debug)]
 pub(super) struct Bars {
     all: MultiProgress,
@@ -42,7 +42,8 @@ impl Bars {
                 None => (ProgressBar::no_length(), &WITHOUT_TOTAL[..]),
             };
             let template = fitting(templates, columns());
-            // The templates are constants, tested below; a style that fails to parse is replaced by the default one.
+            // The templates are constants that are tested below; a style that fails to parse is replaced by the default
+            // one.
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             let bar = self.all.add(bar.with_style(style.progress_chars("█▉▊▋▌▍▎▏ ")).with_prefix(stage.name()));
             bar.enable_steady_tick(TICK);
@@ -51,13 +52,13 @@ impl Bars {
     }
 }
 
-/// Columns of the terminal at standard error.
+/// Returns the width of the terminal at standard error, in columns.
 fn columns() -> u16 {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
     size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
 }
 
-/// The template of those that fit `columns` that tells most.
+/// Returns the most detailed template that fits `columns`.
 fn fitting<'t>(templates: &[(u16, &'t str)], columns: u16) -> &'t str {
     templates.iter().find(|(least, _)| columns >= *least).map_or("{prefix}", |(_, template)| template)
 }

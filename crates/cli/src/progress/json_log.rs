@@ -1,8 +1,9 @@
 //! The log of a run: one JSON object per line.
 //!
-//! The first line is `run_started`, the last `run_finished`, after `run_failed` if it did; between them stand the engine's events, each with
-//! `unix_s` (when) and `elapsed_s` (since the start). `advanced` events are summed per stage and written at most twice
-//! a second: a job has millions of tiles. Adding up the `bytes` of a stage gives its total all the same.
+//! The first line is `run_started`, the last `run_finished`, preceded by `run_failed` if the run failed. In between are
+//! the engine's events, each with `unix_s` (time) and `elapsed_s` (time since the start). `advanced` events are summed
+//! per stage and written at most twice a second, because a job has millions of tiles. The sum of a stage's `bytes` is
+//! still its total.
 
 use crate::failure::{Failure, ToldFailure};
 use raddle_core::progress::{Event, Stage};
@@ -13,7 +14,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Least time between two `advanced` lines of a stage.
+/// Minimum time between two `advanced` lines of a stage.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// An open log.
@@ -26,7 +27,7 @@ pub(super) struct JsonLog {
     failed: Option<std::io::Error>,
 }
 
-/// Advances that are not written yet.
+/// Advances not written yet.
 #[derive(Debug)]
 struct Pending {
     bytes: u64,
@@ -42,7 +43,7 @@ struct Line<'a, T> {
     event: &'a T,
 }
 
-/// Events of the command itself.
+/// Events of the command as a whole.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 enum Frame<'a> {
@@ -87,12 +88,12 @@ impl JsonLog {
         }
     }
 
-    /// Writes why the run failed.
+    /// Writes the reason for the failure of the run.
     pub(super) fn failed(&mut self, failure: &Failure) {
         self.write(&Frame::Failed(failure.told()));
     }
 
-    /// Writes the last line and all that is buffered.
+    /// Writes the last line and all buffered data.
     pub(super) fn finish(mut self, exit_code: u8) -> Result<(), Failure> {
         for stage in Stage::ALL {
             self.write_pending(stage);
@@ -121,7 +122,7 @@ impl JsonLog {
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
         let line = Line { unix_s, elapsed_s: self.started.elapsed().as_secs_f64(), event };
         let written = serde_json::to_writer(&mut self.out, &line).map_err(std::io::Error::from);
-        // A log is read while the run goes on, and after a run that was killed: no line waits in a buffer.
+        // A log is read while the run continues and after it has been killed, so every line is flushed.
         let written = written.and_then(|()| self.out.write_all(b"\n")).and_then(|()| self.out.flush());
         self.failed = written.err();
     }

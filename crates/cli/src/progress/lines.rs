@@ -1,11 +1,12 @@
-//! Progress where nobody watches: a line when a stage ends, and, if asked for, a line now and then before that.
+//! Progress without a terminal: a line when a stage ends and, if requested, periodic lines before that.
 
 use super::{Display, Tally};
 use crate::render::quantity;
 use raddle_core::progress::Stage;
 use std::time::{Duration, Instant};
 
-/// Time between two lines of a stage under `--progress always`: a batch log of a day stays below ten thousand lines.
+/// Time between two lines of a stage with `--progress always`: the log of a day-long batch job stays below ten thousand
+/// lines.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// One line per stage on standard error.
@@ -54,7 +55,7 @@ impl Display for Lines {
     fn close(&mut self) {}
 }
 
-/// No progress; messages are shown unless everything is to be quiet.
+/// Shows no progress; messages are shown unless `--quiet` is given.
 #[derive(Debug, Default)]
 pub(super) struct Silent {
     quiet: bool,

@@ -1,7 +1,7 @@
-//! What is said while a run goes on: bars on a terminal, one line per stage elsewhere, a log of events in JSON.
+//! Progress of a run: bars on a terminal, one line per stage elsewhere, and a log of events in JSON.
 //!
-//! The crates below send events from any thread; here they are summed per stage and passed on under one lock.
-//! Invariant: nothing of this goes to standard output, which belongs to results.
+//! The other crates send events from any thread; here they are summed per stage and passed on under one lock.
+//! Invariant: nothing is written to standard output, which is reserved for results.
 
 mod bars;
 mod json_log;
@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What a stage has done so far.
+/// Totals of a stage so far.
 #[derive(Debug, Clone, Copy)]
 struct Tally {
     bytes: u64,
@@ -27,17 +27,17 @@ struct Tally {
 
 /// Shows events to the user.
 trait Display: Send {
-    /// A stage began, or got on; `tally` is what it has done.
+    /// Handles the start or progress of a stage; `tally` holds its totals.
     fn advanced(&mut self, stage: Stage, tally: &Tally);
-    /// A stage ended; `line` tells what it did, if there is anything to tell.
+    /// Handles the end of a stage; `line` summarises it, if there is anything to report.
     fn finished(&mut self, stage: Stage, line: Option<&str>);
-    /// A line to show above what is in progress.
+    /// Shows a line above the progress.
     fn say(&mut self, line: &str);
-    /// Nothing more follows.
+    /// Ends the display.
     fn close(&mut self);
 }
 
-/// The observer of a run.
+/// Observer of a run.
 pub struct Progress {
     state: Mutex<State>,
     threshold: Option<Severity>,
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Progress {
 }
 
 impl Progress {
-    /// The observer that `arguments` ask for; `command` names the run in the log.
+    /// Creates the observer that `arguments` request; `command` is the name of the run in the log.
     ///
     /// # Errors
     /// If the log cannot be created.
@@ -80,7 +80,7 @@ impl Progress {
         Ok(Self { state, threshold, warnings: arguments.warnings.clone() })
     }
 
-    /// An observer that says nothing.
+    /// Creates an observer that shows nothing.
     pub fn silent() -> Self {
         let display = Box::new(lines::Silent::quiet());
         let state = Mutex::new(State { tallies: BTreeMap::new(), display, log: None });
@@ -92,14 +92,14 @@ impl Progress {
         self.lock().display.say(line);
     }
 
-    /// Logs why the run failed.
+    /// Logs the reason for the failure of the run.
     pub fn failed(&self, failure: &Failure) {
         if let Some(log) = &mut self.lock().log {
             log.failed(failure);
         }
     }
 
-    /// Ends bars and log. `exit_code` goes into the log.
+    /// Closes bars and log. `exit_code` is written to the log.
     ///
     /// # Errors
     /// If any line of the log could not be written.
@@ -152,22 +152,22 @@ impl Observer for Progress {
             }
             Event::Resumed { tiles, stored_len_bytes } => {
                 let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
-                state.display.say(&format!("going on from an interrupted run: {chunks} ({len}) are kept"));
+                state.display.say(&format!("resuming an interrupted run: {chunks} ({len}) are kept"));
             }
             Event::PartsJoined { tiles, stored_len_bytes } => {
                 let (chunks, len) = (quantity::counted(*tiles, "chunk"), quantity::size(*stored_len_bytes));
-                state.display.say(&format!("all parts are there: publishing {chunks} ({len})"));
+                state.display.say(&format!("all parts are done: publishing {chunks} ({len})"));
             }
-            // Events of kinds that are newer than this command are for the log alone.
+            // Event kinds newer than this command only go to the log.
             _ => {}
         }
     }
 }
 
-/// Stages that did nothing countable in less time than this are not worth a line.
+/// Minimum time for which a stage without any counts gets a line.
 const LEAST_ELAPSED_S: f64 = 0.1;
 
-/// `encode   1.20 GiB in 2.10 s (585 MiB/s)`; nothing for a stage that did next to nothing.
+/// Formats `encode   1.20 GiB in 2.10 s (585 MiB/s)`; `None` for a stage that did almost nothing.
 fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> Option<String> {
     let took = quantity::seconds(elapsed_s);
     match tally {
@@ -183,7 +183,7 @@ fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> Option<
     }
 }
 
-/// What a stage counts.
+/// Returns the name of the items that a stage counts.
 fn item_noun(stage: Stage) -> &'static str {
     match stage {
         Stage::Scan => "file",

@@ -1,11 +1,11 @@
-//! What `raddle apply` would do, or does, for a program.
+//! Settings that `raddle apply` would apply, or applies, to a program.
 
 use super::{escape, quantity};
 use raddle_inject::plan::{ApplyPlan, Wishes};
 use raddle_inject::program::{Program, Route};
 use std::path::Path;
 
-/// The whole of it, for `--dry-run`.
+/// Formats everything, for `--dry-run`.
 pub fn text(program: &Program, plan: &ApplyPlan, profile: Option<&Path>, wishes: &Wishes) -> String {
     let mut lines = Vec::new();
     let mut add = |title: &str, text: String| lines.push(format!("{title:<12} {text}\n"));
@@ -55,7 +55,7 @@ fn way(route: &Route) -> String {
         Route::Preload { .. } => "a preloaded object, before the HDF5 that it is linked with".to_owned(),
         Route::Driver { version } => {
             format!(
-                "a driver plugin, for HDF5 {} is inside of it",
+                "a driver plugin, because HDF5 {} is linked into it",
                 version.as_deref().unwrap_or("of an unknown version")
             )
         }
@@ -63,7 +63,7 @@ fn way(route: &Route) -> String {
     }
 }
 
-/// What is worth saying before the program starts.
+/// Returns notes to print before the program starts.
 pub fn notes(program: &Program, plan: &ApplyPlan) -> Vec<String> {
     let mut notes = Vec::new();
     if let Route::None { reason } = &program.route {
@@ -75,7 +75,7 @@ pub fn notes(program: &Program, plan: &ApplyPlan) -> Vec<String> {
     notes
 }
 
-/// The environment as commands of a shell.
+/// Formats the environment as shell commands.
 pub fn exports(plan: &ApplyPlan) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     plan.environment

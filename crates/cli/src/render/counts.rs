@@ -1,4 +1,4 @@
-//! What was counted in runs of raddle's own writers: rates, shares of steps, messages, files.
+//! Counters of runs of raddle's own writers: rates, shares of steps, messages, files.
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
@@ -7,7 +7,7 @@ use raddle_tune::kernel::Kernel;
 use raddle_tune::statistics::median;
 use raddle_tune::worker::{Outcome, Processes};
 
-/// Steps, in the order in which they come, with the heads of their columns.
+/// Steps, in order, with their column headers.
 const STEPS: [(&str, &str); 10] = [
     ("restructure_s", "restructure"),
     ("aggregate_s", "aggregate"),
@@ -21,7 +21,7 @@ const STEPS: [(&str, &str); 10] = [
     ("messages_s", "messages"),
 ];
 
-/// Other counts.
+/// Other counters, with their column headers.
 const COUNTS: [(&str, &str); 8] = [
     ("holders", "holders"),
     ("files", "files"),
@@ -33,7 +33,7 @@ const COUNTS: [(&str, &str); 8] = [
     ("memory_of_a_process_len_bytes", "memory"),
 ];
 
-/// Two tables, of steps and of counts; nothing where runs have none.
+/// Formats two tables, of steps and of counters; empty if runs have none.
 pub fn text(findings: &Findings) -> String {
     let runs = || findings.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
     if runs().all(|run| run.counts.is_empty()) {
@@ -82,7 +82,8 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// How many workers the seconds of a step are a sum over: threads of all processes for events, but for messages.
+/// Returns the number of workers over which the seconds of a step are summed: for events, the threads of all processes,
+/// except for messages.
 fn workers(kernel: &Kernel, step: &str) -> f64 {
     match kernel {
         Kernel::Events(events) if step != "messages_s" => (events.threads * events.processes) as f64,

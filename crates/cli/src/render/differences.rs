@@ -1,4 +1,4 @@
-//! Tables of what is wrong with inputs: unreadable ones, and differences between readable ones.
+//! Tables of problems with inputs: unreadable inputs, and differences between readable ones.
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
@@ -6,12 +6,13 @@ use raddle_merge::error::{BadInput, MissingKey};
 use raddle_merge::join::{Difference, DifferenceKind};
 use std::path::{Path, PathBuf};
 
-/// Rows of a table on the terminal; a wrong folder may hold thousands of bad files, and each tells the same.
+/// Maximum number of rows of a table on the terminal; a wrong folder may contain thousands of bad files with the same
+/// message.
 const LONGEST_TABLE: usize = 100;
-/// File names in one cell.
+/// Maximum number of file names in one cell.
 const NAMES_IN_CELL: usize = 3;
 
-/// Inputs that cannot be read, each with its reason.
+/// Formats the inputs that cannot be read, with the reasons.
 pub fn bad_inputs(bad: &[BadInput]) -> String {
     let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
     for bad in bad.iter().take(LONGEST_TABLE) {
@@ -20,13 +21,14 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
     columns.render() + &rest(bad.len())
 }
 
-/// Why an input cannot be read, without its name: that bytes of it are no text is lost in what errors tell.
+/// Formats the reason why an input cannot be read, without its name. Errors do not preserve names that are not valid
+/// UTF-8.
 pub fn reason(BadInput { path, error }: &BadInput) -> String {
     let reason = error.to_string().replacen(&format!("{}: ", path.display()), "", 1);
     escape::text(&reason).into_owned()
 }
 
-/// Inputs that have no value to sort by.
+/// Formats the inputs that have no value to sort by.
 pub fn missing_keys(missing: &[MissingKey]) -> String {
     let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, Align::Left)));
     for MissingKey { path, dataset, reason } in missing.iter().take(LONGEST_TABLE) {
@@ -35,7 +37,7 @@ pub fn missing_keys(missing: &[MissingKey]) -> String {
     columns.render() + &rest(missing.len())
 }
 
-/// Inputs that a file has already, and the names under which it knows them.
+/// Formats the inputs that a file already contains, with the names under which it recorded them.
 pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
     let mut columns = Columns::new(&["input", "in the file as"].map(|title| (title, Align::Left)));
     for (path, known) in repeated.iter().take(LONGEST_TABLE) {
@@ -44,7 +46,7 @@ pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
     columns.render() + &rest(repeated.len())
 }
 
-/// Differences between `inputs`.
+/// Formats the differences between `inputs`.
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
     let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, Align::Left));
     let mut columns = Columns::new(&titles).with_whole_names();
@@ -60,7 +62,8 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
     columns.render() + &rest(differences.len())
 }
 
-/// What inputs have. What decides stands at the end of some, which is therefore shown whole.
+/// Formats the value found in the inputs. For some kinds, the decisive part is at the end, so the text is not
+/// shortened.
 fn found(difference: &Difference) -> String {
     let text = escape::text(&difference.found);
     match difference.kind {
@@ -76,7 +79,7 @@ fn rest(len: usize) -> String {
     }
 }
 
-/// `run2.h5, run5.h5 and 14 more`.
+/// Formats `run2.h5, run5.h5 and 14 more`.
 fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
     let name = |&number: &u32| match inputs.get(number as usize) {
         Some(path) => escape::path(path.file_name().map_or(path.as_path(), Path::new)),

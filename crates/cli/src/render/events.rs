@@ -1,4 +1,4 @@
-//! Events as text: what was written, what a file holds, what was measured.
+//! Events as text: written files, contents of files, measurements.
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
@@ -10,7 +10,7 @@ use raddle_events::Converted;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout};
 use raddle_events::open::Opened;
 
-/// What a conversion or merge did.
+/// Formats the result of a conversion or merge.
 pub fn written(written: &Written) -> String {
     let (events, products) =
         (quantity::counted(written.events, "event"), quantity::counted(written.products, "product"));
@@ -37,7 +37,7 @@ pub fn written(written: &Written) -> String {
     text
 }
 
-/// Format and layout of a file, in words.
+/// Describes the format and layout of a file.
 pub fn format_of(opened: &Opened) -> String {
     match opened {
         Opened::Tree(tree) => {
@@ -88,7 +88,7 @@ fn compression(CceOptions { codec, choice }: CceOptions) -> String {
     }
 }
 
-/// What a file holds.
+/// Formats the contents of a file.
 pub fn inspection(inspection: &EventsInspection) -> String {
     let mut text = format!(
         "{}: {}\n  {} of {}, {} an event in memory\n",
@@ -133,7 +133,7 @@ pub fn inspection(inspection: &EventsInspection) -> String {
     text
 }
 
-/// The table of a measurement.
+/// Formats the table of a measurement.
 pub fn bench(measured: &[Measured]) -> String {
     let titles = [
         ("layout", Align::Left),
@@ -174,7 +174,7 @@ pub fn bench(measured: &[Measured]) -> String {
     columns.render() + &ranks(measured)
 }
 
-/// What each of several ranks did; nothing of one.
+/// Formats the work of each rank; empty for a single rank.
 fn ranks(measured: &[Measured]) -> String {
     let titles = [
         ("layout", Align::Left),

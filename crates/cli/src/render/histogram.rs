@@ -5,7 +5,7 @@ use super::quantity;
 /// Width of the longest bar, in characters.
 const BAR_WIDTH: u64 = 40;
 
-/// Lines of `bars` (label, count), each bar in proportion to the largest count; a count above zero always shows.
+/// Formats `bars` (label, count), each proportional to the largest count; a count above zero is always visible.
 pub fn lines(bars: &[(String, u64)]) -> String {
     let largest = bars.iter().map(|&(_, count)| count).max().unwrap_or(0).max(1);
     let label_width = bars.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);

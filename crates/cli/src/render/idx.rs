@@ -10,18 +10,18 @@ use raddle_idx::{Dataset, Header, SampleBox, WriteReport};
 use serde::Serialize;
 use std::path::Path;
 
-/// Names of fields shown in a note.
+/// Maximum number of field names shown in a note.
 const MOST_NAMES: usize = 5;
 
-/// Lines of a table shown.
+/// Maximum number of lines of a table.
 const LONGEST_TABLE: usize = 50;
 
-/// Samples per axis, slowest first.
+/// Formats sample counts, slowest axis first.
 fn shape(counts: &[u64]) -> String {
     counts.iter().rev().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
 }
 
-/// A note on the fields with these names, whose samples OpenVisus does not read; empty if there are none.
+/// Formats a note on the fields with these names, whose samples OpenVisus cannot read; empty if there are none.
 fn not_for_openvisus<'f>(names: impl Iterator<Item = &'f str>) -> String {
     let names: Vec<String> = names.map(|name| escape::shorten(&escape::text(name)).into_owned()).collect();
     let Some(shown) = names.get(..names.len().min(MOST_NAMES)).filter(|shown| !shown.is_empty()) else {
@@ -36,7 +36,7 @@ fn not_for_openvisus<'f>(names: impl Iterator<Item = &'f str>) -> String {
     )
 }
 
-/// What was written, step by step.
+/// Formats a summary of the written data, step by step.
 pub fn written(header: &Header, reports: &[WriteReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
@@ -69,7 +69,7 @@ pub fn written(header: &Header, reports: &[WriteReport]) -> String {
     )
 }
 
-/// What was put into a dataset, step by step.
+/// Formats a summary of the data written into an existing dataset, step by step.
 pub fn updated(header: &Header, fields: &[usize], region: &SampleBox, reports: &[WriteReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
@@ -93,7 +93,7 @@ pub fn updated(header: &Header, fields: &[usize], region: &SampleBox, reports: &
     )
 }
 
-/// A field as the header has it.
+/// A field, as recorded in the header.
 #[derive(Debug, Serialize)]
 pub struct FieldInfo {
     name: String,
@@ -104,20 +104,20 @@ pub struct FieldInfo {
     is_read_by_openvisus: bool,
 }
 
-/// Samples of the levels up to one.
+/// Number of samples of all levels up to one.
 #[derive(Debug, Serialize)]
 pub struct ResolutionInfo {
     resolution: u32,
-    /// Slowest axis first.
+    /// Number of samples per axis, slowest first.
     shape: Vec<u64>,
 }
 
-/// What a dataset says of itself.
+/// Description of a dataset.
 #[derive(Debug, Serialize)]
 pub struct Info {
     path: String,
     version: u32,
-    /// Slowest axis first.
+    /// Number of samples per axis, slowest first.
     shape: Vec<u64>,
     start: Vec<u64>,
     bitmask: String,
@@ -131,7 +131,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Of a dataset with these time steps.
+    /// Describes a dataset with these time steps.
     pub fn of(dataset: &Dataset, steps: &[Option<u64>]) -> Self {
         let header = dataset.header();
         let of_axes = |of: &[u64]| of[..header.rank].iter().rev().copied().collect::<Vec<u64>>();
@@ -170,7 +170,7 @@ impl Info {
         }
     }
 
-    /// As lines.
+    /// Formats the description.
     pub fn text(&self) -> String {
         let product = |shape: &[u64]| shape.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ");
         let mut text = format!(
@@ -219,7 +219,7 @@ impl Info {
     }
 }
 
-/// What a verification found.
+/// Formats the result of a verification.
 pub fn verified(path: &Path, outcome: &Outcome) -> String {
     let DatasetCheck { checks, missing_steps, is_stopped } = &outcome.check;
     let sum = |of: fn(&FieldCheck) -> u64| checks.iter().map(of).sum::<u64>();
@@ -228,13 +228,13 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
     let path = escape::path(path);
     let good = format!("{} with {}", quantity::counted(sum(|check| check.blocks), "block"), quantity::size(stored));
     if checks.is_empty() {
-        return format!("EMPTY: {path}: no time step is there\n");
+        return format!("EMPTY: {path}: no time step exists\n");
     }
     let missing = match missing_steps.as_slice() {
         [] => String::new(),
-        [step] => format!("time step {step}, which the .idx file names, is not there; "),
+        [step] => format!("time step {step}, which the .idx file names, is missing;  "),
         steps => {
-            format!("time steps {}, which the .idx file names, are not there; ", StepList::of(steps.iter().copied()))
+            format!("time steps {}, which the .idx file names, are missing;  ", StepList::of(steps.iter().copied()))
         }
     };
     if bad == 0 && !missing.is_empty() {
@@ -257,7 +257,7 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
             _ => String::new(),
         };
         let count = quantity::counted(bad, "block");
-        let stopped = if *is_stopped { "; not looked further" } else { "" };
+        let stopped = if *is_stopped { "; stopped checking" } else { "" };
         return format!(
             "DAMAGED: {path}: {missing}{count} missing or damaged, {good} good{stopped}\n{}{rest}",
             columns.render()
@@ -270,11 +270,11 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
     match (outcome.is_compared, rounded.is_empty()) {
         (false, _) => format!("whole: {path}: {good}\n"),
         (true, true) => format!("equal: {path}: {good}\n"),
-        (true, false) => format!("equal but for rounding: {path}: {good}\n{}", as_rounded(rounded)),
+        (true, false) => format!("equal except for rounding: {path}: {good}\n{}", as_rounded(rounded)),
     }
 }
 
-/// How far fields are from their inputs.
+/// Formats the differences of rounded fields from their inputs.
 fn as_rounded(rounded: &[Rounded]) -> String {
     let titles = [
         ("field", Align::Left),
@@ -294,7 +294,7 @@ fn as_rounded(rounded: &[Rounded]) -> String {
     columns.render()
 }
 
-/// The fields of the dataset at `path`, which is escaped, that differ from their inputs, or that have none.
+/// Formats the fields of the dataset at `path` (already escaped) that differ from their inputs, or that have none.
 pub fn not_equal(path: &str, unequal: &[Unequal], not_compared: &[NotCompared]) -> String {
     let step = |step: Option<u64>| step.map_or_else(|| "-".to_owned(), |step| step.to_string());
     let mut text = String::new();

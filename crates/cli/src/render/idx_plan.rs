@@ -6,7 +6,7 @@ use crate::command::idx::plan::{Choice, Plan};
 use raddle_core::spread::Spread;
 use raddle_idx::simulate::SimulatedMessages;
 
-/// The report as lines: what all choices have in common, then each of them.
+/// Formats the report: the part shared by all choices, then each of them.
 pub fn text(plan: &Plan) -> String {
     let Some(first) = plan.boxes.first().map(|choice| &choice.simulation) else { return String::new() };
     let mut text = format!(
@@ -83,7 +83,7 @@ fn of_choice(choice: &Choice) -> String {
     text
 }
 
-/// Median and longest of all messages, by powers of two.
+/// Formats the median and maximum length of all messages, by powers of two.
 fn lengths_of(messages: &SimulatedMessages) -> String {
     let all: u64 = messages.by_log2_len.iter().sum();
     let mut before = 0;

@@ -5,14 +5,14 @@ use super::{escape, histogram, quantity};
 use raddle_hdf5::inspect::{Bucket, DatasetStatistics, Inspection, SpaceUse, StorageKind, Sum};
 use std::path::Path;
 
-/// How much the text tells.
+/// Level of detail of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detail {
-    /// Groups and datasets listed, the largest first.
+    /// Maximum number of groups and datasets listed, largest first.
     pub longest_table: usize,
 }
 
-/// The inspection of `path` as lines.
+/// Formats the inspection of `path`.
 pub fn text(path: &Path, inspection: &Inspection, detail: Detail) -> String {
     let mut text = header(path, inspection);
     text.push_str(&space(inspection));
@@ -26,7 +26,7 @@ pub fn text(path: &Path, inspection: &Inspection, detail: Detail) -> String {
     text
 }
 
-/// The sum over files as lines.
+/// Formats the sum over files.
 pub fn total(sum: &Sum) -> String {
     let all = sum.all();
     let per_file = |count: u64| quantity::count(count.checked_div(sum.files).unwrap_or(0));
@@ -95,7 +95,9 @@ fn header(path: &Path, inspection: &Inspection) -> String {
     }
     if objects.through_library > 0 {
         let count = quantity::counted(objects.through_library, "object");
-        lines.push_str(&format!("  {count} read by libhdf5: where its metadata lies is not known (below: unused)\n"));
+        lines.push_str(&format!(
+            "  {count} read by libhdf5: the location of its metadata is not known (below: unused)\n"
+        ));
     }
     if !inspection.filters.is_empty() {
         let filters = inspection.filters.iter().map(|filter| {
@@ -108,7 +110,7 @@ fn header(path: &Path, inspection: &Inspection) -> String {
     lines
 }
 
-/// Use of the bytes of files.
+/// Formats the use of the bytes of files.
 fn uses(space: &SpaceUse, all_len_bytes: u64) -> String {
     let mut columns =
         Columns::new(&[("where the bytes are", Align::Left), ("size", Align::Right), ("share", Align::Right)]);

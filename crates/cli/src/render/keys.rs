@@ -1,4 +1,4 @@
-//! Partition keys: what was made, what was found, what is wrong with ids.
+//! Partition keys as text: created keys, results of checks, problems with ids.
 
 use super::table::{Align, Columns};
 use super::{escape, histogram, quantity};
@@ -12,12 +12,12 @@ use raddle_merge::keys::{KeyFault, KeyFaultKind, MadeSpec};
 use raddle_merge::plan::MergePlan;
 use std::path::Path;
 
-/// Rows of a table on the terminal.
+/// Maximum number of rows of a table on the terminal.
 const LONGEST_TABLE: usize = 50;
-/// Groups named in a warning.
+/// Maximum number of groups named in a warning.
 const NAMES_IN_WARNING: usize = 5;
 
-/// What should be said of made columns before they are written.
+/// Returns warnings about new columns, to be shown before they are written.
 pub fn warnings(made: &Made) -> Vec<String> {
     let mut warnings = Vec::new();
     if made.replaced > 0 {
@@ -29,11 +29,11 @@ pub fn warnings(made: &Made) -> Vec<String> {
         warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
     }
     for pattern in &made.unmatched_skips {
-        warnings.push(format!("--key-skip {pattern}: skips no group; patterns are of whole paths, as '/rec.*'"));
+        warnings.push(format!("--key-skip {pattern}: skips no group; patterns match whole paths, such as '/rec.*'"));
     }
     for fault in &made.descending {
         warnings.push(format!(
-            "{}: row {} belongs to {}, so it got no counts and offsets",
+            "{}: row {} belongs to {}, so it has no counts and offsets",
             fault.group,
             quantity::count(fault.first_row),
             fault.kind.words()
@@ -42,7 +42,7 @@ pub fn warnings(made: &Made) -> Vec<String> {
     warnings
 }
 
-/// `/a, /b and 3 more`.
+/// Formats `/a, /b and 3 more`.
 fn names(groups: &[String]) -> String {
     let shown: Vec<&str> = groups.iter().take(NAMES_IN_WARNING).map(String::as_str).collect();
     match groups.len().checked_sub(NAMES_IN_WARNING) {
@@ -51,7 +51,7 @@ fn names(groups: &[String]) -> String {
     }
 }
 
-/// Keys in a few words; nothing where none were made.
+/// Summarises keys; empty if none were made.
 pub fn made(made: &Made) -> String {
     let Some(index) = made.tables.first() else { return String::new() };
     let rows: u64 = made.tables.iter().skip(1).map(|table| table.rows).sum();
@@ -62,7 +62,7 @@ pub fn made(made: &Made) -> String {
     format!("keys of {}{of}", quantity::counted(index.rows, "event"))
 }
 
-/// What readers take: a line per reader and group.
+/// Formats the shares of readers: a line per reader and group.
 pub fn shares(shares: &[EventShare]) -> String {
     let titles = [
         ("rank", Align::Right),
@@ -91,7 +91,7 @@ pub fn shares(shares: &[EventShare]) -> String {
     columns.render()
 }
 
-/// A file that got columns, or would get them.
+/// Formats the columns that a file got, or would get.
 pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> String {
     let what = plan.options.made.iter().map(|spec| match spec {
         MadeSpec::Keys(_) => made(&plan.made),
@@ -110,7 +110,7 @@ pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> St
     }
 }
 
-/// A finished check.
+/// Formats the result of a check.
 pub fn checked(report: &KeysReport) -> String {
     let looked_at = format!(
         "{}, {} of {}, in {}\n",
@@ -133,7 +133,7 @@ pub fn checked(report: &KeysReport) -> String {
     format!("NOT IN ORDER: {} of {looked_at}{}{}", report.faults.len(), columns.render(), rest(report.faults.len()))
 }
 
-/// Sizes of events.
+/// Formats the sizes of events.
 pub fn sizes(sizes: &EventSizes) -> String {
     let mean = sizes.total_len_bytes.checked_div(sizes.events).unwrap_or(0);
     let mut text = format!(
@@ -172,7 +172,7 @@ pub fn sizes(sizes: &EventSizes) -> String {
     text + "\n" + &columns.render()
 }
 
-/// Chunk reads of a partition.
+/// Formats the chunk reads of a partition.
 pub fn shared_chunks(tables: &[SharedChunks]) -> String {
     let titles = [
         ("group", Align::Left),
@@ -204,7 +204,7 @@ pub fn shared_chunks(tables: &[SharedChunks]) -> String {
     columns.render()
 }
 
-/// Ids that cannot be keys.
+/// Formats ids that cannot be keys.
 pub fn faults(faults: &[KeyFault]) -> String {
     let titles = [
         ("group", Align::Left),
@@ -227,13 +227,13 @@ pub fn faults(faults: &[KeyFault]) -> String {
     columns.render() + &rest(faults.len())
 }
 
-/// What to do about them.
+/// Returns advice on such ids.
 pub fn advice(faults: &[KeyFault]) -> &'static str {
     if faults.iter().any(|fault| fault.kind == KeyFaultKind::Repeated) {
         "name more id columns, say that ids are unique in each input only (--key-scope input), or let the first row count \
          (--repeated-ids first)"
     } else {
-        "leave these groups out with --key-skip, or name the columns that tell their events apart"
+        "leave these groups out with --key-skip, or name the columns that distinguish their events"
     }
 }
 

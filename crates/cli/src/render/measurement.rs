@@ -1,4 +1,4 @@
-//! What was measured of HDF5, as tables of verdicts.
+//! HDF5 measurements as tables of verdicts.
 
 use super::table::{Align, Columns};
 use super::{counts, escape, quantity};
@@ -12,7 +12,7 @@ use raddle_tune::workload::{Scale, Workload};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The workloads and their experiments.
+/// Formats the workloads and their experiments.
 pub fn workloads(all: &[Workload]) -> String {
     let mut text = String::new();
     for workload in all {
@@ -35,7 +35,7 @@ pub fn workloads(all: &[Workload]) -> String {
     text
 }
 
-/// Where it was measured, and a table for each experiment; no setting was measured more often than `most_blocks` times.
+/// Formats the machine and a table for each experiment; no setting was measured more than `most_blocks` times.
 pub fn text(done: &Measurement, most_blocks: usize) -> String {
     let size = if done.scale == Scale::Own { String::new() } else { format!(" at {}", done.scale.name()) };
     let zlib = done.experiments.iter().find_map(|experiment| experiment.search.sweep.zlib());
@@ -98,7 +98,7 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
     text
 }
 
-/// Writing or reading alone.
+/// Formats the findings for writing or reading alone.
 fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
     let name = match half.phase {
         Phase::Write => "writing alone".to_owned(),
@@ -134,7 +134,7 @@ fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
     text
 }
 
-/// Stages of concatenating files, as the columns of a table.
+/// Stages of concatenating files, with their column headers.
 const STAGES: [(Stage, &str); 7] = [
     (Stage::Collect, "metadata"),
     (Stage::Open, "open"),
@@ -145,7 +145,7 @@ const STAGES: [(Stage, &str); 7] = [
     (Stage::Sync, "sync"),
 ];
 
-/// Median elapsed times of the stages that runs have.
+/// Formats the median elapsed times of the stages that runs have.
 fn of_stages(findings: &Findings) -> String {
     let time_s = |finding: &Finding, stage: Stage| {
         let runs = finding.arm.runs.iter().flatten();
@@ -170,12 +170,12 @@ fn of_stages(findings: &Findings) -> String {
     format!("  elapsed times by stage, medians:\n{}", columns.render())
 }
 
-/// Whether reads were cold, after what was read.
+/// Formats the share of cold reads, to follow the description of the reads.
 fn cold(share: f64) -> String {
     format!("{} ({:.0} % of the bytes came from storage)", statistics::coldness(share), 100.0 * share)
 }
 
-/// What must be known to read the table.
+/// Formats the notes needed to read the table.
 fn notes(findings: &Findings, most_blocks: usize) -> String {
     let mut text = String::new();
     if findings.metric == Metric::CpuS {
@@ -187,7 +187,7 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
     if let Some((sentinel, doubt)) = findings.sentinel.zip(findings.doubt) {
         let ratio = sentinel.ratio;
         text.push_str(&format!(
-            "  two equal defaults differ (ratio {ratio:.2}): on this machine, now, nothing can be told below {doubt:.2} times\n"
+            "  two equal defaults differ (ratio {ratio:.2}): on this machine, at present, effects below {doubt:.2} times cannot be resolved\n"
         ));
     }
     if findings.arms.iter().any(|finding| finding.arm.candidate.library.is_some()) {
@@ -209,20 +209,18 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
     let has_settings = findings.arms[1..].iter().any(|finding| finding.arm.fault.is_none());
     if blocks < LEAST_BLOCKS && has_settings {
         let advice = if blocks >= most_blocks { "more --blocks" } else { "more --time, or compare less" };
-        text.push_str(&format!(
-            "  {blocks} of the {LEAST_BLOCKS} blocks from which something can be told: give {advice}\n"
-        ));
+        text.push_str(&format!("  {blocks} of the {LEAST_BLOCKS} blocks needed for a verdict: give {advice}\n"));
     }
     if findings.arms.iter().any(|finding| finding.verdict != finding.alone) {
         let count = findings.arms.iter().filter(|finding| finding.verdict.is_some()).count();
         text.push_str(&format!(
-            "  (alone: …) is what would be told if nothing else were compared: of {count} settings some differ by chance\n"
+            "  (alone: …) is the verdict if nothing else were compared: of {count} settings, some differ by chance\n"
         ));
     }
     text
 }
 
-/// The libraries of an experiment that compares some, with their versions.
+/// Returns the libraries, with versions, of an experiment that compares several.
 fn libraries(findings: &Findings) -> BTreeSet<(String, String)> {
     let of = |finding: &Finding| {
         let library = finding.arm.candidate.library.as_ref();
@@ -232,7 +230,7 @@ fn libraries(findings: &Findings) -> BTreeSet<(String, String)> {
     findings.arms.iter().filter_map(of).collect()
 }
 
-/// A verdict, with what it would be alone where that is more.
+/// Formats a verdict, together with the verdict for the setting alone if that differs.
 fn verdict(finding: &Finding) -> Option<String> {
     let verdict = finding.verdict.filter(|_| finding.arm.fault.is_none())?;
     Some(match finding.alone {
@@ -268,12 +266,12 @@ fn interval([low, high]: [f64; 2]) -> String {
     format!("{low:.2} to {high:.2}")
 }
 
-/// Why the search in an experiment gave no profile.
+/// Explains why the search in an experiment produced no profile.
 fn without_profile(source: &MeasuredExperiment) -> String {
     let name = escape::text(&source.name);
     let again = source.search.proof.as_ref().and_then(|proof| {
         let finding = proof.arms.get(1)?;
-        // One that is better broke a limit.
+        // A better setting was rejected because of a limit.
         let verdict = finding.verdict.filter(|verdict| *verdict != Verdict::Better)?;
         Some((&finding.arm.candidate.name, verdict, finding.estimate?))
     });
@@ -290,7 +288,7 @@ fn without_profile(source: &MeasuredExperiment) -> String {
     }
 }
 
-/// What became of the search of `done`.
+/// Formats the result of the search in `done`.
 pub fn profile(done: &Measurement, profile: Option<&Profile>, path: &Path) -> String {
     let Some(profile) = profile else {
         return done.source().map_or_else(String::new, |source| format!("\n{}\n", without_profile(source)));
@@ -337,7 +335,8 @@ mod tests {
 
     const SEED: u64 = 5;
 
-    /// A metadata block takes 0.7 of the time on the values of the sweep, on others what `elsewhere` says.
+    /// An executor for which a metadata block takes 0.7 of the time on the values of the sweep, and `elsewhere` of it
+    /// on other values.
     struct Made {
         runs: AtomicU64,
         of_sweep: BTreeSet<u64>,
@@ -351,7 +350,7 @@ mod tests {
                 Some(_) if self.of_sweep.contains(&request.seed) => 0.7,
                 Some(_) => self.elsewhere,
             };
-            // A period that no block has, so that arms meet all of it.
+            // The period differs from every block length, so all arms meet every factor.
             let wall_s = factor * (1.0 + (self.runs.fetch_add(1, Ordering::Relaxed) % 7) as f64 * 0.001);
             Ok(Answer::Done(Outcome {
                 hdf5: "0.0.0".to_owned(),

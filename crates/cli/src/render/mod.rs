@@ -1,4 +1,4 @@
-//! Results as text: values in, lines out. Nothing here reads files or decides anything.
+//! Formatting of results as text. Nothing here reads files or decides anything.
 
 pub mod apply;
 pub mod counts;
@@ -22,9 +22,9 @@ pub mod zarr;
 
 pub use raddle_report::{escape, quantity};
 
-/// `value` as indented JSON with a final newline.
+/// Formats `value` as indented JSON with a final newline.
 pub fn json(value: &impl serde::Serialize) -> String {
-    // What cannot be told as JSON is a defect, and is told as one: an empty text would hide it.
+    // A value that cannot be encoded is a defect, and is reported as one: an empty text would hide it.
     let mut text =
         serde_json::to_string_pretty(value).unwrap_or_else(|error| panic!("a report that is no JSON: {error}"));
     text.push('\n');

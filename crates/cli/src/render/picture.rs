@@ -4,31 +4,31 @@
 
 use raddle_codec::{CodecError, Effort, EncodeState, Encoder};
 
-/// Values that are black and white.
+/// Values drawn as black and white.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// Black, as all below.
+    /// Value drawn as black, as are all lower values.
     pub low: f64,
-    /// White, as all above.
+    /// Value drawn as white, as are all higher values.
     pub high: f64,
 }
 
 /// Values in rows, the first row at the top.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
-    /// Values per row.
+    /// Number of values per row.
     pub width: u64,
-    /// Rows.
+    /// Number of rows.
     pub height: u64,
-    /// The values; what is no number is black.
+    /// Values; NaN is black.
     pub values: Vec<f64>,
 }
 
 impl Picture {
-    /// The bytes of a PNG file with 8 bits of grey; the range is that of the values unless given.
+    /// Encodes a PNG file with 8 bits of grey; the default range is that of the values.
     ///
     /// # Errors
-    /// If the compressor gives up.
+    /// If compression fails.
     pub fn to_png(&self, range: Option<Range>) -> Result<Vec<u8>, CodecError> {
         let finite = || self.values.iter().copied().filter(|value| value.is_finite());
         let Range { low, high } = range.unwrap_or_else(|| Range {
@@ -36,7 +36,7 @@ impl Picture {
             high: finite().fold(f64::NEG_INFINITY, f64::max),
         });
         let scale = if high > low { 255.0 / (high - low) } else { 0.0 };
-        // Conversion to an integer saturates, and takes what is no number for 0.
+        // Conversion to an integer saturates and turns NaN into 0.
         let grey = |value: &f64| ((value - low) * scale).round() as u8;
         let mut rows = Vec::new();
         for row in self.values.chunks((self.width as usize).max(1)) {
@@ -53,14 +53,14 @@ impl Picture {
     }
 }
 
-/// A zlib stream.
+/// Encodes a zlib stream.
 fn zlib(bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
     let mut stream = Vec::new();
     let mask = Encoder::plain(Effort::Gzip(6), 1).encode(&mut EncodeState::default(), bytes, &mut stream)?;
     if mask == 0 {
         return Ok(stream);
     }
-    // What does not get shorter comes back as it was: stored blocks, each of at most 65,535 bytes.
+    // Data that deflate does not shrink is stored in raw blocks of at most 65,535 bytes.
     let mut stream = vec![0x78, 0x01];
     let blocks = bytes.chunks(usize::from(u16::MAX));
     let last = blocks.len();
@@ -88,7 +88,7 @@ fn chunk(png: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     png.extend(sum.to_be_bytes());
 }
 
-/// CRC-32 of ISO 3309, as in zip and PNG.
+/// Computes the CRC-32 of ISO 3309, as in zip and PNG.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, byte: &u8| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0xEDB8_8320 } else { sum >> 1 })
@@ -107,7 +107,7 @@ mod tests {
         let png = picture.to_png(None).unwrap();
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(png[16..26], [0, 0, 0, 2, 0, 0, 0, 2, 8, 0]);
-        // Six bytes do not get shorter: they stand in a stored block.
+        // Six bytes do not get shorter, so they are in a stored block.
         let rows = [0, 0, 64, 0, 0, 255];
         assert!(png.windows(6).any(|bytes| bytes == rows), "{png:02x?}");
         let narrow = picture.to_png(Some(Range { low: 1.0, high: 2.0 })).unwrap();

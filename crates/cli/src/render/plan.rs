@@ -1,6 +1,6 @@
 //! A plan as text for people and as JSON for programs.
 //!
-//! The JSON is a promise: fields are added, not renamed.
+//! The JSON is a stable interface: fields are added, but not renamed.
 
 use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// How much the text tells.
+/// Level of detail of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// A line per group.
@@ -26,26 +26,26 @@ pub enum Detail {
     Datasets,
 }
 
-/// Groups shown under [`Detail::Groups`]: the largest ones; files of thousands of groups exist.
+/// Maximum number of groups shown with [`Detail::Groups`], largest first; some files have thousands of groups.
 const LONGEST_TABLE: usize = 40;
 
-/// What a merge would do.
+/// Summary of a planned merge.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     /// Input files, in the order of their rows.
     pub inputs: Vec<Input>,
-    /// Inputs left out because they cannot be read.
+    /// Inputs that are left out because they cannot be read.
     pub skipped: Vec<Skipped>,
     /// The output.
     pub output: Output,
     /// The convention that the inputs follow, if one was recognised.
     pub convention: Option<Convention>,
-    /// Differences between inputs that the join bridges.
+    /// Differences between inputs that the join resolves.
     pub differences: Vec<InputDifference>,
-    /// The same by the numbers of inputs.
+    /// The same differences, with inputs given by number.
     #[serde(skip)]
     pub bridged: Vec<Difference>,
-    /// What executing the plan will cost; absent if it is not predicted.
+    /// Predicted cost of executing the plan, if available.
     pub predicted: Option<Prediction>,
     /// Wall time of the scan.
     pub scan_s: f64,
@@ -53,14 +53,14 @@ pub struct Summary {
     pub elapsed_s: f64,
 }
 
-/// What the inputs were recognised as.
+/// Convention that was recognised in the inputs.
 #[derive(Debug, Serialize)]
 pub struct Convention {
-    /// The convention, as `--convention` names it.
+    /// Name, as for `--convention`.
     pub name: &'static str,
-    /// In words.
+    /// Title.
     pub title: &'static str,
-    /// Why.
+    /// Reason for the recognition.
     pub because: String,
 }
 
@@ -74,7 +74,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The inputs of `plan`.
+    /// Returns the inputs of `plan`.
     pub fn of(plan: &MergePlan) -> Vec<Self> {
         let of = |input: &PlannedInput| Self {
             path: input.path.to_string_lossy().into_owned(),
@@ -89,28 +89,28 @@ impl Input {
 pub struct Skipped {
     /// Path as given.
     pub path: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// The file that would be written.
+/// The planned output file.
 #[derive(Debug, Serialize)]
 pub struct Output {
-    /// Uncompressed bytes of all datasets.
+    /// Uncompressed length of all datasets.
     pub logical_len_bytes: u64,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Chunks of all inputs.
+    /// Number of chunks of all inputs.
     pub input_chunks: u64,
-    /// Groups.
+    /// Number of groups.
     pub groups: u64,
-    /// The arenas that chunks are placed in, if they are.
+    /// Arenas in which chunks are placed, if they are aligned.
     pub alignment: Option<Alignment>,
-    /// Links that are not the first to an object: soft, external, further hard ones.
+    /// Number of additional links to objects: soft, external and further hard links.
     pub links: u64,
     /// Datasets that are concatenated.
     pub datasets: Vec<Dataset>,
-    /// Paths of scalar and null datasets, kept once.
+    /// Paths of scalar and null datasets, which are kept once.
     pub constants: Vec<String>,
 }
 
@@ -119,25 +119,25 @@ pub struct Output {
 pub struct Dataset {
     /// Path.
     pub path: String,
-    /// Type in words.
+    /// Description of the type.
     pub datatype: String,
     /// Dimensions.
     pub dims: Vec<u64>,
-    /// Where its data will lie.
+    /// Storage of its data.
     pub storage: &'static str,
-    /// Chunk shape, where chunked.
+    /// Chunk shape, if chunked.
     pub chunk_shape: Option<Vec<u64>>,
-    /// Numbers of the filters.
+    /// Identifiers of the filters.
     pub filters: Vec<u16>,
-    /// How its values get there.
+    /// Route by which its values get into the output.
     pub route: &'static str,
     /// Uncompressed bytes.
     pub logical_len_bytes: u64,
-    /// What becomes of its values, where these are not simply concatenated along the first axis.
+    /// Rule for its values, if they are not simply concatenated along the first axis.
     pub rule: Option<String>,
 }
 
-/// A prediction in a line.
+/// Formats a prediction in one line.
 pub fn prediction(predicted: &Prediction) -> String {
     let output = if predicted.is_size_known() {
         let len_bytes = predicted.output_len_bytes();
@@ -154,21 +154,21 @@ pub fn prediction(predicted: &Prediction) -> String {
         (None, None) => "time unknown".to_owned(),
     };
     format!(
-        "{output}, {} of buffers, {time} (from {} made on trial)",
+        "{output}, {} of buffers, {time} (from {} encoded on trial)",
         quantity::size(predicted.memory_len_bytes),
         quantity::size(predicted.sampled_len_bytes),
     )
 }
 
-/// Arenas in a line.
+/// Formats arenas in one line.
 pub fn alignment(alignment: &Alignment) -> String {
     let Alignment { stripes, arenas } = alignment;
     let source = match stripes.source {
-        StripeSource::Asked => "as asked",
-        StripeSource::Lustre => "Lustre says",
-        StripeSource::LustreDefault => "Lustre's default, for the folder has no layout",
-        StripeSource::Gpfs => "GPFS says",
-        StripeSource::Block => "the blocks of the file system",
+        StripeSource::Asked => "as requested",
+        StripeSource::Lustre => "from Lustre",
+        StripeSource::LustreDefault => "Lustre's default, because the folder has no layout",
+        StripeSource::Gpfs => "from GPFS",
+        StripeSource::Block => "block length of the file system",
     };
     let targets = match stripes.count {
         Some(count) => format!(", on {}", quantity::counted(count.into(), "target")),
@@ -183,7 +183,7 @@ pub fn alignment(alignment: &Alignment) -> String {
 }
 
 impl Summary {
-    /// The summary of `plan`.
+    /// Summarises `plan`.
     pub fn of(plan: &MergePlan, predicted: Option<Prediction>) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let skipped = plan.skipped.iter();
@@ -211,7 +211,7 @@ impl Summary {
         Self { inputs, skipped, output, convention, differences, bridged, predicted, scan_s, elapsed_s }
     }
 
-    /// The summary as lines.
+    /// Formats the summary.
     pub fn text(&self, detail: Detail) -> String {
         let output = &self.output;
         let input_len_bytes = self.inputs.iter().map(|input| input.len_bytes).sum();
@@ -361,9 +361,9 @@ struct Group {
     path: String,
     datasets: u64,
     empty: u64,
-    /// Fewest and most.
+    /// Minimum and maximum number of rows.
     rows: Option<(u64, u64)>,
-    /// Fewest and most.
+    /// Minimum and maximum number of rows per chunk.
     chunk_rows: Option<(u64, u64)>,
     logical_len_bytes: u64,
 }
@@ -372,7 +372,7 @@ fn widen(range: Option<(u64, u64)>, value: u64) -> Option<(u64, u64)> {
     range.map_or(Some((value, value)), |(least, most)| Some((least.min(value), most.max(value))))
 }
 
-/// `9,810` or `128 to 9,810`; `-` for none.
+/// Formats `9,810` or `128 to 9,810`; `-` for none.
 fn span(range: Option<(u64, u64)>) -> String {
     match range {
         None => "-".to_owned(),
@@ -381,7 +381,7 @@ fn span(range: Option<(u64, u64)>) -> String {
     }
 }
 
-/// `9,810 x 1`.
+/// Formats `9,810 x 1`.
 fn product(dims: &[u64]) -> String {
     dims.iter().map(|&dim| quantity::count(dim)).collect::<Vec<_>>().join(" x ")
 }

@@ -4,14 +4,14 @@ use super::{escape, quantity};
 use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use std::path::Path;
 
-/// Datasets that are told one by one.
+/// Maximum number of datasets that are listed individually.
 const LONGEST_LIST: usize = 20;
 
 fn product(counts: &[u64]) -> String {
     counts.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
 }
 
-/// One line per dataset: file, samples, their distance, path.
+/// Formats one line per dataset: file, samples, their distance, path.
 fn lines<'a>(datasets: impl ExactSizeIterator<Item = (&'a Path, &'a [u64], &'a [u64], &'a str)>) -> String {
     let left_out = datasets.len().saturating_sub(LONGEST_LIST);
     let mut text = String::new();
@@ -28,7 +28,7 @@ fn lines<'a>(datasets: impl ExactSizeIterator<Item = (&'a Path, &'a [u64], &'a [
     text
 }
 
-/// What a preview would be.
+/// Formats a planned preview.
 pub fn planned(plan: &PreviewPlan) -> String {
     let datasets = quantity::counted(plan.datasets.len() as u64, "dataset");
     let files: Vec<_> = plan.datasets.iter().map(|of| (plan.folder.join(of.file_name()), of.spacing())).collect();
@@ -39,7 +39,7 @@ pub fn planned(plan: &PreviewPlan) -> String {
     format!("preview: {datasets} in {}, {held} of memory until the end\n{lines}", escape::path(&plan.folder))
 }
 
-/// What a preview became.
+/// Formats a finished preview.
 pub fn written(report: &PreviewReport) -> String {
     let sum = |of: fn(&raddle_idx::preview::PreviewOf) -> u64| report.datasets.iter().map(of).sum::<u64>();
     let (samples, stored) = (sum(|of| of.sample_len_bytes), sum(|of| of.stored_len_bytes));

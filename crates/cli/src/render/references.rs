@@ -1,9 +1,9 @@
-//! References as kerchunk writes them: JSON, version 1, entry by entry.
+//! References in kerchunk format: JSON, version 1, written entry by entry.
 
 use raddle_hdf5::references::Reference;
 use std::io::{self, Write};
 
-/// Entries being written; [`Entries::end`] makes the JSON whole.
+/// Writer of entries; [`Entries::end`] completes the JSON.
 pub struct Entries<'a> {
     out: &'a mut dyn Write,
     /// Name of the file in every entry, as JSON.
@@ -12,7 +12,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// References to the file that readers know as `url`.
+    /// Begins references to the file that readers know as `url`.
     pub fn begin(out: &'a mut dyn Write, url: &str) -> Self {
         Self { out, url: quoted(url), count: 0 }
     }
@@ -20,7 +20,7 @@ impl<'a> Entries<'a> {
     /// Writes an entry.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn write(&mut self, key: &str, reference: Reference<'_>) -> io::Result<()> {
         let before = if self.count == 0 { "{\"version\": 1, \"refs\": {" } else { "," };
         self.count += 1;
@@ -31,10 +31,10 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Writes the end. There is always an entry: the root group's.
+    /// Writes the end. There is always at least one entry, that of the root group.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the writer fails.
     pub fn end(self) -> io::Result<()> {
         self.out.write_all(b"\n}}\n")?;
         self.out.flush()

@@ -1,4 +1,4 @@
-//! What a merge, rechunk or verification did, in a few lines.
+//! Short summary of a merge, rechunk or verification.
 
 use super::plan::alignment;
 use super::table::{Align, Columns};
@@ -9,10 +9,10 @@ use raddle_merge::parts::PartReport;
 use raddle_merge::verify::VerifyReport;
 use std::path::Path;
 
-/// Mismatches shown; one wrong dataset is enough to distrust a file.
+/// Maximum number of mismatches shown; a single wrong dataset is enough to distrust a file.
 const LONGEST_TABLE: usize = 50;
 
-/// A finished merge.
+/// Formats the report of a merge.
 pub fn merged(report: &MergeReport) -> String {
     let stored = report.output_len_bytes;
     let compared = match report.input_len_bytes {
@@ -58,7 +58,7 @@ pub fn merged(report: &MergeReport) -> String {
     )
 }
 
-/// A finished part of a merge.
+/// Formats the report of a part of a merge.
 pub fn part(report: &PartReport) -> String {
     let (number, count) = (report.part.number(), report.part.count());
     let tiles = quantity::counted(report.tiles, "chunk");
@@ -73,16 +73,16 @@ pub fn part(report: &PartReport) -> String {
     let missing: Vec<String> = report.missing.iter().map(u32::to_string).collect();
     match (&report.merged, missing.as_slice()) {
         (Some(done), _) => text.push_str(&merged(done)),
-        (None, []) => text.push_str("  all parts are there; another one has published the output\n"),
-        (None, [one]) => text.push_str(&format!("  not there yet: part {one}, which will publish the output\n")),
+        (None, []) => text.push_str("  all parts are done; another one has published the output\n"),
+        (None, [one]) => text.push_str(&format!("  not done yet: part {one}, which will publish the output\n")),
         (None, many) => {
-            text.push_str(&format!("  not there yet: parts {}; the last will publish the output\n", many.join(", ")));
+            text.push_str(&format!("  not done yet: parts {}; the last will publish the output\n", many.join(", ")));
         }
     }
     text
 }
 
-/// A finished append to `file`, as the user names it.
+/// Formats the report of an append to `file`, as named by the user.
 pub fn appended(file: &Path, report: &AppendReport) -> String {
     let grown = quantity::counted(report.grown_datasets, "dataset");
     let peak =
@@ -98,12 +98,12 @@ pub fn appended(file: &Path, report: &AppendReport) -> String {
     )
 }
 
-/// A finished verification against inputs.
+/// Formats the report of a verification against inputs.
 pub fn verified(report: &VerifyReport) -> String {
     outcome(report, ["equal", "NOT EQUAL"], "compared")
 }
 
-/// A finished verification against the file's own digests.
+/// Formats the report of a verification against the file's own digests.
 pub fn checked(report: &VerifyReport) -> String {
     outcome(report, ["intact", "DAMAGED"], "compared with their digests")
 }

@@ -6,7 +6,7 @@ use super::table::{Align, Columns};
 use raddle_merge::ReadBy;
 use raddle_merge::simulate::{Simulation, Spread};
 
-/// The report as lines.
+/// Formats the report.
 pub fn text(simulation: &Simulation) -> String {
     let Simulation { machine, ranks, planner, predicted, .. } = simulation;
     let mut text = format!(
@@ -39,14 +39,14 @@ pub fn text(simulation: &Simulation) -> String {
         ranks.dealt_cost.imbalance() * 100.0,
     ));
     text.push_str(&format!(
-        "each rank learns {} of facts and {} of sizes; rank 0 learns {} of claims; {}\n",
+        "each rank receives {} of facts and {} of sizes; rank 0 receives {} of claims; {}\n",
         size(simulation.facts_len_bytes),
         size(simulation.sizes_len_bytes),
         size(simulation.claims_len_bytes),
         counted(simulation.collectives, "collective"),
     ));
     text.push_str(&format!(
-        "memory of a rank: {} of buffers at most, beside the plan\n",
+        "memory of a rank: {} of buffers at most, in addition to the plan\n",
         size(simulation.engine_len_bytes)
     ));
     if machine.ranks > 1 {
@@ -62,7 +62,7 @@ pub fn text(simulation: &Simulation) -> String {
         seconds(planner.inputs_s),
     ));
     text.push_str(&format!(
-        "predicted: {} = scan {} + gather {} + plan {} + execute {} (of it waiting {}; commit {} beside it)\n",
+        "predicted: {} = scan {} + gather {} + plan {} + execute {} (including {} of waiting; commit {} in parallel)\n",
         seconds(predicted.elapsed_s),
         seconds(predicted.scan_s),
         seconds(predicted.gather_s),
@@ -73,7 +73,7 @@ pub fn text(simulation: &Simulation) -> String {
     ));
     let rates = &machine.rates;
     let rate = |bytes_per_s: f64| format!("{}/s", size(bytes_per_s as u64));
-    let bound = |rate_of: Option<f64>| rate_of.map_or("not bounded".to_owned(), rate);
+    let bound = |rate_of: Option<f64>| rate_of.map_or("unlimited".to_owned(), rate);
     text.push_str(&format!(
         "rates of a core: columns inflate {}, deflate {}; maps inflate {}, deflate {}; file system: read {}, write {}, opens {}\n",
         rate(rates.narrow_inflate_bytes_per_s),
@@ -82,12 +82,12 @@ pub fn text(simulation: &Simulation) -> String {
         rate(rates.wide_deflate_bytes_per_s),
         bound(rates.read_bytes_per_s),
         bound(rates.write_bytes_per_s),
-        rates.opens_per_s.map_or("not bounded".to_owned(), |rate| format!("{}/s", count(rate.round() as u64))),
+        rates.opens_per_s.map_or("unlimited".to_owned(), |rate| format!("{}/s", count(rate.round() as u64))),
     ));
     text
 }
 
-/// The ways of reading the inputs.
+/// Formats the strategies of reading the inputs.
 fn readings(simulation: &Simulation) -> String {
     let titles = [
         ("reading", Align::Left),
@@ -116,7 +116,7 @@ fn readings(simulation: &Simulation) -> String {
     columns.render()
 }
 
-/// What ranks do, least, mean and most.
+/// Formats the minimum, mean and maximum work of ranks.
 fn spreads(simulation: &Simulation) -> String {
     let ranks = &simulation.ranks;
     let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];

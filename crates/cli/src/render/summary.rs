@@ -1,4 +1,4 @@
-//! What a workload says of its paper: planned numbers, then a paragraph for each experiment.
+//! Comparison of a workload with its paper: predicted numbers, followed by a paragraph for each experiment.
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
@@ -8,7 +8,7 @@ use raddle_tune::profile::Metric;
 use raddle_tune::summary::{Here, Line, Tally};
 use std::collections::BTreeSet;
 
-/// Tables and lines; nothing where the workload is not of a paper.
+/// Formats tables and paragraphs; empty if the workload is not from a paper.
 pub fn text(done: &Measurement) -> String {
     let mut text: String = done.planned.iter().map(|table| format!("\n{}", of_table(table))).collect();
     if done.summary.iter().any(|line| line.place.is_some()) {
@@ -19,7 +19,7 @@ pub fn text(done: &Measurement) -> String {
     text
 }
 
-/// The places of a table in the paper, before the paper's words.
+/// Returns the location of a table in the paper, which precedes the quotation.
 fn place(table: &Table) -> &str {
     table.paper.as_deref().and_then(|paper| paper.split_once(": ")).map_or("planned", |(place, _)| place)
 }
@@ -52,7 +52,7 @@ fn of_table(table: &Table) -> String {
     text + &columns.render()
 }
 
-/// A number, with the paper's where that is another.
+/// Formats a number, with that of the paper if it differs.
 fn number(row: &Row, name: &str) -> String {
     let Some(here) = row.here.get(name) else { return "-".to_owned() };
     let shown = quantity::named(name, *here);
@@ -89,7 +89,7 @@ fn line(line: &Line) -> String {
     }
 }
 
-/// How many settings have which verdict, where there are several.
+/// Formats how many settings have which verdict, if there are several.
 fn of_tally(tally: &Tally) -> String {
     let counts = [
         (tally.better, "better"),

@@ -1,22 +1,22 @@
-//! Plain tables: a header, aligned columns, no frame, nothing that a terminal or a log would not show.
+//! Plain tables: a header and aligned columns, without a frame or any special characters.
 
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-/// Width where the output is no terminal, in columns.
+/// Width in columns if the output is not a terminal.
 const FILE_WIDTH: u16 = 120;
-/// Cells of text narrower than this are hard to read; the terminal may then break lines itself.
+/// Minimum width of a table; narrower text cells are hard to read, so the terminal may break lines instead.
 const LEAST_WIDTH: u16 = 60;
 
-/// How a column is aligned.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Text.
+    /// Left, for text.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// A table under construction; cells are escaped by whoever holds the names.
+/// A table under construction; callers escape the cells.
 #[derive(Debug)]
 pub struct Columns {
     table: Table,
@@ -24,12 +24,12 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// A table with these column titles.
+    /// Creates a table with these column titles.
     pub fn new(titles: &[(&str, Align)]) -> Self {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         match table.width() {
-            // A launcher of MPI gives its ranks terminals without a size.
+            // An MPI launcher gives its ranks terminals without a size.
             Some(width) if table.is_tty() && width > 0 => table.set_width(width.max(LEAST_WIDTH)),
             _ => table.set_width(FILE_WIDTH),
         };
@@ -38,7 +38,7 @@ impl Columns {
         Self { table, alignments }
     }
 
-    /// The same with the texts of the first column whole in a file, so that they can be searched for.
+    /// Does not wrap the first column when writing to a file, so that its texts can be searched for.
     #[must_use]
     pub fn with_whole_names(mut self) -> Self {
         if let (false, Some(column)) = (self.table.is_tty(), self.table.column_mut(0)) {
@@ -47,7 +47,7 @@ impl Columns {
         self
     }
 
-    /// Adds a row; as many cells as titles.
+    /// Adds a row, with one cell per title.
     pub fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
         let cells = cells.iter().zip(&self.alignments);
         self.table.add_row(cells.map(|(text, &align)| cell(text.as_ref(), align)));
@@ -58,7 +58,7 @@ impl Columns {
         self.table.is_empty()
     }
 
-    /// The lines, without blanks at their ends.
+    /// Formats the table, without trailing blanks.
     pub fn render(&self) -> String {
         self.table.lines().fold(String::new(), |mut text, line| {
             text.push_str(line.trim_end());

@@ -8,15 +8,15 @@ use raddle_idx::zarr::{Form, Image, ImageCheck, Images};
 use serde::Serialize;
 use std::path::Path;
 
-/// Lines of a table shown.
+/// Maximum number of lines of a table.
 const LONGEST_TABLE: usize = 50;
 
-/// Counts along axes, slowest first.
+/// Formats counts along axes, slowest first.
 fn shape(counts: &[u64]) -> String {
     counts.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
 }
 
-/// What was written, step by step.
+/// Formats a summary of the written data, step by step.
 pub fn written(form: &Form, reports: &[WriteReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
@@ -48,7 +48,7 @@ pub fn written(form: &Form, reports: &[WriteReport]) -> String {
     )
 }
 
-/// A level of an image. Axes slowest first.
+/// A level of an image, with axes slowest first.
 #[derive(Debug, Serialize)]
 pub struct LevelInfo {
     shape: Vec<u64>,
@@ -70,7 +70,7 @@ pub struct ImageInfo {
     levels: Vec<LevelInfo>,
 }
 
-/// What a folder says of itself.
+/// Description of a folder.
 #[derive(Debug, Serialize)]
 pub struct Info {
     path: String,
@@ -78,12 +78,12 @@ pub struct Info {
 }
 
 impl Info {
-    /// Of the images in the folder at `path`.
+    /// Describes the images in the folder at `path`.
     pub fn of(path: &Path, images: &Images) -> Self {
         Self { path: escape::path(path), images: images.images.iter().map(ImageInfo::of).collect() }
     }
 
-    /// As lines.
+    /// Formats the description.
     pub fn text(&self) -> String {
         let mut text = format!("{}: OME-Zarr, {}\n", self.path, quantity::counted(self.images.len() as u64, "image"));
         for image in &self.images {
@@ -143,7 +143,7 @@ impl ImageInfo {
     }
 }
 
-/// What a verification found.
+/// Formats the result of a verification.
 pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
     let sum = |of: fn(&ImageCheck) -> u64| outcome.checks.iter().map(of).sum::<u64>();
     let path = escape::path(folder);
@@ -170,7 +170,7 @@ pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
     if outcome.comparison.is_equal() {
         let compared = if outcome.is_compared { "equal" } else { "whole" };
         let levels = match outcome.checks.iter().all(|check| check.levels_compared) {
-            true => "each level as the one before makes it",
+            true => "each level matches the one before",
             false => "levels not compared with each other",
         };
         return format!("{compared}: {path}: {good}; {levels}\n");

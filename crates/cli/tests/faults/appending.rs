@@ -1,5 +1,5 @@
-//! Rows 11, 13 and 16 for a file that grows in place: killed or failed at any call it is the old or the new one, byte for
-//! byte, as soon as the next raddle has opened it, and before the commit also for everyone else.
+//! Rows 11, 13 and 16 for a file that grows in place. When killed or failed at any call, it is the old or the new file,
+//! byte for byte, as soon as the next raddle has opened it, and before the commit for every other reader as well.
 
 use crate::workload::{Outcome, make};
 use raddle_testing::content::Content;
@@ -14,18 +14,18 @@ use tempfile::TempDir;
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// A merged file in `out/`, inputs to append to it in `new/`, and what comes of it.
+/// A merged file in `out/`, inputs to append to it in `new/`, and the expected results.
 struct Growing {
     folder: TempDir,
     root: PathBuf,
     old: Vec<u8>,
     new: Vec<u8>,
-    /// The old file as plain libhdf5 reads it.
+    /// Content of the old file, read with plain libhdf5.
     old_content: Content,
 }
 
 impl Growing {
-    /// `chunks` chunks of 64 KiB in the larger dataset of the one new input.
+    /// Creates one new input with `chunks` chunks of 64 KiB in its larger dataset.
     fn new(chunks: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -36,7 +36,7 @@ impl Growing {
         make(&root.join("first/0.h5"), 0, &datasets(3), 16 * 1024);
         make(&root.join("new/1.h5"), 1, &datasets(chunks), 16 * 1024);
         let mut growing = Self { folder, root, old: Vec::new(), new: Vec::new(), old_content: Content::default() };
-        // Chunks that the rows do not fill: the last of each dataset is made anew.
+        // The rows do not fill the chunks, so the last chunk of each dataset is rewritten.
         let merge = ["merge", "first", "-o", "out/out.h5", "--extendible", "--chunk", "10000rows", "-q"];
         let merged = growing.run(growing.raddle(&merge));
         assert_eq!(merged.code, 0, "{}", merged.told);
@@ -96,8 +96,9 @@ impl Growing {
         std::fs::write(self.file(), &self.old).unwrap();
     }
 
-    /// Before the commit every byte of the old file is where it was; after it the log tells the rest, or nothing is left
-    /// to do. Then the next raddle, which only reads or is the same command, makes it the old or the new one.
+    /// Checks the file: before the commit, every byte of the old file is unchanged; after it, the log contains the
+    /// rest, or nothing is left to do. The next raddle, which only reads or runs the same command, then produces the
+    /// old or the new file.
     fn assert_sound(&self, context: &dyn std::fmt::Debug, by_reading: bool) {
         let found = std::fs::read(self.file()).unwrap();
         let is_committed = std::fs::read(self.redo()).is_ok_and(|log| log[16] == 1);
@@ -156,7 +157,7 @@ fn an_append_whose_disk_fails_at_any_call_leaves_the_old_or_the_new_file() {
     struck_at_calls(&Action::Fail(EIO), false, 2, 5);
 }
 
-/// Kills at `rounds` random times.
+/// Kills the append at `rounds` random times.
 fn killed_at_random_times(rounds: u32) {
     let growing = Growing::new(120);
     growing.reset();
@@ -190,7 +191,7 @@ fn soak_an_append_killed_at_random_times_leaves_the_old_or_the_new_file() {
     killed_at_random_times(200);
 }
 
-/// Copies of a folder's file may lie anywhere: a log belongs to one file.
+/// Copies of a folder's file may be anywhere: a log belongs to one file.
 #[test]
 fn a_log_beside_another_file_is_not_believed() {
     let growing = Growing::new(2);
@@ -204,7 +205,7 @@ fn a_log_beside_another_file_is_not_believed() {
     assert!(std::fs::read(growing.file()).unwrap() == growing.old);
 }
 
-/// Kills appends at later and later calls until one has just committed; how many that took.
+/// Kills appends at later and later calls until one has just committed; returns the number of calls.
 fn struck_calls_until_commit(growing: &Growing) -> u64 {
     let is_committed = |path: &Path| std::fs::read(path).is_ok_and(|log| log[16] == 1);
     for at in 1.. {

@@ -1,5 +1,5 @@
-//! `raddle idx write` over a dataset that is there: whatever call fails or is the last one, a reader finds the old samples
-//! or the new ones, all of them. Where the old one has another layout, it may find that there is none for the moment.
+//! `raddle idx write` over an existing dataset: whichever call fails or is the last one, a reader finds all of the old
+//! samples or all of the new ones. If the old dataset has a different layout, a reader may temporarily find none.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
@@ -21,21 +21,21 @@ const ENOSPC: i32 = 28;
 const SHAPE: [u64; 3] = [20, 30, 25];
 const BITS_PER_BLOCK: u32 = 9;
 
-/// What is there before.
+/// Dataset that exists before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// IDX with so many bits per block.
+    /// IDX with this number of bits per block.
     Idx(u32),
-    /// IDX, of which a part of the samples is replaced.
+    /// IDX, with a part of the samples to be replaced.
     Box,
     /// OME-Zarr.
     Zarr,
 }
 
-/// The part that is replaced, slowest axis first.
+/// Replaced part, slowest axis first.
 const PART: [std::ops::Range<u64>; 3] = [4..9, 0..30, 7..20];
 
-/// What a reader finds.
+/// Content that a reader finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Old,
@@ -43,7 +43,7 @@ enum Found {
     Nothing,
 }
 
-/// The samples before, and those of the input.
+/// The old samples, and those of the input.
 struct Datasets {
     kind: Kind,
     folder: TempDir,
@@ -56,7 +56,7 @@ struct Datasets {
 impl Datasets {
     fn new(kind: Kind, options: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // The shim compares with what the kernel says.
+        // The shim compares with the paths reported by the kernel.
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("out")).unwrap();
         let samples =
@@ -85,7 +85,7 @@ impl Datasets {
         self.root.join("out").join(self.name())
     }
 
-    /// Empties the output's folder but for the old dataset.
+    /// Removes everything except the old dataset from the output's folder.
     fn reset(&self) {
         std::fs::remove_dir_all(self.root.join("out")).unwrap();
         std::fs::create_dir(self.root.join("out")).unwrap();
@@ -125,7 +125,7 @@ impl Datasets {
         command
     }
 
-    /// What a reader finds: nothing, or one of the two whole.
+    /// Reads the dataset: nothing, or all of the old or new samples.
     fn found(&self, context: &dyn std::fmt::Debug) -> Found {
         let read = match self.kind {
             Kind::Idx(_) | Kind::Box => {
@@ -158,7 +158,7 @@ impl Datasets {
         names
     }
 
-    /// What is there when all is well.
+    /// Returns the names that exist after success.
     fn whole(&self) -> &'static [&'static str] {
         if self.kind == Kind::Zarr { &["d.zarr"] } else { &["d", "d.idx"] }
     }
@@ -167,7 +167,7 @@ impl Datasets {
         self.folder.path().join("log")
     }
 
-    /// The run with a fault: how it ended, the calls that were struck, and what it said.
+    /// Runs with a fault; returns the exit code, the calls that were hit, and the output.
     fn run_with(&self, fault: &Fault) -> (Option<i32>, Vec<String>, String) {
         let mut command = self.command();
         faults::arm(&mut command, fault, &self.root.join("out"), &self.log());
@@ -176,10 +176,10 @@ impl Datasets {
     }
 }
 
-/// Options of a run that does not wait for the disk.
+/// Options of a run that does not sync to disk.
 const UNSYNCED: &[&str] = &["--no-sync"];
 
-/// Lets `action` happen at every `step`-th call over a dataset; how many calls there are.
+/// Applies `action` at every `step`-th call over a dataset; returns the number of calls.
 fn strike(action: &Action, step: usize, kind: Kind, options: &'static [&'static str]) -> u64 {
     let datasets = Datasets::new(kind, options);
     for at in (1..).step_by(step) {
@@ -200,7 +200,7 @@ fn strike(action: &Action, step: usize, kind: Kind, options: &'static [&'static 
             None => assert_eq!(*action, Action::Kill, "{context:?}"),
             _ => panic!("{context:?}"),
         }
-        // Whatever is left keeps nobody out.
+        // Leftovers never lock anyone out.
         let again = datasets.command().output().unwrap();
         assert!(again.status.success() && datasets.found(&context) == Found::New, "{context:?}: {again:?}");
         assert_eq!(datasets.left(), datasets.whole(), "{context:?}");
@@ -275,14 +275,14 @@ fn the_disk_is_waited_for_or_never_and_the_files_are_the_same() {
             (syncs, (names, writes))
         });
         let [(syncs, synced), (none, unsynced)] = runs;
-        // A file, its folder and that of the dataset, the header; a replaced header's folder.
+        // A file, its folder and that of the dataset, the header; the folder of a replaced header.
         assert!(syncs > 3 && none == 0, "{kind:?}: {syncs} and {none} calls");
         // The same names in the same order, and the same writes.
         assert!(synced == unsynced, "{kind:?}: {synced:#?} {unsynced:#?}");
     }
 }
 
-/// Some file systems tell of a failed write when the file is closed; where nothing is synced, that is the last chance.
+/// Some file systems report a failed write only when the file is closed; without syncing, that is the last chance.
 #[test]
 fn without_waiting_for_the_disk_a_close_that_fails_is_told() {
     for kind in [Kind::Idx(BITS_PER_BLOCK), Kind::Zarr] {
@@ -298,7 +298,7 @@ fn without_waiting_for_the_disk_a_close_that_fails_is_told() {
                 assert!(code == Some(0) && found == Found::New, "{context:?}");
                 break;
             };
-            // Others are the lock and what is read.
+            // The others are the lock and the files read.
             let is_written = call.contains(".raddle-part/") || call.contains(".raddle-header");
             of_written += usize::from(is_written);
             match code {
@@ -310,7 +310,8 @@ fn without_waiting_for_the_disk_a_close_that_fails_is_told() {
     }
 }
 
-/// A run over a file that is long enough to be flushed on the way, with a flush that fails; what lies in `out/` then.
+/// Runs over a file that is long enough to be flushed on the way, with a failing flush; also returns the number of
+/// names in `out/`.
 fn long_run(options: &[&str]) -> (Option<i32>, Vec<String>, String, usize) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
@@ -330,7 +331,7 @@ fn long_run(options: &[&str]) -> (Option<i32>, Vec<String>, String, usize) {
     (output.status.code(), faults::struck(&log), told, left)
 }
 
-/// The system tells the failure of a flush once: the fsync at the end does not meet it again.
+/// The system reports the failure of a flush only once: the fsync at the end does not see it again.
 #[test]
 fn a_flush_that_fails_on_the_way_is_told_at_the_end() {
     let (code, struck, told, left) = long_run(&[]);

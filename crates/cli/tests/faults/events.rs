@@ -1,4 +1,4 @@
-//! Conversions and merges of events: the rows of the contract that hold for every output, and inputs that are damaged.
+//! Conversions and merges of events: the rows of the contract that hold for every output, and damaged inputs.
 
 use crate::full_disk::too_small;
 use crate::inputs::changed_at_reads;
@@ -10,8 +10,8 @@ use raddle_testing::faults::Action;
 use rustix::process::Signal;
 use std::path::Path;
 
-/// What reads and writes in different ways: HDF5 from trees and from records, in chunks of its own and of the framework's,
-/// records, records as they are, and an RNTuple.
+/// Runs that read and write in different ways: HDF5 from trees and from records, in raddle's chunks and in those of the
+/// framework, records, records copied unchanged, and an RNTuple.
 const RUNS: [&[&str]; 6] = [
     &["convert", "--layout", "columns"],
     &["convert", "--layout", "batch", "-c", "fast", "--chunk", "16KiB"],
@@ -80,7 +80,7 @@ fn an_input_that_changes_is_noticed() {
     {
         let workload = Workload::of_events(arguments);
         for change in [Action::Grow, Action::Cut] {
-            // A byte behind a tree is nothing.
+            // A byte after a tree has no meaning.
             changed_at_reads(&workload, victim, 3, &change, &|outcome| workload.assert_right(outcome));
         }
     }
@@ -91,22 +91,22 @@ fn of_many_writers_one_writes_and_the_others_say_so() {
     each(|workload| eight_writers(workload, 2));
 }
 
-/// Where the key of the one basket of a branch begins in [`TREE`], and where its title ends.
+/// Returns the start of the key of a branch's only basket in [`TREE`], and the end of its title.
 fn basket(branch: &str) -> (usize, usize) {
     let named = [&b"\x07TBasket"[..], &[branch.len() as u8], branch.as_bytes()].concat();
     let at = TREE.windows(named.len()).position(|bytes| bytes == named).unwrap();
     let title = at + named.len();
-    // Two lengths, version, time, length of the key, cycle, two addresses of 64 bits.
+    // Two lengths, version, time, length of the key, cycle, two 64-bit addresses.
     (at - 34, title + 1 + usize::from(TREE[title]))
 }
 
-/// Changes a number, big-endian, in the bytes of a file.
+/// Adds to a big-endian number in the bytes of a file.
 fn add(bytes: &mut [u8], at: usize, more: u32) {
     let number: &mut [u8; 4] = bytes[at..].first_chunk_mut().unwrap();
     *number = (u32::from_be_bytes(*number) + more).to_be_bytes();
 }
 
-/// A tree with a basket that ends early, one with the wrong number of entries, and one whose bytes were changed.
+/// Writes a tree with a truncated basket, one with the wrong number of entries, and one with modified bytes.
 fn write_damaged(path: &Path) {
     let mut bytes = TREE.to_vec();
     let (key, _) = basket("x");

@@ -1,14 +1,14 @@
-//! Row 11: a disk that is really full. Needs the right to mount a file system in memory (a container often has it not).
+//! Row 11: a disk that is really full. Needs permission to mount a file system in memory, which containers often lack.
 
 use crate::workload::{GOES_ON, OLD, Workload};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file system of that many KiB over a folder, until it is dropped.
+/// A file system of limited size mounted over a folder, until it is dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Why it cannot be had, otherwise.
+    /// Mounts the file system; on failure, returns the reason.
     fn new(folder: &Path, size_kib: u64) -> Result<Self, String> {
         let size = format!("size={size_kib}k");
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "raddle-test"]).arg(folder).output();
@@ -31,8 +31,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Runs onto file systems that are too small, from a few pages up to one that is large enough; then makes room. How many
-/// failed, and how many of these went on later; `None` where no file system can be mounted.
+/// Runs on file systems that are too small, from a few pages up to one that is large enough, and then makes room.
+/// Returns how many runs failed, and how many of these resumed later; `None` if no file system can be mounted.
 pub fn too_small(workload: &Workload, sizes_kib: impl Iterator<Item = u64>) -> Option<(u64, u64)> {
     let folder = workload.root().join("out");
     let (mut failed, mut resumed) = (0, 0);

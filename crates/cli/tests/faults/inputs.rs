@@ -3,8 +3,8 @@
 use crate::workload::{Outcome, Workload};
 use raddle_testing::faults::{Action, Fault};
 
-/// Changes the input `victim` at every `step`-th read of inputs. Where it grew before it was first looked at, `check` sees what
-/// came of it.
+/// Changes the input `victim` at every `step`-th read of inputs. If it grew before it was first examined, `check`
+/// receives the outcome.
 pub fn changed_at_reads(
     workload: &Workload,
     victim: &str,
@@ -36,11 +36,11 @@ pub fn changed_at_reads(
     }
 }
 
-/// The same of a merge.
+/// Changes an input in this way during merges.
 fn of_merges(step: usize, change: &dyn Fn(std::path::PathBuf) -> Action) {
     let workload = Workload::small();
     changed_at_reads(&workload, "in/1.h5", step, change, &|outcome| {
-        // A longer file is simply the file (and its length stands in `/_raddle`).
+        // A longer file is simply the new input (and its length is recorded in `/_raddle`).
         let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
         assert_eq!(verified.code, 0, "{outcome:?} {verified:?}");
     });

@@ -1,4 +1,4 @@
-//! Rows 13 and 14: a run that is killed or asked to stop leaves the output alone, and the next one ends it.
+//! Rows 13 and 14: a run that is killed or asked to stop leaves the output alone, and the next one completes it.
 
 use crate::workload::{GOES_ON, Workload};
 use raddle_testing::faults::{Action, CHANGING, Fault};
@@ -6,8 +6,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Kills at every `step`-th changing call; the next run must come to the right output. How often it had something to
-/// go on from.
+/// Kills the run at every `step`-th modifying call; the next run must produce the right output. Returns how often it
+/// was able to resume.
 pub fn killed_at_calls(workload: &Workload, action: &Action, codes: &[i32], step: usize) -> (u64, u64) {
     let (mut runs, mut resumed) = (0, 0);
     for at in (1..).step_by(step) {
@@ -48,7 +48,7 @@ fn a_run_stopped_at_any_call_is_gone_on_with() {
         assert!(runs > 10, "{runs} runs");
         all_resumed += resumed;
     }
-    // A run looks at signals now and then: how many it has stopped before it ends, depends on the machine.
+    // A run checks signals only now and then, so the number of runs that were stopped depends on the machine.
     assert!(all_resumed > 1, "{all_resumed} runs went on");
 }
 
@@ -58,7 +58,7 @@ fn soak_a_run_stopped_at_any_call_is_gone_on_with() {
     killed_at_calls(&Workload::small(), &Action::Signal(Signal::TERM.as_raw()), &[143, 0], 1);
 }
 
-/// Numbers that differ from call to call and are the same in every test run.
+/// Returns numbers that differ from call to call but are the same in every test run.
 fn random(round: u32) -> f64 {
     let mixed = u64::from(round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) as f64 / u64::MAX as f64
@@ -68,7 +68,7 @@ fn start(workload: &Workload) -> Child {
     workload.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// How long the merge takes undisturbed.
+/// Measures an undisturbed merge.
 fn duration(workload: &Workload) -> Duration {
     workload.reset();
     let started = Instant::now();
@@ -76,8 +76,8 @@ fn duration(workload: &Workload) -> Duration {
     started.elapsed()
 }
 
-/// `rounds` times: kills or stops at a random time, up to three times in a row, then lets the merge end. A tenth of the
-/// rounds at the least must have had something to go on from; how many, depends on the machine.
+/// Repeats `rounds` times: kills or stops at a random time, up to three times in a row, then lets the merge finish. At
+/// least a tenth of the rounds must have been able to resume; the actual number depends on the machine.
 fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) {
     let workload = Workload::long();
     let whole = duration(&workload);
@@ -90,14 +90,14 @@ fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) {
             if round % 4 == 0 {
                 std::thread::sleep(whole.mul_f64(wait));
             } else {
-                // In most rounds only while tiles are made, which is the lesser part of so small a merge.
+                // Most rounds only strike while tiles are produced, which is the smaller part of such a small merge.
                 while !workload.journal().exists() && child.try_wait().unwrap().is_none() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 std::thread::sleep(whole.mul_f64(wait / 2.0));
             }
             let sent = Instant::now();
-            // It may have ended: then there is nobody to tell.
+            // The process may have ended already.
             let _ = kill_process(Pid::from_child(&child), signal);
             let status = child.wait().unwrap();
             assert!(sent.elapsed() < Duration::from_secs(2), "round {round}: took {:?}", sent.elapsed());

@@ -1,4 +1,4 @@
-//! Rows 18 and 19: limits of the shell on memory, open files and file size.
+//! Rows 18 and 19: shell limits on memory, open files and file size.
 
 use crate::workload::{Outcome, Workload, make};
 use raddle_testing::faults::{Action, Fault};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const ENOMEM: i32 = 12;
 
-/// The merge under `ulimit` with these arguments.
+/// Runs the merge under `ulimit` with these arguments.
 fn limited(workload: &Workload, limit: &str, merge: &Command) -> Outcome {
     let mut shell = Command::new("sh");
     shell.current_dir(workload.root()).env("NO_COLOR", "1");
@@ -14,8 +14,8 @@ fn limited(workload: &Workload, limit: &str, merge: &Command) -> Outcome {
     workload.run(shell)
 }
 
-/// Address spaces of `sizes_mib`: the run gets done, or says that memory ran out. Where the last request that fits is one of
-/// libhdf5's, it can die of the next: that is rare, and the output is left alone then, too.
+/// Limits the address space to `sizes_mib`: the run succeeds, or reports that memory ran out. If the last request that
+/// fits comes from libhdf5, the run can crash at the next one; this is rare, and the output is then left alone as well.
 fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
     let workload = Workload::new(2, 12, &["-j", "2", "-c", "fast", "--memory", "256MiB"]);
     let (mut done, mut refused, mut died) = (0, 0, Vec::new());
@@ -31,7 +31,7 @@ fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
                 workload.assert_right(&(size_mib, &outcome));
                 done += 1;
             }
-            // The addresses of two loads differ: this one did not fit.
+            // Addresses vary between two loads: this one did not fit.
             127 if outcome.told.contains("error while loading shared libraries") => {}
             code => {
                 assert!(!workload.is_right_or_untouched(&(size_mib, &outcome)));
@@ -58,9 +58,9 @@ fn soak_memory_that_runs_out_is_a_limit_and_no_crash() {
     address_spaces((12..120).chain([128, 256, 512, 1024, 2048]));
 }
 
-/// Lets every `step`-th request for memory to the C library fail: those of libhdf5 and other C code, for raddle's own go to
-/// another allocator. libhdf5 reports it, gives up starting, or crashes. Whichever: the output is left alone, and the next
-/// run is right.
+/// Makes every `step`-th memory request to the C library fail. These come from libhdf5 and other C code, because raddle
+/// uses another allocator. libhdf5 reports the failure, gives up starting, or crashes. In any case the output is left
+/// alone, and the next run succeeds.
 fn requests_for_memory(step: usize) {
     let workload = Workload::small();
     for at in (2..).step_by(step) {
@@ -127,7 +127,7 @@ fn soak_few_open_files_are_enough_for_many_inputs() {
 fn the_shells_limit_of_file_size_is_told_and_gone_on_behind() {
     let workload = Workload::small();
     workload.reset();
-    // In blocks of 512 bytes: the part of the output that fits ends among the chunks.
+    // In blocks of 512 bytes: the limit is reached among the chunks of the output.
     let outcome = limited(&workload, "-f 600", &workload.command());
     assert_eq!(outcome.code, 5, "{outcome:?}");
     assert!(outcome.told.contains("File too large"), "{outcome:?}");

@@ -1,9 +1,10 @@
 //! Runs of the real command that are interrupted, or whose disk, memory or inputs fail.
 //!
-//! What must hold every time: the output's name has what it had before, or the whole right file; the exit code and the
-//! message say what happened; what is left behind is said, and the same command goes on from it to the same bytes.
+//! The following must hold every time: the output's name has its previous content or the complete right file; the exit
+//! code and the message describe what happened; leftovers are reported, and the same command resumes from them and
+//! produces the same bytes.
 //!
-//! The tests that are ignored are the long versions of the others: `make soak`.
+//! The ignored tests are long versions of the others: `make soak`.
 
 mod appending;
 mod datasets;

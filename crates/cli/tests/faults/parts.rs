@@ -1,4 +1,5 @@
-//! Parts of a job array: any number, in any order, at once, killed and run again; and parts that do not belong together.
+//! Parts of a job array: any number, in any order, concurrently, killed and run again; and parts that do not belong
+//! together.
 
 use crate::workload::{Outcome, Workload};
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
@@ -7,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The merge, but only part `number` of `count`.
+/// Creates a merge of only part `number` of `count`.
 fn part(workload: &Workload, number: u32, count: u32) -> Command {
     let mut command = workload.command();
     command.args(["--part", &format!("{number}/{count}")]);
@@ -35,7 +36,7 @@ fn parts_in_any_order_make_the_bytes_of_one_process() {
             missing.sort_unstable();
             let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
             let told =
-                format!("not there yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
+                format!("not done yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
             assert_eq!(outcome.told.contains(&told), !missing.is_empty(), "{order:?}: {outcome:?}");
             assert_eq!(workload.is_right_or_untouched(&order), missing.is_empty(), "{order:?}: {outcome:?}");
         }
@@ -54,7 +55,7 @@ fn more_parts_than_tiles_are_enough() {
     workload.assert_right(&9);
 }
 
-/// `rounds` times: five parts at once, of which one publishes.
+/// Repeats `rounds` times: runs five parts concurrently, of which one publishes.
 fn at_once(rounds: u32) {
     let workload = Workload::small();
     for round in 0..rounds {
@@ -77,7 +78,7 @@ fn soak_of_parts_at_once_one_publishes() {
     at_once(100);
 }
 
-/// Runs parts until the output is right: first that which did not come to its end, then the other.
+/// Runs parts until the output is right: first the one that did not finish, then the other.
 fn finish(workload: &Workload, context: &dyn std::fmt::Debug) {
     for number in [2, 1] {
         let outcome = run(workload, number, 2);
@@ -89,7 +90,7 @@ fn finish(workload: &Workload, context: &dyn std::fmt::Debug) {
     workload.assert_right(context);
 }
 
-/// Kills the second of two parts at every `step`-th changing call, of its tiles, of joining and of publishing.
+/// Kills the second of two parts at every `step`-th modifying call of producing tiles, joining and publishing.
 fn killed_at_calls(is_first_done: bool, step: usize) -> u32 {
     let workload = Workload::small();
     let mut runs = 0;
@@ -158,7 +159,7 @@ fn who_publishes_is_followed_by_any_other_part() {
             followed += 1;
             workload.assert_right(&fault);
         } else {
-            assert!(first.told.contains("not there yet: part 2"), "{first:?}");
+            assert!(first.told.contains("not done yet: part 2"), "{first:?}");
         }
     }
     assert!(followed > 3, "{followed}");
@@ -173,7 +174,7 @@ fn parts_killed_at_random_times_are_run_again() {
         for (place, child) in (0..).zip(&mut children) {
             let wait = (round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(place * 20) % 400;
             std::thread::sleep(Duration::from_millis(wait));
-            // It may have ended: then there is nobody to kill.
+            // The process may have ended already.
             let _ = kill_process(Pid::from_child(child), Signal::KILL);
         }
         let ended: Vec<bool> = children.into_iter().map(|mut child| child.wait().unwrap().success()).collect();
@@ -183,7 +184,7 @@ fn parts_killed_at_random_times_are_run_again() {
                 assert_eq!(outcome.code, 0, "round {round}: {outcome:?}");
             }
         }
-        // One that was killed while it waited for the end of another leaves its lock.
+        // A part killed while waiting for another to finish leaves its lock.
         let is_lock = |name: &std::ffi::OsString| name.to_string_lossy().ends_with("-lock");
         assert!(workload.is_right_or_untouched(&round), "round {round}");
         assert!(workload.left().iter().all(|name| name == "out.h5" || is_lock(name)), "{:?}", workload.left());
@@ -222,12 +223,12 @@ fn parts_of_other_merges_are_refused_by_name() {
     let bytes = std::fs::read(&input).unwrap();
     std::fs::write(&input, &bytes).unwrap();
     refused(part(&workload, 2, 2), &[], "the inputs");
-    // Starting over removes what belongs to another merge, and nothing else.
+    // Starting over removes only the parts of another merge.
     let mut anew = part(&workload, 2, 2);
     anew.arg("--no-resume");
     let outcome = workload.run(anew);
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    assert!(outcome.told.contains("not there yet: part 1"), "{outcome:?}");
+    assert!(outcome.told.contains("not done yet: part 1"), "{outcome:?}");
     let mut other = part(&workload, 1, 2);
     other.arg("--no-resume");
     assert_eq!(workload.run(other).code, 0);

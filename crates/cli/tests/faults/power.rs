@@ -1,4 +1,4 @@
-//! Row 13: the power fails, and of what was not synced any part is there.
+//! Row 13: the power fails, and any subset of the data that was not synced survives.
 
 use crate::workload::{GOES_ON, OLD, Workload};
 use raddle_testing::faults;
@@ -6,7 +6,7 @@ use raddle_testing::power::{Change, Disk, Loss, changes};
 use raddle_testing::strategy::Draw;
 use std::path::Path;
 
-/// The changes that an undisturbed merge makes in `out/`.
+/// Returns the modifications that an undisturbed merge makes in `out/`.
 fn recorded(workload: &Workload) -> Vec<Change> {
     workload.reset();
     let outside = tempfile::tempdir().unwrap();
@@ -25,9 +25,9 @@ fn put(workload: &Workload, disk: &Disk, loss: &mut Loss) {
     }
 }
 
-/// The power fails before every `step`-th change, `draws` times each and once with all and with nothing of what was not
-/// synced. The final name must have what it had, or the whole right file; the next run must come to that. How many went on
-/// from an interrupted run.
+/// Simulates a power failure before every `step`-th modification, `draws` times each, and once each with all and with
+/// none of the unsynced data. The final name must have its previous content or the complete right file, and the next
+/// run must produce the latter. Returns how many runs resumed from an interrupted run.
 fn power_fails(step: usize, draws: u64) -> u64 {
     let workload = Workload::small();
     let changes = recorded(&workload);

@@ -1,5 +1,5 @@
-//! `raddle merge --preview`: whatever call fails or is the last one, a preview that is there is that of the output beside it, and
-//! the same command comes to both.
+//! `raddle merge --preview`: whichever call fails or is the last one, an existing preview is that of the output next to
+//! it, and the same command produces both.
 
 use crate::workload::{GOES_ON, OLD, Outcome, Workload};
 use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
@@ -12,10 +12,10 @@ const COLUMNS: u64 = 64;
 const CHUNK_ROWS: u64 = 256;
 const CHUNKS: u64 = 12;
 
-/// The file that says whose preview it is.
+/// File that names the output of a preview.
 const OWNER: &str = ".preview-of";
 
-/// Files below a folder, by path.
+/// Content of files below a folder, by path.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn files(folder: &Path) -> Files {
@@ -26,7 +26,7 @@ fn files(folder: &Path) -> Files {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => open.push(path),
-                // Where removing fails it stays, and locks nobody out.
+                // If removing it fails, it stays but locks nobody out.
                 false if path.extension().is_some_and(|ending| ending == "raddle-lock") => {}
                 false if path.ends_with(OWNER) => assert_eq!(std::fs::read(path).unwrap(), b"out.h5"),
                 false => drop(found.insert(path.clone(), std::fs::read(path).unwrap())),
@@ -36,7 +36,7 @@ fn files(folder: &Path) -> Files {
     found
 }
 
-/// A file with one array, whose values are its own.
+/// Writes a file with one array, whose values depend on the seed.
 fn make(path: &Path, seed: u64) {
     let mut file = StockFile::create(path).unwrap();
     let dims = vec![CHUNKS * CHUNK_ROWS, COLUMNS];
@@ -52,7 +52,7 @@ fn make(path: &Path, seed: u64) {
     file.finish().unwrap();
 }
 
-/// A merge with a preview over an older output that has one, and what is right.
+/// A merge with a preview over an older output that has one, and the expected results.
 struct Previewed {
     workload: Workload,
     right: Files,
@@ -82,7 +82,7 @@ impl Previewed {
         std::fs::write(self.folder().join("map/0000.bin"), OLD).unwrap();
     }
 
-    /// Whether the merge is published; where there is a preview, it is of the output that is there.
+    /// Whether the merge is published; a preview, if there is one, must belong to the existing output.
     fn is_published(&self, context: &dyn std::fmt::Debug) -> bool {
         let is_published = self.workload.is_right_or_untouched(context);
         let found = files(&self.folder());
@@ -92,7 +92,7 @@ impl Previewed {
         is_published
     }
 
-    /// The same command comes to both, and nothing else is left. What it told.
+    /// Checks that the same command produces both and leaves nothing else. Returns its output.
     fn assert_goes_on(&self, context: &dyn std::fmt::Debug) -> String {
         let again = self.workload.run(self.workload.command());
         assert_eq!(again.code, 0, "{context:?}: {}", again.told);
@@ -101,8 +101,8 @@ impl Previewed {
         again.told
     }
 
-    /// Strikes at every call and lets `look` see each outcome; how many there were, and how many runs behind them went on from
-    /// something.
+    /// Applies `action` at every call and passes each outcome to `look`; returns the number of calls, and how many of
+    /// the following runs resumed.
     fn struck_at_every_call(&self, action: &Action, look: impl Fn(&Outcome, bool)) -> (u64, u64) {
         let (mut runs, mut resumed) = (0, 0);
         for at in 1.. {

@@ -1,9 +1,10 @@
-//! Rows 16, 21 and 23: many processes at one output, any number of threads, and surroundings that must not show in it.
+//! Rows 16, 21 and 23: many processes with one output, any number of threads, and surroundings that must not affect the
+//! output.
 
 use crate::workload::Workload;
 use std::process::{Command, Stdio};
 
-/// `rounds` times: eight processes write to one name at once.
+/// Repeats `rounds` times: eight processes write to one name concurrently.
 pub fn eight_writers(workload: &Workload, rounds: u32) {
     for round in 0..rounds {
         workload.reset();
@@ -27,7 +28,7 @@ fn soak_of_many_writers_one_writes_and_the_others_say_so() {
     eight_writers(&Workload::small(), 50);
 }
 
-/// `rounds` times: merges with these numbers of threads; the bytes are those of the first merge.
+/// Repeats `rounds` times: merges with these numbers of threads; the bytes must be those of the first merge.
 fn threads(numbers: std::ops::RangeInclusive<u32>, rounds: u32) {
     let workload = Workload::new(3, 40, &["--memory", "64MiB"]);
     for round in 0..rounds {

@@ -1,4 +1,4 @@
-//! Row 15: what an interrupted run left is used only where it is what this run would make.
+//! Row 15: leftovers of an interrupted run are used only if they match what this run would produce.
 
 use crate::workload::{GOES_ON, Workload};
 use raddle_testing::faults::{Action, Fault};
@@ -6,7 +6,7 @@ use std::fs::{File, FileTimes};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A workload whose run was killed just before the file got its name, and copies of what it left.
+/// A workload whose run was killed just before the file got its name, and copies of its leftovers.
 struct Interrupted {
     workload: Workload,
     part: Vec<u8>,
@@ -23,7 +23,7 @@ impl Interrupted {
         Self { workload, part, journal }
     }
 
-    /// Puts what the killed run left back.
+    /// Restores the leftovers of the killed run.
     fn restore(&self) {
         self.workload.reset();
         std::fs::write(self.workload.part(), &self.part).unwrap();
@@ -34,7 +34,7 @@ impl Interrupted {
         self.workload.root().join("in/1.h5")
     }
 
-    /// The run starts over and says why; what it told.
+    /// Checks that the run starts over and reports why; returns its output.
     fn assert_starts_over(&self, command: Command, why: &str) {
         let outcome = self.workload.run(command);
         assert_eq!(outcome.code, 0, "{outcome:?}");
@@ -48,8 +48,8 @@ impl Interrupted {
 fn a_run_goes_on_and_says_what_it_kept() {
     let interrupted = Interrupted::new();
     let told = interrupted.workload.assert_goes_on(&"all tiles placed");
-    assert!(told.contains(GOES_ON) && told.contains("going on from an interrupted run: "), "{told}");
-    // Other threads and memory change no byte.
+    assert!(told.contains(GOES_ON) && told.contains("resuming an interrupted run: "), "{told}");
+    // Other threads and memory do not change any byte.
     interrupted.restore();
     let mut command = interrupted.workload.command();
     command.args(["--memory", "200MiB"]).env("RADDLE_JOBS", "2");
@@ -95,7 +95,7 @@ fn changed_inputs_start_over() {
     };
     let why = "the inputs changed since";
 
-    // One bit of a value that no checksum of HDF5 covers, with the time stamp put back: only the sample tells.
+    // One bit of a value that no HDF5 checksum covers, with the time stamp restored: only the sample detects it.
     let mut changed = bytes.clone();
     let last = changed.len() - 100;
     changed[last] ^= 1;
@@ -108,7 +108,7 @@ fn changed_inputs_start_over() {
     interrupted.restore();
     assert!(interrupted.workload.assert_goes_on(&"the input is as it was").contains(GOES_ON));
 
-    // The same bytes at another time, and as another file.
+    // The same bytes with another time stamp, and as another file.
     interrupted.restore();
     std::fs::write(&input, &bytes).unwrap();
     interrupted.assert_starts_over(interrupted.workload.command(), why);
@@ -120,7 +120,7 @@ fn changed_inputs_start_over() {
     interrupted.assert_starts_over(interrupted.workload.command(), why);
 }
 
-/// Cuts the journal at every `step`-th length.
+/// Truncates the journal at every `step`-th length.
 fn torn_journal(step: usize) {
     let interrupted = Interrupted::new();
     let mut resumed = 0;
@@ -149,7 +149,7 @@ fn bytes_that_did_not_reach_the_disk_are_made_again() {
     let interrupted = Interrupted::new();
     let len = interrupted.part.len();
     let mut resumed = 0;
-    // As a power failure leaves a file: pages of zeros, an end that is missing, nothing at all.
+    // As after a power failure: pages of zeros, a missing end, an empty file.
     for at in (0..len).step_by(len / 9) {
         interrupted.restore();
         let mut part = interrupted.part.clone();

@@ -1,4 +1,4 @@
-//! A run whose right output is known, repeated with faults, and what must hold after it.
+//! A run with known output, repeated with faults, and the properties that must hold afterwards.
 
 use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_core::cancel::CancelToken;
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// What lies under the output's name before the run.
+/// Content under the output's name before the run.
 pub const OLD: &[u8] = b"what was there before";
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Exit code, or the signal that killed it, negative.
     pub code: i32,
-    /// Standard output and error.
+    /// Standard output and standard error.
     pub told: String,
     /// The faults that happened.
     pub struck: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Workload {
     arguments: Vec<&'static str>,
 }
 
-/// Numbers that deflate has some work with.
+/// Returns numbers that compress only moderately.
 fn numbers(seed: u32, count: u64) -> Vec<u8> {
     let mut state = seed;
     let next = move || {
@@ -46,8 +46,8 @@ fn numbers(seed: u32, count: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(count as usize).flatten().collect()
 }
 
-/// Writes a file with datasets of chunks of `chunk_rows` numbers each, no two alike. Those of a dataset whose name ends
-/// in "unfiltered" are stored as they are: no checksum tells of a change.
+/// Writes a file with datasets of distinct chunks of `chunk_rows` numbers each. Datasets with names ending in
+/// "unfiltered" are stored without filters, so no checksum detects a change.
 pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
     let mut file = StockFile::create(path).unwrap();
     file.create_group(b"/table").unwrap();
@@ -72,7 +72,7 @@ pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
     file.finish().unwrap();
 }
 
-/// A ROOT file with a tree of 12 entries, `events`; what made it stands beside it.
+/// A ROOT file with a tree of 12 entries, `events`; its generator is stored next to it.
 pub const TREE: &[u8] = include_bytes!("../../../events/tests/samples/split.root");
 
 /// Writes a stream of events.
@@ -85,7 +85,7 @@ fn make_stream(path: &Path, seed: u64) {
 }
 
 impl Workload {
-    /// `files` inputs with a dataset of `chunks` chunks of 64 KiB and some small ones.
+    /// Creates `files` inputs with a dataset of `chunks` chunks of 64 KiB and some small ones.
     pub fn new(files: u32, chunks: u64, options: &[&'static str]) -> Self {
         let arguments = ["merge", "in", "-o", "out/out.h5", "-f", "--progress", "never"];
         let workload = Self::of(&[&arguments, options].concat(), |inputs| {
@@ -99,8 +99,8 @@ impl Workload {
         workload
     }
 
-    /// Two inputs with events that become one file, with one thread: streams, or where the arguments are those of columns
-    /// or of RNTuples ROOT files. `arguments` say of which layout.
+    /// Creates two inputs with events that become one file, using one thread: ROOT files if the arguments are those of
+    /// columns or RNTuples, otherwise streams. `arguments` select the layout.
     pub fn of_events(arguments: &[&'static str]) -> Self {
         let inputs = ["in/*", "-o", "out/out.h5", "-f", "--progress", "never", "-j", "1"];
         Self::of(&[&["events"], arguments, &inputs].concat(), |inputs| {
@@ -114,10 +114,10 @@ impl Workload {
         })
     }
 
-    /// What comes of `raddle` with these arguments, which write `out/out.h5` from what `make` makes in `in/`.
+    /// Runs `raddle` with these arguments, which write `out/out.h5` from the files that `make` creates in `in/`.
     pub fn of(arguments: &[&'static str], make: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // The shim compares with what the kernel says.
+        // The shim compares with the paths reported by the kernel.
         let root = folder.path().canonicalize().unwrap();
         for name in ["in", "out"] {
             std::fs::create_dir(root.join(name)).unwrap();
@@ -130,37 +130,37 @@ impl Workload {
         workload
     }
 
-    /// A small one for faults at every call: one thread, six batches.
+    /// Creates a small workload for faults at every call: one thread, six batches.
     pub fn small() -> Self {
         Self::new(2, 12, &["-j", "1", "-c", "fast"])
     }
 
-    /// One that takes about a second.
+    /// Creates a workload that takes about a second.
     pub fn long() -> Self {
         Self::new(3, 200, &[])
     }
 
-    /// The folder of inputs and outputs.
+    /// Returns the folder of inputs and outputs.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Final name.
+    /// Returns the final path.
     pub fn output(&self) -> PathBuf {
         self.root.join("out/out.h5")
     }
 
-    /// The temporary file.
+    /// Returns the path of the temporary file.
     pub fn part(&self) -> PathBuf {
         self.root.join("out/.out.h5.raddle-part")
     }
 
-    /// The journal.
+    /// Returns the path of the journal.
     pub fn journal(&self) -> PathBuf {
         self.root.join("out/.out.h5.raddle-journal")
     }
 
-    /// Names in `out/`, sorted.
+    /// Returns the names in `out/`, sorted.
     pub fn left(&self) -> Vec<OsString> {
         let entries = std::fs::read_dir(self.root.join("out")).unwrap();
         let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -168,7 +168,7 @@ impl Workload {
         names
     }
 
-    /// Empties `out/` but for an old file under the output's name.
+    /// Removes everything from `out/` except an old file under the output's name.
     pub fn reset(&self) {
         for name in self.left() {
             let path = self.root.join("out").join(name);
@@ -178,31 +178,31 @@ impl Workload {
         std::fs::write(self.output(), OLD).unwrap();
     }
 
-    /// `raddle` in the root.
+    /// Creates a `raddle` command in the root folder.
     pub fn raddle(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
         command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments);
         command
     }
 
-    /// The run.
+    /// Creates the command of the workload.
     pub fn command(&self) -> Command {
         self.raddle(&self.arguments)
     }
 
-    /// The run with a fault on files under `under`, a folder of the root.
+    /// Runs with a fault on files under `under`, a folder of the root.
     pub fn run_with(&self, fault: &Fault, under: &str) -> Outcome {
         let mut command = self.command();
         faults::arm(&mut command, fault, &self.root.join(under), &self.log());
         self.run(command)
     }
 
-    /// Where faults that happened are told of.
+    /// Returns the log of faults that happened.
     pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
-    /// Runs to the end.
+    /// Runs a command to completion.
     pub fn run(&self, mut command: Command) -> Outcome {
         let output = command.stdin(Stdio::null()).output().unwrap();
         let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -210,20 +210,20 @@ impl Workload {
         Outcome { code, told, struck: faults::struck(&self.log()) }
     }
 
-    /// The output is the right one, and nothing else is left.
+    /// Checks that the output is right and nothing else is left.
     pub fn assert_right(&self, context: &dyn std::fmt::Debug) {
         assert!(std::fs::read(self.output()).unwrap() == self.right, "{context:?}: the output is wrong");
         assert_eq!(self.left(), ["out.h5"], "{context:?}: something is left");
     }
 
-    /// Whether the final name has the right output; it must have that or what was there before.
+    /// Whether the final name has the right output; it must have that or its previous content.
     pub fn is_right_or_untouched(&self, context: &dyn std::fmt::Debug) -> bool {
         let found = std::fs::read(self.output()).unwrap();
         assert!(found == OLD || found == self.right, "{context:?}: the final name was touched");
         found == self.right
     }
 
-    /// Nothing is left, or what is needed to go on, and then the message says so.
+    /// Checks that nothing is left, or only what is needed to resume, which the message must then mention.
     pub fn assert_tidy(&self, outcome: &Outcome) {
         match self.left().as_slice() {
             [only] if only == "out.h5" => {}
@@ -235,7 +235,7 @@ impl Workload {
         }
     }
 
-    /// The same command without a fault comes to the right output. What it told.
+    /// Checks that the same command without a fault produces the right output. Returns its messages.
     pub fn assert_goes_on(&self, context: &dyn std::fmt::Debug) -> String {
         let again = self.run(self.command());
         assert_eq!(again.code, 0, "{context:?}: {}", again.told);
@@ -244,5 +244,5 @@ impl Workload {
     }
 }
 
-/// What a run that goes on tells.
+/// Message of a run that resumes.
 pub const GOES_ON: &str = "kept from an interrupted run";

@@ -1,4 +1,4 @@
-//! Rows 11 and 12 of the contract: calls that fail or do less than they were asked for.
+//! Rows 11 and 12 of the contract: calls that fail or do less than requested.
 
 use crate::workload::Workload;
 use raddle_testing::faults::{Action, CHANGING, Fault};
@@ -9,7 +9,7 @@ const EDQUOT: i32 = 122;
 const EINTR: i32 = 4;
 const ESTALE: i32 = 116;
 
-/// In words, as the message must have it.
+/// Returns the text of an error that the message must contain.
 fn words(errno: i32) -> &'static str {
     match errno {
         ENOSPC => "No space left on device",
@@ -20,7 +20,7 @@ fn words(errno: i32) -> &'static str {
     }
 }
 
-/// Lets every `step`-th of the changing calls fail. Returns how many there are.
+/// Makes every `step`-th modifying call fail. Returns the number of calls.
 pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize) -> u64 {
     for at in (1..).step_by(step) {
         workload.reset();
@@ -32,7 +32,7 @@ pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize)
             workload.assert_right(&context);
             return at;
         }
-        // Where removing fails, the lock's file stays, which locks nobody out.
+        // If removing fails, the lock's file stays, but locks nobody out.
         if outcome.struck.iter().any(|call| call.starts_with("unlink")) {
             let _ = std::fs::remove_file(workload.root().join("out/.out.h5.raddle-lock"));
         }
@@ -42,7 +42,7 @@ pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize)
                 assert!(outcome.told.contains(words(errno)), "{context:?}");
                 let is_right = workload.is_right_or_untouched(&context);
                 assert!(!is_right || outcome.told.contains("complete under its name"), "{context:?}");
-                // If nothing can be removed any more, something is left; the next run deals with it.
+                // If nothing can be removed any more, something is left; the next run handles it.
                 if !sticky {
                     workload.assert_tidy(&outcome);
                 }
@@ -83,7 +83,7 @@ fn soak_every_errno_at_every_call() {
     }
 }
 
-/// Lets every `step`-th of `calls` do `action`, which a run must live with.
+/// Applies `action`, which a run must tolerate, at every `step`-th of `calls`.
 fn harmless(workload: &Workload, calls: &'static str, under: &str, action: &Action, step: usize) {
     for at in (1..).step_by(step) {
         workload.reset();
@@ -98,7 +98,7 @@ fn harmless(workload: &Workload, calls: &'static str, under: &str, action: &Acti
     }
 }
 
-/// Short and interrupted calls, every `step`-th of those on files under each of some folders.
+/// Makes every `step`-th call on files under each of some folders short or interrupted.
 pub fn short_and_interrupted(workload: &Workload, on: &[(&'static str, &str)], step: usize) {
     for action in [Action::Short, Action::Fail(EINTR)] {
         for (calls, under) in on {
@@ -107,7 +107,7 @@ pub fn short_and_interrupted(workload: &Workload, on: &[(&'static str, &str)], s
     }
 }
 
-/// What a merge does.
+/// Calls of a merge, with their folders.
 const OF_MERGES: [(&str, &str); 3] = [("write,pwrite", "out"), ("read,pread", "in"), ("read,pread", "out")];
 
 #[test]
@@ -126,7 +126,7 @@ fn a_close_that_fails_does_no_harm() {
     harmless(&Workload::small(), "close", "out", &Action::Fail(EIO), 1);
 }
 
-/// Lets every `step`-th read of an input fail.
+/// Makes every `step`-th read of an input fail.
 pub fn failing_reads(workload: &Workload, errno: i32, step: usize) {
     for at in (1..).step_by(step) {
         workload.reset();

@@ -1,4 +1,4 @@
-//! Inputs that are named but cannot be read, and what a command advises about them.
+//! Inputs that are named but cannot be read, and the advice of commands about them.
 
 use crate::made::{make, outcome, raddle, two_files};
 
@@ -41,8 +41,11 @@ fn advice_names_only_options_of_the_command() {
         (&["keys", "sort", "bad.h5", "-k", "/x"][..], "copy the files again from where they came from\n"),
         (&["rechunk", "bad.h5", "-o", "out.h5"], "copy the files again from where they came from\n"),
         (&["plan", "bad.h5"], "leave them out with --skip-bad\n"),
-        (&["append", "a.h5", "y.h5"], "choose --join outer (what any has)\n"),
-        (&["plan", "a.h5", "y.h5"], "choose --join inner (what all have), or --join outer (what any has)\n"),
+        (&["append", "a.h5", "y.h5"], "choose --join outer (objects that any has)\n"),
+        (
+            &["plan", "a.h5", "y.h5"],
+            "choose --join inner (objects that all have), or --join outer (objects that any has)\n",
+        ),
     ] {
         let (code, _, stderr) = outcome(raddle(folder.path(), &[arguments, &["-q"]].concat()));
         assert_eq!(code, 3, "{arguments:?}: {stderr}");

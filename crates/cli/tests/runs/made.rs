@@ -1,4 +1,4 @@
-//! The command, its outcome and small files for it, as all runs here need them.
+//! Shared helpers: the command, its outcome, and small files.
 
 use assert_cmd::Command;
 use raddle_codec::{Effort, EncodeState, Encoder};
@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// `raddle`, in `folder`, with `arguments`.
+/// Creates a `raddle` command in `folder` with `arguments`.
 pub(crate) fn raddle(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("raddle").unwrap();
     command.current_dir(folder).env("NO_COLOR", "1").args(arguments);
     command
 }
 
-/// Runs to the end; exit code, standard output, standard error.
+/// Runs a command; returns exit code, standard output, standard error.
 pub(crate) fn outcome(mut command: Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -25,7 +25,7 @@ pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A chunk of `rows` numbers that deflate has some work with, as it is stored.
+/// Returns a stored chunk of `rows` numbers that compress only moderately.
 fn stored_chunk(rows: u64) -> Vec<u8> {
     let mut state = 1_u32;
     let values = (0..rows).flat_map(|_| {
@@ -39,12 +39,12 @@ fn stored_chunk(rows: u64) -> Vec<u8> {
     stored
 }
 
-/// Writes a file with one dataset of so many equal chunks.
+/// Writes a file with one dataset of `chunks` equal chunks.
 pub(crate) fn make(path: &Path, dataset: &str, chunks: u64, chunk_rows: u64) {
     make_several(path, &[], &[dataset], chunks, chunk_rows);
 }
 
-/// Writes a file with groups and datasets of so many equal chunks.
+/// Writes a file with groups and datasets of `chunks` equal chunks.
 pub(crate) fn make_several(path: &Path, groups: &[&str], datasets: &[&str], chunks: u64, chunk_rows: u64) {
     let stored = stored_chunk(chunk_rows);
     let mut file = StockFile::create(path).unwrap();
@@ -60,7 +60,7 @@ pub(crate) fn make_several(path: &Path, groups: &[&str], datasets: &[&str], chun
     file.finish().unwrap();
 }
 
-/// A folder with `a.h5` (200 rows) and `b.h5` (300 rows) of the dataset `/x`.
+/// Creates a folder with `a.h5` (200 rows) and `b.h5` (300 rows) of the dataset `/x`.
 pub(crate) fn two_files() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     make(&folder.path().join("a.h5"), "/x", 2, 100);
@@ -68,7 +68,7 @@ pub(crate) fn two_files() -> tempfile::TempDir {
     folder
 }
 
-/// Names in `folder`, sorted.
+/// Returns the names in `folder`, sorted.
 pub(crate) fn names(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();

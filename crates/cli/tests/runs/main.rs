@@ -1,5 +1,5 @@
-//! Runs whose outcome is more than a transcript shows: exit codes under locks and signals, lists on standard input,
-//! JSON, hostile names, closed pipes; in modules what options name.
+//! Runs with outcomes beyond what transcripts show: exit codes under locks and signals, lists on standard input, JSON,
+//! hostile names, closed pipes; modules cover files and patterns named by options.
 
 mod inputs;
 mod made;
@@ -178,7 +178,7 @@ fn differing_inputs_are_shown_and_refused() {
         let line = stderr.lines().find(|line| line.trim_start().starts_with(path)).unwrap();
         line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    // What is missing is missing in the files named, what is surplus is in them.
+    // A missing object is missing in the files named; a surplus object is in them.
     assert_eq!(row("/x"), ["/x", "missing", "dataset", "nothing", "c.h5"]);
     assert_eq!(row("/y"), ["/y", "only in some inputs", "nothing", "dataset", "c.h5"]);
     let (code, _, stderr) =
@@ -229,7 +229,7 @@ fn standard_output_without_room_is_an_output_error() {
     assert_eq!(status.code(), Some(5));
 }
 
-/// Starts a merge that takes long, waits until it encodes, sends `signal`, and returns exit code and time to the end.
+/// Starts a long merge, waits until it encodes, sends `signal`, and returns exit code and time to the end.
 fn interrupted_merge(folder: &Path, signal: Signal) -> (i32, Duration) {
     let log = folder.join("log.json");
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"))
@@ -252,13 +252,13 @@ fn interrupted_merge(folder: &Path, signal: Signal) -> (i32, Duration) {
 #[test]
 fn signals_stop_a_run_soon_and_leave_no_output() {
     let folder = tempfile::tempdir().unwrap();
-    // 1 GiB before compression: minutes of work for the smallest encoding, written here in no time.
+    // 1 GiB before compression: minutes of work with the most thorough compression, but written here instantly.
     make(&folder.path().join("long.h5"), "/x", 256, 1 << 20);
     for (signal, code) in [(Signal::INT, 130), (Signal::USR1, 138), (Signal::TERM, 143)] {
         let (stopped_with, after) = interrupted_merge(folder.path(), signal);
         assert_eq!(stopped_with, code);
         assert!(after < Duration::from_secs(2), "{after:?}");
-        // What is kept for the next run has names of its own; tests/faults looks at that.
+        // Files kept for the next run have other names; tests/faults checks them.
         assert!(!folder.path().join("out.h5").exists());
     }
 }
@@ -312,7 +312,7 @@ fn manual_pages_and_completions_are_made() {
     }
 }
 
-/// What a launcher of ranks says of itself; over MPI the command is tested in `tests/mpi`.
+/// Environment variables of a launcher of ranks are recognised; over MPI the command is tested in `tests/mpi`.
 #[test]
 fn a_launcher_of_several_ranks_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
@@ -324,7 +324,7 @@ fn a_launcher_of_several_ranks_is_noticed() {
     };
     for (rank, speaks) in [("0", true), ("2", false)] {
         let (code, out, err) = started(&["keys", "sort", "in.h5"], rank, "3");
-        assert_eq!((code, out.as_str(), err.contains("is done by one process")), (2, "", speaks), "{err}");
+        assert_eq!((code, out.as_str(), err.contains("runs as one process")), (2, "", speaks), "{err}");
         assert_eq!(err.is_empty(), !speaks);
         if !cfg!(feature = "mpi") {
             let (code, _, err) = started(&["merge", "in.h5", "-o", "out.h5"], rank, "3");
@@ -332,7 +332,7 @@ fn a_launcher_of_several_ranks_is_noticed() {
         }
     }
     assert!(!folder.path().join("out.h5").exists());
-    // One rank is no company.
+    // A single rank is not a team.
     assert_eq!(started(&["inspect", "in.h5"], "0", "1").0, 0);
     if !cfg!(feature = "mpi") {
         assert_eq!(started(&["merge", "in.h5", "-o", "out.h5", "-q"], "0", "1").0, 0);

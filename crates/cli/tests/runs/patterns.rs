@@ -1,4 +1,4 @@
-//! Patterns for objects that match nothing are never passed over in silence.
+//! Patterns for objects that match nothing are always reported.
 
 use crate::made::{outcome, raddle, two_files};
 

@@ -1,4 +1,4 @@
-//! Tables of plans and inspections, where files are not as most are.
+//! Tables of plans and inspections for unusual files.
 
 use crate::made::{make_several, outcome, raddle};
 

@@ -1,8 +1,8 @@
-//! Reports, logs and lists never replace what a command reads or writes, nor any other file.
+//! Reports, logs and lists never overwrite anything that a command reads or writes, nor any other file.
 
 use crate::made::{json, names, outcome, raddle, two_files};
 
-/// What `arguments` are refused for; the files are as before, `file` too.
+/// Checks that `arguments` are refused for `reason`; all files, including `file`, are unchanged.
 #[track_caller]
 fn refused(arguments: &[&str], file: &str, reason: &str) {
     let folder = two_files();
@@ -51,14 +51,14 @@ fn inputs_and_outputs_are_not_replaced_by_reports_or_logs() {
 #[test]
 fn files_of_others_are_not_replaced() {
     for option in ["--report", "--log-json"] {
-        refused(&["plan", "a.h5", option, "there.h5"], "there.h5", "holds no JSON");
-        refused(&["plan", "a.h5", option, "notes.txt"], "notes.txt", "holds no JSON");
+        refused(&["plan", "a.h5", option, "there.h5"], "there.h5", "is not JSON");
+        refused(&["plan", "a.h5", option, "notes.txt"], "notes.txt", "is not JSON");
         refused(&["plan", "a.h5", option, "inner"], "inner", "is a folder");
         refused(&["plan", "a.h5", option, "none/x.json"], "none/x.json", "folder none does not exist");
     }
     let sort = ["keys", "sort", "a.h5", "b.h5", "-k", "/x", "-o"];
     refused(&[&sort[..], &["a.h5"]].concat(), "a.h5", "is also a file");
-    refused(&[&sort[..], &["there.h5"]].concat(), "there.h5", "holds no text");
+    refused(&[&sort[..], &["there.h5"]].concat(), "there.h5", "is not text");
 }
 
 #[test]
@@ -79,20 +79,20 @@ fn pages_and_figures_replace_only_their_like() {
         (&["-f", "-o", "link.html"][..], "link.html", also),
         (&["-o", "link.html"], "link.html", also),
         (&["-f", "-o", "figures/../link.html"], "figures/../link.html", also),
-        (&["-f", "-o", "notes.html"], "notes.html", "holds no page"),
+        (&["-f", "-o", "notes.html"], "notes.html", "is not a page"),
         (&["-f", "-o", "none/page.html"], "none/page.html", "folder none does not exist"),
         (&["-f", "--svg", "figures"], "figures/stages.svg", also),
-        (&["-f", "--png", "figures"], "figures/stages.png", "holds no picture"),
-        (&["--png", "figures"], "figures/stages.png", "holds no picture"),
+        (&["-f", "--png", "figures"], "figures/stages.png", "is not a picture"),
+        (&["--png", "figures"], "figures/stages.png", "is not a picture"),
     ] {
         let (code, _, stderr) = outcome(raddle(folder.path(), &[&["report", "run.json"], arguments].concat()));
         assert_eq!(code, 5, "{arguments:?}: {stderr}");
         assert!(stderr.contains(reason) && stderr.contains(file), "{arguments:?}: {stderr}");
         assert_eq!((names(folder.path()), contents()), before, "{arguments:?}");
     }
-    let other = "writes a page in HTML";
+    let other = "writes an HTML page";
     for (name, expected, reason) in
-        [("run.json", 2, other), ("x.h5", 5, "holds no page"), ("figures", 5, "is a folder")]
+        [("run.json", 2, other), ("x.h5", 5, "is not a page"), ("figures", 5, "is a folder")]
     {
         let (code, _, stderr) = outcome(raddle(folder.path(), &["report", "run.json", "-f", "-o", name]));
         assert_eq!(code, expected, "{stderr}");
@@ -106,7 +106,7 @@ fn pages_and_figures_replace_only_their_like() {
         let done = outcome(raddle(folder.path(), &[&["report", "run.json"], arguments].concat()));
         assert_eq!((done.0, done.2.contains("report.html exists")), (code, code == 5), "{}", done.2);
     }
-    // A figure that is there is told before the page is written.
+    // An existing figure is reported before the page is written.
     let (code, _, stderr) =
         outcome(raddle(folder.path(), &["report", "run.json", "-o", "p.html", "--svg", "pictures"]));
     assert_eq!((code, at("p.html").exists()), (5, false), "{stderr}");

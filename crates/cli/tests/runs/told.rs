@@ -1,10 +1,10 @@
-//! What programs are told: the JSON of every outcome, of logs and of reports, refusals included.
+//! Output for programs: the JSON of every outcome, of logs and of reports, including refusals.
 
 use crate::made::{json, make, outcome, raddle, two_files};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A folder with two files that fit and one, `c.h5`, that has `/y` for `/x`.
+/// Creates a folder with two files that fit and one, `c.h5`, that has `/y` instead of `/x`.
 fn differing() -> tempfile::TempDir {
     let folder = two_files();
     make(&folder.path().join("c.h5"), "/y", 1, 100);
@@ -96,7 +96,7 @@ fn every_outcome_of_a_command_with_json_is_json() {
     let bad = &json(&stdout)["error"]["bad_inputs"];
     assert_eq!((code, &bad[0]["path"]), (3, &json!("bad.h5")));
     assert!(bad[0]["reason"].as_str().unwrap().contains("not an HDF5 file"), "{bad}");
-    // One object for each file.
+    // One object per file.
     let (code, stdout, _) = outcome(raddle(folder.path(), &["inspect", "a.h5", "bad.h5", "--json"]));
     let told: Vec<Value> = serde_json::Deserializer::from_str(&stdout).into_iter().collect::<Result<_, _>>().unwrap();
     assert_eq!((code, told.len(), &told[1]["file"]), (3, 2, &json!("bad.h5")));

@@ -1,6 +1,6 @@
-//! Digests of an array's rows, block by block, from fragments that come in any order and from any thread.
+//! Block-wise digests of an array's rows, computed from fragments that arrive in any order and from any thread.
 //!
-//! Invariant: the result depends on the content and the block length alone.
+//! Invariant: the result depends only on the content and the block length.
 
 use super::{Digest, Shift, fragment, shift};
 use crate::error::{CoreError, Result};
@@ -8,7 +8,7 @@ use crate::extent::{BoxSource, Extent, product};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Digests of an array's content, block by block, gathered from fragments in any order.
+/// Block-wise digests of an array's content, gathered from fragments in any order.
 #[derive(Debug)]
 pub struct RowBlockDigests {
     block_len_bytes: u64,
@@ -17,46 +17,47 @@ pub struct RowBlockDigests {
     added_bytes: AtomicU64,
 }
 
-/// What fragments added to one block: enough to add them again without their bytes.
+/// Contribution of fragments to one block, which can be added again later without the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockPart {
     /// Number of the block.
     pub block: u64,
-    /// Their linear CRC, followed by zeros up to the end of the block.
+    /// Linear CRC of the fragments, shifted to the end of the block.
     pub linear: u64,
-    /// Their length.
+    /// Length of the fragments.
     pub len_bytes: u64,
 }
 
-/// What one rank added to digests that others add to as well.
+/// Contribution of one rank to digests shared by several.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Additions {
-    /// Bytes of all fragments.
+    /// Length of all fragments.
     pub len_bytes: u64,
-    /// Number and linear CRC of each block whose CRC is not zero.
+    /// Number and linear CRC of each block with a nonzero CRC.
     pub blocks: Vec<(u64, u64)>,
 }
 
-/// What [`RowBlockDigests`] yields.
+/// Result of [`RowBlockDigests`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDigests {
-    /// Length of every block but the last.
+    /// Length of every block except the last.
     pub block_len_bytes: u64,
-    /// Digest of the whole.
+    /// Digest of the whole content.
     pub whole: Digest,
     /// Digest of each block.
     pub blocks: Vec<Digest>,
 }
 
 impl RowBlockDigests {
-    /// For content of `total_len_bytes` in blocks of `block_len_bytes` (at least 1; usually a multiple of the row).
+    /// Creates digests for content of `total_len_bytes` in blocks of `block_len_bytes` (at least 1; usually a multiple
+    /// of the row length).
     pub fn new(block_len_bytes: u64, total_len_bytes: u64) -> Self {
         let block_len_bytes = block_len_bytes.max(1);
         let blocks = (0..total_len_bytes.div_ceil(block_len_bytes)).map(|_| AtomicU64::new(0)).collect();
         Self { block_len_bytes, total_len_bytes, blocks, added_bytes: AtomicU64::new(0) }
     }
 
-    /// Length of the content.
+    /// Returns the length of the content.
     pub fn total_len_bytes(&self) -> u64 {
         self.total_len_bytes
     }
@@ -64,7 +65,7 @@ impl RowBlockDigests {
     /// Adds the bytes at `offset_bytes`. Every byte must be added exactly once.
     ///
     /// # Errors
-    /// If they reach beyond the end.
+    /// If the bytes extend past the end.
     pub fn add(&self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
         let mut forget = |_| {};
         let mut run = Run::new(self, &mut forget);
@@ -73,10 +74,10 @@ impl RowBlockDigests {
         Ok(())
     }
 
-    /// Adds what was noted of fragments; see [`RowBlockDigests::add_box_noting`].
+    /// Adds a recorded contribution; see [`RowBlockDigests::add_box_noting`].
     ///
     /// # Errors
-    /// As [`RowBlockDigests::check_part`].
+    /// As for [`RowBlockDigests::check_part`].
     pub fn add_part(&self, part: BlockPart) -> Result<()> {
         self.check_part(part)?;
         self.blocks[part.block as usize].fetch_xor(part.linear, Ordering::Relaxed);
@@ -84,10 +85,10 @@ impl RowBlockDigests {
         Ok(())
     }
 
-    /// Whether `part` can be a part of these digests.
+    /// Checks that `part` can belong to these digests.
     ///
     /// # Errors
-    /// If there is no such block, or it is not that long.
+    /// If the block does not exist or is shorter than the part.
     pub fn check_part(&self, part: BlockPart) -> Result<()> {
         let start = part.block.saturating_mul(self.block_len_bytes);
         if part.block < self.blocks.len() as u64 && part.len_bytes <= self.block_end(part.block) - start {
@@ -97,11 +98,11 @@ impl RowBlockDigests {
         Err(CoreError::FragmentOutside { offset_bytes: start, len_bytes, total_bytes })
     }
 
-    /// Adds the bytes at `offset_bytes`, whose [`fragment`] is known, so that they are not gone through twice unless
-    /// they reach over the end of a block.
+    /// Adds the bytes at `offset_bytes` with their [`fragment`] CRC, so that they are read again only if they cross a
+    /// block boundary.
     ///
     /// # Errors
-    /// If they reach beyond the end.
+    /// If the bytes extend past the end.
     pub fn add_fragment(&self, offset_bytes: u64, bytes: &[u8], fragment: u64) -> Result<()> {
         let len_bytes = bytes.len() as u64;
         let block = offset_bytes / self.block_len_bytes;
@@ -114,11 +115,11 @@ impl RowBlockDigests {
         Ok(())
     }
 
-    /// Adds a box of an array whose row-major content is digested: `extent` says where it lies in the array of `shape`,
-    /// `source` where its elements are (a tile, say).
+    /// Adds a box of an array whose row-major content is digested. `extent` is the position of the box in the array of
+    /// shape `shape`; `source` holds its elements (for example a tile).
     ///
     /// # Errors
-    /// If the box lies outside the array or the buffer.
+    /// If the box is outside the array or the buffer.
     pub fn add_box(
         &self,
         shape: &[u64],
@@ -129,10 +130,11 @@ impl RowBlockDigests {
         self.add_box_noting(shape, extent, source, element_len_bytes, &mut |_| {})
     }
 
-    /// The same, telling `note` what is added to each block, for [`RowBlockDigests::add_part`] of a later run.
+    /// Adds a box like [`RowBlockDigests::add_box`] and passes each block's contribution to `note`, for
+    /// [`RowBlockDigests::add_part`] in a later run.
     ///
     /// # Errors
-    /// If the box lies outside the array or the buffer.
+    /// If the box is outside the array or the buffer.
     pub fn add_box_noting(
         &self,
         shape: &[u64],
@@ -157,7 +159,7 @@ impl RowBlockDigests {
         if extent.is_empty() {
             return Ok(());
         }
-        // Trailing axes that are whole on both sides make one run.
+        // Trailing axes that are complete on both sides are merged into one run.
         let mut outer = rank;
         let mut run_elements = 1u64;
         while outer > 0 {
@@ -196,7 +198,7 @@ impl RowBlockDigests {
         }
     }
 
-    /// All that was added here, for [`RowBlockDigests::add_additions`] on another rank.
+    /// Returns everything added here, for [`RowBlockDigests::add_additions`] on another rank.
     pub fn additions(&self) -> Additions {
         let linear = self.blocks.iter().map(|block| block.load(Ordering::Relaxed));
         Additions {
@@ -205,10 +207,10 @@ impl RowBlockDigests {
         }
     }
 
-    /// Adds what another rank added of the same content.
+    /// Adds another rank's contribution to the same content.
     ///
     /// # Errors
-    /// If there is no such block.
+    /// If a block does not exist.
     pub fn add_additions(&self, additions: &Additions) -> Result<()> {
         for (block, linear) in &additions.blocks {
             self.check_part(BlockPart { block: *block, linear: *linear, len_bytes: 0 })?;
@@ -218,7 +220,7 @@ impl RowBlockDigests {
         Ok(())
     }
 
-    /// The digests.
+    /// Returns the digests.
     ///
     /// # Errors
     /// If not all bytes have been added.
@@ -238,7 +240,7 @@ impl RowBlockDigests {
         Ok(BlockDigests { block_len_bytes: self.block_len_bytes, whole, blocks })
     }
 
-    /// The published digest ([`Digest::crc64_nvme`]) of each block.
+    /// Returns the published digest ([`Digest::crc64_nvme`]) of each block.
     ///
     /// # Errors
     /// If not all bytes have been added.
@@ -246,7 +248,7 @@ impl RowBlockDigests {
         Ok(self.finish()?.blocks.into_iter().map(Digest::crc64_nvme).collect())
     }
 
-    /// The published digest ([`Digest::crc64_nvme`]) of the whole.
+    /// Returns the published digest ([`Digest::crc64_nvme`]) of the whole content.
     ///
     /// # Errors
     /// If not all bytes have been added.
@@ -254,23 +256,23 @@ impl RowBlockDigests {
         Ok(self.finish()?.whole.crc64_nvme())
     }
 
-    /// End of block `number`, which may lie beyond the last.
+    /// Returns the end of block `number`, which may be past the last block.
     fn block_end(&self, number: u64) -> u64 {
         number.saturating_add(1).saturating_mul(self.block_len_bytes).min(self.total_len_bytes)
     }
 }
 
-/// Fragments of one block in rising order, combined before they are shifted to the block's end: fragments a fixed
-/// stride apart, as the rows of a tile are, then cost one multiplication each.
+/// Fragments of one block in ascending order, combined before being shifted to the end of the block. Fragments at a
+/// fixed stride, such as the rows of a tile, then cost one multiplication each.
 struct Run<'a> {
     digests: &'a RowBlockDigests,
     block: u64,
     linear: u64,
-    /// Offset up to which `linear` reaches.
+    /// End offset of the bytes covered by `linear`.
     end: u64,
     step_len_bytes: u64,
     step: Shift,
-    /// Bytes of the block.
+    /// Number of bytes added to the block.
     len_bytes: u64,
     added_bytes: u64,
     note: &'a mut dyn FnMut(BlockPart),
@@ -395,7 +397,7 @@ mod tests {
                     } else if turn % 2 == 0 {
                         digests.add_box(&array.shape, &extent, source, element).unwrap();
                     } else {
-                        // What an earlier run noted does as well as the bytes.
+                        // The contributions recorded by an earlier run are equivalent to the bytes.
                         let (earlier, mut parts) = (RowBlockDigests::new(block_len, array.len_bytes()), Vec::new());
                         let note = &mut |part| parts.push(part);
                         earlier.add_box_noting(&array.shape, &extent, source, element, note).unwrap();

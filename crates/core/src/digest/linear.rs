@@ -1,7 +1,7 @@
-//! The CRC by which digests combine: its register starts at zero and is not inverted, which makes it linear.
+//! The CRC used to combine digests: its register starts at zero and is not inverted, which makes it linear.
 //!
-//! crc(a ++ b) = shift(crc(a), len b) ^ crc(b), and fragments of a block can be added by exclusive or, from any thread, in
-//! any order.
+//! crc(a ++ b) = shift(crc(a), len b) ^ crc(b), so fragments of a block can be combined by exclusive or, from any
+//! thread and in any order.
 
 use crc_fast::CrcAlgorithm;
 
@@ -11,12 +11,12 @@ const POLYNOMIAL: u64 = 0x9A6C_9329_AC4B_C9B5;
 /// The polynomial 1 in the same notation.
 const ONE: u64 = 1 << 63;
 
-/// a·x modulo the polynomial.
+/// Returns a·x modulo the polynomial.
 const fn times_x(a: u64) -> u64 {
     (a >> 1) ^ (POLYNOMIAL & (a & 1).wrapping_neg())
 }
 
-/// What four bits that are shifted out at the low end become: the reduction of n·x^4.
+/// Reductions of n·x^4 by the four bits n shifted out at the low end.
 const REDUCED: [u64; 16] = {
     let mut table = [0; 16];
     let mut n = 0;
@@ -27,7 +27,8 @@ const REDUCED: [u64; 16] = {
     table
 };
 
-/// a·b modulo the polynomial, four bits of `a` at a time, from its highest power (lowest bit) on: some 40 ns.
+/// Returns a·b modulo the polynomial, four bits of `a` at a time, from its highest power (lowest bit) on; takes about
+/// 40 ns.
 const fn multiply(a: u64, b: u64) -> u64 {
     // Multiples of b by the 16 polynomials below x^4; in this notation 8 is x^0 and 1 is x^3.
     let mut multiples = [0; 16];
@@ -51,7 +52,7 @@ const fn multiply(a: u64, b: u64) -> u64 {
     sum
 }
 
-/// x^(8·d·16^k): the factors that shift by a length, by hexadecimal digit `d` at place `k` of that length.
+/// x^(8·d·16^k): factors that shift by a length, indexed by place `k` and hexadecimal digit `d` of that length.
 static SHIFTS: [[u64; 16]; 16] = {
     let mut table = [[ONE; 16]; 16];
     // x^8, then its 16th, 256th, ... powers.
@@ -69,14 +70,14 @@ static SHIFTS: [[u64; 16]; 16] = {
     table
 };
 
-/// Shifting by a fixed length, prepared.
+/// A precomputed shift by a fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shift {
     factor: u64,
 }
 
 impl Shift {
-    /// A shift over `len_bytes` bytes that follow: one multiplication per hexadecimal digit of the length.
+    /// Prepares a shift by `len_bytes` bytes; costs one multiplication per hexadecimal digit of the length.
     pub fn over(len_bytes: u64) -> Self {
         let (mut factor, mut rest) = (ONE, len_bytes);
         for place in &SHIFTS {
@@ -91,25 +92,26 @@ impl Shift {
         Self { factor }
     }
 
-    /// The linear CRC of what `crc` stands for, followed by zeros of the length.
+    /// Returns the linear CRC of the content of `crc` followed by that many zeros.
     pub fn apply(self, crc: u64) -> u64 {
         multiply(crc, self.factor)
     }
 }
 
-/// The linear CRC of `bytes`: 0 for zeros of any length, so it is only of use together with the length.
+/// Returns the linear CRC of `bytes`. It is 0 for zeros of any length, so it is meaningful only together with the
+/// length.
 pub fn fragment(bytes: &[u8]) -> u64 {
     let mut digest = crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc64Nvme, 0);
     digest.update(bytes);
     digest.get_state()
 }
 
-/// The linear CRC of what `crc` stands for, followed by `following_len_bytes` zeros.
+/// Returns the linear CRC of the content of `crc` followed by `following_len_bytes` zeros.
 pub fn shift(crc: u64, following_len_bytes: u64) -> u64 {
     if crc == 0 { 0 } else { Shift::over(following_len_bytes).apply(crc) }
 }
 
-/// The linear CRC of `a` followed by `b`, which is `b_len_bytes` long.
+/// Returns the linear CRC of `a` followed by `b`, which is `b_len_bytes` long.
 pub fn concat(a: u64, b: u64, b_len_bytes: u64) -> u64 {
     shift(a, b_len_bytes) ^ b
 }

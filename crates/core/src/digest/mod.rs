@@ -1,7 +1,7 @@
-//! Content digests that do not depend on how the content is cut: a linear CRC-64 whose parts combine in any order.
+//! Content digests that do not depend on how the content is split: a linear CRC-64 whose parts combine in any order.
 //!
-//! Not cryptographic: it finds damage and defects, not forgery. The published value of any run of bytes is its
-//! CRC-64/NVME, so other tools can check it.
+//! They are not cryptographic: they detect corruption and defects, not forgery. The published value of a run of bytes
+//! is its CRC-64/NVME, so other tools can check it.
 
 mod blocks;
 mod linear;
@@ -11,7 +11,7 @@ pub use linear::{Shift, concat, fragment, shift};
 
 use serde::{Deserialize, Serialize};
 
-/// Name of the published values' algorithm, as the CRC catalogue has it.
+/// Name of the published algorithm, as in the CRC catalogue.
 pub const ALGORITHM: &str = "CRC-64/NVME";
 
 /// Digest of a run of bytes.
@@ -22,12 +22,12 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Digest of `bytes`.
+    /// Computes the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self { linear: fragment(bytes), len_bytes: bytes.len() as u64 }
     }
 
-    /// Digest of this run and `next` behind it.
+    /// Returns the digest of this run followed by `next`.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -36,27 +36,27 @@ impl Digest {
         }
     }
 
-    /// The digest of a run of `len_bytes` whose CRC-64/NVME is `crc`: the inverse of [`Digest::crc64_nvme`].
+    /// Returns the digest of a run of `len_bytes` with CRC-64/NVME `crc`: the inverse of [`Digest::crc64_nvme`].
     pub fn of_crc64_nvme(crc: u64, len_bytes: u64) -> Self {
         Self { linear: !crc ^ shift(u64::MAX, len_bytes), len_bytes }
     }
 
-    /// Length of the run.
+    /// Returns the length of the run.
     pub fn len_bytes(self) -> u64 {
         self.len_bytes
     }
 
-    /// The digest as a part that can be noted, of a block that is this run and nothing more.
+    /// Converts the digest to a recordable part of block `block`, which consists of exactly this run.
     pub fn part(self, block: u64) -> BlockPart {
         BlockPart { block, linear: self.linear, len_bytes: self.len_bytes }
     }
 
-    /// The digest that [`Digest::part`] made a part of.
+    /// Inverts [`Digest::part`].
     pub fn of_part(part: BlockPart) -> Self {
         Self { linear: part.linear, len_bytes: part.len_bytes }
     }
 
-    /// CRC-64/NVME of the run.
+    /// Returns the CRC-64/NVME of the run.
     pub fn crc64_nvme(self) -> u64 {
         !(self.linear ^ shift(u64::MAX, self.len_bytes))
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_published_value_is_crc64_nvme() {
-        // Check value of the CRC catalogue for the digits 1 to 9.
+        // Check value from the CRC catalogue for the digits 1 to 9.
         assert_eq!(Digest::of(b"123456789").crc64_nvme(), 0xae8b_1486_0a79_9888);
         assert_eq!(Digest::default().crc64_nvme(), 0);
         let zeros = [0u8; 7];

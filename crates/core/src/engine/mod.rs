@@ -1,21 +1,22 @@
-//! The engine: executes a plan. Tiles are assembled, encoded and placed by worker threads; the calling thread commits.
+//! The engine, which executes a plan. Worker threads assemble, encode and place tiles; the calling thread commits
+//! arrays.
 //!
-//! The engine knows nothing of files or codecs: [`TileWork`] assembles and encodes, [`Sink`] (or, of all ranks together,
-//! [`SharedSink`]) takes bytes at addresses,
-//! the caller's `commit` gets the claims of each finished array in plan order.
+//! The engine knows nothing about files or codecs: [`TileWork`] assembles and encodes tiles, [`Sink`] (or
+//! [`SharedSink`], for all ranks together) writes bytes at addresses, and the caller's `commit` receives the claims of
+//! each finished array in plan order.
 //!
 //! Invariants:
 //! - The same plan and work give the same bytes and claims for any number of threads and ranks, if placed in order.
 //! - All buffers are accounted for in one budget; workers wait before memory is taken, never after.
 //! - Batches are handed out in plan order and the oldest unplaced batch always holds its memory: no deadlock.
-//! - No lock is held, waited for or allocation made between the tiles of a batch; three short locks per batch.
-//! - The first error in plan order is the one returned, however threads and ranks were scheduled; the ranks that did
-//!   not meet it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
+//! - Between the tiles of a batch nothing is locked, awaited or allocated; each batch takes three short locks.
+//! - The first error in plan order is returned, however threads and ranks were scheduled; ranks that did not encounter
+//!   it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
-//! `setup` fits a plan into the budget and deals it to ranks, `window` holds what workers share, `worker` is what each
-//! of them does, `run` is the calling thread where it is alone, `rounds` where it shares the plan with other ranks, by a
-//! `schedule`;
-//! `record` is what a later run can go on from; `sink` is where tiles go.
+//! `setup` fits a plan into the budget and assigns it to ranks, `window` holds the state shared by workers, `worker` is
+//! the loop of a worker thread, and `run` is the calling thread of a single rank. With several ranks, `rounds` is the
+//! calling thread and follows a `schedule`. `record` defines the state from which a later run can resume, and `sink`
+//! the destination of tiles.
 
 mod record;
 mod rounds;
@@ -46,30 +47,30 @@ use crate::report::{StageReport, StageTable};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// How a tile is stored.
+/// Stored form of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TileForm {
-    /// By the bytes that were appended.
+    /// As the bytes that were appended.
     Stored {
         /// Bit i set: filter i of the pipeline was skipped.
         filter_mask: u32,
     },
-    /// Not at all: every element is the fill value.
+    /// Not stored: every element is the fill value.
     Fill,
 }
 
-/// What makes tiles: reads, decodes, regroups and encodes.
+/// Produces tiles: reads, decodes, regroups and encodes them.
 pub trait TileWork: Sync {
     /// Error of the work.
     type Error: std::error::Error + Send + Sync + 'static;
     /// State of one worker thread, reused for all its tiles: open files, decompressors, scratch.
     type Worker: Send;
 
-    /// Makes the state of a worker thread.
+    /// Creates the state of a worker thread.
     fn worker(&self) -> Result<Self::Worker, Self::Error>;
 
-    /// Appends the stored form of `tile` to `stored` where nothing has to be encoded: the inputs hold it as it is, or it is stored
-    /// raw.
+    /// Appends the stored form of `tile` to `stored` if it needs no encoding, because the inputs hold it as is or it is
+    /// stored raw.
     fn verbatim(
         &self,
         worker: &mut Self::Worker,
@@ -80,12 +81,12 @@ pub trait TileWork: Sync {
         Ok(None)
     }
 
-    /// Fills `raw`, a whole tile. Its contents are unspecified before; what lies beyond the array is padded with the
+    /// Fills `raw`, a whole tile with unspecified contents. Elements beyond the edge of the array are padded with the
     /// fill value.
     fn assemble(&self, worker: &mut Self::Worker, tile: Tile, raw: &mut [u8]) -> Result<(), Self::Error>;
 
-    /// Appends the stored form of `raw` to `stored`, by at most [`TileWork::stored_bound_len_bytes`]. The bytes depend
-    /// on the tile alone, not on the worker's history.
+    /// Appends the stored form of `raw` to `stored`, at most [`TileWork::stored_bound_len_bytes`] bytes. The bytes
+    /// depend only on the tile, not on the worker's history.
     fn encode(
         &self,
         worker: &mut Self::Worker,
@@ -94,62 +95,62 @@ pub trait TileWork: Sync {
         stored: &mut Vec<u8>,
     ) -> Result<TileForm, Self::Error>;
 
-    /// Most bytes that the stored form of `tile` can take. Cheap: it is asked several times per tile.
+    /// Returns the maximum length of the stored form of `tile`. Must be cheap: it is called several times per tile.
     fn stored_bound_len_bytes(&self, tile: Tile) -> usize;
 
-    /// Memory that a [`TileWork::Worker`] may come to hold, for the budget.
+    /// Returns the maximum memory a [`TileWork::Worker`] may hold, for the budget.
     fn worker_len_bytes(&self) -> u64 {
         0
     }
 
-    /// The output file that `array` goes to, where there are several, each with its own addresses; see
-    /// [`Sink::write_file_at`]. The same on every rank.
+    /// Returns the output file of `array`, if there are several, each with separate addresses; see
+    /// [`Sink::write_file_at`]. Must be the same on every rank.
     fn file(&self, array: u32) -> u32 {
         let _ = array;
         0
     }
 
-    /// Ends a worker thread: adds what it counted of stages inside [`TileWork::assemble`] (read, decode; the time of encode,
-    /// where filling a tile is part of it) to `stages`.
-    /// The engine takes their time off that of regroup.
+    /// Ends a worker thread and adds its counts of the stages inside [`TileWork::assemble`] to `stages`: read, decode,
+    /// and encode if filling a tile includes it. The engine subtracts their time from the regroup stage.
     fn retire(&self, worker: Self::Worker, stages: &mut StageTable) {
         let _ = (worker, stages);
     }
 
-    /// Appends to `note` what a later run must know of the batch that `worker` has just made, besides its claims. Called
-    /// at the end of each batch if the run is recorded; see [`Recorder`].
+    /// Appends to `note` whatever a later run needs to know about the batch that `worker` has just finished, apart from
+    /// its claims. Called at the end of each batch if the run is recorded; see [`Recorder`].
     fn note(&self, worker: &mut Self::Worker, note: &mut Vec<u8>) {
         let _ = (worker, note);
     }
 
-    /// Cost of encoding `tile`, in any unit, to balance ranks. The same on every rank.
+    /// Returns the cost of encoding `tile`, in any unit, to balance ranks. Must be the same on every rank.
     fn cost(&self, tile: Tile, raw_len_bytes: u64) -> u64 {
         let _ = tile;
         raw_len_bytes
     }
 
-    /// The rank that holds most of the tile's pieces, where that matters. The same on every rank.
+    /// Returns the rank that holds most of the tile's pieces, if that matters. Must be the same on every rank.
     fn home(&self, tile: Tile) -> Option<Rank> {
         let _ = tile;
         None
     }
 
-    /// Collective. Brings the pieces of a round's tiles to their owners, where ranks hold them in memory; see
-    /// [`crate::regroup`]. Called on the calling thread before the round's tiles are assembled, if there is more than
-    /// one rank. Where it fails on one rank it must still go through its collectives; the engine agrees on the outcome.
+    /// Collective. Sends the pieces of a round's tiles to their owners, if ranks hold them in memory; see
+    /// [`crate::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are several
+    /// ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
     fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
         let _ = (round, communicator);
         Ok(())
     }
 
-    /// Memory that the brought pieces of `tile` take on its owner until it is assembled. The same on every rank.
+    /// Returns the memory that the received pieces of `tile` occupy on its owner until it is assembled. Must be the
+    /// same on every rank.
     fn brought_len_bytes(&self, tile: Tile) -> u64 {
         let _ = tile;
         0
     }
 }
 
-/// Consecutive batches that the ranks go through together.
+/// Consecutive batches that the ranks process together.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
     batches: &'a [Batch],
@@ -158,7 +159,7 @@ pub struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// The round's tiles in plan order, each with its owner.
+    /// Returns the round's tiles in plan order, each with its owner.
     pub fn tiles(&self) -> impl Iterator<Item = (Tile, Rank)> {
         self.batches.iter().zip(self.owners).flat_map(|(batch, owner)| {
             let first = self.index.tile(batch.first);
@@ -168,29 +169,30 @@ impl Round<'_> {
     }
 }
 
-/// Cores that this process may use, which on Linux heeds affinity and cgroup quotas.
+/// Returns the number of cores available to this process; on Linux, respects affinity and cgroup quotas.
 pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Raw bytes of a batch unless one tile is larger. Large enough that the three locks and one write per batch vanish
-/// (some 5 µs against 10 ms of encoding at 400 MB/s), small enough that two hundred fit a budget of 1 GiB.
+/// Maximum raw length of a batch, unless a single tile is larger. Large enough for the three locks and one write per
+/// batch to be negligible (about 5 µs against 10 ms of encoding at 400 MB/s), small enough for two hundred batches to
+/// fit a budget of 1 GiB.
 pub const DEFAULT_BATCH_LEN_BYTES: u64 = 4 << 20;
 
-/// How to execute a plan.
+/// Options of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Worker threads; fewer are used if the budget cannot hold a tile for each.
+    /// Number of worker threads; fewer are used if the budget cannot hold a tile for each.
     pub jobs: usize,
-    /// How addresses are dealt.
+    /// Order in which addresses are assigned.
     pub placement: Placement,
     /// Address of the first tile, in every output file.
     pub start_address: u64,
-    /// Arenas to place tiles in; else they lie one behind the other.
+    /// Arenas to place tiles in; without them tiles are placed back to back.
     pub arenas: Option<Arenas>,
-    /// Upper end of the raw bytes per batch; small plans are cut finer.
+    /// Maximum raw length of a batch; small plans are split into smaller batches.
     pub batch_len_bytes: u64,
-    /// How many of the ranks make and write tiles, spread evenly over all; `None`: all of them.
+    /// Number of ranks, spread evenly, that produce and write tiles; `None` for all.
     pub owners: Option<NonZeroUsize>,
 }
 
@@ -207,12 +209,12 @@ impl Default for EngineOptions {
     }
 }
 
-/// What a run shares with its surroundings.
+/// Environment of a run.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The ranks that execute the plan together.
     pub communicator: &'a dyn Communicator,
-    /// Memory that buffers may take.
+    /// Budget for all buffers.
     pub budget: &'a MemoryBudget,
     /// Receives progress.
     pub observer: &'a dyn Observer,
@@ -226,43 +228,43 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// What an execution did.
+/// Result of an execution.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// Tiles of the plan.
+    /// Number of tiles of the plan.
     pub tiles: u64,
-    /// Tiles that are wholly fill and not stored.
+    /// Number of tiles that consist only of fill values and are not stored.
     pub fill_tiles: u64,
-    /// Tiles stored without decoding.
+    /// Number of tiles stored without decoding.
     pub verbatim_tiles: u64,
-    /// Length of all tiles before encoding.
+    /// Total length of all tiles before encoding.
     pub raw_len_bytes: u64,
-    /// Length of all stored tiles.
+    /// Total length of all stored tiles.
     pub stored_len_bytes: u64,
-    /// First address behind the placed tiles; of several files, behind those of the last.
+    /// First address after the placed tiles; with several files, after those of the last file.
     pub end_address: u64,
-    /// Bytes between the first and the last tile that hold none, of all files: what arenas leave.
+    /// Unused bytes between the first and the last tile, over all files, as left by arenas.
     pub unused_len_bytes: u64,
-    /// Worker threads used, of all ranks.
+    /// Number of worker threads used, over all ranks.
     pub jobs: usize,
     /// Wall time.
     pub elapsed_s: f64,
-    /// Stages, of all ranks.
+    /// Stages of all ranks.
     pub stages: Vec<StageReport>,
 }
 
-/// Why an execution failed.
+/// Error of an execution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError<E: std::error::Error + 'static> {
-    /// A tile could not be made.
+    /// A tile could not be produced.
     #[error("{source}")]
     Tile {
         /// The tile.
         tile: Tile,
-        /// What was being done.
+        /// Stage that failed.
         stage: Stage,
-        /// Cause; it names file and object.
+        /// Cause, which names file and object.
         source: E,
     },
     /// A worker could not start.
@@ -279,13 +281,13 @@ pub enum EngineError<E: std::error::Error + 'static> {
         /// Cause.
         source: E,
     },
-    /// Pieces could not be brought to their owners.
+    /// Pieces could not be sent to their owners.
     #[error("{source}")]
     Bring {
         /// Cause.
         source: E,
     },
-    /// The output did not take bytes.
+    /// The output rejected a write.
     #[error("cannot write {len_bytes} bytes at {address}: {source}")]
     Write {
         /// Address.
@@ -295,13 +297,13 @@ pub enum EngineError<E: std::error::Error + 'static> {
         /// Cause.
         source: std::io::Error,
     },
-    /// What an earlier run left cannot be read again.
+    /// The record of an earlier run cannot be read.
     #[error("cannot read the record of an earlier run: {source}")]
     Recorded {
         /// Cause.
         source: std::io::Error,
     },
-    /// A tile's stored form is longer than its bound.
+    /// The stored form of a tile exceeds its bound.
     #[error("tile {} of array {}: {got_bytes} stored bytes exceed the bound of {bound_bytes}", tile.index, tile.array)]
     Bound {
         /// The tile.
@@ -311,7 +313,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
         /// The bound.
         bound_bytes: u64,
     },
-    /// The output is longer than addresses reach.
+    /// The output exceeds the address range.
     #[error("the output does not fit 64-bit addresses")]
     AddressOverflow,
     /// A worker thread panicked, which is a defect.

@@ -1,53 +1,52 @@
-//! What outlives a run: the batches that lie in the output, told in plan order, so that another run can go on behind
-//! them.
+//! The record of a run: the batches already in the output, reported in plan order, from which another run can resume.
 //!
-//! Not for how it is kept (see [`crate::journal`]). Invariant: kept batches begin with the plan's first tile and leave
-//! no tile out; their stored bytes begin at the first address and leave no gap.
+//! How the record is kept is defined elsewhere (see [`crate::journal`]). Invariant: kept batches begin with the first
+//! tile of the plan and omit no tile; their stored bytes begin at the first address and leave no gap.
 
 use crate::claims::Claim;
 
-/// A batch that lies in the output.
+/// A batch that has been written to the output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacedBatch {
-    /// Number of its first tile, counted through all arrays.
+    /// Number of the first tile, counted across all arrays.
     pub first: u64,
     /// Number of tiles.
     pub tiles: u64,
-    /// Address of its first stored byte.
+    /// Address of the first stored byte.
     pub address: u64,
-    /// Stored bytes.
+    /// Number of stored bytes.
     pub stored_len_bytes: u64,
     /// CRC-64/NVME of the stored bytes.
     pub checksum: u64,
-    /// Tiles stored without decoding.
+    /// Number of tiles stored without decoding.
     pub verbatim_tiles: u64,
-    /// Claims of the tiles that are not wholly fill, in order.
+    /// Claims of the tiles with data, in order; tiles consisting only of fill values have none.
     pub claims: Vec<Claim>,
-    /// What the work wants to know of them later; see [`super::TileWork::note`].
+    /// Data that the work needs in a later run; see [`super::TileWork::note`].
     pub note: Vec<u8>,
 }
 
-/// What an earlier run left.
+/// Amount of work kept from an earlier run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
-    /// Tiles, from the plan's first on.
+    /// Number of tiles, counted from the first of the plan.
     pub tiles: u64,
-    /// Their stored bytes, from the first address on.
+    /// Number of their stored bytes, counted from the first address.
     pub stored_len_bytes: u64,
 }
 
-/// Remembers placed batches. All methods are called on the calling thread of the engine, of several ranks on rank 0.
+/// Records placed batches. All methods are called on the engine's calling thread, with several ranks on that of rank 0.
 pub trait Recorder {
-    /// What the engine need not make again.
+    /// Returns the amount of work that the engine can skip.
     fn kept(&self) -> Kept;
 
-    /// The kept batches, one per call, in plan order; `None` behind the last.
+    /// Returns the next kept batch in plan order; `None` after the last.
     ///
     /// # Errors
-    /// If they cannot be read; the run then fails.
+    /// If the batch cannot be read; the run then fails.
     fn next_kept(&mut self) -> std::io::Result<Option<PlacedBatch>>;
 
-    /// A batch lies in the output, whichever rank has written it. Batches come in plan order, without gap. Failing to
-    /// remember it is no failure of the run.
+    /// Records a batch that is in the output, whichever rank wrote it. Batches arrive in plan order without gaps. A
+    /// failure to record a batch does not fail the run.
     fn placed(&mut self, batch: &PlacedBatch);
 }

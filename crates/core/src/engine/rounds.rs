@@ -1,9 +1,10 @@
-//! The calling thread of an execution that several ranks share: rounds of encoding, one exchange of sizes per round.
+//! The calling thread of an execution shared by several ranks: rounds of encoding, with one exchange of sizes per
+//! round.
 //!
-//! While the workers encode round n + 1, the ranks gather the sizes of round n, compute every batch's address, hand
-//! their own to the workers for writing, and send the claims to rank 0, which records the batches that all ranks have
-//! reported as written, and commits the arrays that are complete with them. Invariant: whatever fails locally, a rank
-//! goes on to the next [`Rounds::agree`], where all learn of it and leave together.
+//! While the workers encode round n + 1, the ranks gather the sizes of round n, compute the address of every batch,
+//! pass their own batches to the workers for writing, and send the claims to rank 0. Rank 0 records the batches that
+//! all ranks have reported as written and commits the arrays they complete. Invariant: whatever fails locally, a rank
+//! continues to the next [`Rounds::agree`], where all ranks learn of the failure and leave together.
 
 use super::run::{Committer, commit_kept};
 use super::schedule::Schedule;
@@ -20,46 +21,47 @@ use crate::report::{StageTotals, elapsed_ns, thread_cpu_ns};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Operation named in errors of other ranks.
+/// Name of the operation in errors of other ranks.
 const OPERATION: &str = "execute the plan";
 
-/// What rank 0 is told of a batch: address, checksum, verbatim tiles, number of claims, length of the note.
+/// Number of words that rank 0 receives per batch: address, checksum, verbatim tiles, number of claims, length of the
+/// note.
 const BATCH_WORDS: usize = 5;
-/// What it is told of a tile that is not wholly fill: number, address, length, filter mask.
+/// Number of words per claim: tile number, address, length, filter mask.
 const CLAIM_WORDS: usize = 4;
 
-/// Bytes that rank 0 is told of a batch of `claims` tiles that are not wholly fill, with a note of so many bytes.
+/// Returns the number of bytes that rank 0 receives for a batch with `claims` claims and a note of `note_len_bytes`.
 pub const fn told_len_bytes(claims: u64, note_len_bytes: u64) -> u64 {
     let words = BATCH_WORDS as u64 + CLAIM_WORDS as u64 * claims;
     words * size_of::<u64>() as u64 + note_len_bytes
 }
 
-/// What the calling thread of a rank knows.
+/// State of the calling thread of a rank.
 pub(super) struct Rounds<'a, W: TileWork> {
     pub schedule: &'a Schedule,
     pub index: &'a TileIndex,
     pub work: &'a W,
     pub window: &'a Window<W::Error>,
     pub context: &'a Context<'a>,
-    /// None taken yet.
+    /// Address allocator, not used yet.
     pub addresses: Addresses,
-    /// Where the calling threads of all ranks write together, if they do.
+    /// Sink through which the calling threads of all ranks write together, if they do.
     pub shared: Option<&'a dyn SharedSink>,
 }
 
-/// All ranks leave: the window holds this rank's error.
+/// Marker error: all ranks leave; the window holds this rank's error.
 pub(super) struct Leave;
 
 impl<W: TileWork> Rounds<'_, W> {
-    /// Collective. Goes through all rounds; afterwards the window knows the end address or the error. Tells what this
-    /// thread wrote. Rank 0 alone may have a recorder.
+    /// Collective. Processes all rounds; afterwards the window holds the end address or the error. Returns the totals
+    /// of what this thread wrote. Only rank 0 may have a recorder.
     pub(super) fn run(
         &self,
         committer: &mut Committer<'_, '_, W::Error>,
         recorder: Option<&mut dyn Recorder>,
     ) -> StageTotals {
         let mut written = StageTotals::default();
-        // All ranks have agreed on the error that makes them leave, and the window holds it.
+        // All ranks have agreed on the error that makes them leave; the window holds it.
         let (Ok(()) | Err(Leave)) = self.all_rounds(committer, recorder, &mut written);
         written
     }
@@ -75,9 +77,9 @@ impl<W: TileWork> Rounds<'_, W> {
         let rounds = &self.schedule.rounds;
         let mut taken = self.addresses.clone();
         let mut opened = 0;
-        // Batches of this rank up to and with the round before, and the one before that.
+        // Numbers of batches of this rank up to and including the previous round, and up to the one before.
         let (mut own_before, mut own_placed) = (0, 0);
-        // Batches of the round before, which rank 0 records and commits once all ranks have written them.
+        // Batches of the previous round, which rank 0 records and commits once all ranks have written them.
         let mut unwritten = Vec::new();
         if let Some(first) = rounds.first() {
             self.open(first);
@@ -127,7 +129,7 @@ impl<W: TileWork> Rounds<'_, W> {
         Ok(())
     }
 
-    /// Commits, on rank 0, the arrays without tiles at the start and what an earlier run placed.
+    /// Commits, on rank 0, leading arrays without tiles and everything that an earlier run placed.
     fn commit_kept(
         &self,
         committer: &mut Committer<'_, '_, W::Error>,
@@ -143,7 +145,7 @@ impl<W: TileWork> Rounds<'_, W> {
         }
     }
 
-    /// Records the next batches and commits the arrays that they complete; only rank 0 has any.
+    /// Records the next batches and commits the arrays they complete; there are batches only on rank 0.
     fn commit(
         &self,
         committer: &mut Committer<'_, '_, W::Error>,
@@ -159,7 +161,7 @@ impl<W: TileWork> Rounds<'_, W> {
         }
     }
 
-    /// Waits until this rank's batches `from..to` are written.
+    /// Waits until batches `from..to` of this rank are written.
     fn take_placed(&self, from: usize, to: usize, committer: &mut Committer<'_, '_, W::Error>) -> usize {
         for _ in from..to {
             let Some(parcel) = self.window.next_placed(|| self.context.cancel.is_cancelled()) else { break };
@@ -169,7 +171,7 @@ impl<W: TileWork> Rounds<'_, W> {
         to
     }
 
-    /// Collective. Writes what this rank has to write of the round.
+    /// Collective. Writes this rank's part of the round.
     fn write_together(&self, shared: &dyn SharedSink) -> StageTotals {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
         let parcels = self.window.take_gathered();
@@ -189,7 +191,7 @@ impl<W: TileWork> Rounds<'_, W> {
         StageTotals { wall_ns, cpu_ns: thread_cpu_ns() - cpu_before_ns, bytes: len_bytes, calls: 1 }
     }
 
-    /// Brings the pieces of a round and lets the workers begin it.
+    /// Exchanges the pieces of a round and releases it to the workers.
     fn open(&self, round: &Range<usize>) {
         let communicator = self.context.communicator;
         let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
@@ -203,7 +205,7 @@ impl<W: TileWork> Rounds<'_, W> {
         self.window.open(own);
     }
 
-    /// The address of each batch of the round, or of each tile, by owner in plan order.
+    /// Computes the addresses of the round's batches, or of their tiles, grouped by owner in plan order.
     fn addresses(
         &self,
         round: &Range<usize>,
@@ -223,7 +225,7 @@ impl<W: TileWork> Rounds<'_, W> {
         Ok(addresses)
     }
 
-    /// The round's batches, in plan order, from what each rank sent.
+    /// Decodes the round's batches, in plan order, from the messages of all ranks.
     fn placed(&self, round: &Range<usize>, messages: &[Vec<u8>]) -> Result<Vec<PlacedBatch>, CoreError> {
         let mut readers: Vec<_> = messages.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
         let of_batch = |at: usize| {
@@ -256,7 +258,8 @@ impl<W: TileWork> Rounds<'_, W> {
         round.clone().map(of_batch).collect()
     }
 
-    /// Collective. The payloads of all ranks if all are well; else all leave with the first error in plan order.
+    /// Collective. Returns the payloads of all ranks if none failed; otherwise all leave with the first error in plan
+    /// order.
     fn agree(&self, payload: impl FnOnce() -> Vec<u8>) -> Result<Vec<Vec<u8>>, Leave> {
         let communicator = self.context.communicator;
         let gather = |verdict: Verdict| {
@@ -272,7 +275,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let Some(first) = all.iter().filter_map(Verdict::ordinal).min() else {
             return Ok(all.into_iter().map(Verdict::payload).collect());
         };
-        // Another rank may find an error before that one, in what it had begun: all finish what lies before.
+        // Another rank may still find an earlier error in batches it has begun, so all finish what precedes this one.
         self.window.stop_at(first);
         self.window.wait_for_workers();
         let verdict = self.window.failure().map_or_else(|| Verdict::Well(Vec::new()), Verdict::Failed);
@@ -290,8 +293,8 @@ impl<W: TileWork> Rounds<'_, W> {
     }
 }
 
-/// Collective. Gathers what each rank has to tell before anything is begun; if one failed, all do: that rank with its
-/// own error, the others with its message.
+/// Collective. Gathers the facts of each rank before any work begins. If one fails, all do: that rank with its own
+/// error, the others with its message.
 pub(super) fn agree_at_start<E: std::error::Error>(
     communicator: &dyn Communicator,
     local: Result<Vec<u8>, CoreError>,
@@ -316,17 +319,17 @@ pub(super) fn agree_at_start<E: std::error::Error>(
     Ok(payloads)
 }
 
-/// What a rank tells the others before each collective step.
+/// State that a rank reports to the others before each collective step.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Well(Vec<u8>),
     Failed(Failure),
 }
 
-/// A failure, as other ranks see it.
+/// A failure, as seen by other ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// Number of the tile where it happened.
+    /// Number of the tile at which it happened.
     pub ordinal: u64,
     pub cancelled: bool,
     pub message: String,
@@ -357,7 +360,8 @@ impl Verdict {
         }
     }
 
-    /// First byte: 0 well, 1 failed, 2 cancelled. A failure goes on with its tile and its message.
+    /// Encodes the verdict. The first byte is 0 for success, 1 for failure and 2 for cancellation. For a failure, the
+    /// tile and the message follow.
     fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Well(payload) => [&[0], payload.as_slice()].concat(),

@@ -18,15 +18,15 @@ use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Executes `plan`: `work` makes its tiles, `sink` takes them, `commit` is called on this thread, in plan order, with
-/// the claims of each array whose tiles are all placed. Collective over the context's communicator; only rank 0
+/// Executes `plan`: `work` produces its tiles and `sink` writes them; `commit` is called on this thread, in plan order,
+/// with the claims of each array whose tiles are all placed. Collective over the context's communicator; only rank 0
 /// commits.
 ///
 /// # Errors
-/// The first error in plan order. Nothing is undone: the output is then worth nothing.
+/// The first error in plan order. Partial output is not rolled back and must be discarded.
 ///
 /// # Example
-/// Ten numbers in tiles of four, stored as they are, behind a header of 8 bytes.
+/// Stores ten one-byte numbers in raw tiles of four, after a header of 8 bytes.
 /// ```
 /// use raddle_core::communicator::SingleProcess;
 /// use raddle_core::engine::{Context, EngineOptions, TileForm, TileWork, execute};
@@ -89,11 +89,11 @@ pub fn execute<W: TileWork>(
     execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
 
-/// The same, but what the ranks have encoded in a round they write together, on the calling thread of each, while their
-/// workers encode the next round. Rank 0 may have a recorder, as of [`execute_recorded`].
+/// Like [`execute`], but the ranks write each round's encoded tiles together, on their calling threads, while the
+/// workers encode the next round. Rank 0 may have a recorder, as for [`execute_recorded`].
 ///
 /// # Errors
-/// As [`execute`]; what was recorded stays true as far as [`SharedSink::write_together`] tells the truth.
+/// As for [`execute`]; the record stays valid as far as [`SharedSink::write_together`] reports failures correctly.
 pub fn execute_together<W: TileWork>(
     plan: &Plan,
     work: &W,
@@ -108,13 +108,13 @@ pub fn execute_together<W: TileWork>(
     execute_with(plan, work, Target::Together(sink), duty, options, context)
 }
 
-/// The same, but goes on behind what `recorder` kept of an earlier run, and tells it what is placed. The kept batches'
-/// claims are committed like those of new ones. Collective, with [`execute`] on the other ranks: rank 0 alone is told,
-/// of the batches of all. For tiles that are placed in order, in one file and without arenas; otherwise the recorder is
-/// not asked.
+/// Like [`execute`], but resumes after the batches already in `recorder` and records newly placed ones. The claims of
+/// kept batches are committed like new ones. Collective with [`execute`] on the other ranks: only rank 0 has a
+/// recorder, which receives the batches of all ranks. Recording requires placement in order, in one file and without
+/// arenas; otherwise the recorder is not used.
 ///
 /// # Errors
-/// As [`execute`]; what was recorded stays true.
+/// As for [`execute`]; the record stays valid.
 pub fn execute_recorded<W: TileWork>(
     plan: &Plan,
     work: &W,
@@ -129,12 +129,12 @@ pub fn execute_recorded<W: TileWork>(
     execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
 
-/// Makes and places only `tiles` of `plan`, from the start address on, for someone else to commit: what was placed is
-/// told to `recorder` and to nobody else. What it kept is counted from the first of `tiles` on. For a single rank that
-/// places tiles in order, in one file.
+/// Produces and places only `tiles` of `plan`, from the start address on, for another process to commit: placed batches
+/// are passed only to `recorder`. Batches it kept are counted from the first of `tiles`. Requires a single rank and
+/// placement in order, in one file.
 ///
 /// # Errors
-/// As [`execute`]; what was recorded stays true.
+/// As for [`execute`]; the record stays valid.
 pub fn execute_part<W: TileWork>(
     plan: &Plan,
     work: &W,
@@ -150,31 +150,31 @@ pub fn execute_part<W: TileWork>(
     execute_with(plan, work, Target::Each(sink), duty, &options, &context)
 }
 
-/// Whether this rank is the one that is told what is placed, and there is something to tell.
+/// Whether this rank records placed batches and the options allow recording.
 fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
     context.communicator.rank() == 0 && options.placement == Placement::Ordered && options.arenas.is_none()
 }
 
-/// Who writes.
+/// Threads that write.
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    /// Every worker, what it has taken up.
+    /// Every worker writes the batches it encodes.
     Each(&'a dyn Sink),
-    /// The calling threads of all ranks, round by round.
+    /// The calling threads of all ranks write together, round by round.
     Together(&'a dyn SharedSink),
 }
 
-/// What an execution is to do.
+/// Task of an execution.
 struct Duty<'a, 'c, 'r, E> {
-    /// Tiles to make or to take from the recorder.
+    /// Tiles to produce or to take from the recorder.
     tiles: Range<u64>,
-    /// Who commits.
+    /// Callback that commits arrays, if this execution commits.
     commit: Option<&'a mut Commit<'c, E>>,
-    /// Who remembers.
+    /// Recorder of placed batches.
     recorder: Option<&'a mut (dyn Recorder + 'r)>,
 }
 
-/// What takes the claims of finished arrays.
+/// Callback that receives the claims of finished arrays.
 type Commit<'c, E> = dyn FnMut(Committed<'_>) -> Result<(), E> + 'c;
 
 const ALL_TILES: Range<u64> = 0..u64::MAX;
@@ -206,7 +206,7 @@ fn execute_with<W: TileWork>(
     };
     let has_batches = !setup.own.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
-    // What this rank has to make.
+    // Raw bytes that this rank has to produce.
     let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let addresses = Addresses::new(start_address, options.arenas);
@@ -228,7 +228,7 @@ fn execute_with<W: TileWork>(
     let mut committer = Committer::new(&index, commit, context.observer);
     let mut counts = Counts::default();
     std::thread::scope(|scope| {
-        // A panic of `commit` must not leave the workers waiting for ever.
+        // A panic in `commit` must not leave the workers waiting forever.
         let _stop = StopOnPanic(&window);
         let mut workers = Vec::new();
         for number in 0..if has_batches { setup.jobs } else { 0 } {
@@ -238,7 +238,7 @@ fn execute_with<W: TileWork>(
                 Ok(worker) => workers.push(worker),
                 Err(source) => {
                     window.worker_ends();
-                    // With at least one worker the run gets done, only slower.
+                    // One worker is enough to finish the run, only slower.
                     if workers.is_empty() {
                         window.fail(0, EngineError::Core(CoreError::Threads { source }));
                     }
@@ -256,7 +256,7 @@ fn execute_with<W: TileWork>(
                 counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer, recorder));
             }
         }
-        // This thread commits or waits: its processor time is that of committing, without a look at the clock per
+        // This thread only commits or waits, so its processor time is the time of committing; no clock is read per
         // array.
         committer.totals.cpu_ns = thread_cpu_ns() - cpu_before_ns;
         for worker in workers {
@@ -270,7 +270,7 @@ fn execute_with<W: TileWork>(
     drop(setup.permit);
     *counts.stages.get_mut(Stage::Commit) = committer.totals;
     (counts.fill_tiles, counts.verbatim_tiles) = (committer.fill_tiles, committer.verbatim_tiles);
-    // From here on nothing fails on one rank alone: all take part in the last gather.
+    // From here on nothing fails on a single rank: all take part in the last gather.
     let counts = context.communicator.all_gather_bytes(&counts.to_bytes())?;
     let mut report = EngineReport {
         tiles: index.tile_count(),
@@ -294,7 +294,8 @@ fn execute_with<W: TileWork>(
     Ok(report)
 }
 
-/// Commits arrays as their batches get placed, those of an earlier run first, until all are or something failed.
+/// Commits arrays as their batches are placed, starting with those of an earlier run, until all are committed or
+/// something fails.
 fn commit_all<E: std::error::Error>(
     window: &Window<E>,
     committer: &mut Committer<'_, '_, E>,
@@ -321,7 +322,7 @@ fn commit_all<E: std::error::Error>(
     }
 }
 
-/// Commits what an earlier run placed.
+/// Commits everything that an earlier run placed.
 pub(super) fn commit_kept<E: std::error::Error>(
     committer: &mut Committer<'_, '_, E>,
     recorder: &mut dyn Recorder,
@@ -335,7 +336,7 @@ pub(super) fn commit_kept<E: std::error::Error>(
     Ok(())
 }
 
-/// The caller's `commit`, if this execution commits, and what is counted on the way to it.
+/// The caller's `commit`, if this execution commits, together with the counts of committed tiles.
 pub(super) struct Committer<'a, 'c, E> {
     index: &'a TileIndex,
     collector: Collector<'a>,
@@ -359,19 +360,19 @@ impl<'a, 'c, E: std::error::Error> Committer<'a, 'c, E> {
         }
     }
 
-    /// Whether nothing is left to commit. Where nothing is committed at all, the end is that of the workers.
+    /// Whether nothing is left to commit. If this execution does not commit, it ends when the workers do.
     fn is_complete(&self) -> bool {
         self.commit.is_some() && self.collector.is_complete()
     }
 
-    /// Counts a batch of this rank that is placed.
+    /// Counts a placed batch of this rank.
     pub(super) fn count(&mut self, tiles: u64, claims: &[Claim], verbatim_tiles: u64) {
         self.fill_tiles += tiles - claims.len() as u64;
         self.verbatim_tiles += verbatim_tiles;
     }
 
-    /// Takes the next `tiles` tiles of the plan and commits the arrays that are complete with them. An error comes with
-    /// the number of the first tile behind its array.
+    /// Takes the next `tiles` tiles of the plan and commits the arrays they complete. An error comes with the number of
+    /// the first tile after its array.
     pub(super) fn take(&mut self, tiles: u64, claims: &[Claim]) -> Result<(), (u64, EngineError<E>)> {
         let Self { collector, commit: Some(commit), observer, totals, .. } = self else { return Ok(()) };
         let outcome = collector.collect(tiles, claims, &mut |done| {
@@ -393,7 +394,7 @@ impl<'a, 'c, E: std::error::Error> Committer<'a, 'c, E> {
     }
 }
 
-/// What a rank counted.
+/// Counts of a rank.
 #[derive(Debug, Default)]
 struct Counts {
     fill_tiles: u64,
@@ -416,7 +417,7 @@ impl Counts {
     }
 }
 
-/// Stops the workers when the calling thread unwinds.
+/// Stops the workers if the calling thread unwinds.
 struct StopOnPanic<'a, E: std::error::Error + 'static>(&'a Window<E>);
 
 impl<E: std::error::Error + 'static> Drop for StopOnPanic<'_, E> {

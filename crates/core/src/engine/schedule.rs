@@ -1,7 +1,7 @@
-//! How ranks share a plan: owners and rounds of its batches, as plain data.
+//! Schedule of a plan shared by several ranks: owners and rounds of its batches, as plain data.
 //!
-//! Not for executing it. [`rehearse`] computes for any number of ranks, in one process, what an execution by them would
-//! agree on at its start. Invariant: both come from the same function of the same facts.
+//! [`rehearse`] computes, in one process, the schedule on which an execution by any number of ranks would agree.
+//! Invariant: rehearsal and execution use the same function on the same facts.
 
 use super::setup::{BatchNeed, Facts, Fitted};
 use super::{EngineOptions, TileWork};
@@ -14,30 +14,30 @@ use crate::plan::{Batch, Plan, Tile, TileIndex};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// Tiles in flight, at most: their claims take 2.5 MiB.
+/// Maximum number of tiles in flight: their claims take 2.5 MiB.
 pub(super) const WINDOW_TILES: u64 = 64 * 1024;
 
-/// How ranks share a plan.
+/// Assignment of a plan's batches to ranks and rounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// The plan's tiles, in order.
+    /// Batches of the plan, in order.
     pub batches: Vec<Batch>,
     /// Output file of each batch.
     pub files: Vec<u32>,
-    /// Lane of each batch, by which tiles get their places; see [`crate::arenas`].
+    /// Lane of each batch, which determines where its tiles are placed; see [`crate::arenas`].
     pub lanes: Vec<u32>,
     /// Owner of each batch.
     pub owners: Vec<u32>,
-    /// Batches that the ranks go through together.
+    /// Ranges of batches that the ranks process together.
     pub rounds: Vec<Range<usize>>,
-    /// Whether round n + 1 may be open while round n is, by n.
+    /// Whether round n + 1 may be open together with round n, by n.
     pub overlaps: Vec<bool>,
-    /// Memory that each batch takes on its owner while its round lasts.
+    /// Memory that each batch occupies on its owner during its round.
     pub len_bytes: Vec<u64>,
 }
 
 impl Schedule {
-    /// Deals `batches`, which have these `needs`, to ranks.
+    /// Assigns `batches` with the given `needs` to ranks.
     pub(super) fn new<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
@@ -53,7 +53,7 @@ impl Schedule {
             Some(Arenas { lanes: count, .. }) if count as usize >= quotas.len() => {
                 owners_of_lanes(items, &lanes, count, quotas.len())
             }
-            // With fewer lanes than ranks some stripes are shared, which is better than ranks without work.
+            // With fewer lanes than ranks, some stripes are shared, which is better than leaving ranks idle.
             _ => deal_to_some(items, quotas.len(), owners),
         };
         let of_batch = |(batch, need): (&Batch, &BatchNeed)| Need {
@@ -68,25 +68,25 @@ impl Schedule {
         Self { batches, files, lanes, owners, rounds, overlaps, len_bytes }
     }
 
-    /// Batches that `rank` owns in `round`.
+    /// Returns the batches that `rank` owns in `round`.
     pub fn owned_by(&self, rank: Rank, round: Range<usize>) -> impl Iterator<Item = usize> {
         round.filter(move |at| self.owners[*at] as usize == rank)
     }
 }
 
-/// What batches are dealt by.
+/// Constraints for assigning batches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
-    /// Length of the buffer of a batch.
+    /// Length of a batch buffer.
     pub buffer_len_bytes: u64,
     pub arenas: Option<Arenas>,
-    /// Memory of each rank for a round.
+    /// Memory quota of each rank per round.
     pub quotas: &'a [u64],
-    /// How many of them own batches; `None`: all.
+    /// Number of ranks that own batches; `None` for all.
     pub owners: Option<NonZeroUsize>,
 }
 
-/// The lane of each batch: the same for any number of ranks.
+/// Returns the lane of each batch, which does not depend on the number of ranks.
 pub(super) fn lanes<W: TileWork>(
     plan: &Plan,
     index: &TileIndex,
@@ -99,7 +99,7 @@ pub(super) fn lanes<W: TileWork>(
     deal(items, lanes as usize)
 }
 
-/// The owner of each item where ranks own whole lanes.
+/// Returns the owner of each item if ranks own whole lanes.
 fn owners_of_lanes(items: impl Iterator<Item = Item>, lanes: &[u32], count: u32, ranks: usize) -> Vec<u32> {
     let mut of_lanes = vec![Item { cost: 0, home: None }; count as usize];
     for (item, lane) in items.zip(lanes) {
@@ -110,20 +110,20 @@ fn owners_of_lanes(items: impl Iterator<Item = Item>, lanes: &[u32], count: u32,
     lanes.iter().map(|lane| owners[*lane as usize]).collect()
 }
 
-/// What an execution by many ranks would agree on at its start.
+/// Setup on which an execution by many ranks would agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rehearsal {
-    /// Who makes what, and when.
+    /// Owners and rounds.
     pub schedule: Schedule,
-    /// Worker threads of each rank.
+    /// Number of worker threads of each rank.
     pub jobs: usize,
-    /// Memory of each rank beside the buffers of its batches.
+    /// Memory of each rank apart from batch buffers.
     pub fixed_len_bytes: u64,
-    /// Memory that each rank acquires from its budget: the above and all buffers.
+    /// Memory that each rank acquires from its budget: fixed memory and all buffers.
     pub permit_len_bytes: u64,
 }
 
-/// What `ranks` ranks, each with the same `options` and memory budget, would agree on at the start of an execution.
+/// Computes the setup of an execution by `ranks` ranks with identical `options` and memory budgets.
 ///
 /// # Errors
 /// If the plan contradicts itself, or one worker with its largest tile does not fit the budget.
@@ -152,7 +152,7 @@ pub fn rehearse<W: TileWork>(
     Ok(Rehearsal { schedule, jobs, fixed_len_bytes, permit_len_bytes: fitted.permit_len_bytes() })
 }
 
-/// The cost of encoding each batch, in the work's unit.
+/// Returns the cost of encoding each batch, in the unit of the work.
 pub fn costs<W: TileWork>(plan: &Plan, work: &W, batches: &[Batch]) -> Vec<u64> {
     let index = plan.tile_index();
     let of_tile = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());

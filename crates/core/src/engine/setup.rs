@@ -1,7 +1,7 @@
-//! Fits a plan into the memory budget and deals it to ranks, before the first tile is made.
+//! Fits a plan into the memory budget and assigns it to ranks, before the first tile is produced.
 //!
-//! Invariant: all ranks compute the same batches, owners and rounds, from the plan and from facts that were gathered; a
-//! rank that cannot take part makes all fail.
+//! Invariant: all ranks compute the same batches, owners and rounds, from the plan and from gathered facts; a rank that
+//! cannot take part makes all fail.
 
 use super::rounds::agree_at_start;
 use super::schedule::{Schedule, Terms, WINDOW_TILES, lanes};
@@ -17,41 +17,41 @@ use crate::owners::{Item, largest_share};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 use std::ops::Range;
 
-/// Batches are not cut finer than this, whatever the plan's size: below it the locks and writes would show.
+/// Minimum batch length, whatever the size of the plan: in smaller batches, locks and writes would be noticeable.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
 
-/// A plan is cut into at least this many batches per worker, so that the last ones end together.
+/// Minimum number of batches per worker, so that the last ones end at about the same time.
 const BATCHES_PER_JOB: u64 = 16;
 
-/// Batches in flight per worker, at most: enough for a batch that takes ten times as long as its neighbours not to make
-/// them wait, few enough to leave the budget to others.
+/// Maximum number of batches in flight per worker: enough that a batch taking ten times as long as its neighbours does
+/// not stall them, few enough to leave some of the budget to others.
 const WINDOW_BATCHES_PER_JOB: u64 = 16;
 
-/// With arenas batches decide which lane a tile is of, and so where it lies: nothing but the plan may decide on batches.
-/// That many leave even a lane of a few hundred some batches to be balanced by.
+/// Number of batches with arenas. Batches then determine the lane of a tile and so its address, so they must depend
+/// only on the plan. This number leaves several batches to balance even for each of a few hundred lanes.
 const BATCHES_WITH_ARENAS: u64 = 1024;
 
-/// How a plan is executed within the budget.
+/// Setup for executing a plan within the budget.
 pub(super) struct Setup {
-    /// Worker threads.
+    /// Number of worker threads.
     pub jobs: usize,
     /// Batches of this rank.
     pub own: Vec<OwnBatch>,
     pub limits: Limits,
     /// Length of the largest tile.
     pub raw_len_bytes: usize,
-    /// For all that.
+    /// Permit for all the memory.
     pub permit: Permit,
-    /// How ranks share the plan; `None` if there is one.
+    /// Assignment to ranks; `None` for a single rank.
     pub schedule: Option<Schedule>,
-    /// What rank 0 has of an earlier run; `None` where nobody remembers what is placed.
+    /// Work that rank 0 kept from an earlier run; `None` if nothing is recorded.
     pub recorded: Option<Kept>,
 }
 
-/// What a rank tells the others at the start.
+/// Facts that a rank sends to the others at the start.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
-    /// What must be the same everywhere.
+    /// Values that must be the same on all ranks.
     common: [u64; 9],
     jobs: u64,
     batch_len_bytes: u64,
@@ -86,7 +86,7 @@ impl Facts {
         }
     }
 
-    /// The batches that ranks with these facts cut the plan into.
+    /// Splits the plan into batches, as all ranks with these facts do.
     pub(super) fn batches(
         all: &[Self],
         plan: &Plan,
@@ -124,8 +124,8 @@ impl Facts {
 }
 
 impl Setup {
-    /// Collective. Only `tiles` are made, and of these only what is behind what rank 0 has `recorded`. With `has_rounds`
-    /// there is a schedule also for a rank that is alone.
+    /// Collective. Agrees on the setup. Only `tiles` are produced, and of these only those after the tiles that rank 0
+    /// has `recorded`. With `has_rounds` there is a schedule even for a single rank.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,
@@ -172,13 +172,13 @@ impl Setup {
         let schedule = Schedule::new(plan, index, work, batches, &needs, &terms);
         let own = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
         let own = own.map(|at| needs[at].own(schedule.batches[at], schedule.lanes[at])).collect();
-        // Rounds bound the tiles in flight.
+        // Rounds limit the tiles in flight.
         fitted.limits.tiles = u64::MAX;
         Ok(fitted.into_setup(own, Some(schedule), recorded))
     }
 }
 
-/// What `batches` have of `tiles`.
+/// Restricts `batches` to `tiles`.
 fn within(tiles: &Range<u64>, batches: Vec<Batch>, plan: &Plan, index: &TileIndex) -> Vec<Batch> {
     let bounds = |batch: &Batch| (batch.first.max(tiles.start), (batch.first + batch.tiles).min(tiles.end));
     let rest = batches.into_iter().filter(|batch| bounds(batch).0 < bounds(batch).1);
@@ -194,14 +194,14 @@ fn within(tiles: &Range<u64>, batches: Vec<Batch>, plan: &Plan, index: &TileInde
     .collect()
 }
 
-/// What a batch takes.
+/// Resources that a batch needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchNeed {
     /// Output file.
     pub file: u32,
-    /// Most bytes that its stored form can take.
+    /// Maximum length of its stored form.
     bound_len_bytes: u64,
-    /// Pieces that other ranks send for it.
+    /// Length of the pieces received from other ranks for it.
     pub brought_len_bytes: u64,
 }
 
@@ -220,7 +220,7 @@ impl BatchNeed {
         OwnBatch { batch, file: self.file, lane, brought_len_bytes: self.brought_len_bytes }
     }
 
-    /// A batch as something to deal: its cost, and the home of most of it.
+    /// Converts a batch to an item to assign: its cost, and the rank that holds most of it.
     pub(super) fn item<W: TileWork>(index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
         let cost = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
         let home: Option<Rank> =
@@ -238,7 +238,7 @@ pub(super) struct Fitted {
 }
 
 impl Fitted {
-    /// As many workers as the memory holds with a batch each.
+    /// Chooses the largest number of workers for which memory can hold a batch each.
     pub(super) fn new(
         plan: &Plan,
         batches: &[Batch],
@@ -254,7 +254,7 @@ impl Fitted {
         let most_brought = needs.iter().map(|need| need.brought_len_bytes).max().unwrap_or(0);
         let largest = buffer_len_bytes.saturating_add(most_brought);
 
-        // Claims: those in flight (of two rounds, where there are ranks), and those of the largest array, which is
+        // Claims: those in flight (of two rounds if there are several ranks), and those of the largest array, which is
         // committed as a whole.
         let all_tiles = batches.last().map_or(0, |last| last.first + last.tiles);
         let most_tiles = batches.iter().map(|batch| batch.tiles).max().unwrap_or(0);
@@ -277,28 +277,28 @@ impl Fitted {
         Ok(Self { jobs, limits, raw_len_bytes, permit })
     }
 
-    /// Memory for the batches of a round: half of the buffers for the round that is being encoded, half for the one that
-    /// is being placed.
+    /// Returns the memory for the batches of one round. Half of the buffers serve the round being encoded, the other
+    /// half the round being placed.
     pub(super) fn quota_bytes(&self) -> u64 {
         self.limits.buffers_bytes / 2
     }
 
-    /// Length of the buffer of a batch.
+    /// Returns the length of a batch buffer.
     pub(super) fn buffer_len_bytes(&self) -> u64 {
         self.limits.buffer_len_bytes
     }
 
-    /// Worker threads.
+    /// Returns the number of worker threads.
     pub(super) fn jobs(&self) -> usize {
         self.jobs as usize
     }
 
-    /// Memory acquired from the budget.
+    /// Returns the memory acquired from the budget.
     pub(super) fn permit_len_bytes(&self) -> u64 {
         self.permit.len_bytes()
     }
 
-    /// Memory beside the buffers.
+    /// Returns the memory apart from the buffers.
     pub(super) fn fixed_len_bytes(&self) -> u64 {
         self.permit.len_bytes().saturating_sub(self.limits.buffers_bytes)
     }
@@ -308,7 +308,7 @@ impl Fitted {
             jobs: self.jobs as usize,
             own,
             limits: self.limits,
-            // It fits: the permit for it lies within the memory of this machine or is refused.
+            // This cannot overflow: the permit for it is within the memory of this machine or was refused.
             raw_len_bytes: usize::try_from(self.raw_len_bytes).unwrap_or(usize::MAX),
             permit: self.permit,
             schedule,

@@ -1,10 +1,11 @@
-//! What workers and the calling thread share: the batches in flight, from hand-out to commit, and their memory.
+//! State shared by the workers and the calling thread: the batches in flight, from hand-out to commit, and their
+//! memory.
 //!
-//! A batch is handed out in plan order, encoded outside the lock, gets an address once the sizes before it are known,
-//! is written outside the lock, and its claims wait for the calling thread. Invariants: buffers (lent, waiting and
-//! free) and brought pieces never exceed their limit; a batch takes its memory only after all batches before it have;
-//! after a failure at tile `n` nothing is begun at or behind `n`, but what lies before `n` is still encoded, so that
-//! the first error in plan order is found.
+//! Batches are handed out in plan order and encoded outside the lock. A batch gets its address once the sizes of all
+//! earlier batches are known, is written outside the lock, and its claims wait for the calling thread. Invariants:
+//! buffers (lent, waiting and free) and received pieces never exceed their limit; a batch takes its memory only after
+//! all earlier batches have; after a failure at tile `n`, nothing at or after `n` is begun, but everything before `n`
+//! is still encoded, so that the first error in plan order is found.
 
 use super::rounds::Failure;
 use super::{EngineError, PlacedBatch, Run};
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// How often a waiting calling thread looks whether the run was cancelled.
+/// Interval at which a waiting calling thread checks for cancellation.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
 /// A batch of this rank.
@@ -28,36 +29,36 @@ pub(super) struct OwnBatch {
     pub batch: Batch,
     /// Output file.
     pub file: u32,
-    /// Whose arenas it is placed in; see [`crate::arenas`].
+    /// Lane whose arenas it is placed in; see [`crate::arenas`].
     pub lane: u32,
-    /// Pieces that other ranks send for it.
+    /// Length of the pieces received from other ranks for it.
     pub brought_len_bytes: u64,
 }
 
-/// A batch on its way.
+/// A batch in flight.
 #[derive(Debug)]
 pub(super) struct Parcel {
     /// Number among the batches of this rank.
     pub number: usize,
     pub batch: Batch,
-    /// Stored tiles, one behind the other.
+    /// Stored tiles, back to back.
     pub stored: Vec<u8>,
-    /// Claims of the stored tiles; addresses count from the start of the batch until the batch has its own.
+    /// Claims of the stored tiles. Until the batch is placed, addresses are relative to its start.
     pub claims: Vec<Claim>,
     pub file: u32,
     pub lane: u32,
-    /// That of the first stored byte.
+    /// Address of the first stored byte.
     pub address: u64,
     pub verbatim_tiles: u64,
-    /// Length of the stored tiles, once they are written.
+    /// Length of the stored tiles, set once they are written.
     pub stored_len_bytes: u64,
-    /// If the run is recorded: CRC-64/NVME of the stored tiles, and what the work wants to know later.
+    /// CRC-64/NVME of the stored tiles and the note of the work, if the run is recorded.
     pub checksum: u64,
     pub note: Vec<u8>,
 }
 
 impl Parcel {
-    /// Gives the stored tiles the addresses that `take` finds for a length: each its own if `by_tile`, else one for all.
+    /// Assigns addresses returned by `take` for a length: one per tile if `by_tile`, otherwise one for the whole batch.
     fn place<R>(&mut self, by_tile: bool, mut take: impl FnMut(u64) -> Result<u64, R>) -> Result<(), R> {
         if by_tile {
             for claim in &mut self.claims {
@@ -73,7 +74,7 @@ impl Parcel {
         Ok(())
     }
 
-    /// The stored bytes, once they have addresses, in as few runs as these allow.
+    /// Returns the stored bytes in as few contiguous runs as the addresses allow. Requires addresses.
     pub(super) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let (mut claims, mut rest) = (self.claims.iter().peekable(), self.stored.as_slice());
         std::iter::from_fn(move || {
@@ -82,14 +83,14 @@ impl Parcel {
             while let Some(next) = claims.next_if(|next| next.address == end) {
                 end += next.len_bytes;
             }
-            // Stored tiles lie one behind the other, in the order of their claims.
+            // Stored tiles are contiguous, in the order of their claims.
             let (run, others) = rest.split_at((end - first.address) as usize);
             rest = others;
             Some(Run { file: self.file, address: first.address, bytes: run })
         })
     }
 
-    /// The placed batch as a recorder sees it; takes claims and note.
+    /// Converts the placed batch for a recorder; takes claims and note.
     pub(super) fn take_placed(&mut self) -> PlacedBatch {
         PlacedBatch {
             first: self.batch.first,
@@ -104,7 +105,7 @@ impl Parcel {
     }
 }
 
-/// What a worker does next.
+/// Next task of a worker.
 #[derive(Debug)]
 pub(super) enum Job {
     Encode(Parcel),
@@ -112,52 +113,52 @@ pub(super) enum Job {
     Leave,
 }
 
-/// Who gives addresses to encoded batches.
+/// Component that assigns addresses to encoded batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addressing {
     /// The window, in plan order.
     InOrder,
-    /// The window, at once.
+    /// The window, immediately.
     AtOnce,
     /// The calling thread, with the other ranks, round by round; workers write.
     ByRounds,
-    /// The same, and the calling thread writes too.
+    /// The calling thread, as for `ByRounds`, which also writes.
     ByRoundsTogether,
 }
 
 /// Limits of a window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// All buffers of batches and all brought pieces.
+    /// Maximum memory of all batch buffers and received pieces.
     pub buffers_bytes: u64,
-    /// One buffer. All are alike, allocated once and reused: buffers of many lengths that come and go leave the
-    /// allocator holding memory that nobody uses (measured: a third over the budget).
+    /// Length of one buffer. All are equal, allocated once and reused: with buffers of varying lengths, the allocator
+    /// holds on to unused memory (measured: a third over the budget).
     pub buffer_len_bytes: u64,
-    /// Tiles handed out and not yet taken by the calling thread; bounds the memory of claims and makes workers wait
-    /// when commit lags.
+    /// Maximum number of tiles handed out and not yet taken by the calling thread; limits the memory of claims and
+    /// makes workers wait if commit lags.
     pub tiles: u64,
 }
 
 struct State<E: std::error::Error + 'static> {
-    /// Next batch to hand out, and the end of those that may be.
+    /// Next batch to hand out, and the end of the range that may be handed out.
     next: usize,
     opened: usize,
-    /// Bytes of all buffers, and of pieces that were brought for batches not yet encoded.
+    /// Total length of all buffers, and of the pieces received for batches not yet encoded.
     allocated_bytes: u64,
     brought_bytes: u64,
-    /// Batches whose brought pieces are accounted for.
+    /// Number of batches whose received pieces are accounted for.
     brought: usize,
     free_buffers: Vec<Vec<u8>>,
     free_claims: Vec<Vec<Claim>>,
     tiles_in_flight: u64,
     addresses: Addresses,
-    /// Encoded batches without address, from number `first_encoded`.
+    /// Encoded batches without address, starting with number `first_encoded`.
     encoded: VecDeque<Option<Parcel>>,
     first_encoded: usize,
     writable: VecDeque<Parcel>,
-    /// Batches with addresses that the calling thread writes.
+    /// Batches with addresses, to be written by the calling thread.
     gathered: Vec<Parcel>,
-    /// Placed batches that the calling thread has not taken, from number `first_placed`.
+    /// Placed batches that the calling thread has not taken, starting with number `first_placed`.
     placed: VecDeque<Option<Parcel>>,
     first_placed: usize,
     placed_count: usize,
@@ -165,17 +166,17 @@ struct State<E: std::error::Error + 'static> {
     failure: Option<(u64, EngineError<E>)>,
 }
 
-/// See the module.
+/// Window of batches in flight; see the module documentation.
 pub(super) struct Window<E: std::error::Error + 'static> {
     batches: Vec<OwnBatch>,
     addressing: Addressing,
     limits: Limits,
     state: Mutex<State<E>>,
-    /// Workers wait here.
+    /// Condition on which workers wait.
     work: Condvar,
-    /// The calling thread waits here.
+    /// Condition on which the calling thread waits.
     progress: Condvar,
-    /// First tile that is not worked on any more.
+    /// First tile that must not be processed any more.
     stop_at: AtomicU64,
 }
 
@@ -218,7 +219,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether tile `ordinal` is still to be worked on.
+    /// Whether tile `ordinal` still has to be processed.
     pub(super) fn wants(&self, ordinal: u64) -> bool {
         ordinal < self.stop_at.load(Ordering::Relaxed)
     }
@@ -227,7 +228,8 @@ impl<E: std::error::Error + 'static> Window<E> {
         self.stop_at.load(Ordering::Relaxed) != u64::MAX
     }
 
-    /// Records a failure at tile `ordinal` and stops everything from there on. The first in plan order is kept.
+    /// Records a failure at tile `ordinal` and stops all work from that tile on. The first failure in plan order is
+    /// kept.
     pub(super) fn fail(&self, ordinal: u64, error: EngineError<E>) {
         self.note_failure(&mut self.lock(), ordinal, error);
     }
@@ -241,7 +243,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         self.progress.notify_all();
     }
 
-    /// The addresses taken, or the first failure in plan order; call when the workers have ended.
+    /// Returns the addresses taken, or the first failure in plan order; to be called once the workers have ended.
     pub(super) fn into_result(self) -> Result<Addresses, EngineError<E>> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         match state.failure {
@@ -259,12 +261,13 @@ impl<E: std::error::Error + 'static> Window<E> {
         self.progress.notify_all();
     }
 
-    /// Waits for something to do.
+    /// Waits for the next task.
     pub(super) fn next_job(&self) -> Job {
         let mut state = self.lock();
         loop {
             if self.failed() {
-                // Nothing is written any more, but what lies before the failure is encoded: it may hold an earlier one.
+                // Nothing more is written, but tiles before the failure are still encoded: they may contain an earlier
+                // one.
                 let wanted = state.next < state.opened && self.wants(self.batches[state.next].batch.first);
                 let parcel = if wanted { self.hand_out(&mut state) } else { None };
                 return parcel.map_or(Job::Leave, Job::Encode);
@@ -284,7 +287,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// The next batch with its memory, if that is free.
+    /// Hands out the next batch with its memory, if that is free.
     fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
         let number = state.next;
         let OwnBatch { batch, file, lane, .. } = self.batches[number];
@@ -311,7 +314,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         })
     }
 
-    /// An empty buffer, if there is one or memory for one more.
+    /// Takes an empty buffer, allocating a new one if memory allows.
     fn take_buffer(&self, state: &mut State<E>) -> Option<Vec<u8>> {
         if let Some(buffer) = state.free_buffers.pop() {
             return Some(buffer);
@@ -324,7 +327,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         Some(Vec::with_capacity(usize::try_from(len_bytes).ok()?))
     }
 
-    /// Takes an encoded batch and finds an address for it and for those that waited for it.
+    /// Accepts an encoded batch and assigns addresses to it and to those that waited for it.
     pub(super) fn encoded(&self, mut parcel: Parcel) {
         let mut state = self.lock();
         state.brought_bytes -= self.batches[parcel.number].brought_len_bytes;
@@ -374,7 +377,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// Takes a written batch.
+    /// Accepts a written batch.
     pub(super) fn placed(&self, parcel: Parcel) {
         self.put_placed(&mut self.lock(), parcel);
     }
@@ -393,8 +396,8 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// Waits for the next placed batch in plan order; `None` after a failure or when the workers are gone.
-    /// `cancelled` is asked while waiting.
+    /// Waits for the next placed batch in plan order; `None` after a failure or once the workers have ended.
+    /// `cancelled` is polled while waiting.
     pub(super) fn next_placed(&self, cancelled: impl Fn() -> bool) -> Option<Parcel> {
         let mut state = self.lock();
         loop {
@@ -417,7 +420,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// Takes back the list of claims of a batch that the calling thread is done with.
+    /// Takes back the claim list of a batch that the calling thread has finished.
     pub(super) fn recycle(&self, parcel: Parcel) {
         let mut claims = parcel.claims;
         claims.clear();
@@ -428,10 +431,9 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 }
 
-/// What the calling thread does where ranks share the plan.
+/// Operations of the calling thread if several ranks share the plan.
 impl<E: std::error::Error + 'static> Window<E> {
-    /// Accounts for the pieces that are about to be brought for the next `count` batches. That they fit is the
-    /// schedule's affair.
+    /// Accounts for the pieces about to be received for the next `count` batches. The schedule ensures that they fit.
     pub(super) fn reserve_brought(&self, count: usize) {
         let mut state = self.lock();
         let batches = &self.batches[state.brought..state.brought + count];
@@ -445,13 +447,13 @@ impl<E: std::error::Error + 'static> Window<E> {
         state.brought += count;
     }
 
-    /// Lets the workers begin the next `count` batches.
+    /// Releases the next `count` batches to the workers.
     pub(super) fn open(&self, count: usize) {
         self.lock().opened += count;
         self.work.notify_all();
     }
 
-    /// Waits until the next `count` batches without address are encoded, or something failed.
+    /// Waits until the next `count` batches without address are encoded, or something fails.
     pub(super) fn wait_encoded(&self, count: usize, cancelled: impl Fn() -> bool) {
         let mut state = self.lock();
         while !self.failed() && (state.encoded.len() < count || state.encoded.iter().take(count).any(Option::is_none)) {
@@ -462,8 +464,8 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// Stored lengths of the next `count` batches without address, as a message: of the batch, or if `by_tile` the number
-    /// of its stored tiles and the length of each.
+    /// Encodes the stored lengths of the next `count` batches without address as a message: one per batch, or if
+    /// `by_tile` the number of stored tiles followed by the length of each.
     pub(super) fn encoded_sizes(&self, count: usize, by_tile: bool) -> Vec<u8> {
         let (state, mut message) = (self.lock(), Vec::new());
         for parcel in state.encoded.iter().take(count).flatten() {
@@ -477,10 +479,10 @@ impl<E: std::error::Error + 'static> Window<E> {
         message
     }
 
-    /// Gives the next `count` batches their addresses, which are as many as [`Window::encoded_sizes`] told lengths, and
-    /// returns what rank 0 commits and records of them as a message: per batch the address of its first stored byte,
-    /// checksum, verbatim tiles, number of claims and length of the note; tile, address, length and filter mask of each
-    /// claim; the note. `taken` is what all ranks have taken by now.
+    /// Assigns addresses to the next `count` batches, one for each length from [`Window::encoded_sizes`], and returns
+    /// the message with everything that rank 0 commits and records: per batch the address of its first stored byte,
+    /// checksum, number of verbatim tiles, number of claims and length of the note; tile, address, length and filter
+    /// mask of each claim; and the note. `taken` is the state of the addresses of all ranks.
     pub(super) fn settle(&self, count: usize, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
         let mut message = Vec::new();
         let mut addresses = addresses.iter();
@@ -505,13 +507,12 @@ impl<E: std::error::Error + 'static> Window<E> {
         message
     }
 
-    /// The batches that got addresses and are for the calling thread to write; they are given back by
-    /// [`Window::placed`].
+    /// Takes the batches with addresses that the calling thread has to write; [`Window::placed`] returns them.
     pub(super) fn take_gathered(&self) -> Vec<Parcel> {
         std::mem::take(&mut self.lock().gathered)
     }
 
-    /// This rank's failure, for the others.
+    /// Returns this rank's failure, for the other ranks.
     pub(super) fn failure(&self) -> Option<Failure> {
         let state = self.lock();
         let (ordinal, error) = state.failure.as_ref()?;
@@ -519,14 +520,14 @@ impl<E: std::error::Error + 'static> Window<E> {
         Some(Failure { ordinal: *ordinal, cancelled, message: error.to_string() })
     }
 
-    /// Begins nothing at or behind tile `ordinal`, where another rank failed.
+    /// Stops work at or after tile `ordinal`, where another rank failed.
     pub(super) fn stop_at(&self, ordinal: u64) {
         let _state = self.lock();
         self.stop_at.fetch_min(ordinal, Ordering::Relaxed);
         self.work.notify_all();
     }
 
-    /// Waits until all workers have ended, which they do after a failure.
+    /// Waits until all workers have ended, as they do after a failure.
     pub(super) fn wait_for_workers(&self) {
         let mut state = self.lock();
         while state.workers > 0 {
@@ -534,7 +535,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    /// Puts another rank's error in the place of this rank's, if any.
+    /// Replaces this rank's error, if any, with that of another rank.
     pub(super) fn overrule(&self, error: EngineError<E>) {
         self.lock().failure = Some((0, error));
     }

@@ -1,8 +1,8 @@
 //! Models of the window: loom runs workers and the calling thread in every interleaving, up to a number of preemptions,
 //! and reports a lost wake-up as a deadlock.
 //!
-//! Batches are two tiles of one array each, two bytes long when encoded. loom's waits never time out, so that the
-//! calling thread's poll does not hide a wake-up that is missing.
+//! Each batch consists of two tiles of one array and is two bytes long when encoded. loom's waits never time out, so
+//! the calling thread's polling does not hide a missing wake-up.
 
 use super::EngineError;
 use super::window::{Addressing, Job, Limits, OwnBatch, Window};
@@ -34,7 +34,7 @@ fn window(batches: u64, addressing: Addressing, buffers: u64) -> Shared {
     Arc::new(Window::new((0..batches).map(own).collect(), addressing, limits, Addresses::new(START_ADDRESS, None)))
 }
 
-/// A worker that encodes and writes; `refuse` says whether the work at a tile fails.
+/// Runs a worker that encodes and writes; `refuse` decides whether the work at a tile fails.
 fn worker(window: &Shared, refuse: impl Fn(u64) -> Option<EngineError<Infallible>> + 'static) -> JoinHandle<()> {
     window.worker_starts();
     let window = Arc::clone(window);
@@ -72,7 +72,7 @@ fn never(_: u64) -> Option<EngineError<Infallible>> {
     None
 }
 
-/// Takes the next `count` batches as the calling thread does; the addresses of their claims.
+/// Takes the next `count` batches like the calling thread and returns the addresses of their claims.
 fn take(window: &Shared, first: usize, count: usize) -> Vec<u64> {
     let mut addresses = Vec::new();
     for number in first..first + count {
@@ -84,7 +84,7 @@ fn take(window: &Shared, first: usize, count: usize) -> Vec<u64> {
     addresses
 }
 
-/// Ends the workers and takes the window apart.
+/// Ends the workers and consumes the window.
 fn finish<const N: usize>(window: Shared, workers: [JoinHandle<()>; N]) -> Result<Addresses, EngineError<Infallible>> {
     workers.into_iter().for_each(|worker| worker.join().unwrap());
     Arc::try_unwrap(window).ok().expect("the workers have ended").into_result()
@@ -184,7 +184,7 @@ fn a_cancelled_run_ends() {
         let canceller = spawn(move || canceller.cancel());
         let is_placed = window.next_placed(|| cancel.is_cancelled()).is_some();
         canceller.join().unwrap();
-        // Every placed batch was taken, or the run says why not.
+        // Every placed batch was taken, or the run reports why not.
         match finish(window, workers) {
             Ok(addresses) => assert!(is_placed && addresses.end_address() == 102),
             Err(error) => assert!(!is_placed && error.is_cancelled()),

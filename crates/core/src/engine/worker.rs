@@ -1,4 +1,4 @@
-//! What one worker thread does: encode batches and write those that have an address, until none is left.
+//! Loop of a worker thread: encodes batches and writes those that have an address, until none is left.
 //!
 //! Invariant: between the tiles of a batch no lock is taken and nothing is allocated; the raw buffer and the state of
 //! the work live as long as the thread.
@@ -15,19 +15,19 @@ use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// What all workers of a rank look at.
+/// State shared by all workers of a rank.
 pub(super) struct Shop<'a, W: TileWork> {
     pub plan: &'a Plan,
     pub index: &'a TileIndex,
     pub work: &'a W,
-    /// `None` where the calling thread writes.
+    /// Output; `None` if the calling thread writes.
     pub sink: Option<&'a dyn Sink>,
     pub window: &'a Window<W::Error>,
     pub observer: &'a dyn Observer,
     pub cancel: &'a CancelToken,
     /// Length of the largest tile.
     pub raw_len_bytes: usize,
-    /// Whether a later run may want to go on from what is placed.
+    /// Whether a later run may resume from the placed batches.
     pub is_recorded: bool,
 }
 
@@ -35,7 +35,7 @@ impl<W: TileWork> Shop<'_, W> {
     /// Runs one worker to its end and returns what it counted. A panic becomes a failure of the run.
     pub(super) fn run(&self) -> StageTable {
         let mut stages = StageTable::default();
-        // The state that a panic may leave half-changed is dropped with the run: nothing of it is read again.
+        // State that a panic leaves inconsistent is dropped with the run and never read again.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.work_until_done(&mut stages)));
         if let Err(panic) = outcome {
             let message = panic
@@ -85,7 +85,7 @@ impl<W: TileWork> Shop<'_, W> {
             if !self.window.wants(ordinal) {
                 return;
             }
-            // The length is checked when the window is made: the largest tile fits `raw`.
+            // The length was checked when the window was created: the largest tile fits `raw`.
             let len = self.plan.arrays[tile.array as usize].tile_len_bytes() as usize;
             if let Err(error) = self.make(worker, tile, &mut raw[..len], &mut parcel, &mut clock, &mut spent) {
                 return self.window.fail(ordinal, error);
@@ -93,7 +93,7 @@ impl<W: TileWork> Shop<'_, W> {
             tile = self.index.next(tile);
         }
         if self.is_recorded {
-            // Of bytes that are still in the cache.
+            // Computed while the bytes are still in the cache.
             parcel.checksum = Digest::of(&parcel.stored).crc64_nvme();
             self.work.note(worker, &mut parcel.note);
             spent.encode.wall_ns += clock.lap(0).wall_ns;
@@ -152,7 +152,7 @@ impl<W: TileWork> Shop<'_, W> {
         let totals = stages.get_mut(Stage::Place);
         for Run { file, address, bytes } in parcel.runs() {
             let len_bytes = bytes.len() as u64;
-            // Without a sink no worker is given anything to write.
+            // Without a sink, no worker receives anything to write.
             let Some(sink) = self.sink else { break };
             if let Err(source) = sink.write_file_at(file, address, bytes) {
                 return self.window.fail(parcel.batch.first, EngineError::Write { address, len_bytes, source });
@@ -169,7 +169,7 @@ impl<W: TileWork> Shop<'_, W> {
     }
 }
 
-/// Measures laps: one look at the clock ends a lap and begins the next.
+/// Measures laps: one clock reading ends a lap and begins the next.
 struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -181,7 +181,7 @@ impl Stopwatch {
     }
 }
 
-/// What a batch took.
+/// Time spent on a batch.
 #[derive(Default)]
 struct Spent {
     regroup: StageTotals,
@@ -189,7 +189,8 @@ struct Spent {
 }
 
 impl Spent {
-    /// Shares processor time out by wall time: the clock that tells it is a system call, too dear for every tile.
+    /// Distributes processor time in proportion to wall time: reading the processor time is a system call, too
+    /// expensive for every tile.
     fn share_out(&mut self, cpu_ns: u64) {
         let wall_ns = (self.regroup.wall_ns + self.encode.wall_ns).max(1);
         self.encode.cpu_ns = (cpu_ns as f64 * self.encode.wall_ns as f64 / wall_ns as f64) as u64;

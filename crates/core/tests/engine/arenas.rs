@@ -1,4 +1,4 @@
-//! Tiles placed in arenas: the same places for any number of threads and ranks, and no stripe of two ranks.
+//! Tiles placed in arenas: the same addresses for any number of threads and ranks, and no stripe shared by two ranks.
 
 use crate::work::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use raddle_core::plan::Plan;
 use raddle_core::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each rank's runs, and the claims and end of the first.
+/// Runs of each rank, and the claims and end address of the first rank.
 struct Placed {
     ranks: Vec<BTreeMap<u64, Vec<u8>>>,
     arrays: Arrays,
@@ -33,7 +33,7 @@ fn place(plan: &Plan, work: &Pattern, ranks: usize, options: &EngineOptions, bud
 }
 
 impl Placed {
-    /// The file, with zeros where nothing was written.
+    /// Returns the file, with zeros where nothing was written.
     fn file(&self) -> Vec<u8> {
         let mut file = vec![0; self.end_address as usize];
         for (address, run) in self.ranks.iter().flatten() {
@@ -42,7 +42,7 @@ impl Placed {
         file
     }
 
-    /// The stripes that each rank writes to.
+    /// Returns the stripes that each rank writes to.
     fn stripes(&self, stripe_len_bytes: u64) -> Vec<BTreeSet<u64>> {
         let of_run = |(address, run): (&u64, &Vec<u8>)| {
             address / stripe_len_bytes..=(address + run.len() as u64 - 1) / stripe_len_bytes
@@ -51,7 +51,7 @@ impl Placed {
     }
 }
 
-/// Compares what was placed with what the tiles are, whatever their places.
+/// Compares the placed values with the expected tiles, whatever their addresses.
 fn check_values(placed: &Placed, plan: &Plan, work: &Pattern) {
     let (file, (bytes, arrays)) = (placed.file(), expected(plan, work));
     assert_eq!(placed.arrays.len(), arrays.len());
@@ -83,7 +83,7 @@ fn places_do_not_depend_on_ranks_threads_or_memory_and_ranks_share_no_stripe() {
         assert!(stripes.iter().all(|own| !own.is_empty()), "{case}: a rank writes nothing");
         let all: BTreeSet<_> = stripes.iter().flatten().collect();
         let shared = stripes.iter().map(BTreeSet::len).sum::<usize>() - all.len();
-        // Six ranks are more than lanes.
+        // Six ranks are more than there are lanes.
         assert_eq!(shared == 0, ranks <= 4, "{case}: {shared} shared");
     }
     // Without arenas ranks do share stripes: the assertion above can fail.

@@ -1,4 +1,4 @@
-//! Errors, panics and cancellation: the first error in plan order comes out, and nothing hangs.
+//! Errors, panics and cancellation: the first error in plan order is returned, and nothing hangs.
 
 use crate::work::*;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn an_error_on_one_rank_stops_all_with_the_first_in_plan_order() {
                 for result in results {
                     match result.unwrap_err() {
                         EngineError::Tile { source, .. } | EngineError::Commit { source, .. } => {
-                            // Commits come late: a tile behind the array may have failed before.
+                            // Commits come late: a tile after the array may have failed before.
                             assert!(source == first || stage == Stage::Commit && source == later);
                             own += 1;
                         }

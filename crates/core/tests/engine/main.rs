@@ -1,5 +1,5 @@
-//! The engine on synthetic work: bytes and claims must not depend on threads and ranks, errors must come out, memory
-//! must hold.
+//! The engine on synthetic work: bytes and claims must not depend on threads and ranks, errors must be reported, and
+//! the memory limit must hold.
 
 mod arenas;
 mod faults;

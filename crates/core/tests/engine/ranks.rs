@@ -1,4 +1,4 @@
-//! Several ranks: the bytes and claims of one.
+//! Several ranks produce the same bytes and claims as one.
 
 use crate::work::*;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn ranks_give_the_bytes_and_claims_of_one() {
                 });
                 let case = format!("{ranks} ranks, {jobs} jobs, batches of {batch_len}, budget {budget}");
                 assert_eq!(sink.bytes(START), bytes, "{case}");
-                // What a rehearsal deals to each rank is what it has placed.
+                // Each rank has placed exactly the tiles that the rehearsal assigns to it.
                 let options = options(jobs, Placement::Ordered, batch_len);
                 let Rehearsal { schedule, .. } = rehearse(&plan, &work, ranks, &options, budget).unwrap();
                 let index = plan.tile_index();
@@ -134,7 +134,7 @@ fn several_files_have_their_own_addresses() {
             for file in 0..=work.file(plan.arrays.len() as u32 - 1) {
                 let bytes = sink.bytes_of(file, START);
                 stored_len_bytes += bytes.len() as u64;
-                // Alone, the file's arrays must give the same.
+                // Written alone, the arrays of the file must be identical.
                 let (mut alone, mut alone_arrays) = expected(&plan, &work);
                 alone_arrays.retain(|(array, ..)| work.file(*array) == file);
                 let first = alone_arrays.iter().flat_map(|a| &a.1).next().map_or(START, |claim| claim.address);

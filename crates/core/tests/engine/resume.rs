@@ -1,4 +1,4 @@
-//! Going on behind what an earlier run placed: the same bytes and claims, and nothing made twice.
+//! Resuming after the tiles placed by an earlier run: the same bytes and claims, and nothing produced twice.
 
 use crate::work::*;
 use raddle_core::arenas::Arenas;
@@ -15,7 +15,7 @@ use raddle_core::progress::{Silent, Stage};
 use raddle_core::threads::Threads;
 use std::sync::Mutex;
 
-/// Keeps a list of batches.
+/// A recorder that keeps a list of batches.
 #[derive(Default)]
 struct Recorded {
     kept: Vec<PlacedBatch>,
@@ -49,17 +49,17 @@ impl Recorder for Recorded {
 
 type Stored = Result<u64, EngineError<Refused>>;
 
-/// Who writes.
+/// Threads that write.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Writes {
-    /// The workers, by themselves.
+    /// Each worker writes its own batches.
     Each,
-    /// The ranks, round by round.
+    /// The ranks write together, round by round.
     Together,
 }
 use Writes::{Each, Together};
 
-/// The outcomes of all ranks, what they wrote, and what the first committed.
+/// Returns the outcomes of all ranks, the bytes they wrote, and the arrays that the first rank committed.
 fn recorded_by(
     (ranks, writes): (usize, Writes),
     plan: &Plan,
@@ -69,7 +69,7 @@ fn recorded_by(
 ) -> (Vec<Stored>, Memory, Arrays) {
     let (sink, recorder) = (Memory::default(), Mutex::new(recorder));
     let mut results = Threads::run(ranks, |communicator| {
-        // Little memory: many rounds.
+        // Little memory forces many rounds.
         let (budget, cancel) = (MemoryBudget::new(if ranks == 1 { BUDGET } else { 1 << 20 }), CancelToken::new());
         let context = Context { communicator, budget: &budget, observer: &Silent, cancel: &cancel };
         let mut arrays = Vec::new();
@@ -98,7 +98,7 @@ fn recorded_by(
     (results.into_iter().map(|(stored, _)| stored).collect(), sink, arrays)
 }
 
-/// The same by one process.
+/// Like [`recorded_by`], in a single process.
 fn recorded(plan: &Plan, work: &Pattern, recorder: &mut Recorded, jobs: usize) -> (Stored, Memory, Arrays) {
     let (mut stored, sink, arrays) = recorded_by((1, Each), plan, work, recorder, jobs);
     (stored.remove(0), sink, arrays)
@@ -126,7 +126,7 @@ fn parts_make_the_bytes_of_the_whole() {
             let mut recorder = Recorded::default();
             let (stored_len_bytes, sink) = make(&mut recorder);
             assert_eq!(recorder.placed.iter().map(|batch| batch.tiles).sum::<u64>(), range.end - range.start);
-            // The second half of it again, behind the first.
+            // Record the second half again, after itself.
             let half = recorder.placed.len() / 2;
             let mut rest = Recorded::of(&recorder.placed[..half]);
             let (again, end) = make(&mut rest);
@@ -254,7 +254,7 @@ fn what_ranks_recorded_before_one_failed_is_written_and_enough_to_go_on() {
         let written = sink.runs.into_inner().unwrap();
         let written: Vec<u8> = written.into_values().flatten().take(kept_len).collect();
         assert!(written == bytes[..kept_len], "what is recorded is written");
-        // By the others, the other way.
+        // Resume with the other rank count, writing the other way.
         let next = (2, if writes == Each { Together } else { Each });
         let (stored, sink, committed) = recorded_by(next, &plan, &Pattern::of(&plan), &mut second, 1);
         assert!(stored.into_iter().all(|stored| stored.unwrap() == bytes.len() as u64));

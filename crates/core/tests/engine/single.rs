@@ -1,4 +1,4 @@
-//! One rank: bytes, claims and memory, whatever the threads.
+//! One rank: bytes, claims and memory, for any number of threads.
 
 use crate::work::*;
 use raddle_core::CoreError;

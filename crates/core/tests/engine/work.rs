@@ -21,15 +21,16 @@ pub struct Refused {
     pub stage: Stage,
 }
 
-/// Fills tiles with a pattern of their number; "encodes" by keeping a prefix whose length depends on the tile.
+/// Work that fills tiles with a pattern derived from their number and "encodes" them by keeping a prefix whose length
+/// depends on the tile.
 #[derive(Debug, Default)]
 pub struct Pattern {
     pub tile_lens: Vec<usize>,
     pub refuse: Option<Refused>,
     pub refuse_too: Option<Refused>,
-    /// Several output files.
+    /// Number of arrays per output file, if there are several files.
     pub arrays_per_file: Option<u32>,
-    /// Tiles prefer a rank.
+    /// Whether tiles prefer a rank.
     pub home: bool,
     pub panic_at: Option<Tile>,
     pub slow_at: Option<Tile>,
@@ -68,7 +69,7 @@ impl TileWork for Pattern {
             stored.extend_from_slice(&hash(tile).to_le_bytes()[..1]);
             return Ok(Some(TileForm::Stored { filter_mask: 1 }));
         }
-        // What is appended and then not used must not end up in the output.
+        // Appended bytes that turn out to be unused must not end up in the output.
         stored.push(0xEE);
         Ok(None)
     }
@@ -125,7 +126,7 @@ impl Brought {
         Self { tile_lens, inbox: Mutex::default() }
     }
 
-    /// What rank `rank` of `ranks` holds of a tile: first element and elements.
+    /// Returns the part of a tile that rank `rank` of `ranks` holds: first element and elements.
     pub fn held(&self, tile: Tile, rank: usize, ranks: usize) -> (u64, Vec<u8>) {
         let len = self.tile_lens[tile.array as usize];
         let (from, to) = (len * rank / ranks, len * (rank + 1) / ranks);
@@ -183,7 +184,7 @@ impl TileWork for Brought {
 /// A file in memory that checks that nothing is written twice.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// By file and address.
+    /// Runs of bytes, by file and address.
     pub runs: Mutex<BTreeMap<(u32, u64), Vec<u8>>>,
     pub refuse_at: Option<u64>,
 }
@@ -217,13 +218,13 @@ impl SharedSink for Memory {
 }
 
 impl Memory {
-    /// All bytes of the only file.
+    /// Returns all bytes of the only file.
     pub fn bytes(&self, start: u64) -> Vec<u8> {
         assert!(self.runs.lock().unwrap().keys().all(|(file, _)| *file == 0));
         self.bytes_of(0, start)
     }
 
-    /// All bytes of a file; panics if runs overlap or leave a gap.
+    /// Returns all bytes of a file; panics if runs overlap or leave a gap.
     pub fn bytes_of(&self, file: u32, start: u64) -> Vec<u8> {
         let mut all = Vec::new();
         for ((_, address), run) in self.runs.lock().unwrap().range((file, 0)..=(file, u64::MAX)) {
@@ -256,7 +257,7 @@ pub fn run(
 
 pub type Arrays = Vec<(u32, Vec<Claim>, u64)>;
 
-/// One rank's part; the budget must be whole again however it ends.
+/// Runs one rank; afterwards the whole budget must be free again, however the run ends.
 pub fn run_on(
     communicator: &dyn Communicator,
     plan: &Plan,
@@ -306,7 +307,7 @@ pub fn mixed() -> Plan {
 
 pub const BUDGET: u64 = 64 << 20;
 
-/// What the engine must give, made without it.
+/// Returns the expected output, computed without the engine.
 pub fn expected(plan: &Plan, work: &Pattern) -> (Vec<u8>, Arrays) {
     let (mut bytes, mut arrays) = (Vec::new(), Vec::new());
     for (array, shape) in (0u32..).zip(&plan.arrays) {

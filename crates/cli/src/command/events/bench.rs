@@ -1,4 +1,5 @@
-//! `raddle events bench`: how fast events are written in each layout, as the framework's own test measures its outputers.
+//! `raddle events bench`: measures how fast events are written in each layout, in the same way as the framework's test
+//! of its outputters.
 
 use super::output::write;
 use crate::command::print;
@@ -30,15 +31,15 @@ use std::time::Duration;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// Where events come from: random, test, empty, or a file whose first events are repeated from memory
+    /// Source of events: random, test, empty, or a file whose first events are repeated from memory
     #[arg(long, value_name = "SOURCE", default_value = "random")]
     source: String,
 
-    /// Events
+    /// Number of events
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     events: u64,
 
-    /// Products of random events
+    /// Number of products of random events
     #[arg(long, value_name = "N", default_value_t = 21)]
     products: usize,
 
@@ -46,7 +47,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE", default_value = "286B")]
     product_size: Size,
 
-    /// Events of a file that are held in memory
+    /// Number of events of a file to hold in memory
     #[arg(long, value_name = "N", default_value_t = 200)]
     repeat: u64,
 
@@ -58,24 +59,24 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<NonZeroUsize>,
 
-    /// Times to measure each, in turns; the median is told
+    /// Number of interleaved repetitions; the median is reported
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN.saturating_add(2))]
     rounds: NonZeroUsize,
 
-    /// Wait for each event, in microseconds, as algorithms would
+    /// Time to wait for each event, in microseconds, to simulate algorithms
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     wait_event: u64,
 
-    /// Wait for each event as long as FILE says: a number of microseconds for each, with white space between them, and again
-    /// from the first when all are used up
+    /// File with the time to wait for each event: whitespace-separated numbers of microseconds, repeated from the first
+    /// when all are used
     #[arg(long, value_name = "FILE")]
     wait_file: Option<PathBuf>,
 
-    /// Wait for each byte, in nanoseconds
+    /// Time to wait for each byte, in nanoseconds
     #[arg(long, value_name = "NANOSECONDS", default_value_t = 0)]
     wait_byte: u64,
 
-    /// Events of a batch: a number, or a size such as 4MiB of products
+    /// Length of a batch: a number of events, or a size such as 4MiB of products
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     batch: Batch,
 
@@ -83,15 +84,16 @@ pub struct BenchArgs {
     #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
     compress: Compression,
 
-    /// Compression of packed data streams, RNTuples and the framework's layouts: none, lz4, zstd, zstd:1-22, of RNTuples zlib, zlib:1-9
+    /// Compression of packed data streams, RNTuples and the framework's layouts: none, lz4, zstd, zstd:1-22; for
+    /// RNTuples also zlib, zlib:1-9
     #[arg(long, value_name = "CODEC", default_value_t = PdsCodec::Zstd(3).into())]
     codec: EventCodec,
 
-    /// Folder for the files, which are removed [default: that of temporary files]
+    /// Folder for the files, which are removed afterwards [default: that of temporary files]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 
@@ -106,33 +108,34 @@ Examples:
   raddle events bench --products 1000 --events 1000 --sinks event,batch
   mpirun -n 4 raddle events bench --threads 1                4 ranks write each file together; a table of what each rank did
 
-Times are those of the whole conversion, files made durable included. read, prepare, encode and write are shares of the \
-threads' time, as is metadata: libhdf5 making objects at the end. What is left is waiting for each other and for the disk. Of ranks, messages is the time in \
-collectives, waiting included; some of it is also in the other columns.";
+Times are those of the whole conversion, including syncing files to disk. read, prepare, encode and write are \
+shares of the threads' time, as is metadata, the creation of objects by libhdf5 at the end. The rest is \
+waiting for other threads and for the disk. For ranks, messages is the time in collectives, including waiting; \
+part of it is also contained in the other columns.";
 
 /// One measured conversion.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
-    /// The layout.
+    /// Layout.
     pub sink: String,
-    /// Ranks that shared the events.
+    /// Number of ranks that shared the events.
     pub number_of_ranks: usize,
-    /// Threads of each.
+    /// Number of threads of each rank.
     pub threads: usize,
     /// Length of the file.
     pub len_bytes: u64,
-    /// The round of the median time.
+    /// Result of the round with the median time.
     #[serde(flatten)]
     pub converted: Converted,
 }
 
-/// The report of a measurement.
+/// Report of a measurement.
 #[derive(Debug, Serialize)]
 struct Medians<'a> {
     measured: &'a [Measured],
 }
 
-/// Collective. Measures; the first rank reports.
+/// Collective. Measures every layout; the first rank reports.
 pub fn run(arguments: &BenchArgs, team: &Team) -> Result<Exit, Failure> {
     let options =
         SinkOptions { batch: arguments.batch, compress: arguments.compress, chunk: None, codec: arguments.codec };
@@ -163,14 +166,14 @@ pub fn run(arguments: &BenchArgs, team: &Team) -> Result<Exit, Failure> {
     })
 }
 
-/// The folder of the files that are measured, which the first rank makes and removes.
+/// Folder of the measured files, created and removed by the first rank.
 struct Folder {
     path: PathBuf,
     _made: Option<tempfile::TempDir>,
 }
 
 impl Folder {
-    /// Collective. Makes a folder in `parent`, or in that of temporary files.
+    /// Collective. Creates a folder in `parent`, or in the folder of temporary files.
     fn make(parent: Option<&Path>, team: &Team) -> Result<Self, Failure> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let mut made = None;
@@ -182,16 +185,16 @@ impl Folder {
     }
 }
 
-/// A sink by its name on the command line.
+/// Sink selected by its name on the command line.
 pub(crate) struct SinkChoice {
     name: String,
-    /// None for the null sink.
+    /// Layout; `None` for the null sink.
     pub(crate) layout: Option<EventLayoutArgs>,
 }
 
-/// What the sinks of a measurement have in common.
+/// Options shared by all sinks of a measurement.
 pub(crate) struct SinkOptions {
-    /// Events of a batch.
+    /// Length of a batch.
     pub(crate) batch: Batch,
     /// Compression of HDF5.
     pub(crate) compress: Compression,
@@ -201,7 +204,7 @@ pub(crate) struct SinkOptions {
     pub(crate) codec: EventCodec,
 }
 
-/// The sink of this name.
+/// Returns the sink with this name.
 ///
 /// # Errors
 /// If the name is unknown.
@@ -220,7 +223,7 @@ pub(crate) fn sink_of(name: &str, options: &SinkOptions) -> Result<SinkChoice, F
         "batch" => Some(EventLayout::Batch),
         _ => {
             return Err(Failure::usage(&format!("{name:?} is not a format of events that can be measured")).hint(
-                "there are null, columns, rntuple, product, event, batch, pds, cce-product, cce-event and cce-batch",
+                "available formats are null, columns, rntuple, product, event, batch, pds, cce-product, cce-event and cce-batch",
             ));
         }
     };
@@ -255,12 +258,12 @@ fn source_of(arguments: &BenchArgs) -> Result<Box<dyn Source>, EventsError> {
             return Ok(Box::new(Repeated::new(&source, arguments.repeat, events)?));
         }
     };
-    // Held in memory: making events is not what is measured.
+    // Held in memory, so that generating events is not measured.
     let kept = arguments.repeat.min(events);
     Ok(Box::new(Repeated::new(source.as_ref(), kept, events)?))
 }
 
-/// The source, waiting as was asked for; `recorded` has the times of single events.
+/// Wraps the source so that it waits as requested; `recorded` holds the times of individual events.
 fn waiting(source: Box<dyn Source>, arguments: &BenchArgs, recorded: Vec<Duration>) -> Box<dyn Source> {
     let (event, byte) = (Duration::from_micros(arguments.wait_event), Duration::from_nanos(arguments.wait_byte));
     match event.is_zero() && byte.is_zero() && recorded.is_empty() {
@@ -269,7 +272,7 @@ fn waiting(source: Box<dyn Source>, arguments: &BenchArgs, recorded: Vec<Duratio
     }
 }
 
-/// The times of events that a file has.
+/// Reads the event times from a file.
 fn recorded_times(path: &Path) -> Result<Vec<Duration>, Failure> {
     let refused = |why: &dyn std::fmt::Display| {
         Failure::new(Exit::InputRefused, &format!("--wait-file {}: {why}", path.display()))
@@ -305,12 +308,12 @@ fn measure(
     Ok(Measured { sink: sink.name.clone(), number_of_ranks, threads: threads.get(), len_bytes, converted })
 }
 
-/// Bars for each of many short conversions would only flicker.
+/// Returns a watch without progress bars, which would only flicker for many short conversions.
 fn silent(cancel: &CancelToken) -> Watch<'_> {
     Watch { observer: &Silent, cancel }
 }
 
-/// The round with the median time.
+/// Returns the round with the median time.
 fn median(mut rounds: Vec<Measured>) -> Option<Measured> {
     rounds.sort_by(|a, b| a.converted.elapsed_s.total_cmp(&b.converted.elapsed_s));
     let middle = rounds.len() / 2;

@@ -1,4 +1,4 @@
-//! `raddle events convert`: events in another layout.
+//! `raddle events convert`: writes events in another layout.
 
 use super::output::{LeftOut, Written, chosen, convert_options, open_all, shown, tell_needs, write};
 use crate::command::print;
@@ -24,21 +24,21 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// What to convert.
+    /// Files to convert.
     #[command(flatten)]
     pub inputs: InputArgs,
 
     #[command(flatten)]
     selection: SelectionArgs,
 
-    /// Events with these numbers, counted from 0 over all inputs, for example 0..1000, or 1000.. for all others
+    /// Range of events, counted from 0 over all inputs: 0..1000, or 1000.. for the rest
     #[arg(
         long, value_name = "A..B", value_parser = parse_range, default_value = "..", hide_default_value = true,
         help_heading = "Inputs"
     )]
     entries: EntryRange,
 
-    /// Leave out products that cannot be read, which takes reading everything twice; the run then ends with exit code 4
+    /// Leave out products that cannot be read; reads everything twice, and the run then ends with exit code 4
     #[arg(long, help_heading = "Inputs")]
     skip_bad: bool,
 
@@ -70,16 +70,17 @@ Examples:
 Inputs may be ROOT files (trees, RNTuples), packed data streams and HDF5 files of any of these layouts. Neither ROOT nor \
 dictionaries are needed. The output's bytes do not depend on the number of threads and ranks.";
 
-/// Events that are asked for.
+/// Requested range of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EntryRange {
     start: u64,
-    /// None: that of all.
+    /// End of the range; `None` for the end of the source.
     end: Option<u64>,
 }
 
 impl EntryRange {
-    /// The range of so many events. A beginning behind their end stays where it is: reading refuses it.
+    /// Resolves the range for a source of `len_entries` events. A start past the end is kept, and reading then refuses
+    /// it.
     pub(super) fn of(self, len_entries: u64) -> Range<u64> {
         self.start..self.end.unwrap_or(len_entries.max(self.start))
     }
@@ -87,7 +88,9 @@ impl EntryRange {
 
 pub(super) fn parse_range(text: &str) -> Result<EntryRange, String> {
     let wrong = || {
-        format!("{text:?} is no range: give the first event and the one behind the last, as in 0..1000, or one of them")
+        format!(
+            "{text:?} is not a range: give the first event and the one after the last, as in 0..1000, or one of them"
+        )
     };
     let (start, end) = text.split_once("..").ok_or_else(wrong)?;
     let number = |digits: &str| match digits.trim() {
@@ -98,7 +101,7 @@ pub(super) fn parse_range(text: &str) -> Result<EntryRange, String> {
     if end.is_none_or(|end| start <= end) { Ok(EntryRange { start, end }) } else { Err(wrong()) }
 }
 
-/// Collective. Converts.
+/// Collective. Converts the inputs.
 pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
     let ConvertArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
@@ -116,10 +119,10 @@ pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
 }
 
 impl ConvertArgs {
-    /// Collective. Converts these inputs; what is left out is told as warnings too.
+    /// Collective. Converts the inputs; also warns about everything that is left out.
     ///
     /// # Errors
-    /// Inputs that cannot be read, products that the layout cannot hold, an output that cannot be written.
+    /// If an input cannot be read, the layout cannot hold a product, or the output cannot be written.
     pub fn convert(
         &self,
         inputs: &[PathBuf],
@@ -152,7 +155,7 @@ impl ConvertArgs {
         Ok(written)
     }
 
-    /// Collective. Those of `products` that cannot be read; each rank reads some of them.
+    /// Collective. Returns the products that cannot be read; each rank reads some of them.
     fn bad_products(
         &self,
         source: &dyn Source,
@@ -173,7 +176,7 @@ impl ConvertArgs {
         let own: Vec<LeftOut> = found.bad.into_iter().map(left_out).collect();
         let told =
             ranks.all_gather_bytes(json(&own).as_bytes()).map_err(|error| Failure::of_events(&error.into(), None))?;
-        // What was told is what another rank's `json` made.
+        // The message was encoded by `json` on another rank.
         let mut all: Vec<LeftOut> =
             told.iter().flat_map(|text| serde_json::from_slice::<Vec<_>>(text).unwrap_or_default()).collect();
         all.sort_by_key(|left| source.schema().position(&left.product));
@@ -182,7 +185,7 @@ impl ConvertArgs {
     }
 }
 
-/// Warns of what is left out.
+/// Warns about products that were left out.
 fn tell(left_out: &[LeftOut], watch: &Watch<'_>) {
     for LeftOut { product, reason } in left_out {
         let text = format!("{} is left out: {reason}", shown(product));
@@ -209,7 +212,7 @@ mod tests {
             assert_eq!(range(text), Ok(expected), "{text}");
         }
         for text in ["", "5", "5..3", "a..b", "-1..3", "1..2..3", "1...3", "18446744073709551616.."] {
-            assert!(range(text).is_err_and(|why| why.contains("is no range")), "{text}");
+            assert!(range(text).is_err_and(|why| why.contains("is not a range")), "{text}");
         }
     }
 }

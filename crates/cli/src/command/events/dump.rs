@@ -1,4 +1,4 @@
-//! `raddle events dump`: the values of events, for people and for programs.
+//! `raddle events dump`: prints the values of events, for people and for programs.
 
 use super::convert::{EntryRange, parse_range};
 use super::output::convert_options;
@@ -24,7 +24,7 @@ pub struct DumpArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Events with these numbers, counted from 0, for example 0..10, or 1000.. for all others
+    /// Range of events, counted from 0: 0..10, or 1000.. for the rest
     #[arg(long, value_name = "A..B", value_parser = parse_range, default_value = "..", hide_default_value = true)]
     entries: EntryRange,
 
@@ -36,15 +36,15 @@ pub struct DumpArgs {
     #[arg(long, value_name = "NAME")]
     tree: Option<String>,
 
-    /// Products as the bytes that are stored, not as columns
+    /// Show products as the stored bytes instead of columns
     #[arg(long)]
     raw: bool,
 
-    /// Most items of a list, and bytes of an object, that are shown without --json
+    /// Maximum number of items of a list, and of bytes of an object, shown without --json
     #[arg(long, value_name = "N", default_value_t = 20)]
     items: usize,
 
-    /// Print a JSON object for each event, a line each, with every value in full
+    /// Print a JSON object per event, one per line, with all values in full
     #[arg(long)]
     json: bool,
 
@@ -62,16 +62,16 @@ With --json a line is {\"entry\": 0, \"id\": {\"run\": …, \"lumi\": …, \"eve
 Numbers that JSON cannot represent are \"NaN\", \"Infinity\" and \"-Infinity\"; bytes, and texts that are not UTF-8, are {\"bytes\": \"00ff\"} in \
 hexadecimal digits.";
 
-/// What was printed, for the report.
+/// Totals of the printed events, for the report.
 #[derive(Debug, Clone, Serialize)]
 struct DumpedEvents {
-    /// Events.
+    /// Number of events.
     events: u64,
-    /// Products.
+    /// Number of products.
     products: u64,
 }
 
-/// Prints events.
+/// Prints the events.
 pub fn run(arguments: &DumpArgs) -> Result<Exit, Failure> {
     let watching = Watching::start(&arguments.running, "events dump", [&arguments.file])?;
     watching.conclude(|watch| {
@@ -99,18 +99,18 @@ impl DumpArgs {
         let options = ConvertOptions {
             entries: Some(entries.of(source.len_entries())),
             products: Some(chosen),
-            // Text is several times as long as what it says.
+            // The text is several times as long as the values.
             unit_len_bytes: 256 << 10,
             ..convert_options(running, default_jobs())
         };
         let sink = ValuesSink::new(BufWriter::new(std::io::stdout()), &schema, format);
-        // Bars would lie between the lines.
+        // Progress bars would be mixed with the printed lines.
         let (_, events) = convert(source.as_ref(), sink, &options, &Silent, watch.cancel).map_err(failed)?;
         Ok(DumpedEvents { events, products: schema.products.len() as u64 })
     }
 }
 
-/// Numbers of the products that are asked for.
+/// Returns the numbers of the selected products.
 fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failure> {
     let schema = source.schema();
     let chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;

@@ -1,4 +1,4 @@
-//! `raddle events inspect`: what is in a file of events.
+//! `raddle events inspect`: shows the contents of a file of events.
 
 use super::output::{convert_options, mean_len_bytes};
 use crate::command::print;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InspectArgs {
-    /// File to look at
+    /// File to inspect
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -27,15 +27,15 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     tree: Option<String>,
 
-    /// Products as the bytes that are stored, not as columns
+    /// Show products as the stored bytes instead of columns
     #[arg(long)]
     raw: bool,
 
-    /// Read all events, and tell how long each product is
+    /// Read all events and show the size of each product
     #[arg(long)]
     sizes: bool,
 
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 
@@ -45,24 +45,24 @@ pub struct InspectArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events inspect run1.root            products and what they are
-  raddle events inspect run1.h5 --sizes      and how long they are in the mean
+  raddle events inspect run1.root            products with classes and types
+  raddle events inspect run1.h5 --sizes      also their mean sizes
   raddle events inspect run1.pds --json | jq '.products[].name'";
 
-/// What a file of events holds.
+/// Contents of a file of events.
 #[derive(Debug, Clone, Serialize)]
 pub struct EventsInspection {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its format and layout, in words.
+    /// Format and layout, as text.
     pub format: String,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Length of an event in memory, in the mean.
+    /// Mean length of an event in memory.
     pub mean_len_bytes: u64,
     /// Products.
     pub products: Vec<InspectedProduct>,
-    /// Branches that are no products: without data, or with another number of entries.
+    /// Branches that are not products, because they have no data or a different number of entries.
     pub unread: Vec<String>,
 }
 
@@ -72,15 +72,15 @@ pub struct InspectedProduct {
     /// Name, class and form.
     #[serde(flatten)]
     pub product: Product,
-    /// Its form in words.
+    /// Form of the product, as text.
     pub r#type: String,
-    /// Length of all its values in memory, if that was asked for.
+    /// Total length of its values in memory, if requested.
     pub len_bytes: Option<u64>,
-    /// Why it is read as bytes and not as columns, if it could not be.
+    /// Reason why it is read as bytes instead of columns, if it had to be.
     pub as_bytes: Option<String>,
 }
 
-/// Inspects.
+/// Inspects a file and prints the result.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let InspectArgs { json, running, .. } = arguments;
     let watching = Watching::start(running, "events inspect", [&arguments.file])?;
@@ -93,10 +93,10 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
 }
 
 impl InspectArgs {
-    /// Inspects.
+    /// Inspects the file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn inspect(&self, watch: &Watch<'_>) -> Result<EventsInspection, Failure> {
         let Self { file, tree, raw, sizes, running, .. } = self;
         let failed = |error| Failure::of_events(&error, None);

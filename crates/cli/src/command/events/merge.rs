@@ -1,4 +1,4 @@
-//! `raddle events merge`: files of one layout, one behind the other.
+//! `raddle events merge`: concatenates files with the same layout.
 
 use super::output::{Written, convert_options, tell_needs, write};
 use crate::command::print;
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MergeArgs {
-    /// What to merge.
+    /// Files to merge.
     #[command(flatten)]
     pub inputs: InputArgs,
 
@@ -53,13 +53,13 @@ pub struct MergeArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events merge job*.pds -o all.pds      records are copied as they are stored
-  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are filled anew, but
-                                               what HEP-CCE's form compresses is copied as it is stored
+  raddle events merge job*.pds -o all.pds      records are copied as stored
+  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are rewritten, but
+                                               data compressed in HEP-CCE's form is copied as stored
 
-Every input must have the same products. ROOT files are not written: convert them.";
+Every input must have the same products. ROOT files cannot be merged: convert them.";
 
-/// Collective. Merges.
+/// Collective. Merges the inputs and reports.
 pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
     let MergeArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
@@ -78,10 +78,10 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
 }
 
 impl MergeArgs {
-    /// Collective. Merges these inputs; what was done, on rank 0 and where all ranks did it.
+    /// Collective. Merges the inputs. Returns the result on rank 0, and on every rank if all took part.
     ///
     /// # Errors
-    /// Inputs that cannot be read or do not go together, an output that cannot be written.
+    /// If inputs cannot be read or do not fit together, or the output cannot be written.
     pub fn merge(
         &self,
         inputs: &[PathBuf],
@@ -95,7 +95,7 @@ impl MergeArgs {
         let opened = check_output(&self.output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
         let merging = Merging { output, force: *force, watch, ranks, convert: convert_options(running, cores) };
         match agreed(ranks, "open the inputs", opened)? {
-            // Copying is as fast as the disk is: one rank does it.
+            // Copying is limited by the disk, so a single rank does it.
             Inputs::Streams(streams) => {
                 let copied = match ranks.rank() {
                     0 => merging.copy_streams(&streams).map(Some),
@@ -111,23 +111,24 @@ impl MergeArgs {
                 write(&source, output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }
             Inputs::Root => {
-                let what = format!("{}: ROOT files are not written", crate::render::escape::path(&inputs[0]));
-                Err(Failure::new(Exit::InputRefused, &what)
-                    .hint("raddle events convert takes many files too, and writes them in a layout of HDF5"))
+                let what = format!("{}: ROOT files cannot be merged", crate::render::escape::path(&inputs[0]));
+                Err(Failure::new(Exit::InputRefused, &what).hint(
+                    "use raddle events convert, which also accepts several files and writes them in an HDF5 layout",
+                ))
             }
         }
     }
 }
 
-/// What there is to merge, by how it is done.
+/// Inputs, by the way they are merged.
 enum Inputs {
-    /// Records are copied.
+    /// Packed data streams, whose records are copied.
     Streams(Vec<PdsSource>),
-    /// What is stored of events is copied.
+    /// Files whose stored events are copied.
     Stored(Box<StoredEvents>),
-    /// Chunks are filled anew, in the layout of the first.
+    /// HDF5 files whose chunks are filled again, in the layout of the first.
     Hdf5(FileLayout, Vec<Box<dyn Source>>),
-    /// Not at all.
+    /// ROOT files, which cannot be merged.
     Root,
 }
 
@@ -159,7 +160,7 @@ impl Inputs {
     }
 }
 
-/// What all ways to merge are told.
+/// Parameters shared by all ways of merging.
 struct Merging<'m> {
     output: &'m Path,
     force: bool,
@@ -188,7 +189,7 @@ impl Merging<'_> {
         })
     }
 
-    /// Collective.
+    /// Collective. Copies the stored events.
     fn copy_stored(&self, stored: &StoredEvents, chunk: Option<Size>) -> Result<Written, Failure> {
         let Self { output, force, watch, ranks, convert } = self;
         let failed = |error| Failure::of_events(&error, Some(output));
@@ -217,7 +218,7 @@ impl Merging<'_> {
     }
 }
 
-/// The options that write as a file is written.
+/// Returns the options that reproduce the layout of a file.
 fn layout_of(layout: FileLayout, entries: u64, arguments: &MergeArgs) -> EventLayoutArgs {
     let mut options = EventLayoutArgs {
         layout: EventLayout::Columns,
@@ -230,7 +231,7 @@ fn layout_of(layout: FileLayout, entries: u64, arguments: &MergeArgs) -> EventLa
         serialize: None,
         profile: None,
     };
-    // Batches as long as those of the first file are in the mean, all but its last.
+    // Use the mean batch length of the first file, without its last batch.
     let batch_of =
         |batches: u64| Batch::Events(NonZeroU64::new(entries.div_ceil(batches.max(1))).unwrap_or(NonZeroU64::MIN));
     match layout {

@@ -1,4 +1,4 @@
-//! `raddle events`: HEP events between ROOT files, packed data streams and HDF5, one file per subcommand.
+//! `raddle events`: converts HEP events between ROOT files, packed data streams and HDF5; one file per subcommand.
 
 pub mod bench;
 pub mod convert;
@@ -16,11 +16,11 @@ use crate::team::Team;
 pub enum EventsCommand {
     /// Write the events of ROOT files, packed data streams or HDF5 files in another layout
     Convert(convert::ConvertArgs),
-    /// Tell what a file of events holds: format, layout, products, sizes
+    /// Show the contents of a file of events: format, layout, products, sizes
     Inspect(inspect::InspectArgs),
-    /// Print the values of events, as text or JSON
+    /// Print the values of events as text or JSON
     Dump(dump::DumpArgs),
-    /// Put the events of several files of one layout into one file
+    /// Concatenate the events of several files with the same layout
     Merge(merge::MergeArgs),
     /// Measure how fast events are written in each layout
     Bench(bench::BenchArgs),
@@ -33,7 +33,7 @@ impl EventsCommand {
     }
 }
 
-/// Collective for the commands that ranks share. Runs one of them.
+/// Runs a subcommand. Collective for the subcommands that ranks share.
 pub fn run(command: &EventsCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
         EventsCommand::Convert(arguments) => convert::run(arguments, team),

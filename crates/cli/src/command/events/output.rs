@@ -1,4 +1,4 @@
-//! Opening inputs and writing an output of events: what the commands have in common.
+//! Opening inputs and writing an output of events, shared by several subcommands.
 
 use crate::failure::Failure;
 use crate::options::compression::readers_need;
@@ -21,41 +21,41 @@ use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-/// What was written, for the report and the lines about it.
+/// Summary of a written file, for the report and the terminal.
 #[derive(Debug, Clone, Serialize)]
 pub struct Written {
-    /// The file.
+    /// Path of the file.
     pub output: PathBuf,
-    /// Its layout.
+    /// Layout of the file.
     pub layout: &'static str,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Products.
+    /// Number of products.
     pub products: u64,
     /// Length of the file.
     pub len_bytes: u64,
-    /// Datasets and chunks, in HDF5.
+    /// Number of datasets, for HDF5.
     pub datasets: Option<u64>,
-    /// See above.
+    /// Number of chunks, for HDF5.
     pub chunks: Option<u64>,
-    /// Products that were left out, and why.
+    /// Products that were left out, with the reasons.
     pub left_out: Vec<LeftOut>,
-    /// Times.
+    /// Totals of the conversion.
     #[serde(flatten)]
     pub converted: Converted,
 }
 
-/// A product that could not be read.
+/// A product that was left out because it could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Its name.
+    /// Name of the product.
     pub product: String,
-    /// Why, in words.
+    /// Reason.
     pub reason: String,
 }
 
-/// Opens inputs as one source, products in the form that the layout takes; with the products that are left out because not all
-/// inputs have them.
+/// Opens the inputs as one source, with products in the form that the layout accepts. Also returns the products left
+/// out because not all inputs have them.
 pub fn open_all(
     inputs: &[PathBuf],
     selection: &SelectionArgs,
@@ -65,12 +65,12 @@ pub fn open_all(
     let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
     let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
     let sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
-    // Before they are joined: what differs is how products are read, not how each file stores them.
+    // Before they are joined, because inputs must agree on how products are read, not on how each file stores them.
     let mut sources = as_taken(sources, selection, layout);
     if sources.len() == 1 {
         return Ok((sources.remove(0), Vec::new()));
     }
-    // Patterns that are none, or match nothing, are told of when products are chosen.
+    // Invalid patterns, and patterns that match nothing, are reported when products are chosen.
     let globs = ProductGlobs::new(&selection.products).ok().filter(|globs| {
         sources.iter().flat_map(|source| &source.schema().products).any(|product| globs.is_match(&product.name))
     });
@@ -82,7 +82,7 @@ pub fn open_all(
     Ok((Box::new(joined), left_out))
 }
 
-/// Sources whose products have the form that the layout takes.
+/// Converts sources so that their products have the form that the layout accepts.
 fn as_taken(
     sources: Vec<Box<dyn Source>>,
     selection: &SelectionArgs,
@@ -98,7 +98,8 @@ fn as_taken(
     let wanted = match layout.serialize {
         Some(Wanted::Root) => Some(Serialization::Root),
         Some(Wanted::Unrolled) => Some(Serialization::Unrolled),
-        // The framework's product layout says nothing of it; its other formats have no bytes of branches.
+        // The framework's product layout does not record the serialization; its other formats have no bytes of
+        // branches.
         None if layout.compat.is_some() && layout.layout == EventLayout::Product => Some(Serialization::Root),
         None if (layout.compat.is_some() || layout.layout == EventLayout::Pds) && has_baskets => {
             Some(Serialization::Root)
@@ -116,7 +117,7 @@ fn has_baskets(schema: &Schema) -> bool {
     schema.products.iter().any(|product| product.form == basket)
 }
 
-/// Threads and memory of a conversion by one who has so many cores.
+/// Returns the threads and memory of a conversion on a machine with `cores` cores.
 pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
     let mut options = ConvertOptions {
         jobs: running.jobs.or_else(|| NonZeroUsize::new(cores)).unwrap_or(NonZeroUsize::MIN),
@@ -128,8 +129,8 @@ pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
     options
 }
 
-/// Returns the numbers of the selected products. The framework's formats store event ids separately, so a product that holds only
-/// ids is left out, unless it is the only one selected.
+/// Returns the numbers of the selected products. The framework's formats store event ids separately, so a product that
+/// holds only ids is left out, unless it is the only one selected.
 pub fn chosen(source: &dyn Source, globs: &[String], layout: &EventLayoutArgs) -> Result<Vec<usize>, Failure> {
     let schema = source.schema();
     let mut chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
@@ -143,23 +144,23 @@ pub fn chosen(source: &dyn Source, globs: &[String], layout: &EventLayoutArgs) -
     Ok(chosen)
 }
 
-/// The failure of patterns that match no product.
+/// Creates the failure for patterns that match no product.
 pub fn no_such_product(source: &dyn Source, globs: &[String]) -> Failure {
     let error = EventsError::NoSuch {
         place: source.place().branch(&globs.join(" ")).into(),
         kind: "product",
         there_is: source.schema().products.iter().map(|product| product.name.clone()).collect(),
     };
-    Failure::of_events(&error, None).hint("give --products names of these, or globs such as 'Muon_*'")
+    Failure::of_events(&error, None).hint("name some of these with --products, or use globs such as 'Muon_*'")
 }
 
-/// Length of an event in memory, in the mean.
+/// Returns the mean length of an event in memory.
 pub fn mean_len_bytes(source: &dyn Source) -> u64 {
     let entries = source.len_entries();
     source.unit_len_bytes(0..entries) / entries.max(1)
 }
 
-/// Warns of what readers of the output need that they may not have.
+/// Warns about filters that readers of the output may lack.
 pub fn tell_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Communicator) {
     let is_hdf5 = !matches!(layout.layout, EventLayout::Pds | EventLayout::Rntuple);
     let is_filtered = is_hdf5 && layout.compat.is_none() && ranks.rank() == 0;
@@ -170,14 +171,16 @@ pub fn tell_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Commu
     }
 }
 
-/// Warns of products that an RNTuple has under other names.
+/// Warns about products that have different names in an RNTuple.
 fn tell_renamed(schema: &Schema, watch: &Watch<'_>, ranks: &dyn Communicator) {
     if ranks.rank() > 0 {
         return;
     }
     for (product, stored) in renamed(schema) {
         let text = match product == stored {
-            true => format!("{}: '_' stands for what RNTuples do not permit in names of fields", shown(&product)),
+            true => {
+                format!("{}: '_' replaces characters that RNTuples do not permit in names of fields", shown(&product))
+            }
             false => format!(
                 "{} is written as {}: RNTuples do not permit all characters in names",
                 shown(&product),
@@ -199,7 +202,7 @@ pub fn write(
     ranks: &dyn Communicator,
 ) -> Result<Written, Failure> {
     let failed = |error: EventsError| Failure::of_events(&error, Some(path));
-    // Every rank reads it: a file system that all of them see is where the output goes, too.
+    // Every rank reads the profile: the output is on a file system that all of them see anyway.
     let layout = &agreed(ranks, "read the profile", layout.with_profile(path))?;
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let schema = source.schema().select(options.products.as_deref().unwrap_or(&all));
@@ -268,7 +271,7 @@ pub fn write(
     })
 }
 
-/// The name of a product, for messages.
+/// Formats the name of a product for messages.
 pub fn shown(name: &str) -> String {
     escape::text(name).into_owned()
 }

@@ -1,6 +1,7 @@
-//! Comparing a dataset with the arrays that it was made of.
+//! Compares a dataset with the arrays from which it was made.
 //!
-//! Invariant: what the dataset holds and no input is compared with is told; "equal" is said of everything or not at all.
+//! Invariant: everything in the dataset that was not compared with an input is reported; "equal" covers the whole
+//! dataset.
 
 use super::inputs::Inputs;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Rows of samples that are compared at once, in bytes.
+/// Length of the rows of samples compared at once.
 const PIECE_LEN_BYTES: u64 = 64 << 20;
 
 /// A field that is not equal to its input.
@@ -28,9 +29,9 @@ pub struct Unequal {
     pub field: String,
     /// Time step.
     pub time: Option<u64>,
-    /// Its input.
+    /// Input of the field.
     pub input: PathBuf,
-    /// Samples that differ.
+    /// Number of samples that differ.
     pub samples: u64,
 }
 
@@ -41,32 +42,32 @@ pub struct Rounded {
     pub field: String,
     /// Time step.
     pub time: Option<u64>,
-    /// How, as the header names it.
+    /// Compression, as named in the header.
     pub compression: String,
-    /// The largest distance of a sample from the input's.
+    /// Largest difference between a sample and that of the input.
     pub largest_difference: f64,
 }
 
-/// First and last of time steps that follow each other; `None` where there are no time steps.
+/// First and last of each run of consecutive time steps; `None` if there are no time steps.
 pub type StepRuns = Vec<Option<(u64, u64)>>;
 
-/// Time steps of a field that no input was compared with.
+/// Time steps of a field that were not compared with any input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotCompared {
     /// Field.
     pub field: String,
-    /// First and last of steps that follow each other, where there are any.
+    /// First and last of the consecutive steps, if there are time steps.
     pub time: Option<(u64, u64)>,
 }
 
-/// What comparing found.
+/// Result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Fields that differ from their inputs, by more than their compression allows.
+    /// Fields that differ from their inputs by more than their compression allows.
     pub unequal: Vec<Unequal>,
-    /// Fields that are not what their inputs are bit by bit, as their compression has it.
+    /// Fields that differ from their inputs within the limits of their compression.
     pub rounded: Vec<Rounded>,
-    /// What is there and was not compared.
+    /// Parts of the dataset that were not compared.
     pub not_compared: Vec<NotCompared>,
 }
 
@@ -77,14 +78,14 @@ impl Comparison {
     }
 }
 
-/// How far samples may be from those of the input.
+/// Allowed difference between samples and those of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tolerance {
-    /// Every bit is kept.
+    /// No difference.
     Exact,
-    /// So far.
+    /// At most this difference.
     Within(f64),
-    /// No distance is promised: finite numbers are finite.
+    /// Any finite difference: finite numbers stay finite.
     Finite,
 }
 
@@ -97,7 +98,7 @@ impl Tolerance {
         }
     }
 
-    /// Whether samples that differ, by so much, may.
+    /// Whether samples may differ by `difference`.
     fn allows(self, difference: f64) -> bool {
         match self {
             Self::Exact => false,
@@ -107,18 +108,20 @@ impl Tolerance {
     }
 }
 
-/// A dataset whose samples are compared with inputs.
+/// A dataset that is compared with inputs.
 pub trait Compared {
-    /// How far samples of a field may be from the inputs', and how it is compressed.
+    /// Returns the allowed difference of a field's samples, and its compression.
     fn tolerance(&self, field: usize, inputs: &Inputs) -> (Tolerance, String);
 
-    /// Whether it has a field of this name and type with `inputs`' samples at their time steps: else how it differs.
+    /// Checks that the dataset has a field with the name, type, samples and time steps of `inputs`; otherwise describes
+    /// the difference.
     fn check(&self, field: usize, inputs: &Inputs) -> Result<(), String>;
 
-    /// The fields that it holds, each with its time steps.
+    /// Returns the fields of the dataset, each with its time steps.
     fn holds(&self, inputs: &Inputs) -> Vec<(String, StepRuns)>;
 
-    /// Samples of a field at a time step, x fastest; `field` is that of the inputs, of which `rows` are wanted.
+    /// Reads samples of a field at a time step, x fastest. `field` is the number of the input's field, and `rows`
+    /// selects rows of the input.
     fn read_rows(
         &self,
         field: usize,
@@ -129,7 +132,7 @@ pub trait Compared {
     ) -> Result<Vec<u8>, IdxError>;
 }
 
-/// How the fields of the dataset at `path` differ from `inputs`, which most do by no bit.
+/// Compares the fields of the dataset at `path` with `inputs`. Most are expected to be identical bit by bit.
 ///
 /// # Errors
 /// If the dataset has other fields, counts or time steps, or either side cannot be read.
@@ -178,14 +181,14 @@ pub fn compare(
     Ok(comparison)
 }
 
-/// Distances of the numbers of two samples that differ.
+/// Returns the differences between the numbers of two samples that differ.
 fn differences<'s>(number: Number, one: &'s [u8], other: &'s [u8]) -> impl Iterator<Item = f64> + use<'s> {
     let numbers = one.chunks(number.len_bytes()).zip(other.chunks(number.len_bytes()));
     let differing = numbers.filter(|(one, other)| one != other);
     differing.map(move |(one, other)| (number.value_of(one) - number.value_of(other)).abs())
 }
 
-/// What is there and is none of `inputs`.
+/// Returns the parts of the dataset that correspond to none of `inputs`.
 fn not_compared(dataset: &dyn Compared, inputs: &Inputs) -> Vec<NotCompared> {
     let steps: BTreeSet<u64> = inputs.steps.iter().filter_map(|(step, _)| *step).collect();
     let mut left = Vec::new();
@@ -204,7 +207,7 @@ fn not_compared(dataset: &dyn Compared, inputs: &Inputs) -> Vec<NotCompared> {
     left
 }
 
-/// What is left of a run of steps without `steps`.
+/// Removes `steps` from a run of steps and returns the remaining runs.
 fn gaps((first, last): (u64, u64), steps: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     let (mut gaps, mut from) = (Vec::new(), Some(first));
     for step in steps.range(first..=last) {
@@ -215,12 +218,12 @@ fn gaps((first, last): (u64, u64), steps: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     gaps
 }
 
-/// An IDX dataset with the time steps that it has.
+/// An IDX dataset with its time steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'d> {
     /// The dataset.
     pub dataset: &'d Dataset,
-    /// Its time steps.
+    /// Time steps of the dataset.
     pub steps: &'d [Option<u64>],
 }
 
@@ -259,7 +262,7 @@ impl Compared for Stored<'_> {
             steps => StepList::of(steps.iter().copied().flatten()).runs().iter().copied().map(Some).collect(),
         };
         let mut names: Vec<String> = self.dataset.header().fields.iter().map(|field| field.name.clone()).collect();
-        // The components of an input are that input.
+        // The components of an input count as that input.
         for (field, (name, _)) in inputs.fields.iter().enumerate() {
             for number in self.numbers(field, inputs).into_iter().flatten() {
                 names[number].clone_from(name);
@@ -278,7 +281,7 @@ impl Compared for Stored<'_> {
         inputs: &Inputs,
         readers: &Readers<'_>,
     ) -> Result<Vec<u8>, IdxError> {
-        // They have been looked for.
+        // Their existence was checked before.
         let numbers = self.numbers(field, inputs).unwrap_or_default();
         let region = inputs.region(rows);
         let read = |number: usize| {
@@ -299,7 +302,7 @@ impl Compared for Stored<'_> {
 }
 
 impl Stored<'_> {
-    /// The field of an input, or those of its components.
+    /// Returns the field of an input, or the fields of its components.
     fn numbers(&self, field: usize, inputs: &Inputs) -> Option<Vec<usize>> {
         let (header, (name, sample)) = (self.dataset.header(), &inputs.fields[field]);
         let whole = header.field_index(name).map(|number| vec![number]);
@@ -329,7 +332,7 @@ impl Compared for Images {
 
     fn holds(&self, inputs: &Inputs) -> Vec<(String, StepRuns)> {
         let of_image = |image: &Image| {
-            // Inputs without steps have time among their axes, if any.
+            // Inputs without steps have time as one of their axes, if at all.
             let has_steps = inputs.steps.iter().any(|(step, _)| step.is_some());
             let time = image.axes().iter().position(|axis| *axis == 't').filter(|_| has_steps);
             let run = time.map(|axis| (0, image.domain(0).end[axis].saturating_sub(1)));
@@ -364,7 +367,8 @@ impl Compared for Images {
     }
 }
 
-/// The box of an image's first level in which rows of inputs lie, some components of them; `None` if it has other axes.
+/// Returns the box of rows of inputs in an image's first level, restricted to some components; `None` if it has other
+/// axes.
 fn region_of(
     image: &Image,
     inputs: &Inputs,
@@ -376,7 +380,7 @@ fn region_of(
     let (of_samples, rank) = (inputs.region(rows), inputs.counts.len());
     let mut ranges: Vec<Range<u64>> = (0..rank).map(|axis| of_samples.start[axis]..of_samples.end[axis]).collect();
     if components > 1 {
-        // Before time, where that is the slowest axis of the samples.
+        // Excludes time, if that is the slowest axis of the samples.
         let has_own_steps = step.is_none() && image.axes().last() == Some(&'t');
         ranges.insert(rank - usize::from(has_own_steps), only);
     }

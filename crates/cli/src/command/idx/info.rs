@@ -1,4 +1,4 @@
-//! `raddle idx info`: what a dataset holds.
+//! `raddle idx info`: shows the contents of a dataset.
 
 use super::place::open;
 use crate::command::print;
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InfoArgs {
-    /// The .idx file, or an OME-Zarr folder as raddle writes it
+    /// The .idx file, or an OME-Zarr folder written by raddle
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -27,10 +27,10 @@ Examples:
   raddle idx info flow.idx --json | jq .bitmask
   raddle idx info flow.zarr           images, levels, shards and chunks
 
-The .idx file, the names of folders and a field's first block record are read, or zarr.json files; `raddle idx verify` looks at \
-blocks and shards.";
+Reads only the .idx file, the names of folders and a field's first block record, or zarr.json files; `raddle \
+idx verify` checks blocks and shards.";
 
-/// Prints what the header and the records of the coarsest blocks say.
+/// Prints the contents of the header and of the records of the coarsest blocks.
 pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {
     if is_zarr(&arguments.input) {
         let images = Images::open(&arguments.input).map_err(|error| Failure::of_idx(&error))?;

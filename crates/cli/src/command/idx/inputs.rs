@@ -1,4 +1,4 @@
-//! The arrays that become a dataset, or that one is compared with: which, and what each is of it.
+//! Input arrays that are written to a dataset or compared with one, and the part of the dataset that each represents.
 
 use super::place::{Along, along};
 use crate::arrays::{ArraySource, IdxPart, IdxSource, RawForm, WholeFields};
@@ -12,12 +12,12 @@ use raddle_idx::sample::{Number, SampleType};
 use std::ops::Range;
 use std::path::Path;
 
-/// What several inputs are to each other.
+/// Relation between several inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum InputsAre {
     /// Fields of one dataset, at one time
     Fields,
-    /// One field at times that follow each other
+    /// One field at consecutive times
     Steps,
 }
 
@@ -25,12 +25,12 @@ pub enum InputsAre {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct ArrayArgs {
-    /// What several inputs are
+    /// Relation between several inputs
     #[arg(long = "as", value_name = "WHAT", value_enum, default_value_t = InputsAre::Fields)]
     pub inputs_are: InputsAre,
 
-    /// Time step of the inputs, or of the first of them; without it a dataset of fields has no time steps. Of an IDX dataset: the
-    /// only one to take
+    /// Time step of the inputs, or of the first of them; without it a dataset of fields has no time steps. For an IDX
+    /// dataset as input: the only step to read
     #[arg(long, value_name = "N")]
     pub step: Option<u64>,
 
@@ -50,28 +50,29 @@ pub struct ArrayArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub name: Vec<String>,
 
-    /// Type of the numbers that are written: each becomes the same number, or the nearest float32 or float64; others are an error
+    /// Type of the numbers to write; values are converted exactly or to the nearest float32 or float64, anything else
+    /// is an error
     #[arg(long, value_name = "TYPE", value_parser = number)]
     pub cast: Option<Number>,
 
-    /// Fields to take of an IDX dataset [default: all]
+    /// Fields to read from an IDX dataset [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub field: Vec<String>,
 
-    /// Samples to take of an IDX dataset along axes, the end excluded; other axes are whole
+    /// Ranges of samples to read from an IDX dataset, per axis, end excluded; other axes are whole
     #[arg(long, value_name = "x=0:64,z=5:9", value_delimiter = ',', value_parser = along)]
     pub crop: Vec<Along>,
 
-    /// Take the default value of the field where blocks of an IDX dataset are not stored
+    /// Read missing blocks of an IDX dataset as the default value of the field
     #[arg(long)]
     pub missing_as_default: bool,
 }
 
-/// Values per axis, slowest first.
+/// Number of values per axis, slowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape(pub Vec<u64>);
 
-/// A shape as the user writes it: 64x128x128, or one number.
+/// Parses a shape: 64x128x128, or a single number.
 pub fn shape(text: &str) -> Result<Shape, String> {
     let counts: Result<Vec<u64>, _> = text.split('x').map(str::parse).collect();
     let counts = counts.ok().filter(|counts| !counts.contains(&0));
@@ -83,18 +84,18 @@ fn number(text: &str) -> Result<Number, String> {
     if sample.count == 1 { Ok(sample.number) } else { Err("one number per value; vectors are a last axis".to_owned()) }
 }
 
-/// The inputs, opened.
+/// Opened inputs.
 #[derive(Debug)]
 pub struct Inputs {
-    /// One per field, or per time step.
+    /// Arrays, one per field or per time step.
     pub arrays: Vec<ArraySource>,
-    /// Samples per axis, x first.
+    /// Number of samples per axis, x first.
     pub counts: Vec<u64>,
-    /// Fields: name and type of the samples.
+    /// Name and sample type of each field.
     pub fields: Vec<(String, SampleType)>,
-    /// What is written or compared at once: the time step, and the inputs of its fields.
+    /// Time steps that are written or compared in one go, with the range of arrays of each.
     pub steps: Vec<(Option<u64>, Range<usize>)>,
-    /// Keys for the header of a dataset that is written.
+    /// Additional keys for the header of a dataset to write.
     pub others: Vec<(String, String)>,
     /// The blocks of an IDX dataset, if all of its samples are copied unchanged.
     pub whole: Option<WholeFields>,
@@ -104,7 +105,7 @@ impl ArrayArgs {
     /// Opens the inputs.
     ///
     /// # Errors
-    /// If one cannot be read, or they do not fit together.
+    /// If an input cannot be read, or they do not fit together.
     pub fn open(&self, paths: &[String], reader: &ReaderArgs) -> Result<Inputs, Failure> {
         if paths.iter().any(|path| is_idx(path)) {
             return self.open_idx(paths);
@@ -115,7 +116,7 @@ impl ArrayArgs {
             (self.missing_as_default, "--missing-as-default"),
         ];
         if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} applies to an input NAME.idx, and none is given")));
+            return Err(Failure::usage(&format!("{option} applies to an input NAME.idx, but none is given")));
         }
         let raw = self.shape.as_ref().zip(self.dtype);
         let raw = raw.map(|(shape, number)| RawForm { shape: shape.0.clone(), number });
@@ -156,7 +157,7 @@ impl ArrayArgs {
         Ok(Inputs { arrays, counts, fields, steps, others: Vec::new(), whole: None })
     }
 
-    /// The array in the type that was asked for.
+    /// Converts the array to the requested type, if any.
     fn cast(&self, array: ArraySource) -> ArraySource {
         match self.cast {
             Some(number) => array.cast(number),
@@ -164,11 +165,11 @@ impl ArrayArgs {
         }
     }
 
-    /// Opens the one input, an IDX dataset.
+    /// Opens a single input that is an IDX dataset.
     fn open_idx(&self, paths: &[String]) -> Result<Inputs, Failure> {
         let [path] = paths else {
             return Err(Failure::usage(
-                "an IDX dataset must be the only input: it has fields and time steps of its own",
+                "an IDX dataset must be the only input, because it already has fields and time steps",
             ));
         };
         let others = [
@@ -177,7 +178,7 @@ impl ArrayArgs {
             (self.shape.is_some(), "--shape"),
         ];
         if let Some((_, option)) = others.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} applies to arrays; {path} states it")));
+            return Err(Failure::usage(&format!("{option} only applies to arrays; {path} specifies it itself")));
         }
         let part = IdxPart {
             fields: &self.field,
@@ -199,7 +200,7 @@ impl ArrayArgs {
         Ok(Inputs { arrays, counts, fields, steps, others, whole })
     }
 
-    /// Samples per axis, x first, and their type.
+    /// Returns the number of samples per axis, x first, and their type.
     fn samples(&self, array: &ArraySource) -> Result<(Vec<u64>, SampleType), Failure> {
         let (mut counts, mut count) = (array.shape.clone(), 1);
         if self.vector {
@@ -208,7 +209,7 @@ impl ArrayArgs {
         counts.reverse();
         let fits = !counts.is_empty() && counts.len() <= MAX_RANK && !counts.contains(&0);
         let sample = usize::try_from(count).ok().map(|count| SampleType { number: array.number, count });
-        // The type of a sample is as long as a header can say.
+        // The sample type must be representable in a header.
         let sample = sample.filter(|sample| sample.to_string().parse() == Ok(*sample));
         match sample {
             Some(sample) if fits => Ok((counts, sample)),
@@ -230,39 +231,40 @@ fn is_idx(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|ending| ending == "idx")
 }
 
-/// A name that a header can hold.
+/// Converts a name to one that a header can hold.
 fn plain(name: &str) -> String {
     let kept = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
     let name: String = name.chars().map(|character| if kept(character) { character } else { '_' }).collect();
     if name.is_empty() { "field".to_owned() } else { name }
 }
 
-/// Samples per axis, slowest first.
+/// Formats sample counts, slowest axis first.
 fn product(counts: &[u64]) -> String {
     counts.iter().rev().map(u64::to_string).collect::<Vec<_>>().join(" x ")
 }
 
 impl Inputs {
-    /// Bytes of all fields of a row of samples: those with the same index along the slowest axis.
+    /// Returns the number of bytes of all fields in a row of samples, which have the same index along the slowest axis.
     pub fn row_len_bytes(&self) -> u64 {
         self.steps.first().map_or(0, |(_, inputs)| {
             self.arrays[inputs.clone()].iter().map(ArraySource::row_len_bytes).fold(0, u64::saturating_add)
         })
     }
 
-    /// Bytes needed to read such a row: its fields are read one at a time, and one of them may be cast.
+    /// Returns the number of bytes needed to read a row: its fields are read one at a time, and one of them may be
+    /// cast.
     pub fn held_row_len_bytes(&self) -> u64 {
         let more = |array: &ArraySource| array.held_row_len_bytes().saturating_sub(array.row_len_bytes());
         let most = self.arrays.iter().map(more).max().unwrap_or(0);
         self.row_len_bytes().saturating_add(most)
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.counts.last().copied().unwrap_or(0)
     }
 
-    /// The box of some rows.
+    /// Returns the box of a range of rows.
     pub fn region(&self, rows: &Range<u64>) -> SampleBox {
         let (mut start, mut counts) = (vec![0; self.counts.len()], self.counts.clone());
         if let (Some(start), Some(count)) = (start.last_mut(), counts.last_mut()) {

@@ -1,4 +1,4 @@
-//! `raddle idx`: arrays that can be read at any resolution, one file per subcommand.
+//! `raddle idx`: arrays that can be read at any resolution; one file per subcommand.
 
 pub mod compare;
 pub mod info;
@@ -23,15 +23,15 @@ use crate::team::Team;
 pub enum IdxCommand {
     /// Write arrays of HDF5, .npy or raw files as fields or time steps of an IDX dataset, or as an OME-Zarr folder
     Write(Box<write::WriteArgs>),
-    /// Tell what each of many ranks would send, make and hold to write a dataset; writes nothing
+    /// Show what each of many ranks would send, do and hold when writing a dataset, without writing anything
     Plan(plan::PlanArgs),
-    /// Read a box of a dataset at a resolution into an .npy or raw file
+    /// Read a box of a dataset, at a given resolution, into an .npy or raw file
     Read(read::ReadArgs),
-    /// Tell what a dataset or an OME-Zarr folder holds
+    /// Show the contents of a dataset or an OME-Zarr folder
     Info(info::InfoArgs),
-    /// Check that every block is there and decodes, or that a dataset holds what its inputs hold
+    /// Check that every block exists and decodes, or that a dataset matches its inputs
     Verify(verify::VerifyArgs),
-    /// Draw a slice of a dataset at a resolution as a PNG picture
+    /// Draw a slice of a dataset, at a given resolution, as a PNG picture
     View(view::ViewArgs),
 }
 
@@ -42,7 +42,7 @@ impl IdxCommand {
     }
 }
 
-/// Runs one of them; collective where ranks share the work.
+/// Runs a subcommand; collective if ranks share the work.
 pub fn run(command: &IdxCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
         IdxCommand::Write(arguments) => write::run(arguments, team),

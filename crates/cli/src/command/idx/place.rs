@@ -1,4 +1,4 @@
-//! Which part of a dataset is meant: field, time step, box, resolution.
+//! Selection of a part of a dataset: field, time step, box, resolution.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,11 +9,11 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 
-/// Options that say what to read.
+/// Options that select what to read.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "What to read")]
 pub struct PlaceArgs {
-    /// Field, by name [default: the first]
+    /// Name of the field [default: the first]
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
 
@@ -21,41 +21,41 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 
-    /// Samples along axes, the end excluded; other axes are whole
+    /// Ranges of samples per axis, end excluded; other axes are whole
     #[arg(long = "box", value_name = "x=0:64,z=5:9", value_delimiter = ',', value_parser = along)]
     along: Vec<Along>,
 
-    /// Highest level to read: 0 is one sample, the highest all [default: the highest]
+    /// Highest level to read: 0 is a single sample, the highest level is all samples [default: the highest]
     #[arg(long, value_name = "N")]
     resolution: Option<u32>,
 
-    /// Take the default value of the field where blocks are not stored
+    /// Read missing blocks as the default value of the field
     #[arg(long)]
     missing_as_default: bool,
 }
 
-/// Options of those that read many blocks.
+/// Options of commands that read many blocks.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub struct ThreadsArgs {
-    /// Threads that read and decode [default: the cores this process may use]
+    /// Threads that read and decode [default: the cores available to this process]
     #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// Samples along an axis.
+/// Range of samples along an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Along {
     axis: usize,
     range: Range<u64>,
 }
 
-/// The axis of this name.
+/// Returns the number of the axis with this name.
 pub fn axis(name: &str) -> Option<usize> {
     AXES.iter().position(|axis| name.chars().eq([*axis]))
 }
 
-/// What `--box` of commands that read takes for each axis.
+/// Parses the range of an axis in `--box` of commands that read.
 pub(crate) fn along(text: &str) -> Result<Along, String> {
     let parsed = text.split_once('=').and_then(|(name, range)| {
         let (start, end) = range.split_once(':')?;
@@ -66,7 +66,7 @@ pub(crate) fn along(text: &str) -> Result<Along, String> {
     parsed.ok_or_else(|| "samples along an axis are AXIS=START:END, for example z=5:9".to_owned())
 }
 
-/// Limits a box of samples with `rank` axes to the ranges that an option names.
+/// Restricts a box of samples with `rank` axes to the ranges of an option.
 ///
 /// # Errors
 /// If it names an unknown axis, or an axis twice.
@@ -80,7 +80,7 @@ pub(crate) fn limit(
         let name = AXES[*axis];
         if *axis >= rank {
             let axes: String = AXES[..rank].iter().map(|axis| format!(" {axis}")).collect();
-            return Err(Failure::usage(&format!("{option} names axis {name}, the dataset has{axes}")));
+            return Err(Failure::usage(&format!("{option} names axis {name}, but the dataset has{axes}")));
         }
         if along[..place].iter().any(|other| other.axis == *axis) {
             return Err(Failure::usage(&format!("{option} names axis {name} twice")));
@@ -90,31 +90,31 @@ pub(crate) fn limit(
     Ok(())
 }
 
-/// A dataset that is open for reading.
+/// Opens a dataset for reading.
 pub fn open(path: &Path) -> Result<Dataset, Failure> {
     if is_zarr(path) {
-        let what = format!("{}: is a Zarr folder, and this reads IDX", path.display());
+        let what = format!("{}: is a Zarr folder, but only IDX can be read here", path.display());
         return Err(Failure::new(Exit::InputRefused, &what)
-            .hint("read it with zarr-python, xarray or an OME-Zarr viewer; raddle idx info and verify know it"));
+            .hint("read it with zarr-python, xarray or an OME-Zarr viewer; raddle idx info and verify support it"));
     }
     Dataset::open(path).map_err(|error| Failure::of_idx(&error))
 }
 
 impl PlaceArgs {
-    /// The query for what is meant.
+    /// Builds the query for the selection.
     ///
     /// # Errors
-    /// If it is not in the dataset, or no sample of it is of the resolution.
+    /// If it is outside the dataset, or contains no sample of the resolution.
     pub fn query(&self, dataset: &Dataset) -> Result<Query, Failure> {
         let query = self.part(dataset)?;
         dataset.grid(&query).map_err(|error| Failure::of_idx(&error))?;
         Ok(query)
     }
 
-    /// The same for a part of what is meant, which may have no sample of the resolution.
+    /// Like [`PlaceArgs::query`], for a part of a dataset that may contain no sample of the resolution.
     ///
     /// # Errors
-    /// If there is no such field or axis.
+    /// If the field or axis does not exist.
     pub fn part(&self, dataset: &Dataset) -> Result<Query, Failure> {
         let header = dataset.header();
         let field = match &self.field {
@@ -135,7 +135,7 @@ impl PlaceArgs {
         Ok(query)
     }
 
-    /// Whether a resolution was named.
+    /// Whether a resolution was given.
     pub fn has_resolution(&self) -> bool {
         self.resolution.is_some()
     }

@@ -1,4 +1,4 @@
-//! `raddle idx plan`: what each of many ranks would do to write a dataset, without samples and without doing it.
+//! `raddle idx plan`: simulates how many ranks would write a dataset, without any samples.
 
 use super::inputs::{Shape, shape};
 use super::target::{Imposed, imposed};
@@ -25,15 +25,15 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N")]
     ranks: NonZeroUsize,
 
-    /// Samples that each rank holds, slowest axis first, for example 60x60x60
+    /// Number of samples that each rank holds, slowest axis first, for example 60x60x60
     #[arg(long, value_name = "SHAPE", value_parser = shape)]
     per_rank: Shape,
 
-    /// Ranks along each axis, slowest first [default: as nearly equal as can be]
+    /// Number of ranks along each axis, slowest first [default: as equal as possible]
     #[arg(long, value_name = "SHAPE", value_parser = shape)]
     grid: Option<Shape>,
 
-    /// Types of the samples of each field: float32, float64[3]
+    /// Sample types of the fields: float32, float64[3]
     #[arg(long = "field", value_name = "TYPE", value_delimiter = ',', default_value = "float32", value_parser = sample)]
     fields: Vec<SampleType>,
 
@@ -45,15 +45,15 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N")]
     blocks_per_file: Option<u64>,
 
-    /// What samples go through between ranks
+    /// How samples are exchanged between ranks
     #[arg(long, value_name = "N", value_enum, default_value_t = PlannedPhases::Three)]
     phases: PlannedPhases,
 
-    /// Power-of-two boxes to compare, as of `raddle idx write`; sizes are rounded up to powers of two
+    /// Power-of-two boxes to compare, as in `raddle idx write`; sizes are rounded up to powers of two
     #[arg(long = "box", value_name = "SIZE", value_delimiter = ',', default_value = "default,expanded", value_parser = imposed)]
     imposed: Vec<Imposed>,
 
-    /// How many ranks make and write blocks [default: all]
+    /// Number of ranks that produce and write blocks [default: all]
     #[arg(long, value_name = "N")]
     aggregators: Option<NonZeroUsize>,
 
@@ -61,11 +61,11 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     threads: NonZeroUsize,
 
-    /// Memory of each rank for what is made of the samples [default: 1GiB]
+    /// Memory of each rank for data derived from the samples [default: 1GiB]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 
@@ -75,27 +75,28 @@ pub struct PlanArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx plan --ranks 65536 --per-rank 15x15x15                  default and expanded boxes beside each other
+  raddle idx plan --ranks 65536 --per-rank 15x15x15                  default and expanded boxes side by side
   raddle idx plan --ranks 65536 --per-rank 60x60x60 --field float32[4],float32[4] --phases two
   raddle idx plan --ranks 4096 --per-rank 30x30x30 --aggregators 256 --json
 
-The plan is that of `raddle idx write` by so many ranks with raw blocks; only the messages are counted instead of sent.";
+The plan is that of `raddle idx write` with this number of ranks and raw blocks, except that messages are only \
+counted, not sent.";
 
 fn sample(text: &str) -> Result<SampleType, String> {
     text.parse().map_err(|_| "not a type such as float32 or float64[3]".to_owned())
 }
 
-/// What samples go through between ranks. Writing in one phase sends nothing, so that there is nothing to plan.
+/// Exchange of samples between ranks. Writing in one phase sends nothing, so there is nothing to plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PlannedPhases {
-    /// Parts of blocks are sent to those that write them
+    /// Parts of blocks are sent to the ranks that write them
     Two,
-    /// Samples are brought into power-of-two boxes before
+    /// Samples are first rearranged into power-of-two boxes
     Three,
 }
 
 impl PlannedPhases {
-    /// The same for the writer.
+    /// Converts to the type of the writer.
     fn phases(self) -> Phases {
         match self {
             Self::Two => Phases::Two,
@@ -104,52 +105,52 @@ impl PlannedPhases {
     }
 }
 
-/// Most memory that planning may take: that of some 3 million ranks.
+/// Maximum memory for planning, which is enough for about 3 million ranks.
 const MOST_LEN_BYTES: u64 = 4 << 30;
 
-/// Fails where planning takes more memory than it may, or than can be had.
+/// Fails if planning needs more memory than the limit or than is available.
 fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure> {
     let samples = raddle_core::extent::product(&arguments.per_rank.0).unwrap_or(u64::MAX);
     let (ranks, fields) = (arguments.ranks.get() as u64, arguments.fields.len() as u64);
     let len_bytes = planning_len_bytes(ranks, samples, bits_per_block, fields);
-    // Asked for at once and given back: an allocation that fails in between would end the program.
+    // Allocated at once and released again: a failing allocation in the middle would abort the program.
     let can_be_had = || Vec::<u8>::new().try_reserve_exact(len_bytes as usize).is_ok();
     if len_bytes <= MOST_LEN_BYTES && can_be_had() {
         return Ok(());
     }
     let (needed, limit) = (quantity::size(len_bytes), quantity::size(MOST_LEN_BYTES.min(len_bytes)));
     let what = match len_bytes > MOST_LEN_BYTES {
-        true => format!("planning for so many ranks and blocks takes some {needed} of memory here, more than {limit}"),
-        false => format!("planning takes some {needed} of memory here, which cannot be had"),
+        true => format!("planning for this many ranks and blocks needs about {needed} of memory, more than {limit}"),
+        false => format!("planning needs about {needed} of memory, which is not available"),
     };
     Err(Failure::new(Exit::Limit, &what).hint("plan for fewer ranks, or with larger blocks (--bits-per-block)"))
 }
 
-/// One box size, simulated.
+/// Simulation of one box size.
 #[derive(Debug, Serialize)]
 pub struct Choice {
-    /// Its name.
+    /// Name of the box size.
     #[serde(rename = "box")]
     pub imposed: String,
-    /// What ranks would do.
+    /// Result of the simulation.
     #[serde(flatten)]
     pub simulation: Simulation,
 }
 
-/// What was simulated.
+/// Result of planning.
 #[derive(Debug, Serialize)]
 pub struct Plan {
-    /// Ranks along each axis, slowest first.
+    /// Number of ranks along each axis, slowest first.
     pub grid: Vec<u64>,
-    /// Samples of each rank, slowest axis first.
+    /// Number of samples of each rank, slowest axis first.
     pub per_rank: Vec<u64>,
-    /// Fields.
+    /// Sample types of the fields.
     pub fields: Vec<String>,
-    /// Each box size.
+    /// Result for each box size.
     pub boxes: Vec<Choice>,
 }
 
-/// Simulates and prints.
+/// Simulates and prints the result.
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
     let watching = Watching::start_telling(&arguments.telling, "idx plan", NO_FILES)?;
     watching.conclude(|watch| {
@@ -162,7 +163,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64)
         {
             return Err(Failure::usage(&format!(
-                "--grid: ranks along {axes} axes whose product is {ranks} are needed"
+                "--grid needs numbers of ranks along {axes} axes with product {ranks}"
             )));
         }
         let per_rank = reversed(&arguments.per_rank.0);

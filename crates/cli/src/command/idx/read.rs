@@ -1,4 +1,4 @@
-//! `raddle idx read`: a box of a dataset as an array, read by threads and ranks.
+//! `raddle idx read`: reads a box of a dataset as an array, with threads and ranks.
 
 use super::place::{PlaceArgs, ThreadsArgs, open};
 use super::write::share;
@@ -28,7 +28,7 @@ pub struct ReadArgs {
     #[arg(value_name = "IN.idx")]
     input: PathBuf,
 
-    /// File to write: NAME.npy, or raw little-endian numbers under any other name
+    /// File to write: NAME.npy, or raw little-endian numbers if the name ends otherwise
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -49,13 +49,13 @@ pub struct ReadArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle idx read flow.idx -o rho.npy                                  the first field, whole
-  raddle idx read flow.idx -o small.npy --resolution 12                every so many samples along each axis
+  raddle idx read flow.idx -o small.npy --resolution 12                every n-th sample along each axis
   raddle idx read flow.idx -o plane.npy --field v --step 3 --box z=7:8
   mpirun -n 4 raddle idx read flow.idx -o rho.npy                      each rank reads and writes its share
 
-A block that is missing is an error unless --missing-as-default is given; a damaged one always is.";
+A missing block is an error unless --missing-as-default is given; a damaged block always is.";
 
-/// Collective. Reads and writes.
+/// Collective. Reads the box and writes the array.
 pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
     let watching =
         Watching::start_telling_among(team, &arguments.telling, "idx read", [&arguments.input, &arguments.output])?;
@@ -103,25 +103,25 @@ pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
     })
 }
 
-/// The report of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct ReadReport<'a> {
     output: &'a Path,
     field: &'a str,
     time: Option<u64>,
     resolution: u32,
-    /// Slowest axis first, components last.
+    /// Shape of the array, slowest axis first, components last.
     shape: Vec<u64>,
     sample_len_bytes: u64,
     ranks: usize,
-    /// Threads of each rank.
+    /// Number of threads of each rank.
     jobs: usize,
     elapsed_s: f64,
-    /// Of the first rank, where the system tells.
+    /// Largest resident set of the first rank, if the system reports it.
     peak_rss_bytes: Option<u64>,
 }
 
-/// Fails where `output` cannot be written, or is one of the dataset's own files.
+/// Fails if `output` cannot be written, or is one of the dataset's own files.
 pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<(), Failure> {
     check_output(output, &[dataset.path().to_path_buf()], replace)?;
     if output.exists() && dataset.owns(output) {
@@ -131,8 +131,8 @@ pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<()
     Ok(())
 }
 
-/// The part of a query that gives some rows of its array, and how many samples lie before them. Rows are those along the
-/// slowest axis with more than one sample, so that the part is one run of the array.
+/// Restricts a query to some rows of its array and returns the number of samples that precede them. Rows run along the
+/// slowest axis with more than one sample, so the part is contiguous in the array.
 fn rows_of(query: &Query, grid: &ArrayGrid, rows: &Range<u64>) -> (Query, u64) {
     let axis = grid.slowest_axis();
     let at = |row: u64| grid.origin[axis] + (row << grid.log2_spacing[axis]);
@@ -144,7 +144,7 @@ fn rows_of(query: &Query, grid: &ArrayGrid, rows: &Range<u64>) -> (Query, u64) {
     (part, rows.start * grid.strides()[axis])
 }
 
-/// Shape of what a query gives, slowest axis first, components last.
+/// Returns the shape of the result of a query, slowest axis first, components last.
 pub fn shape(dataset: &Dataset, query: &Query) -> Vec<u64> {
     let header = dataset.header();
     let counts = ArrayGrid::counts_of_box(&header.bitmask, &query.start, &query.end, query.resolution);
@@ -156,7 +156,7 @@ pub fn shape(dataset: &Dataset, query: &Query) -> Vec<u64> {
     shape
 }
 
-/// Writes a file that appears under its name when it is whole.
+/// Writes a file that appears under its name only when it is complete.
 ///
 /// # Errors
 /// If it exists and must not be replaced, or cannot be written.
@@ -164,7 +164,7 @@ pub fn put(path: &Path, replace: bool, bytes: &[u8]) -> Result<(), Failure> {
     put_among(&Team::alone(), path, replace, &[(0, bytes)])
 }
 
-/// Collective. The same by ranks that each write `parts` at their places.
+/// Collective. Like [`put`], but each rank writes `parts` at their offsets.
 fn put_among(team: &Team, path: &Path, replace: bool, parts: &[(u64, &[u8])]) -> Result<(), Failure> {
     let failed = |cause: std::io::Error| Failure::writing(path, &cause);
     let create = || {
@@ -194,7 +194,7 @@ fn give_name(file: NamedTempFile, path: &Path, replace: bool) -> Result<(), Fail
     }
 }
 
-/// Those of any new file: the user's mask takes off what it takes.
+/// Returns the permissions of a new file, which respect the user's umask.
 fn permissions() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }

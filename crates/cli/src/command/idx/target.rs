@@ -1,4 +1,4 @@
-//! The dataset that is to be written: where, in which layout, and how ranks go about it.
+//! The dataset to write: path, layout, and the division of work among ranks.
 
 use super::inputs::{Shape, shape};
 use super::zarr::ZarrArgs;
@@ -27,11 +27,11 @@ use std::str::FromStr;
 /// Options about the output.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TargetArgs {
-    /// The .idx file to write, whose blocks lie in the folder of that name beside it; or a folder NAME.zarr
+    /// File NAME.idx to write, with blocks in the folder NAME next to it; or a folder NAME.zarr
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
-    /// Format [default: OME-Zarr if the output is called NAME.zarr, else IDX]
+    /// Format [default: OME-Zarr if the output is named NAME.zarr, otherwise IDX]
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<Format>,
 
@@ -39,27 +39,28 @@ pub struct TargetArgs {
     #[arg(short, long, conflicts_with = "append")]
     force: bool,
 
-    /// Add time steps to the dataset that is there
+    /// Add time steps to an existing dataset
     #[arg(long)]
     append: bool,
 
-    /// Do not wait for the disk: a crash of the machine (not of the program) can lose or damage what was written
+    /// Do not sync to disk: if the machine (not just the program) crashes, data can be lost or corrupted
     #[arg(long)]
     no_sync: bool,
 
-    /// How blocks or chunks are compressed: zip, lz4, zstd, zfp or none [default: zip in IDX, zstd in OME-Zarr]
+    /// Compression of blocks or chunks: zip, lz4, zstd, zfp or none [default: zip for IDX, zstd for OME-Zarr]
     ///
-    /// lz4 is larger and faster, only in IDX; zstd only in OME-Zarr, where zip is codec gzip. zfp, only in IDX, is for float32,
-    /// float64, int32 and int64 on two or three axes (other fields: zip): plain zfp keeps every bit, zfp:precision=N about N bits
-    /// of each number, zfp:accuracy=X floating-point numbers to within X.
+    /// lz4 gives larger files but is faster; it is only available for IDX. zstd is only available for OME-Zarr, where
+    /// zip is codec gzip. zfp, only for IDX, supports float32, float64, int32 and int64 on two or three axes (other
+    /// fields use zip): plain zfp is lossless, zfp:precision=N keeps about N bits of each number, and zfp:accuracy=X
+    /// keeps floating-point numbers to within X.
     #[arg(short, long, value_name = "HOW", help_heading = "Layout")]
     compress: Option<BlockCompression>,
 
-    /// Order of samples in blocks [default: rows, which compress better and are read faster]
+    /// Order of samples in blocks [default: rows, which compresses better and is read faster]
     #[arg(long, value_name = "ORDER", value_enum, help_heading = "Layout")]
     order: Option<BlockOrder>,
 
-    /// Which axis each level splits, coarsest first, 0 for x, such as V210210210 [default: as OpenVisus's, V012012012]
+    /// Axis that each level splits, coarsest first, 0 for x, such as V210210210 [default: as in OpenVisus, V012012012]
     #[arg(long, value_name = "V...", value_parser = Bitmask::parse, help_heading = "Layout")]
     bitmask: Option<Bitmask>,
 
@@ -71,52 +72,52 @@ pub struct TargetArgs {
     #[arg(long, value_name = "N", help_heading = "Layout")]
     blocks_per_file: Option<u64>,
 
-    /// Which vectors are written as one field per component, NAME_0, NAME_1, ...
+    /// Vectors to write as one field per component, named NAME_0, NAME_1, ...
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Split::Never, help_heading = "Layout")]
     split_vectors: Split,
 
-    /// Other keys of the header, from the inputs.
+    /// Additional header keys, from the inputs.
     #[arg(skip)]
     others: Vec<(String, String)>,
 
     #[command(flatten)]
     zarr: ZarrArgs,
 
-    /// What samples go through between ranks
+    /// How samples are exchanged between ranks
     #[arg(long, value_name = "N", value_enum, default_value_t = PhaseCount::Three, help_heading = "Ranks")]
     phases: PhaseCount,
 
-    /// Power-of-two boxes of the first phase: default, expanded, cube, or samples per axis, slowest first, for example 64x64x64;
-    /// other numbers are rounded up to powers of two
+    /// Power-of-two boxes of the first phase: default, expanded, cube, or samples per axis, slowest first, for example
+    /// 64x64x64; other numbers are rounded up to powers of two
     #[arg(long = "box", value_name = "SIZE", value_parser = imposed, help_heading = "Ranks")]
     imposed: Option<Imposed>,
 
-    /// How many ranks make and write blocks, whatever the number of files [default: all]
+    /// Number of ranks that produce and write blocks, whatever the number of files [default: all]
     #[arg(long, value_name = "N", help_heading = "Ranks")]
     aggregators: Option<NonZeroUsize>,
 
-    /// Take what no option says from a profile; auto: the newest for this machine and file system
+    /// Use a profile for options not given on the command line; auto: the newest for this machine and file system
     ///
-    /// Box, blocks per file and aggregators, as --tune of idx write finds them.
+    /// The profile holds box, blocks per file and aggregators, as found by --tune of idx write.
     #[arg(long, value_name = "PROFILE", help_heading = "Layout")]
     profile: Option<ProfileChoice>,
 }
 
-/// What is written.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// IDX: every sample once, read at any resolution
+    /// IDX: every sample is stored once and can be read at any resolution
     Idx,
-    /// OME-Zarr: Zarr 3 in shards, levels of half the samples each
+    /// OME-Zarr: Zarr 3 with shards; each level has half the samples along each axis
     Zarr,
 }
 
-/// How blocks are compressed.
+/// Compression of blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BlockCompression {
-    /// As IDX has it; deflate is codec gzip in OME-Zarr.
+    /// A compression of IDX; deflate is codec gzip in OME-Zarr.
     OfIdx(Compression),
-    /// Zstandard, only in OME-Zarr.
+    /// Zstandard, for OME-Zarr only.
     Zstd,
 }
 
@@ -139,34 +140,34 @@ impl FromStr for BlockCompression {
 enum BlockOrder {
     /// Rows of the block's lattice
     Rows,
-    /// By HZ address, as PIDX
+    /// By HZ address, as in PIDX
     Hz,
 }
 
-/// Which vectors are written as one field per component.
+/// Vectors to write as one field per component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Split {
-    /// None: the components of a sample lie together
+    /// None: the components of a sample are stored together
     Never,
-    /// Those that OpenVisus does not read: samples of more than 32 bytes, but for 64, 128, 256, 512 and 1024
+    /// Those that OpenVisus cannot read: samples of more than 32 bytes, except 64, 128, 256, 512 and 1024
     Wide,
     /// All
     All,
 }
 
-/// What samples go through between ranks.
+/// Exchange of samples between ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PhaseCount {
-    /// Every rank writes its own samples (only IDX, with -c none)
+    /// Every rank writes its own samples (only IDX with -c none)
     One,
-    /// Parts of blocks are sent to those that write them
+    /// Parts of blocks are sent to the ranks that write them
     Two,
-    /// Samples are brought into power-of-two boxes before
+    /// Samples are first rearranged into power-of-two boxes
     Three,
 }
 
 impl PhaseCount {
-    /// The same for the writer.
+    /// Converts to the type of the writer.
     pub fn phases(self) -> Phases {
         match self {
             Self::One => Phases::One,
@@ -179,13 +180,13 @@ impl PhaseCount {
 /// Size of power-of-two boxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Imposed {
-    /// The longest share along each axis.
+    /// The longest share of any rank along each axis.
     Default,
-    /// Twice that.
+    /// Twice the default.
     Expanded,
-    /// The longest share along any axis, along every axis.
+    /// The longest share along any axis, used for every axis.
     Cube,
-    /// Samples per axis, slowest first.
+    /// Explicit number of samples per axis, slowest first.
     Counts(Shape),
 }
 
@@ -203,10 +204,10 @@ impl std::fmt::Display for Imposed {
 }
 
 impl Imposed {
-    /// The same for the writer of samples with so many axes.
+    /// Converts to the type of the writer for samples with `axes` axes.
     ///
     /// # Errors
-    /// If it has not as many.
+    /// If the number of axes differs.
     pub fn counts(&self, axes: usize) -> Result<ImposedBox, Failure> {
         match self {
             Self::Default => Ok(ImposedBox::Default),
@@ -218,13 +219,13 @@ impl Imposed {
             }
             Self::Counts(Shape(counts)) => {
                 let named = counts.len();
-                Err(Failure::usage(&format!("--box is a size along {named} axes, the samples have {axes}")))
+                Err(Failure::usage(&format!("--box has {named} axes, but the samples have {axes}")))
             }
         }
     }
 }
 
-/// What `--box` takes.
+/// Parses the value of `--box`.
 pub fn imposed(text: &str) -> Result<Imposed, String> {
     match text {
         "default" => Ok(Imposed::Default),
@@ -236,7 +237,7 @@ pub fn imposed(text: &str) -> Result<Imposed, String> {
     }
 }
 
-/// What is written at once: a dataset whose time steps appear one by one, or a folder that appears at the end.
+/// Output in progress: a dataset whose time steps appear one by one, or a folder that appears at the end.
 #[derive(Debug)]
 pub enum Output {
     /// IDX.
@@ -249,7 +250,7 @@ impl Output {
     /// Collective. Writes a time step, or the only one.
     ///
     /// # Errors
-    /// If it cannot be written; on every rank.
+    /// On every rank, if it cannot be written.
     pub fn write_among(
         &mut self,
         step: Option<u64>,
@@ -263,15 +264,15 @@ impl Output {
         }
     }
 
-    /// Whether its blocks have the same samples as those of `source`.
+    /// Whether its blocks contain the same samples as those of `source`.
     pub fn has_blocks_of(&self, source: &BlockSource<'_>) -> bool {
         matches!(self, Self::Idx(writer) if source.has_blocks_of(writer.header()))
     }
 
-    /// Collective. The same from the blocks of `source`, for which [`Output::has_blocks_of`] holds.
+    /// Collective. Writes a time step from the blocks of `source`, for which [`Output::has_blocks_of`] must be true.
     ///
     /// # Errors
-    /// As [`Output::write_among`].
+    /// As for [`Output::write_among`].
     pub fn rewrite_among(
         &mut self,
         step: Option<u64>,
@@ -285,10 +286,11 @@ impl Output {
         }
     }
 
-    /// Collective. Publishes what is published at the end; `report` is that of the last time step. What was written.
+    /// Collective. Publishes everything that only appears at the end, and returns a description of the written data.
+    /// `report` is that of the last time step.
     ///
     /// # Errors
-    /// If it cannot be; on every rank.
+    /// On every rank, if it cannot be published.
     pub fn finish(self, report: Option<&mut WriteReport>, ranks: &dyn Communicator) -> Result<Written, IdxError> {
         match (self, report) {
             (Self::Idx(writer), _) => Ok(Written::Idx(Box::new(writer.header().clone()))),
@@ -301,7 +303,7 @@ impl Output {
     }
 }
 
-/// What was written.
+/// Description of the written data.
 #[derive(Debug)]
 pub enum Written {
     /// IDX.
@@ -316,15 +318,15 @@ impl TargetArgs {
         self.format.unwrap_or(if is_zarr { Format::Zarr } else { Format::Idx })
     }
 
-    /// Where it is to be written.
+    /// Returns the path of the output.
     pub fn output(&self) -> &Path {
         &self.output
     }
 
-    /// The same with what no option says from the profile, if one is named.
+    /// Returns these options, with those not given taken from the profile, if one is named.
     ///
     /// # Errors
-    /// If there is no such profile, or it makes no sense.
+    /// If the profile does not exist or is invalid.
     pub fn with_profile(&self) -> Result<Self, Failure> {
         let mut target = self.clone();
         if let Some(choice) = target.profile.take() {
@@ -344,7 +346,7 @@ impl TargetArgs {
         self.others = others.to_vec();
     }
 
-    /// Takes what no option says of the layout from the dataset of `header`, all of whose samples are written.
+    /// Adopts the layout of the dataset of `header`, all of whose samples are copied, for options that were not given.
     pub(super) fn set_layout_of(&mut self, header: &Header) {
         if self.format() == Format::Idx {
             self.bitmask.get_or_insert_with(|| header.bitmask.clone());
@@ -353,7 +355,7 @@ impl TargetArgs {
         }
     }
 
-    /// Whether an option was given, or taken from a profile.
+    /// Whether an option was given or taken from a profile.
     pub fn has(&self, option: IdxOption) -> bool {
         match option {
             IdxOption::Box => self.imposed.is_some(),
@@ -375,15 +377,15 @@ impl TargetArgs {
         self.aggregators = Some(count);
     }
 
-    /// Writes the number of blocks per file into a header.
+    /// Sets the number of blocks per file in a header.
     pub(super) fn apply_blocks_per_file(&self, header: &mut Header) {
         header.blocks_per_file = self.blocks_per_file.unwrap_or(header.blocks_per_file);
     }
 
-    /// The header of datasets that are written to try options.
+    /// Returns the header of the trial datasets that --tune writes.
     ///
     /// # Errors
-    /// If the options do not fit the samples, or what is written has no header.
+    /// If the options do not fit the samples, or the output format has no header.
     pub(super) fn header_of_trials(
         &self,
         counts: &[u64],
@@ -392,25 +394,25 @@ impl TargetArgs {
     ) -> Result<Header, Failure> {
         match self.format() {
             Format::Idx => self.header(counts, fields, has_steps),
-            Format::Zarr => Err(Failure::usage("--tune finds options of IDX, the output is OME-Zarr")
+            Format::Zarr => Err(Failure::usage("--tune finds options of IDX, but the output is OME-Zarr")
                 .hint("tune with an output NAME.idx and take its box and aggregators with --profile")),
         }
     }
 
-    /// Writes what ranks do into the options for samples of so many axes.
+    /// Sets the options for ranks, for samples with `axes` axes.
     ///
     /// # Errors
-    /// If a box is named that has not as many.
+    /// If a box with a different number of axes was given.
     pub(super) fn apply_ranks(&self, mut options: WriteOptions, axes: usize) -> Result<WriteOptions, Failure> {
         options.aggregators = self.aggregators;
         options.imposed = self.imposed.as_ref().map_or(Ok(ImposedBox::Default), |imposed| imposed.counts(axes))?;
         Ok(options)
     }
 
-    /// A writer of `counts` samples per axis, x first, at `steps` time steps: the numbers of the first and the last.
+    /// Begins writing `counts` samples per axis, x first, at `steps` time steps, given by the first and the last.
     ///
     /// # Errors
-    /// If the options do not fit the samples, or a dataset that is to be continued cannot be read or is another.
+    /// If the options do not fit the samples, or a dataset to continue cannot be read or differs.
     pub fn begin(
         &self,
         counts: &[u64],
@@ -421,7 +423,7 @@ impl TargetArgs {
         match self.format() {
             Format::Idx => {
                 if let Some(option) = self.zarr.given() {
-                    return Err(Failure::usage(&format!("{option} is an option of OME-Zarr, the output is IDX"))
+                    return Err(Failure::usage(&format!("{option} is an option of OME-Zarr, but the output is IDX"))
                         .hint("call the output NAME.zarr, or name the format with --format zarr"));
                 }
                 let header = self.header(counts, fields, steps.is_some())?;
@@ -435,7 +437,7 @@ impl TargetArgs {
         }
     }
 
-    /// What to write as OME-Zarr.
+    /// Returns the form of the OME-Zarr folder to write.
     fn form(
         &self,
         counts: &[u64],
@@ -451,7 +453,7 @@ impl TargetArgs {
             (self.split_vectors != Split::Never, "--split-vectors"),
         ];
         if let Some((_, option)) = of_idx.iter().find(|(is_given, _)| *is_given) {
-            return Err(Failure::usage(&format!("{option} is an option of IDX, the output is OME-Zarr")));
+            return Err(Failure::usage(&format!("{option} is an option of IDX, but the output is OME-Zarr")));
         }
         let compression = match self.compress {
             None | Some(BlockCompression::Zstd) => ChunkCompression::Zstd,
@@ -466,20 +468,22 @@ impl TargetArgs {
             None => None,
             Some((0, last)) => Some(last + 1),
             Some((first, _)) => {
-                let what = format!("time steps of OME-Zarr are counted from 0, the first one here is {first}");
+                let what = format!("time steps of OME-Zarr are counted from 0, but the first one here is {first}");
                 return Err(Failure::usage(&what).hint("leave out --step, and give all steps at once with --as steps"));
             }
         };
         self.zarr.form(&self.output, counts, fields, steps, compression)
     }
 
-    /// The header of a dataset of `counts` samples per axis, x first.
+    /// Returns the header of a dataset of `counts` samples per axis, x first.
     fn header(&self, counts: &[u64], fields: &[(String, SampleType)], has_steps: bool) -> Result<Header, Failure> {
         let compression = match self.compress {
             None => Compression::Zip,
             Some(BlockCompression::OfIdx(compression)) => compression,
             Some(BlockCompression::Zstd) => {
-                return Err(Failure::usage("IDX is written with -c zip, lz4, zfp or none; its readers know no zstd"));
+                return Err(Failure::usage(
+                    "IDX is written with -c zip, lz4, zfp or none; its readers do not support zstd",
+                ));
             }
         };
         let layout = LayoutOptions {
@@ -504,15 +508,15 @@ impl TargetArgs {
         }
     }
 
-    /// How fields of the inputs become those of the dataset.
+    /// Returns how fields of the inputs are split into those of the dataset.
     pub(super) fn split(&self, fields: &[(String, SampleType)]) -> FieldSplit {
         FieldSplit::new(fields, self.which_vectors())
     }
 
-    /// How to write samples of so many axes.
+    /// Returns the options for writing samples with `axes` axes.
     ///
     /// # Errors
-    /// If a box is named that has not as many.
+    /// If a box with a different number of axes was given.
     pub fn options(&self, running: &RunningArgs, default_jobs: usize, axes: usize) -> Result<WriteOptions, Failure> {
         let mut options = WriteOptions { jobs: default_jobs, ..WriteOptions::default() };
         options.jobs = running.jobs.map_or(options.jobs, NonZeroUsize::get);
@@ -523,7 +527,7 @@ impl TargetArgs {
         self.apply_ranks(options, axes)
     }
 
-    /// A writer of the dataset, or of more steps of the one that is there.
+    /// Creates a writer of the dataset, or of more steps of an existing one.
     fn writer(&self, header: Header, options: WriteOptions) -> Result<Writer, Failure> {
         let made = match self.append {
             true => Writer::resume(&self.output, &header, options),

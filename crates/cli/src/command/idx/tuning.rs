@@ -1,8 +1,9 @@
-//! `raddle idx write --tune`: writes the first time step in several ways beside the output, and says which are faster.
+//! `raddle idx write --tune`: writes the first time step in several ways next to the output, and reports which are
+//! faster.
 //!
-//! The samples and the ranks are those of the run, so that nothing is guessed of them. Runs come in blocks, each with the
-//! default and every candidate once, in drawn order, as `raddle tune` has them, and so are the verdicts its. One setting is
-//! changed at a time. Invariant: all ranks hear of the same times, so that they choose the same.
+//! The trials use the samples and ranks of the actual run, so nothing is estimated. Runs are organised in blocks, each
+//! containing the default and every candidate once in random order, and are judged as in `raddle tune`. One setting is
+//! changed at a time. Invariant: all ranks see the same times, so they make the same choice.
 
 use super::target::{Imposed, TargetArgs};
 use crate::exit::Exit;
@@ -23,16 +24,16 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Most blocks: a quick look, of which a median of seven ratios comes.
+/// Maximum number of blocks: enough for a quick look, with a median of seven ratios.
 const MOST_BLOCKS: usize = 7;
 
-/// Time after which no further block is begun, once there are as many as something can be said from.
+/// Time after which no further block is begun, once there are enough blocks for a verdict.
 const ENOUGH_S: f64 = 30.0;
 
-/// Candidates that are slower than this in the first block are not tried again.
+/// Candidates slower than this ratio in the first block are not tried again.
 const HOPELESS: f64 = 1.5;
 
-/// Drawn orders are the same in every run.
+/// Fixed seed, so that the random orders are the same in every run.
 const SEED: u64 = 6;
 
 /// A setting that was tried.
@@ -40,27 +41,27 @@ const SEED: u64 = 6;
 pub struct Tried {
     /// Option.
     pub option: IdxOption,
-    /// Its value.
+    /// Value of the option.
     pub value: Value,
-    /// Elapsed time against the default's, where there were blocks enough.
+    /// Elapsed time relative to the default, if there were enough blocks.
     pub ratio: Option<f64>,
     /// Bounds of the 95 % confidence interval of `ratio`.
     pub interval: Option<[f64; 2]>,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// What that says.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Whether the output is written so.
+    /// Whether the output is written with this setting.
     pub is_taken: bool,
 }
 
-/// What is written, and by whom.
+/// Data that the trials write, with the current settings.
 pub struct Subject<'a> {
-    /// Header of the dataset with the settings that stand.
+    /// Header of the dataset with the current settings.
     pub header: &'a Header,
-    /// Fields of the inputs.
+    /// Names and sample types of the input fields.
     pub fields: &'a [(String, SampleType)],
-    /// Options that stand.
+    /// Current options.
     pub options: &'a WriteOptions,
     /// Time step.
     pub step: Option<u64>,
@@ -68,15 +69,15 @@ pub struct Subject<'a> {
     pub patches: &'a [Patch<'a>],
 }
 
-/// What was found: every candidate, and the target with those that help.
+/// Result: all candidates, and the target with those that help.
 pub struct Tuned {
-    /// Candidates.
+    /// All candidates.
     pub tried: Vec<Tried>,
-    /// The target.
+    /// Target with the settings that help.
     pub target: TargetArgs,
 }
 
-/// Collective. Tries what no option says.
+/// Collective. Tries settings that were not given as options.
 ///
 /// # Errors
 /// If a trial cannot be written.
@@ -139,7 +140,7 @@ pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Team, watch: &Wat
     Ok(Tuned { tried, target: chosen })
 }
 
-/// Values of options that the user did not give.
+/// Returns the candidate values of options that the user did not give.
 fn candidates(target: &TargetArgs, subject: &Subject<'_>, ranks: usize) -> Vec<(IdxOption, Value)> {
     let mut all = Vec::new();
     if ranks > 1 && subject.options.phases == Phases::Three && !target.has(IdxOption::Box) {
@@ -148,7 +149,7 @@ fn candidates(target: &TargetArgs, subject: &Subject<'_>, ranks: usize) -> Vec<(
     if !target.has(IdxOption::BlocksPerFile) {
         let (usual, blocks) = (subject.header.blocks_per_file, subject.header.block_count());
         let sizes = [usual / 4, usual * 4].into_iter().filter(|size| *size > 0);
-        // Beyond the blocks that there are, all lie in one file.
+        // Larger values are pointless: all blocks are already in one file.
         all.extend(sizes.filter(|size| *size < 4 * blocks).map(|size| (IdxOption::BlocksPerFile, Value::Whole(size))));
     }
     if !target.has(IdxOption::Aggregators) && subject.options.phases != Phases::One {
@@ -158,7 +159,7 @@ fn candidates(target: &TargetArgs, subject: &Subject<'_>, ranks: usize) -> Vec<(
     all
 }
 
-/// Collective. Writes the step in one way and removes it again; the time of the slowest rank.
+/// Collective. Writes the step with one setting, removes it again, and returns the time of the slowest rank.
 fn trial(
     arm: &TargetArgs,
     subject: &Subject<'_>,
@@ -186,13 +187,13 @@ fn trial(
     Ok(times.into_iter().map(f64::from_bits).fold(0.0, f64::max))
 }
 
-/// The same samples, not owned.
+/// Borrows the samples of a patch.
 fn borrowed<'s>(patch: &'s Patch<'_>) -> Patch<'s> {
     let arrays = patch.arrays.iter().map(|array| Cow::Borrowed(array.as_ref())).collect();
     Patch { region: patch.region, arrays }
 }
 
-/// Removes what is in a folder.
+/// Removes the contents of a folder.
 fn clear(folder: &Path) -> Result<(), Failure> {
     let remove = || {
         for entry in std::fs::read_dir(folder)? {
@@ -204,10 +205,10 @@ fn clear(folder: &Path) -> Result<(), Failure> {
     remove().map_err(|cause: std::io::Error| Failure::writing(folder, &cause))
 }
 
-/// Puts what was found to help into the profile at `path`, which may be there already.
+/// Adds the settings that help to the profile at `path`, which may already exist.
 ///
 /// # Errors
-/// If it is no profile or cannot be written.
+/// If it is not a valid profile or cannot be written.
 pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::of_tune(&error);
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -239,10 +240,10 @@ pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> 
 }
 
 impl TargetArgs {
-    /// Takes a value of a profile or trial where no option was given for it.
+    /// Applies a value from a profile or trial, unless the option was given.
     ///
     /// # Errors
-    /// If it makes no sense.
+    /// If the value is invalid.
     pub fn set(&mut self, option: IdxOption, value: &Value) -> Result<(), Failure> {
         let refused =
             || Failure::new(Exit::InputRefused, &format!("the profile's [idx] {} cannot be {value}", option.name()));

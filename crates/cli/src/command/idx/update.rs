@@ -13,14 +13,14 @@ use raddle_idx::sample::SampleType;
 use raddle_idx::{Header, Patch, SampleBox, WriteReport, Writer};
 use serde::Serialize;
 
-/// The report of a run.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 struct Steps<'a> {
     steps: &'a [WriteReport],
 }
 
 impl WriteArgs {
-    /// Collective. Puts the inputs into the dataset.
+    /// Collective. Writes the inputs into the dataset.
     pub(super) fn update(&self, team: &Team, watch: &Watch<'_>) -> Result<Exit, Failure> {
         let opened = self.arrays.open(&self.inputs, &self.running.reader);
         let inputs = team.agree("open the inputs", opened)?;
@@ -53,24 +53,25 @@ impl WriteArgs {
         Ok(Exit::Done)
     }
 
-    /// The box, which has the shape of the inputs.
+    /// Returns the box, which has the shape of the inputs.
     fn region(&self, header: &Header, counts: &[u64]) -> Result<SampleBox, Failure> {
         let mut region = SampleBox { start: header.start, end: header.end };
         limit("--into", &self.into, header.rank, (&mut region.start, &mut region.end))?;
         if let Some(axis) = (0..header.rank).find(|axis| region.end[*axis] > header.end[*axis]) {
             let (name, limit) = (AXES[axis], header.end[axis]);
-            return Err(Failure::usage(&format!("--into goes beyond {name} = {limit}, where the dataset ends")));
+            return Err(Failure::usage(&format!("--into extends past {name} = {limit}, where the dataset ends")));
         }
         let wanted = &region.counts()[..header.rank];
         if counts != wanted {
             let shape = |counts: &[u64]| counts.iter().rev().map(u64::to_string).collect::<Vec<_>>().join(" x ");
-            let what = format!("the inputs have {} samples, --into names a box of {}", shape(counts), shape(wanted));
+            let what =
+                format!("the inputs have {} samples, but --into names a box of {}", shape(counts), shape(wanted));
             return Err(Failure::new(Exit::InputRefused, &what));
         }
         Ok(region)
     }
 
-    /// Numbers of the fields that the inputs are.
+    /// Returns the numbers of the fields that correspond to the inputs.
     fn fields(&self, header: &Header, inputs: &[(String, SampleType)]) -> Result<Vec<usize>, Failure> {
         let path = self.target.output().display();
         let number = |(name, sample): &(String, SampleType)| {
@@ -78,18 +79,18 @@ impl WriteArgs {
             let Some(number) = header.field_index(name) else {
                 let names: Vec<&str> = header.fields.iter().map(|field| field.name.as_str()).collect();
                 return Err(refused(format!("no field {name}; it has {}", names.join(", ")))
-                    .hint("say with --name which fields the inputs are"));
+                    .hint("name the fields of the inputs with --name"));
             };
             match header.fields[number].sample {
                 of_field if of_field == *sample => Ok(number),
-                of_field => Err(refused(format!("field {name} is of type {of_field}, the input of type {sample}"))),
+                of_field => Err(refused(format!("field {name} has type {of_field}, but the input has type {sample}"))),
             }
         };
         inputs.iter().map(number).collect()
     }
 }
 
-/// A patch of the inputs, where its samples lie in the dataset.
+/// Moves a patch of the inputs to its position in the dataset.
 fn shifted<'p>(patch: Patch<'p>, by: &Point) -> Patch<'p> {
     let SampleBox { start, end } = patch.region;
     let moved = |point: Point| std::array::from_fn(|axis| point[axis] + by[axis]);

@@ -1,4 +1,4 @@
-//! `raddle idx verify`: is every block there, and are the samples those of the inputs?
+//! `raddle idx verify`: checks that every block exists, and optionally compares the samples with the inputs.
 
 use super::compare::{Compared, Comparison, Stored, compare};
 use super::inputs::ArrayArgs;
@@ -27,10 +27,10 @@ pub struct VerifyArgs {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// The inputs it was made of, in their order; the options about them as for write
+    /// Inputs from which the dataset was made, in the same order and with the same options as for write
     ///
-    /// Samples are compared bit by bit. Fields of zfp:accuracy=X may differ by X, those of zfp:precision=N by any finite number;
-    /// how much they do is told.
+    /// Samples are compared bit by bit. Fields of zfp:accuracy=X may differ by X, those of zfp:precision=N by any
+    /// finite number; the actual differences are reported.
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     against: Vec<String>,
 
@@ -39,27 +39,27 @@ pub struct VerifyArgs {
     #[command(flatten)]
     running: RunningArgs,
 
-    /// Print the outcome as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx verify flow.idx                                  every block is there and decodes
+  raddle idx verify flow.idx                                  every block exists and decodes
   raddle idx verify flow.idx --against rho.npy v.npy --name rho,v
-  raddle idx verify flow.zarr                                 every shard decodes, every level is made of the one before
+  raddle idx verify flow.zarr                                 every shard decodes, every level matches the one before
 
-Exit code 0: whole and, with --against, equal in everything that it holds. 8: blocks or time steps are missing or damaged, samples \
-differ, or fields or time steps are there that no input was given for.";
+Exit code 0: complete and, with --against, equal to the inputs in all its contents. 8: blocks or time steps \
+are missing or damaged, samples differ, or there are fields or time steps for which no input was given.";
 
-/// What was found.
+/// Result of a verification.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    /// Blocks, by field and time step.
+    /// State of the blocks, by field and time step.
     #[serde(flatten)]
     pub check: DatasetCheck,
-    /// How fields differ from their inputs.
+    /// Comparison of fields with their inputs.
     #[serde(flatten)]
     pub comparison: Comparison,
     /// Whether there were inputs to compare with.
@@ -67,13 +67,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether nothing is wrong.
+    /// Whether no error was found.
     pub fn is_good(&self) -> bool {
         self.check.is_whole() && self.comparison.is_equal()
     }
 }
 
-/// Checks and prints the outcome.
+/// Verifies and prints the result.
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let inputs = arguments.against.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.input.as_path()]);
@@ -96,12 +96,12 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// What was found of an OME-Zarr folder.
+/// Result of verifying an OME-Zarr folder.
 #[derive(Debug, Serialize)]
 pub struct ZarrOutcome {
-    /// Its images.
+    /// Checks of its images.
     pub checks: Vec<ImageCheck>,
-    /// How fields differ from their inputs.
+    /// Comparison of fields with their inputs.
     #[serde(flatten)]
     pub comparison: Comparison,
     /// Whether there were inputs to compare with.
@@ -109,7 +109,7 @@ pub struct ZarrOutcome {
 }
 
 impl ZarrOutcome {
-    /// Whether nothing is wrong.
+    /// Whether no error was found.
     pub fn is_good(&self) -> bool {
         self.comparison.is_equal() && self.checks.iter().all(|check| check.bad.is_empty())
     }
@@ -131,7 +131,7 @@ fn run_zarr(arguments: &VerifyArgs, watch: &Watch<'_>) -> Result<Exit, Failure> 
 }
 
 impl VerifyArgs {
-    /// How fields differ from the inputs that were named, if any were.
+    /// Compares fields with the inputs, if any were given.
     fn compare(&self, dataset: &dyn Compared, readers: &Readers<'_>) -> Result<Comparison, Failure> {
         if self.against.is_empty() {
             return Ok(Comparison::default());
@@ -140,7 +140,7 @@ impl VerifyArgs {
         compare(&self.input, dataset, &inputs, readers)
     }
 
-    /// Tells what was found.
+    /// Prints the result.
     fn tell(&self, outcome: &impl Serialize, is_good: bool, text: impl Fn() -> String) -> Result<Exit, Failure> {
         self.running.write_report(outcome)?;
         if self.json {

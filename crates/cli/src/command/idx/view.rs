@@ -1,4 +1,4 @@
-//! `raddle idx view`: a picture of a slice.
+//! `raddle idx view`: draws a slice as a picture.
 
 use super::place::{PlaceArgs, ThreadsArgs, axis, open};
 use super::read::{check_apart, put};
@@ -12,7 +12,7 @@ use raddle_idx::{Dataset, Query, Readers};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Longest side of a picture unless a resolution is named: what a screen shows.
+/// Longest side of a picture if no resolution is given; fits on a screen.
 const LONGEST_SIDE: u64 = 2048;
 
 /// Options of `raddle idx view`.
@@ -23,7 +23,7 @@ pub struct ViewArgs {
     #[arg(value_name = "IN.idx")]
     input: PathBuf,
 
-    /// Picture to write
+    /// Picture file to write
     #[arg(short, long, value_name = "FILE.png")]
     output: PathBuf,
 
@@ -31,15 +31,16 @@ pub struct ViewArgs {
     #[arg(short, long)]
     force: bool,
 
-    /// The slice: a sample along every axis but two, or but one for a line [default: the middle of the last axes]
+    /// Slice: one sample index for each axis except two, or except one for a line [default: the middle of the last
+    /// axes]
     #[arg(long, value_name = "z=11", value_delimiter = ',', value_parser = at)]
     slice: Vec<At>,
 
-    /// Component of samples that have several
+    /// Number of the component to draw, if samples have several
     #[arg(long, value_name = "N", default_value_t = 0)]
     component: usize,
 
-    /// Values that are black and white [default: the least and the most in the picture]
+    /// Values drawn as black and white [default: minimum and maximum of the picture]
     #[arg(long, value_name = "LOW:HIGH", value_parser = range, allow_hyphen_values = true)]
     range: Option<Range>,
 
@@ -56,8 +57,8 @@ Examples:
   raddle idx view flow.idx --slice z=11 --resolution 12 -o slice.png
   raddle idx view flow.idx --slice x=100 --field v --component 2 --range -1:1 -o v2.png
 
-The picture is grey, the first row at the top, as numpy would print it. Without --resolution the highest is taken whose \
-picture has no side longer than 2048.";
+The picture is grey, the first row at the top, as numpy would print it. Without --resolution, the highest \
+resolution is used at which no side of the picture is longer than 2048.";
 
 /// A sample along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
         };
         query.resolution = (0..=query.resolution).rev().find(is_small).unwrap_or(0);
     }
-    // The slice goes through the sample of the resolution that is not beyond the one named.
+    // Rounds the slice down to a sample of the resolution.
     let spacing = header.bitmask.log2_spacing(query.resolution);
     for axis in (0..header.rank).filter(|axis| !shown.contains(axis)) {
         let named = arguments.slice.iter().find(|at| at.axis == axis).map(|at| at.sample);
@@ -123,7 +124,7 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The axes of the picture: two that the slice does not name, the fastest first, or the only one.
+/// Returns the axes of the picture: the two that the slice does not name, fastest first, or the only one.
 fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, Failure> {
     let header = dataset.header();
     for (place, at) in slice.iter().enumerate() {
@@ -136,7 +137,7 @@ fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, F
     let is_free = |axis: &usize| slice.iter().all(|at| at.axis != *axis);
     let shown: Vec<usize> = (0..header.rank).filter(is_free).take(2).collect();
     if shown.is_empty() {
-        return Err(Failure::usage("--slice leaves no axis to show; name one less"));
+        return Err(Failure::usage("--slice leaves no axis to show; name one axis fewer"));
     }
     Ok(shown)
 }

@@ -1,4 +1,5 @@
-//! `raddle idx write`: arrays in, a dataset that can be read at any resolution out, or an OME-Zarr folder of levels.
+//! `raddle idx write`: writes arrays to a dataset that can be read at any resolution, or to an OME-Zarr folder with
+//! levels.
 
 use super::inputs::{ArrayArgs, Inputs};
 use super::place::{Along, along};
@@ -30,17 +31,18 @@ pub struct WriteArgs {
     #[command(flatten)]
     pub(super) target: TargetArgs,
 
-    /// Write the first time step in several ways before, and take what is faster; =FILE keeps it in a profile
+    /// First write the first time step in several ways, and use the fastest; =FILE saves the result in a profile
     ///
-    /// Box, blocks per file and aggregators, as far as no option or profile says them. Takes the time of some ten to fifty
-    /// writes of a time step, in a hidden folder beside the output.
+    /// Covers box, blocks per file and aggregators, unless an option or profile sets them. Takes as long as about ten
+    /// to fifty writes of a time step, in a hidden folder next to the output.
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true, conflicts_with = "append", help_heading = "Layout")]
     tune: Option<Option<PathBuf>>,
 
-    /// Write the inputs into a box of an existing dataset: ranges of samples per axis, end excluded; other axes are whole
+    /// Write the inputs into a box of an existing dataset: ranges of samples per axis, end excluded; other axes are
+    /// whole
     ///
-    /// The inputs are fields of the dataset, named by --name, and have the shape of the box; --step names the time step. Other
-    /// samples and fields stay, and the step is replaced at once. The layout is that of the dataset.
+    /// The inputs are fields of the dataset, named with --name, and have the shape of the box; --step selects the time
+    /// step. Other samples and fields are kept, and the step is replaced atomically. The layout of the dataset is used.
     #[arg(
         long,
         value_name = "x=0:64,z=5:9",
@@ -67,12 +69,13 @@ Examples:
   raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
   raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
   raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
-  raddle idx write old.idx -o new.idx -c lz4 --crop z=0:64   a part of a dataset, compressed otherwise
-  raddle idx write part.npy -o rho.idx --name rho --into z=8:16    samples of a part of it are replaced
+  raddle idx write old.idx -o new.idx -c lz4 --crop z=0:64   a part of a dataset, with different compression
+  raddle idx write part.npy -o rho.idx --name rho --into z=8:16    replace the samples of a part
   mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
 
-The slowest axis of an array is its last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run appear one by \
-one, each whole; in an OME-Zarr folder they are axis t, and it appears when all are written. A process or rank holds its share of one time step in memory.";
+The slowest axis of an array is the last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run \
+appear one by one, each complete; in an OME-Zarr folder they form axis t, and the folder appears when all are \
+written. Each process or rank holds its share of one time step in memory.";
 
 /// Collective. Writes the dataset.
 pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
@@ -151,11 +154,11 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
     })
 }
 
-/// The report of a run: of each time step, or of the one dataset without any.
+/// Report of a run: one entry per time step, or a single one for a dataset without steps.
 #[derive(Debug, Serialize)]
 struct Steps<'a> {
     steps: &'a [WriteReport],
-    /// What was tried before, with --tune.
+    /// Settings tried first, with --tune.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tuned: &'a [Tried],
 }
@@ -169,7 +172,7 @@ fn tell(arguments: &WriteArgs, written: &Written, reports: &[WriteReport], tuned
     }
 }
 
-/// What was tried, a line each.
+/// Formats the tried settings, one per line.
 fn lines(tuned: &[Tried]) -> String {
     let line = |of: &Tried| {
         let measured = of.ratio.zip(of.interval).map_or(String::new(), |(ratio, [low, high])| {
@@ -181,13 +184,13 @@ fn lines(tuned: &[Tried]) -> String {
     tuned.iter().map(line).collect()
 }
 
-/// The rows that rank number `rank` of `ranks` reads.
+/// Returns the rows that rank number `rank` of `ranks` reads.
 pub(super) fn share(rows: u64, rank: usize, ranks: usize) -> Range<u64> {
     let bound = |rank: usize| (u128::from(rows) * rank as u128 / ranks as u128) as u64;
     bound(rank)..bound(rank + 1)
 }
 
-/// The share of a time step, as a box.
+/// Reads this rank's share of a time step, as a box.
 pub(super) fn read(
     inputs: &Inputs,
     of_step: Range<usize>,
@@ -211,13 +214,13 @@ pub(super) fn read(
 }
 
 impl WriteArgs {
-    /// The input as the source of blocks, at a time step.
+    /// Returns the input as a source of blocks at a time step.
     fn blocks_of<'w>(&self, whole: &'w WholeFields, time: Option<u64>) -> BlockSource<'w> {
         let missing_as_default = self.arrays.missing_as_default;
         BlockSource { dataset: &whole.dataset, time, fields: &whole.fields, missing_as_default }
     }
 
-    /// Refuses to write over what is read.
+    /// Refuses to overwrite an input.
     fn check_output(&self, inputs: &Inputs) -> Result<(), Failure> {
         if inputs.arrays.iter().any(|array| array.is_of_output(self.target.output())) {
             let what = format!("{} is the input, or has its blocks", self.target.output().display());
@@ -226,7 +229,7 @@ impl WriteArgs {
         Ok(())
     }
 
-    /// The options of one that holds `held_len_bytes` of samples.
+    /// Returns the options for a rank that holds `held_len_bytes` of samples.
     pub(super) fn options(
         &self,
         target: &TargetArgs,

@@ -1,4 +1,4 @@
-//! Options of the other format of `raddle idx write`: OME-Zarr, its axes, chunks, shards and levels.
+//! Options of `raddle idx write` for OME-Zarr: axes, chunks, shards and levels.
 
 use super::inputs::{Shape, shape};
 use crate::failure::Failure;
@@ -7,45 +7,48 @@ use raddle_idx::sample::SampleType;
 use raddle_idx::zarr::{ChunkCompression, Downsample, Form, FormOptions};
 use std::path::Path;
 
-/// Options about OME-Zarr.
+/// Options for OME-Zarr.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "OME-Zarr")]
 pub struct ZarrArgs {
-    /// Samples of a chunk along each axis, slowest first, for example 64x64x64 [default: up to 1 MiB, alike in space]
+    /// Number of samples of a chunk along each axis, slowest first, for example 64x64x64 [default: up to 1 MiB, equal
+    /// in space]
     #[arg(long, value_name = "SIZE", value_parser = shape)]
     chunk: Option<Shape>,
 
-    /// Samples of a shard, which is a file: whole chunks [default: up to 32 MiB]; each is held in memory while it is made
+    /// Number of samples of a shard, which is a file of whole chunks [default: up to 32 MiB]; each is held in memory
+    /// while it is made
     #[arg(long, value_name = "SIZE", value_parser = shape)]
     shard: Option<Shape>,
 
-    /// Levels, each with half the samples along x, y and z [default: until one is a single chunk]
+    /// Number of levels, each with half the samples along x, y and z [default: until a level is a single chunk]
     #[arg(long, value_name = "N")]
     levels: Option<u32>,
 
-    /// How a level is made of the one before [default: subsample]
+    /// How each level is computed from the previous one [default: subsample]
     #[arg(long, value_name = "HOW", value_enum)]
     downsample: Option<Halving>,
 
-    /// Names of the axes of the inputs, slowest first: of t, c, z, y and x in this order [default: the last ones]
+    /// Names of the axes of the inputs, slowest first: a subset of t, c, z, y and x in this order [default: the last
+    /// ones]
     #[arg(long, value_name = "NAMES")]
     axes: Option<String>,
 
-    /// Distance of samples along each axis, slowest first, for example 2,0.5,0.5
+    /// Distance between samples along each axis, slowest first, for example 2,0.5,0.5
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = distance)]
     spacing: Vec<f64>,
 
-    /// Unit of distances along x, y and z, for example micrometer
+    /// Unit of the distances along x, y and z, for example micrometer
     #[arg(long, value_name = "NAME")]
     unit: Option<String>,
 }
 
-/// How a level is made of the one before.
+/// Computation of a level from the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Halving {
     /// Every second sample
     Subsample,
-    /// The mean of up to 2 x 2 x 2 samples; of integers rounded to the nearest, ties to even
+    /// The mean of up to 2 x 2 x 2 samples; integers are rounded to the nearest, ties to even
     Average,
 }
 
@@ -56,7 +59,7 @@ fn distance(text: &str) -> Result<f64, String> {
 }
 
 impl ZarrArgs {
-    /// The option that was given, if any was: none has a meaning for IDX.
+    /// Returns the first of these options that was given, if any: none of them applies to IDX.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             (self.chunk.is_some(), "--chunk"),
@@ -70,7 +73,7 @@ impl ZarrArgs {
         given.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name)
     }
 
-    /// What to write at `output`: `counts` samples per axis, x first, at so many time steps.
+    /// Returns the form of the folder `output` for `counts` samples per axis, x first, at the given time steps.
     ///
     /// # Errors
     /// If the options do not fit the samples.
@@ -86,13 +89,13 @@ impl ZarrArgs {
         let of_axes = |option: &str, shape: &Option<Shape>| match shape {
             Some(Shape(named)) if named.len() != rank => {
                 let named = named.len();
-                Err(Failure::usage(&format!("{option} is a size along {named} axes, the samples have {rank}")))
+                Err(Failure::usage(&format!("{option} has {named} axes, but the samples have {rank}")))
             }
             shape => Ok(shape.as_ref().map(|Shape(named)| named.iter().rev().copied().collect::<Vec<u64>>())),
         };
         if !self.spacing.is_empty() && self.spacing.len() != rank {
             let named = self.spacing.len();
-            return Err(Failure::usage(&format!("--spacing has {named} numbers, the samples have {rank} axes")));
+            return Err(Failure::usage(&format!("--spacing has {named} numbers, but the samples have {rank} axes")));
         }
         let options = FormOptions {
             axes: self.axes.clone(),

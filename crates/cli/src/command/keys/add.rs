@@ -1,4 +1,4 @@
-//! `raddle keys add`: partition keys for a file that is there.
+//! `raddle keys add`: adds partition keys to an existing file.
 
 use crate::command::print;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub struct AddArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Id columns of the index group, the most significant first; the last gives the key its name
+    /// Id columns of the index group, most significant first; the last one gives the key its name
     #[arg(
         short,
         long,
@@ -34,11 +34,11 @@ pub struct AddArgs {
     #[command(flatten)]
     making: KeyMakingArgs,
 
-    /// Replace keys that are there already
+    /// Replace existing keys
     #[arg(short, long)]
     force: bool,
 
-    /// Look everything up and say what would be added, write nothing
+    /// Show what would be added without writing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -49,11 +49,11 @@ pub struct AddArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle keys add all.h5                                keys for /spill/run, /spill/subrun, /spill/evt
-  raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers begin anew in each input
+  raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers restart in each input
   raddle keys add all.h5 --key-skip '/neutrino*' --force
 
-The new file is written beside the old one and replaces it when it is complete, so the disk must hold both. Compressed data \
-are copied as they are; the record of inputs and the digests are kept.";
+The new file is written next to the old one and replaces it when complete, so the disk must have space for \
+both. Compressed data is copied as stored; the record of inputs and the digests are kept.";
 
 /// Collective. Adds the keys.
 pub fn run(arguments: &AddArgs, team: &Team) -> Result<Exit, Failure> {
@@ -61,7 +61,7 @@ pub fn run(arguments: &AddArgs, team: &Team) -> Result<Exit, Failure> {
     rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add", team)
 }
 
-/// Collective. Adds the datasets of `spec` to a file; shared by `add` and `spill-index`.
+/// Collective. Adds the datasets of `spec` to a file; used by `add` and `spill-index`.
 pub(super) fn rewrite(
     file: &Path,
     spec: MadeSpec,

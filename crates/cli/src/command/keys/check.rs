@@ -1,4 +1,4 @@
-//! `raddle keys check`: are the keys of a file in order?
+//! `raddle keys check`: checks the keys of a file.
 
 use crate::command::print;
 use crate::exit::Exit;
@@ -16,7 +16,7 @@ pub struct CheckArgs {
     #[command(flatten)]
     keyed: KeyedFileArgs,
 
-    /// Print the outcome as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 
@@ -31,7 +31,7 @@ Examples:
 
 Exit code 0: in order, 8: not in order.";
 
-/// Checks and prints the outcome.
+/// Checks and prints the result.
 pub fn run(arguments: &CheckArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);

@@ -1,4 +1,4 @@
-//! `raddle keys events`: sizes of events.
+//! `raddle keys events`: shows the sizes of events.
 
 use crate::command::print;
 use crate::exit::Exit;

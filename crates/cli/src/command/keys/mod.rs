@@ -18,24 +18,24 @@ pub enum KeysCommand {
     Add(add::AddArgs),
     /// Add a column with the first value of another dataset to the index group
     SpillIndex(spill_index::SpillIndexArgs),
-    /// Check that the index group's key is 0, 1, 2, … and that no other key descends
+    /// Check that the key of the index group is 0, 1, 2, … and that no other key decreases
     Check(check::CheckArgs),
-    /// Say which rows of every table each of several readers takes, without reading a key column
+    /// Print which rows of every table each of several readers takes, without reading a key column
     Partition(partition::PartitionArgs),
     /// Print the sizes of events: minimum, median, maximum, a histogram
     Events(events::EventsArgs),
-    /// List files in the order of the first values of some of their datasets
+    /// List files sorted by the first values of some of their datasets
     Sort(sort::SortArgs),
 }
 
 impl KeysCommand {
-    /// Whether ranks can share its work.
+    /// Whether ranks can share the work.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Add(_) | Self::SpillIndex(_))
     }
 }
 
-/// Runs one of them; collective where ranks share its work.
+/// Runs a subcommand; collective if ranks share the work.
 pub fn run(command: &KeysCommand, team: &Team) -> Result<Exit, Failure> {
     match command {
         KeysCommand::Add(arguments) => add::run(arguments, team),

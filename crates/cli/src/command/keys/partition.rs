@@ -1,4 +1,4 @@
-//! `raddle keys partition`: which rows of every table each of several readers takes.
+//! `raddle keys partition`: assigns rows of every table to each of several readers.
 
 use crate::command::print;
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ pub struct PartitionArgs {
     #[arg(short = 'n', long, value_name = "N")]
     size: NonZeroU64,
 
-    /// Only this reader, counted from 0
+    /// Print only the share of this reader, counted from 0
     #[arg(long, value_name = "RANK")]
     rank: Option<u64>,
 
@@ -43,22 +43,22 @@ pub struct PartitionArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle keys partition all.h5 -n 8                     the events and rows of each of 8 readers
-  raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one of them, for a program
-  raddle keys partition all.h5 -n 1600 --chunks         how many chunks more than one of them reads";
+  raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one reader, for a program
+  raddle keys partition all.h5 -n 1600 --chunks         the number of chunks read by several readers";
 
-/// The report of a partition.
+/// Report of a partition.
 #[derive(Debug, Serialize)]
 struct Shares<'a, T> {
     shares: &'a [T],
 }
 
-/// The report of `--chunks`.
+/// Report of `--chunks`.
 #[derive(Debug, Serialize)]
 struct Chunks<'a, T> {
     chunks: &'a [T],
 }
 
-/// Finds the shares and prints them.
+/// Computes the shares and prints them.
 pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
     let size = arguments.size.get();
     let ranks = match arguments.rank {

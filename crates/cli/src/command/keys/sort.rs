@@ -1,4 +1,4 @@
-//! `raddle keys sort`: files in the order of what they begin with.
+//! `raddle keys sort`: lists files sorted by the first values of datasets.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub struct SortArgs {
     #[command(flatten)]
     inputs: InputArgs,
 
-    /// Datasets whose first values are compared, the most significant first
+    /// Datasets whose first values are compared, most significant first
     #[arg(
         short = 'k',
         long = "by",
@@ -29,7 +29,7 @@ pub struct SortArgs {
     )]
     by: Vec<String>,
 
-    /// The greatest first
+    /// Sort in descending order
     #[arg(short, long)]
     descending: bool,
 
@@ -48,18 +48,18 @@ Examples:
 
 Files without rows come last, in the order given.";
 
-/// The report of a sort.
+/// Report of a sort.
 #[derive(Debug, Serialize)]
 struct Sorted<'a> {
     /// Datasets whose first values were compared.
     by: &'a [String],
-    /// Files in order.
+    /// Sorted files.
     files: Vec<String>,
-    /// Those that have no rows and so came last.
+    /// Files without rows, which are sorted last.
     without_rows: Vec<String>,
 }
 
-/// Sorts and writes the list.
+/// Sorts the files and writes the list.
 pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
     if let Some(path) = &arguments.output {

@@ -1,4 +1,4 @@
-//! `raddle keys spill-index`: an id that is constant in a file, as a column of the index group.
+//! `raddle keys spill-index`: adds an id that is constant in a file as a column of the index group.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SpillIndexArgs {
-    /// Dataset whose first value is taken
+    /// Dataset whose first value is used
     #[arg(value_name = "DATASET")]
     dataset: String,
 
@@ -20,15 +20,15 @@ pub struct SpillIndexArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The group that has a row per event
+    /// Group with one row per event
     #[arg(long, value_name = "PATH", default_value = "/spill")]
     group: String,
 
-    /// Make the column anew if it is there already
+    /// Replace the column if it exists
     #[arg(short, long)]
     force: bool,
 
-    /// Say what would be added, write nothing
+    /// Show what would be added without writing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -40,7 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   raddle keys spill-index /rec.hdr/cycle run11981.h5    /spill/cycle, filled with the first value of /rec.hdr/cycle
 
-A warning says where the dataset has other values. The file is replaced as by raddle keys add.";
+A warning reports where the dataset has other values. The file is replaced as by raddle keys add.";
 
 /// Collective. Adds the column.
 pub fn run(arguments: &SpillIndexArgs, team: &Team) -> Result<Exit, Failure> {
