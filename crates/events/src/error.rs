@@ -2,6 +2,7 @@
 //!
 //! Parsers of bytes know none of that: they return a [`Fault`], and whoever called them adds the [`Place`].
 
+use crate::root::Apart;
 use crate::schema::Serialization;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
@@ -122,6 +123,14 @@ pub enum EventsError {
         place: Box<Place>,
         /// Entries that there are.
         len_entries: u64,
+    },
+    /// A product that ROOT split into branches, and that is not put together.
+    #[error("{place}: the object cannot be put together: {why}")]
+    Apart {
+        /// The product.
+        place: Box<Place>,
+        /// Why it is not.
+        why: Box<Apart>,
     },
     /// Baskets of something that is no tree.
     #[error("{place}: it stores no baskets; trees (TTree) of ROOT files do")]

@@ -28,6 +28,8 @@ pub(super) struct Branch {
     pub(super) title: String,
     /// Names from the top-level branch on, joined by `/`.
     pub(super) path: String,
+    /// Branches above it.
+    pub(super) depth: usize,
     /// What a branch of objects says of them.
     pub(super) element: Option<ElementBranch>,
     pub(super) leaves: Vec<Leaf>,
@@ -49,6 +51,8 @@ pub(super) struct ElementBranch {
     pub(super) id: i64,
     /// 0 whole or member, 1 base, 2 split object, 3 and 4 split collections (the count), 31 and 41 their members.
     pub(super) kind: i64,
+    /// Class of the objects of a split collection.
+    pub(super) clones: String,
 }
 
 /// A leaf.
@@ -119,9 +123,21 @@ impl Tree {
         Ok(read)
     }
 
+    /// The branches directly below a branch, in their order.
+    pub(super) fn children(&self, number: usize) -> Vec<usize> {
+        let depth = self.branches[number].depth;
+        let below = (number + 1..self.branches.len()).take_while(|&below| self.branches[below].depth > depth);
+        below.filter(|&below| self.branches[below].depth == depth + 1).collect()
+    }
+
     /// The branch of member `id` of the objects of whose split collection `branch` has another member.
     pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
-        let parent = |branch: &Branch| branch.path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+        // Members of members are among those of the objects: names say of which.
+        let parent = |branch: &Branch| {
+            let (parent, name) = branch.path.rsplit_once('/')?;
+            let object = name.rsplit_once('.').map_or("", |(object, _)| object);
+            Some((parent.to_owned(), object.to_owned()))
+        };
         let (of_branch, element) = (parent(branch), branch.element.as_ref()?);
         self.branches.iter().position(|sibling| {
             sibling
@@ -181,6 +197,7 @@ fn add_branches(
         baskets: baskets_of(objects, object, len_entries).map_err(|fault| fault.at(&place_of))?,
         name,
         path: path.clone(),
+        depth,
     });
     for branch in inner.iter().flatten() {
         add_branches(objects, *branch, &path, depth + 1, seen, tree, place)?;
@@ -195,6 +212,7 @@ fn element_of(object: &Object) -> Option<ElementBranch> {
         checksum: object.integer("fCheckSum")? as u32,
         id: object.integer("fID")?,
         kind: object.integer("fType")?,
+        clones: object.text("fClonesName").unwrap_or_default().to_owned(),
     })
 }
 
