@@ -175,7 +175,7 @@ impl<'t> Planner<'t> {
         let Some(element) = &branch.element else { return Err(Apart::NoClass { branch: branch.path.clone() }) };
         match element.kind {
             4 => {
-                let part = self.collection(number, &TypeName::parse(&element.class))?;
+                let part = self.collection(number, &element.class)?;
                 Ok((part, Serialization::Basket))
             }
             0 if branch.has_branches => {
@@ -327,7 +327,7 @@ impl<'t> Planner<'t> {
                 self.object(number, name, info)
             }
             (3, None) if element.array_len == 0 => self.clones(number, of),
-            (4, None) if element.array_len == 0 => self.collection(number, &TypeName::parse(&element.type_name)),
+            (4, None) if element.array_len == 0 => self.collection(number, &element.type_name),
             (0, None) | (31 | 41, Some(_)) if !branch.has_branches => {
                 let stored = self.stored(number)?;
                 if let ElementKind::CountedNumbers { counter, .. } = &element.kind {
@@ -344,23 +344,23 @@ impl<'t> Planner<'t> {
     }
 
     /// A collection whose objects' members are in the branches below `number`, which has their number itself.
-    fn collection(&mut self, number: usize, type_name: &TypeName) -> Result<Part, Apart> {
+    fn collection(&mut self, number: usize, type_name: &str) -> Result<Part, Apart> {
         let branch = &self.tree.branches[number];
         let count = self.stored(number)?;
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
         let first = below.numbers.first().map(|&number| &self.tree.branches[number]);
         let of_first = first.and_then(|first| first.element.as_ref()).map(|element| element.class.clone());
         // A pair has the class that its members state.
-        let (class, is_map) = match type_name {
-            TypeName::List(content) => match content.as_ref() {
-                TypeName::Class(name) => (Some(name.clone()), false),
+        let (class, is_map) = match TypeName::parse(type_name) {
+            TypeName::List(content) => match *content {
+                TypeName::Class(name) => (Some(name), false),
                 TypeName::Pair(..) => (of_first, false),
                 _ => (None, false),
             },
             TypeName::Map(..) => (of_first, true),
             _ => (None, false),
         };
-        let class = class.unwrap_or_else(|| format!("{type_name:?}"));
+        let class = class.unwrap_or_else(|| type_name.to_owned());
         let (front, members) = self.objects(branch, &class, count, &mut below)?;
         let element = match is_map {
             true => Part::Pair { members },
