@@ -84,7 +84,7 @@ pub enum Apart {
         branch: String,
     },
     /// Classes in classes without end.
-    #[error("branch {branch}: its classes are nested too deep")]
+    #[error("branch {branch}: its classes are nested too deep, or too many")]
     Depth {
         /// The branch.
         branch: String,
@@ -93,6 +93,9 @@ pub enum Apart {
 
 /// Deepest class in a class.
 const DEEPEST: usize = 24;
+
+/// Most classes in one product, each counted as often as it is used.
+const MOST_CLASSES: usize = 4096;
 
 /// The version of `TClonesArray` whose streamer is known.
 const CLONES_VERSION: i32 = 4;
@@ -145,7 +148,7 @@ impl Assembly {
         infos: &StreamerInfos,
         has_entries: &dyn Fn(usize) -> bool,
     ) -> Result<Self, Apart> {
-        let mut planner = Planner { tree, infos, has_entries, stored: Vec::new(), scope: None, depth: 0 };
+        let mut planner = Planner { tree, infos, has_entries, stored: Vec::new(), scope: None, depth: 0, classes: 0 };
         let (part, serialization) = planner.product(number)?;
         Ok(Self { stored: planner.stored, part, serialization })
     }
@@ -159,6 +162,8 @@ struct Planner<'t> {
     /// The stored branch with the number of objects that are walked through.
     scope: Option<usize>,
     depth: usize,
+    /// Classes used so far.
+    classes: usize,
 }
 
 /// The branches of an object's members, of which some have been found.
@@ -258,7 +263,8 @@ impl<'t> Planner<'t> {
         prefix: &str,
     ) -> Result<Vec<Part>, Apart> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        self.classes += 1;
+        if self.depth > DEEPEST || self.classes > MOST_CLASSES {
             return Err(Apart::Depth { branch: below.branch.path.clone() });
         }
         let mut members = Vec::with_capacity(info.elements.len());

@@ -109,7 +109,7 @@ std::vector<char> written(TClass* of, void* object) {
     return std::vector<char>(buffer.Buffer(), buffer.Buffer() + buffer.Length());
 }
 
-// What ROOT writes of an object that it reads.
+// What ROOT writes of an object that it reads, in hexadecimal digits.
 std::string read_and_written(const char* name, const std::string& bytes) {
     TVirtualStreamerInfo::SetStreamMemberWise(false);
     TClass* of = TClass::GetClass(name);
@@ -122,8 +122,9 @@ std::string read_and_written(const char* name, const std::string& bytes) {
         ((Event*) object)->cells->BypassStreamer(kFALSE);
         ((Event*) object)->more.BypassStreamer(kFALSE);
     }
-    std::vector<char> again = written(of, object);
-    return std::string(again.begin(), again.end());
+    std::string digits;
+    for (char byte : written(of, object)) digits += TString::Format("%02x", (unsigned char) byte).Data();
+    return digits;
 }
 
 void fill(const char* path, int split, bool with_bytes) {
@@ -188,9 +189,9 @@ def read(path):
             ends, stored, start = lumi[dataset + "_sz"][()], lumi[dataset][()], 0
             for entry, end in enumerate(ends):
                 bytes_of = stored[start:end].tobytes()
-                again = bytes(ROOT.read_and_written(PRODUCTS[name], bytes_of))
+                again = bytes.fromhex(str(ROOT.read_and_written(PRODUCTS[name], bytes_of)))
                 # ROOT states the version of this class, raddle its checksum.
-                is_same = again[10:] == bytes_of[10:] if name == "early" else again == bytes_of
+                is_same = again[6:] == bytes_of[10:] if name == "early" else again == bytes_of
                 print(name, entry, "same" if is_same else f"{bytes_of.hex()} becomes {again.hex()}")
                 start = end
 
