@@ -90,12 +90,12 @@ fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -
             Ok(cut(content, inner, bytes, buffers)?.in_groups_of(*length))
         }
         Item::Headed { content } => {
-            let header = Header::read(bytes)?;
+            let header = read_counted(bytes)?;
             let pieces = walk::within(&header, bytes, |bytes| cut(content, count, bytes, buffers))?;
             Ok(Pieces { front: Some(Front::of_header(&header)), ..pieces })
         }
         Item::Collection { list } => {
-            let header = Header::read(bytes)?;
+            let header = read_counted(bytes)?;
             let version = header.version & !MEMBERWISE;
             let pieces = walk::within(&header, bytes, |bytes| match header.version & MEMBERWISE {
                 0 => cut(list, count, bytes, buffers),
@@ -114,6 +114,16 @@ fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -
     }
 }
 
+/// Reads a front that has a byte count, as all have but that of a `TObject`.
+fn read_counted(bytes: &mut Bytes<'_>) -> Result<Header, Fault> {
+    let front = bytes.clone();
+    let header = Header::read(bytes)?;
+    match header.end {
+        Some(_) => Ok(header),
+        None => Err(front.damaged("no byte count")),
+    }
+}
+
 /// Appends one value, which is the next.
 fn write_one(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer], out: &mut Vec<u8>) -> Result<(), Fault> {
     match item {
@@ -121,14 +131,17 @@ fn write_one(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer], out: &m
             write_members(fields, bytes, buffers, out)
         }
         Item::Object { class, fields } | Item::Base { class, fields } => {
-            let header = Header::read(bytes)?;
+            let header = match class.front {
+                Some(Front::Bare(_)) => Header::read(bytes)?,
+                _ => read_counted(bytes)?,
+            };
             walk::check_class(class, header.version, header.checksum, bytes)?;
             walk::within(&header, bytes, |bytes| {
                 Front::of_header(&header).write(out, |out| write_members(fields, bytes, buffers, out))
             })
         }
         Item::Pair { in_map: false, members, .. } => {
-            let header = Header::read(bytes)?;
+            let header = read_counted(bytes)?;
             walk::within(&header, bytes, |bytes| {
                 Front::of_header(&header).write(out, |out| write_members(members, bytes, buffers, out))
             })
