@@ -14,6 +14,7 @@
 //!
 //! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
 
+mod apart;
 mod assembly;
 mod basket;
 mod blob;
@@ -44,7 +45,7 @@ mod whole;
 mod written_infos;
 mod xz;
 
-pub use assembly::Apart;
+pub use apart::Apart;
 pub use blob::BlobDecoder;
 pub use compress::RootCodec;
 pub use file::{RootFile, TreeName};

@@ -3,7 +3,8 @@
 //! What goes where is [`super::assembly`]'s. Invariant: a product is put together from all of its branches, or it is refused when it is
 //! asked for; the other products can be read all the same.
 
-use super::assembly::{Apart, Assembly, Part, Stored};
+use super::apart::Apart;
+use super::assembly::{Assembly, Part, Stored};
 use super::file::RootFile;
 use super::item::Item;
 use super::pieces::{Pieces, cut_exactly};
