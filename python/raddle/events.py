@@ -124,15 +124,16 @@ class Events(Mapping[str, Any]):
         paths: Sequence[str],
         tree: str | None,
         raw: bool,
+        whole: bool,
         differing: Differing,
         jobs: int | None,
         memory: int | str | None,
     ) -> None:
-        options = {"tree": tree, "raw": raw, "differing": differing}
+        options = {"tree": tree, "raw": raw, "whole": whole, "differing": differing}
         source = _core.Events(paths, _command_line([], options)[:-1])
         self._source: _core.Events | None = source
         self._running = _command_line([], {"jobs": jobs, "memory": memory})[:-1]
-        self._arguments = (tree, raw, differing, jobs, memory)
+        self._arguments = (tree, raw, whole, differing, jobs, memory)
         self._paths = source.paths()
         found = json.loads(source.describe())
         self._len: int = found["events"]
@@ -383,6 +384,7 @@ def open(
     *,
     tree: str | None = None,
     raw: bool = False,
+    whole: bool = False,
     differing: Differing = "refuse",
     jobs: int | None = None,
     memory: int | str | None = None,
@@ -399,6 +401,8 @@ def open(
         Tree or RNTuple of ROOT files; ``"T;1"`` is its first cycle. Default: ``Events``, or the only one.
     raw
         Return products as stored bytes instead of columns.
+    whole
+        Objects of ROOT trees as the bytes of whole objects, also where they are split into branches.
     differing
         Treatment of products that do not have the same form in all files: ``"refuse"`` (an error names the first),
         ``"leave-out"`` (with a warning; see `Events.left_out`), or ``"fill"`` (events of files without them get zeros
@@ -429,7 +433,7 @@ def open(
     files, of_all = _without_trees(_paths(paths), tree)
     if not files:
         raise UsageError("no files: name files, folders or globs")
-    events = Events(files, of_all, raw, differing, jobs, memory)
+    events = Events(files, of_all, raw, whole, differing, jobs, memory)
     if names := [left.product for left in events.left_out]:
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         what = f"{', '.join(names[:_MOST_NAMED])}{more}"
@@ -585,7 +589,7 @@ def convert(
         As in `raddle.merge`.
     options
         Other options of ``raddle events convert``, with ``_`` for ``-``: ``batch=100``, ``compat="cce"``, ``skip_bad=True``,
-        ``differing="fill"``.
+        ``differing="fill"``, ``whole=True``.
 
     Returns
     -------
@@ -654,12 +658,14 @@ def _written(
     return EventsReport(_run(call, inputs, {"output": os.fspath(output), **common}, options, progress))
 
 
-def inspect(file: Path, *, tree: str | None = None, raw: bool = False, sizes: bool = False) -> EventsInspection:
+def inspect(
+    file: Path, *, tree: str | None = None, raw: bool = False, whole: bool = False, sizes: bool = False
+) -> EventsInspection:
     """Describe a file of events.
 
     Parameters
     ----------
-    tree, raw
+    tree, raw, whole
         As in `open`.
     sizes
         Read all events to report the length of each product.
@@ -669,5 +675,5 @@ def inspect(file: Path, *, tree: str | None = None, raw: bool = False, sizes: bo
     raddle.errors.InputError
         If it cannot be read.
     """
-    common = {"tree": tree, "raw": raw, "sizes": sizes}
+    common = {"tree": tree, "raw": raw, "whole": whole, "sizes": sizes}
     return EventsInspection(_run(_core.events_inspect, [os.fspath(file)], common, {}, False))

@@ -172,6 +172,8 @@ class Branch:
     # Whether the only basket is stored in the tree.
     is_embedded: bool = False
     per_basket: int = 5
+    # The number of entries that the branch states, if it is not that of the tree.
+    stated_entries: int = None
     branches: list = field(default_factory=list)
     leaves: list = field(default_factory=list)
 
@@ -282,6 +284,7 @@ def _add_branch(out, branch, entries, store):
 
 
 def _add_plain(out, branch, entries, store):
+    entries = entries if branch.stated_entries is None else branch.stated_entries
     numbers = range(0, len(branch.entries), branch.per_basket) if not branch.is_embedded else []
     baskets = [_basket(branch, branch.entries[first : first + branch.per_basket], store) for first in numbers]
     with out.object(13):

@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 import struct
 import warnings
+from pathlib import Path
 
 import awkward as ak
 import h5py
@@ -599,3 +600,22 @@ def test_damage_names_its_place_and_can_be_left_out(tmp_path):
         report = raddle.events.convert(damaged, tmp_path / "rest.h5", skip_bad=True, progress=False)
     assert [left.product for left in report.left_out] == ["met"]
     assert any("met is left out" in str(warning.message) for warning in told)
+
+
+def test_whole_objects(tmp_path):
+    """Objects that ROOT split into branches are one product, also in another process."""
+    path = Path(__file__).parents[2] / "crates/events/tests/samples/split.root"
+    with raddle.events.open(path, whole=True) as events:
+        hits = events["hit"]
+        assert [product.name for product in raddle.events.inspect(path, whole=True).products] == list(events)
+        again = pickle.loads(pickle.dumps(events))
+        assert ak.to_list(again["hit"]) == ak.to_list(hits)
+    for entry, blob in enumerate(ak.to_list(hits)):
+        blob = bytes(blob)
+        # Byte count, version 0 and checksum; channel, time and energy.
+        assert struct.unpack_from(">IH", blob) == (0x4000_0000 | (len(blob) - 4), 0)
+        assert struct.unpack_from(">ifd", blob, 10) == (entry, entry / 2, entry / 4)
+    raddle.events.convert(path, tmp_path / "hits.pds", layout="pds", whole=True, products=["hit*"], progress=False)
+    assert list(raddle.events.open(tmp_path / "hits.pds", raw=True)) == ["hit", "hits"]
+    with pytest.raises(errors.UsageError, match="cannot be used with"):
+        raddle.events.open(path, raw=True, whole=True)

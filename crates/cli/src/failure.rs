@@ -409,6 +409,11 @@ impl Failure {
             EventsError::NoSuch { kind: "tree", there_is, .. } if !there_is.is_empty() => {
                 failure.advise(Advice::one_of(&["name one of them with --tree"]))
             }
+            EventsError::Apart { .. } => failure.advise(Advice::one_of(&[
+                "choose other products with --products",
+                "leave out what cannot be put together with --skip-bad",
+                "read its branches as products of their own, without --whole",
+            ])),
             EventsError::Bad { place, .. } if place.branch.is_some() => failure.advise(Advice::one_of(&[
                 "leave out unreadable products with --skip-bad",
                 "leave it out with --products",

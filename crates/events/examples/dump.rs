@@ -63,7 +63,7 @@ fn dump() -> Result<(), Box<dyn Error>> {
 }
 
 fn open_any(path: &Path, tree: Option<&str>, raw: bool) -> Result<Box<dyn Source>, Box<dyn Error>> {
-    let opened = open(path, &OpenOptions { tree: tree.map(str::to_owned), raw })?;
+    let opened = open(path, &OpenOptions { tree: tree.map(str::to_owned), raw, ..OpenOptions::default() })?;
     match &opened {
         Opened::Tree(source) => {
             source.unknown().for_each(|(product, why)| eprintln!("{}: read as bytes: {why}", product.name));

@@ -2,6 +2,7 @@
 //!
 //! Parsers of bytes do not know the location. They return a [`Fault`], to which the caller adds the [`Place`].
 
+use crate::root::Apart;
 use crate::schema::Serialization;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
@@ -122,6 +123,14 @@ pub enum EventsError {
         place: Box<Place>,
         /// Number of existing entries.
         len_entries: u64,
+    },
+    /// A product that ROOT split into branches, and that is not put together.
+    #[error("{place}: the object cannot be put together: {why}")]
+    Apart {
+        /// The product.
+        place: Box<Place>,
+        /// Why it is not.
+        why: Box<Apart>,
     },
     /// Baskets were requested from a source other than a tree.
     #[error("{place}: it stores no baskets; only trees (TTree) of ROOT files do")]

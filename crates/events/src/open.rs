@@ -4,7 +4,7 @@ use crate::error::{EventsError, Place, Result};
 use crate::hdf5::Hdf5Source;
 use crate::input::InputFile;
 use crate::pds::PdsSource;
-use crate::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource};
+use crate::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource, WholeTree};
 use crate::source::Source;
 use std::path::Path;
 
@@ -16,12 +16,16 @@ pub struct OpenOptions {
     pub tree: Option<String>,
     /// Whether to read products as their stored bytes, where there is a choice.
     pub raw: bool,
+    /// Objects of trees whole, as ROOT serialises them, also where they are split into branches.
+    pub whole: bool,
 }
 
 /// Open file.
 pub enum Opened {
     /// Tree of a ROOT file.
     Tree(TreeSource),
+    /// A tree of a ROOT file as whole objects.
+    Whole(Box<WholeTree>),
     /// Tree of a ROOT file whose entries are packed events.
     Packed(Box<PackedTree>),
     /// RNTuple of a ROOT file.
@@ -37,6 +41,7 @@ impl Opened {
     pub fn into_source(self) -> Box<dyn Source> {
         match self {
             Self::Tree(tree) => Box::new(tree),
+            Self::Whole(tree) => tree,
             Self::Packed(tree) => tree,
             Self::Ntuple(ntuple) => Box::new(ntuple),
             Self::Pds(stream) => Box::new(stream),
@@ -48,6 +53,7 @@ impl Opened {
     pub fn source(&self) -> &dyn Source {
         match self {
             Self::Tree(tree) => tree,
+            Self::Whole(tree) => tree.as_ref(),
             Self::Packed(tree) => tree.as_ref(),
             Self::Ntuple(ntuple) => ntuple,
             Self::Pds(stream) => stream,
@@ -83,6 +89,9 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
         let source = TreeSource::open(file, &tree, RootOptions { raw: options.raw })?;
         return match PackedTree::is_one(&source) {
             true => PackedTree::open(source.into_file(), &tree).map(|tree| Opened::Packed(Box::new(tree))),
+            false if options.whole => {
+                WholeTree::open(source.into_file(), &tree).map(|tree| Opened::Whole(Box::new(tree)))
+            }
             false => Ok(Opened::Tree(source)),
         };
     }

@@ -12,7 +12,7 @@ const ENTRIES: u64 = 10;
 
 fn sample(name: &str, raw: bool) -> PackedTree {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
-    match open(&path, &OpenOptions { tree: None, raw }).unwrap() {
+    match open(&path, &OpenOptions { raw, ..OpenOptions::default() }).unwrap() {
         Opened::Packed(tree) => *tree,
         _ => panic!("{name} is taken for something else"),
     }

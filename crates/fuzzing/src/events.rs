@@ -7,7 +7,7 @@ use raddle_core::progress::Silent;
 use raddle_events::generated::TestProducts;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
-use raddle_events::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource};
+use raddle_events::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource, WholeTree};
 use raddle_events::{Block, ConvertOptions, Decoded, Serialization, Sink, Source, convert};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -41,6 +41,10 @@ pub(crate) fn tree(bytes: &[u8]) {
         let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
         for name in file.trees() {
             let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) else { return };
+            if raw && let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) {
+                // Products that are refused are left out by `read`.
+                WholeTree::open(file, &name.path).iter().for_each(|tree| read(tree));
+            }
             if let Ok(tree) = TreeSource::open(file, &name.path, RootOptions { raw }) {
                 read(&tree);
                 if raw {
@@ -56,6 +60,8 @@ fn read_baskets(tree: &TreeSource) {
     for product in 0..tree.schema().products.len() {
         let ends = tree.basket_ends(product).expect("a tree has baskets");
         let Ok(mut reader) = tree.reader(&[product]) else { return };
+        // Ids are in other branches.
+        reader.leave_out_ids();
         for number in 0..ends.len().min(MOST_BASKETS) {
             let Ok(read) = tree.read_baskets(product, number..number + 1, &CancelToken::new()) else { continue };
             let [basket] = read.baskets.as_slice() else { panic!("one basket was asked for") };
@@ -93,7 +99,7 @@ fn read(source: &dyn Source) {
         let schema = source.schema().select(&[product]);
         let mut whole = Vec::new();
         for len_bytes in UNITS_LEN_BYTES {
-            let Ok(mut reader) = source.reader(&[product]) else { return };
+            let Ok(mut reader) = source.reader(&[product]) else { continue };
             let (mut start, mut all) = (0, Some(Block::new(&schema, 0)));
             while start < entries {
                 let end = source.unit_end(start, len_bytes).min(entries);
@@ -126,6 +132,7 @@ pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
         include_bytes!("../../events/tests/samples/unsplit.root"),
         include_bytes!("../../events/tests/samples/embedded.root"),
         include_bytes!("../../events/tests/samples/objectwise.root"),
+        include_bytes!("../../events/tests/samples/products.root"),
         include_bytes!("../../events/tests/samples/packed_events.root"),
         include_bytes!("../../events/tests/samples/packed_batches.root"),
     ]

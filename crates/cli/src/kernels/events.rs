@@ -125,7 +125,7 @@ impl Work for EventsWork {
             return Ok(());
         }
         let failed = |error| Failure::of_events(&error, None);
-        let found = open(&self.path, &OpenOptions { tree: None, raw: true }).map_err(failed)?;
+        let found = open(&self.path, &OpenOptions { raw: true, ..OpenOptions::default() }).map_err(failed)?;
         let found = Opened::into_source(found);
         let differs = |what: &str| {
             Failure::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))

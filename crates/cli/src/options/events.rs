@@ -32,6 +32,13 @@ pub struct SelectionArgs {
     #[arg(long)]
     pub raw: bool,
 
+    /// Objects of ROOT trees as the bytes of whole objects, also where they are split into branches
+    ///
+    /// A product for each branch of the tree itself, object by object as ROOT's TBufferFile writes it: what --layout pds and --compat cce
+    /// hold.
+    #[arg(long, conflicts_with = "raw")]
+    pub whole: bool,
+
     /// What to do with products that some inputs lack or have in a different form
     #[arg(long, value_name = "WHAT", default_value = "refuse")]
     pub differing: DifferingProducts,

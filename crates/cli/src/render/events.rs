@@ -44,6 +44,10 @@ pub fn format_of(opened: &Opened) -> String {
             let name = raddle_events::Source::place(tree).tree.unwrap_or_default();
             format!("ROOT file, tree {name}")
         }
+        Opened::Whole(tree) => {
+            let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
+            format!("ROOT file, tree {name} as whole objects")
+        }
         Opened::Packed(tree) => {
             let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
             let (codec, kind) = (EventCodec::from(tree.codec()), tree.serialization());

@@ -1,6 +1,7 @@
 //! Parts of an entry, as [`super::layout`] determines them and [`super::walk`] reads them.
 
 use super::double32::Packing;
+use super::front::Front;
 use crate::schema::Number;
 
 /// Part of an entry. `buffer` is the number of its first buffer.
@@ -97,9 +98,30 @@ pub(super) struct Class {
     pub(super) name: String,
     pub(super) version: u16,
     pub(super) checksum: u32,
+    /// What its objects have in front, if it has a version.
+    pub(super) front: Option<Front>,
 }
 
 impl Item {
+    /// The class of references that are in it, if there are any.
+    pub(super) fn reference(&self) -> Option<&'static str> {
+        let among = |items: &[Self]| items.iter().find_map(Self::reference);
+        match self {
+            Self::Reference { .. } => Some("TRef"),
+            Self::References { .. } => Some("TRefArray"),
+            Self::Number { .. } | Self::Packed { .. } | Self::Bits { .. } | Self::Text { .. } => None,
+            Self::Pointed { content, .. }
+            | Self::PointedRest { content, .. }
+            | Self::Regular { content, .. }
+            | Self::List { content, .. }
+            | Self::Headed { content }
+            | Self::Rest { content, .. }
+            | Self::Collection { list: content } => content.reference(),
+            Self::Record { fields } | Self::Object { fields, .. } | Self::Base { fields, .. } => among(fields),
+            Self::Pair { values, .. } => among(values),
+        }
+    }
+
     /// Returns the length of the part, if it is always the same.
     pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
         match self {

@@ -4,6 +4,7 @@
 //! error, and the branch is then read as bytes.
 
 use super::double32::Packing;
+use super::front::Front;
 use super::item::{Class, Item};
 use super::references;
 use super::streamer::{Basic, Element, ElementKind, StreamerInfo, StreamerInfos};
@@ -96,6 +97,12 @@ fn array_class(name: &str) -> Option<Number> {
     })
 }
 
+/// Whether objects of a class are stored as the file describes them.
+pub(super) fn is_as_described(class: &str) -> bool {
+    let is_special = matches!(class, "TString" | "TRef" | "TRefArray" | "TDatime");
+    !is_special && !HAS_OTHER_STREAMER.contains(&class) && array_class(class).is_none()
+}
+
 /// Maximum number of pointers per member. Each costs memory for every object, even if nothing is stored for it.
 const MOST_POINTERS: u64 = 256;
 
@@ -157,7 +164,8 @@ fn array_extents(element: &Element) -> Vec<u64> {
     }
 }
 
-fn info_of<'i>(element: &ElementBranch, infos: &'i StreamerInfos) -> Option<&'i StreamerInfo> {
+/// The description that a branch states for the class that it is of.
+pub(super) fn info_of<'i>(element: &ElementBranch, infos: &'i StreamerInfos) -> Option<&'i StreamerInfo> {
     let versions = infos.versions(&element.class);
     let by_checksum = versions.iter().find(|info| element.checksum != 0 && info.checksum == element.checksum);
     by_checksum.or_else(|| versions.iter().find(|info| i64::from(info.version) == element.version))
@@ -360,7 +368,8 @@ impl Compiler<'_> {
         }
         self.depth -= 1;
         let version = u16::try_from(info.version).unwrap_or(0);
-        let class = Class { name: name.to_owned(), version, checksum: info.checksum };
+        let front = Front::of_class(name, info, self.infos);
+        let class = Class { name: name.to_owned(), version, checksum: info.checksum, front };
         Ok((Item::Object { class, fields: items }, Form::Record(fields)))
     }
 
@@ -447,7 +456,7 @@ fn is_count(element: &Element) -> bool {
     matches!(number, Some(Number::Int32 | Number::Uint32)) && element.array_len == 0
 }
 
-fn unknown(class: &str, element: &Element) -> Unknown {
+pub(super) fn unknown(class: &str, element: &Element) -> Unknown {
     Unknown::Member { class: class.to_owned(), member: element.name.clone(), type_name: element.type_name.clone() }
 }
 

@@ -10,8 +10,13 @@
 //!
 //! [`packed`] reads trees whose entries are whole events of the framework.
 //!
+//! [`whole`] puts objects together that were split into branches: [`assembly`] plans it, [`pieces`] cuts entries apart, [`front`] frames
+//! objects.
+//!
 //! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
 
+mod apart;
+mod assembly;
 mod basket;
 mod blob;
 mod compress;
@@ -20,6 +25,7 @@ mod container;
 mod counted;
 mod double32;
 mod file;
+mod front;
 mod ids;
 mod item;
 mod key;
@@ -28,6 +34,7 @@ mod leaf;
 mod ntuple;
 mod object;
 mod packed;
+mod pieces;
 mod plain;
 mod references;
 mod source;
@@ -35,12 +42,15 @@ mod streamer;
 mod tree;
 mod type_name;
 mod walk;
+mod whole;
 mod written_infos;
 mod xz;
 
+pub use apart::Apart;
 pub use blob::BlobDecoder;
 pub use compress::RootCodec;
 pub use file::{RootFile, TreeName};
+pub use layout::Unknown;
 pub use ntuple::{
     CLUSTER_LEN_BYTES, EncodedCluster, NTUPLE_NAME, NtupleOptions, NtuplePreparer, NtupleSink, NtupleSource,
     NtupleSummary, renamed,
@@ -48,3 +58,4 @@ pub use ntuple::{
 pub use packed::PackedTree;
 pub use source::{RootOptions, TreeSource, Unread, WhyUnread};
 pub(crate) use type_name::is_collection;
+pub use whole::WholeTree;

@@ -7,6 +7,7 @@ use super::ids::IdBranches;
 use super::item::Item;
 use super::layout::{self, Unknown};
 use super::plain::PlainLists;
+use super::streamer::StreamerInfos;
 use super::tree::{BasketPlace, Branch, StoredBasket, Tree};
 use super::walk;
 use crate::baskets::{Basket, Baskets};
@@ -140,6 +141,27 @@ impl TreeSource {
         self.file
     }
 
+    /// Its metadata.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Descriptions of the file's classes.
+    pub(super) fn infos(&self) -> &StreamerInfos {
+        self.file.infos()
+    }
+
+    /// The product that is a branch.
+    pub(super) fn product_of(&self, branch: usize) -> Option<usize> {
+        // Plans are in the order of branches.
+        self.plans.binary_search_by_key(&branch, |plan| plan.branch).ok()
+    }
+
+    /// The branch that has the ids of entries and nothing else.
+    pub(super) fn id_branch(&self) -> Option<usize> {
+        self.ids.as_ref()?.whole_branch()
+    }
+
     fn branch_of(&self, product: usize) -> &Branch {
         &self.tree.branches[self.plans[product].branch]
     }
@@ -217,8 +239,7 @@ impl Source for TreeSource {
     }
 
     fn id_product(&self) -> Option<usize> {
-        let branch = self.ids.as_ref()?.whole_branch()?;
-        self.plans.iter().position(|plan| plan.branch == branch)
+        self.product_of(self.id_branch()?)
     }
 
     /// Returns the end of a basket of the longest branch: the last within the target size, or the next one if that is
@@ -308,7 +329,7 @@ impl Source for TreeSource {
 
 /// Returns the name of a product, with `#2` and so on appended for further branches of the same path. A request for the
 /// plain name returns the first branch, as in ROOT.
-fn distinct(name: String, taken: &mut HashSet<String>) -> String {
+pub(super) fn distinct(name: String, taken: &mut HashSet<String>) -> String {
     let mut numbered = (2_u32..).map(|number| format!("{name}#{number}"));
     let mut candidate = name.clone();
     while !taken.insert(candidate.clone()) {
@@ -452,7 +473,8 @@ fn push_entries(
                 && is_one_buffer(item) =>
         {
             let entries = range.len() as u64;
-            walk::read_fixed(item, entries, &mut bytes_of(range.clone()), buffers).map_err(|fault| (range.start, fault))
+            walk::read_values(item, entries, &mut bytes_of(range.clone()), buffers)
+                .map_err(|fault| (range.start, fault))
         }
         Some(item) => match PlainLists::of(item) {
             Some(plain) => plain.read(basket, range, buffers),

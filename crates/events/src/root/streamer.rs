@@ -128,6 +128,7 @@ pub(super) struct StreamerInfo {
 #[derive(Debug, Default)]
 pub(super) struct StreamerInfos {
     by_class: HashMap<String, Vec<StreamerInfo>>,
+    own_version: u16,
 }
 
 impl StreamerInfos {
@@ -138,6 +139,11 @@ impl StreamerInfos {
             Some(checksum) => info.checksum == checksum,
             None => info.version == i32::from(version),
         })
+    }
+
+    /// The version of `TStreamerInfo` that the descriptions are written in. Collections state it in their fronts.
+    pub(super) fn own_version(&self) -> u16 {
+        self.own_version
     }
 
     /// Returns all versions of a class.
@@ -160,7 +166,7 @@ impl StreamerInfos {
         let count = reader.bytes.be_u32()?;
         for _ in 0..count {
             if let Some((class, info)) = reader.object(|reader, class| match class {
-                "TStreamerInfo" => reader.info().map(Some),
+                "TStreamerInfo" => reader.info(&mut infos.own_version).map(Some),
                 // A list of rules by which ROOT changes members when it reads them.
                 _ => Ok(None),
             })? {
@@ -261,8 +267,10 @@ impl InfoReader<'_> {
         Ok(value)
     }
 
-    fn info(&mut self) -> Result<(String, StreamerInfo), Fault> {
+    /// `own_version` becomes the version of `TStreamerInfo` itself.
+    fn info(&mut self, own_version: &mut u16) -> Result<(String, StreamerInfo), Fault> {
         let header = Header::read(&mut self.bytes)?;
+        *own_version = header.version;
         let class = self.named()?.name;
         let checksum = self.bytes.be_u32()?;
         let version = self.bytes.be_i32()?;

@@ -28,6 +28,8 @@ pub(super) struct Branch {
     pub(super) title: String,
     /// Names from the top-level branch down, joined by `/`.
     pub(super) path: String,
+    /// Branches above it.
+    pub(super) depth: usize,
     /// Description of the objects in a branch of objects.
     pub(super) element: Option<ElementBranch>,
     pub(super) leaves: Vec<Leaf>,
@@ -50,6 +52,8 @@ pub(super) struct ElementBranch {
     /// 0 for a whole object or member, 1 for a base class, 2 for a split object, 3 and 4 for split collections (their
     /// count), 31 and 41 for the members of collections.
     pub(super) kind: i64,
+    /// Class of the objects of a split collection.
+    pub(super) clones: String,
 }
 
 /// Metadata of a leaf.
@@ -121,9 +125,21 @@ impl Tree {
         Ok(read)
     }
 
+    /// The branches directly below a branch, in their order.
+    pub(super) fn children(&self, number: usize) -> Vec<usize> {
+        let depth = self.branches[number].depth;
+        let below = (number + 1..self.branches.len()).take_while(|&below| self.branches[below].depth > depth);
+        below.filter(|&below| self.branches[below].depth == depth + 1).collect()
+    }
+
     /// Returns the branch of member `id` of the same objects, if `branch` holds another member of a split collection.
     pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
-        let parent = |branch: &Branch| branch.path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+        // Members of members are among those of the objects: names say of which.
+        let parent = |branch: &Branch| {
+            let (parent, name) = branch.path.rsplit_once('/')?;
+            let object = name.rsplit_once('.').map_or("", |(object, _)| object);
+            Some((parent.to_owned(), object.to_owned()))
+        };
         let (of_branch, element) = (parent(branch), branch.element.as_ref()?);
         self.branches.iter().position(|sibling| {
             sibling
@@ -183,6 +199,7 @@ fn add_branches(
         baskets: baskets_of(objects, object, len_entries).map_err(|fault| fault.at(&place_of))?,
         name,
         path: path.clone(),
+        depth,
     });
     for branch in inner.iter().flatten() {
         add_branches(objects, *branch, &path, depth + 1, seen, tree, place)?;
@@ -197,6 +214,7 @@ fn element_of(object: &Object) -> Option<ElementBranch> {
         checksum: object.integer("fCheckSum")? as u32,
         id: object.integer("fID")?,
         kind: object.integer("fType")?,
+        clones: object.text("fClonesName").unwrap_or_default().to_owned(),
     })
 }
 

@@ -17,7 +17,7 @@ use crate::schema::Number;
 pub(super) const MEMBERWISE: u16 = 0x4000;
 
 /// Version from which collections that are stored member by member record the version of their class.
-const STATES_CLASS_VERSION: u16 = 8;
+pub(super) const STATES_CLASS_VERSION: u16 = 8;
 
 /// Number of values to read.
 #[derive(Debug, Clone, Copy)]
@@ -61,14 +61,9 @@ pub(super) fn read_padded(
     }
 }
 
-/// Reads `entries` consecutive entries of the same length from `bytes`; the item must have that length.
-pub(super) fn read_fixed(
-    item: &Item,
-    entries: u64,
-    bytes: &mut Bytes<'_>,
-    buffers: &mut [Buffer],
-) -> Result<(), Fault> {
-    read(item, Count::Exactly(entries), bytes, buffers).map(|_| ())
+/// Reads `count` values.
+pub(super) fn read_values(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+    read(item, Count::Exactly(count), bytes, buffers).map(|_| ())
 }
 
 /// Reads consecutive values of `item` and returns their number.
@@ -175,7 +170,7 @@ fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -
 }
 
 /// Reads arrays behind pointers, each of `count` values.
-fn read_arrays(
+pub(super) fn read_arrays(
     arrays: u64,
     count: u64,
     buffer: usize,
@@ -192,7 +187,7 @@ fn read_arrays(
 }
 
 /// Returns the number at `from_end` numbers before the end of a buffer.
-fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u64, Fault> {
+pub(super) fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u64, Fault> {
     let Buffer::Values(counts) = counts else { return Ok(0) };
     let number = counts.as_chunks().0.iter().rev().nth((from_end as usize).saturating_sub(1));
     let count = number.map_or(0, |number| i32::from_le_bytes(*number));
@@ -262,11 +257,14 @@ fn read_memberwise(
 /// streamer types for them.
 fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
     fields.iter().try_for_each(|field| match field {
-        Item::Base { class, fields } if !matches!(class.name.as_str(), "TObject" | "TNamed") => {
-            read_members(fields, objects, bytes, buffers)
-        }
+        Item::Base { class, fields } if !stays_whole(class) => read_members(fields, objects, bytes, buffers),
         field => read(field, Count::Exactly(objects), bytes, buffers).map(|_| ()),
     })
+}
+
+/// Whether ROOT stores a base class whole where members come together, because it has a streamer type of its own.
+pub(super) fn stays_whole(class: &Class) -> bool {
+    matches!(class.name.as_str(), "TObject" | "TNamed")
 }
 
 /// Calls `read_one` as often as `count` requires, and returns how often that was.
@@ -298,7 +296,7 @@ fn repeat(
 }
 
 /// Reads a list's count. Every element has at least one byte.
-fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
+pub(super) fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
     let count = bytes.be_u32()?;
     match count as usize <= bytes.remaining() {
         true => Ok(u64::from(count)),
@@ -307,22 +305,22 @@ fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
 }
 
 /// Reads the bytes enclosed by a byte count with `read`, which must consume them.
-fn within<'b>(
+pub(super) fn within<'b, T>(
     header: &Header,
     bytes: &mut Bytes<'b>,
-    read: impl FnOnce(&mut Bytes<'b>) -> Result<u64, Fault>,
-) -> Result<u64, Fault> {
+    read: impl FnOnce(&mut Bytes<'b>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     let Some(end) = header.end else { return read(bytes) };
     let len_bytes = end.checked_sub(bytes.position()).ok_or_else(|| bytes.damaged("an object without content"))?;
     let mut inside = bytes.part(len_bytes)?;
-    let count = read(&mut inside)?;
+    let content = read(&mut inside)?;
     match inside.remaining() {
-        0 => Ok(count),
+        0 => Ok(content),
         left => Err(inside.damaged(format!("{left} bytes of an object are left"))),
     }
 }
 
-fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes<'_>) -> Result<(), Fault> {
+pub(super) fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes<'_>) -> Result<(), Fault> {
     let is_right = match checksum {
         Some(checksum) => checksum == class.checksum,
         None => version == class.version,

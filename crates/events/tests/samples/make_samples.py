@@ -133,21 +133,27 @@ void fill(const char* path, int split, bool memberwise, int compression, bool em
 """
 
 
+def load(folder, classes, links, fill):
+    """Compiles classes with their dictionary in ``folder``, and loads them and functions."""
+    (folder / "classes.h").write_text(classes)
+    (folder / "links.h").write_text(links)
+    binaries = Path(ROOT.__file__).parent / "bin"
+    environment = dict(os.environ, ROOTSYS=str(binaries.parent))
+    rootcling = next(path for path in [binaries / "rootcling", Path(sys.executable).parent / "rootcling"] if path.exists())
+    run = lambda *command: subprocess.run([str(part) for part in command], check=True, cwd=folder, env=environment)
+    run(rootcling, "-f", "dictionary.cxx", "-s", "libclasses.so", "classes.h", "links.h")
+    include = ROOT.gSystem.GetIncludePath().split()
+    run("g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-o", "libclasses.so", "dictionary.cxx", "-I.", *[part.strip('"') for part in include])
+    ROOT.gInterpreter.AddIncludePath(str(folder))
+    ROOT.gSystem.Load(str(folder / "libclasses.so"))
+    headers = ["classes.h", "TBufferFile.h", "TFile.h", "TTree.h", "TVirtualStreamerInfo.h"]
+    ROOT.gInterpreter.Declare("".join(f'#include "{header}"\n' for header in headers) + fill)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        (folder / "classes.h").write_text(CLASSES)
-        (folder / "links.h").write_text(LINKS)
-        binaries = Path(ROOT.__file__).parent / "bin"
-        environment = dict(os.environ, ROOTSYS=str(binaries.parent))
-        rootcling = next(path for path in [binaries / "rootcling", Path(sys.executable).parent / "rootcling"] if path.exists())
-        run = lambda *command: subprocess.run([str(part) for part in command], check=True, cwd=folder, env=environment)
-        run(rootcling, "-f", "dictionary.cxx", "-s", "libclasses.so", "classes.h", "links.h")
-        include = ROOT.gSystem.GetIncludePath().split()
-        run("g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-o", "libclasses.so", "dictionary.cxx", "-I.", *[part.strip('"') for part in include])
-        ROOT.gInterpreter.AddIncludePath(str(folder))
-        ROOT.gSystem.Load(str(folder / "libclasses.so"))
-        ROOT.gInterpreter.Declare('#include "classes.h"\n#include "TFile.h"\n#include "TTree.h"\n#include "TVirtualStreamerInfo.h"\n' + FILL)
+        load(folder, CLASSES, LINKS, FILL)
         for name, split, memberwise, compression, embedded in [
             ("unsplit", 0, True, 505, False),
             ("objectwise", 0, False, 404, False),

@@ -253,7 +253,7 @@ fn source_of(arguments: &BenchArgs) -> Result<Box<dyn Source>, EventsError> {
         "test" => Box::new(TestProducts::new(events, Some(Serialization::Root))),
         "empty" => Box::new(Empty::new(events)),
         path => {
-            let opened = open(Path::new(path), &OpenOptions { tree: None, raw: true })?;
+            let opened = open(Path::new(path), &OpenOptions { raw: true, ..OpenOptions::default() })?;
             let source = Serialized::new(Opened::into_source(opened), Serialization::Root);
             return Ok(Box::new(Repeated::new(&source, arguments.repeat, events)?));
         }

@@ -40,6 +40,10 @@ pub struct DumpArgs {
     #[arg(long)]
     raw: bool,
 
+    /// Objects of ROOT trees as the bytes of whole objects, also where they are split into branches
+    #[arg(long, conflicts_with = "raw")]
+    whole: bool,
+
     /// Maximum number of items of a list, and of bytes of an object, shown without --json
     #[arg(long, value_name = "N", default_value_t = 20)]
     items: usize,
@@ -83,12 +87,13 @@ pub fn run(arguments: &DumpArgs) -> Result<Exit, Failure> {
 
 impl DumpArgs {
     fn dump(&self, watch: &Watch<'_>) -> Result<DumpedEvents, Failure> {
-        let Self { file, entries, products, tree, raw, items, json, running } = self;
+        let Self { file, entries, products, tree, raw, whole, items, json, running } = self;
         let failed = |error: EventsError| match error {
             EventsError::Text { source } => Failure::standard_output(source),
             error => Failure::of_events(&error, None),
         };
-        let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw }).map_err(failed)?.into_source();
+        let opened =
+            open(file, &OpenOptions { tree: tree.clone(), raw: *raw, whole: *whole }).map_err(failed)?.into_source();
         let source = if *raw { opened } else { Decoded::new(opened).into_source() };
         let chosen = chosen(source.as_ref(), products)?;
         let schema = source.schema().select(&chosen);

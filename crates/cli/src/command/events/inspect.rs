@@ -31,6 +31,10 @@ pub struct InspectArgs {
     #[arg(long)]
     raw: bool,
 
+    /// Objects of ROOT trees as the bytes of whole objects, also where they are split into branches
+    #[arg(long, conflicts_with = "raw")]
+    whole: bool,
+
     /// Read all events and show the size of each product
     #[arg(long)]
     sizes: bool,
@@ -98,9 +102,9 @@ impl InspectArgs {
     /// # Errors
     /// If the file cannot be read.
     pub fn inspect(&self, watch: &Watch<'_>) -> Result<EventsInspection, Failure> {
-        let Self { file, tree, raw, sizes, running, .. } = self;
+        let Self { file, tree, raw, whole, sizes, running, .. } = self;
         let failed = |error| Failure::of_events(&error, None);
-        let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw }).map_err(failed)?;
+        let opened = open(file, &OpenOptions { tree: tree.clone(), raw: *raw, whole: *whole }).map_err(failed)?;
         let source = opened.source();
         let mut inspection = EventsInspection {
             file: file.to_string_lossy().into_owned(),
@@ -116,6 +120,10 @@ impl InspectArgs {
                 let found = inspection.products.iter_mut().find(|inspected| inspected.product.name == unknown.name);
                 found.into_iter().for_each(|inspected| inspected.as_bytes = Some(why.clone()));
             }
+        }
+        if let Opened::Whole(tree) = &opened {
+            inspection.unread = tree.unread().iter().map(ToString::to_string).collect();
+            inspection.unread.extend(tree.refused().map(|(product, why)| format!("{}: {why}", product.name)));
         }
         if let Opened::Ntuple(ntuple) = &opened {
             inspection.unread = ntuple.unread().to_vec();

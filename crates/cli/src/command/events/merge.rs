@@ -134,13 +134,13 @@ enum Inputs {
 
 impl Inputs {
     fn open(paths: &[PathBuf]) -> Result<Self, EventsError> {
-        let options = OpenOptions { tree: None, raw: true };
+        let options = OpenOptions { raw: true, ..OpenOptions::default() };
         let layout = match open(&paths[0], &options)? {
             Opened::Pds(_) => {
                 return Ok(Self::Streams(paths.iter().map(|path| PdsSource::open(path)).collect::<Result<_, _>>()?));
             }
             Opened::Hdf5(file) => file.layout(),
-            Opened::Tree(_) | Opened::Packed(_) | Opened::Ntuple(_) => return Ok(Self::Root),
+            Opened::Tree(_) | Opened::Whole(_) | Opened::Packed(_) | Opened::Ntuple(_) => return Ok(Self::Root),
         };
         let (mut files, mut others): (Vec<Hdf5Source>, Vec<Box<dyn Source>>) = (Vec::new(), Vec::new());
         for path in paths {

@@ -62,7 +62,8 @@ pub fn open_all(
     layout: &EventLayoutArgs,
 ) -> Result<(Box<dyn Source>, Vec<LeftOut>), EventsError> {
     let is_columns = layout.takes_columns();
-    let options = OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns };
+    let options =
+        OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns, whole: selection.whole };
     let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
     let sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
     // Before they are joined, because inputs must agree on how products are read, not on how each file stores them.

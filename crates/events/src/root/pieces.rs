@@ -1,0 +1,298 @@
+//! The values of an entry, cut apart, each in the bytes that ROOT stores an object's member in.
+//!
+//! A split collection stores each member of all of its objects together, and so does a collection that is stored member by member.
+//! Whole objects need the bytes of each. Reading is [`walk`]'s, which checks every value; what is read is copied, not encoded again.
+//! Invariant: collections come out object by object, however they were stored.
+
+use super::front::Front;
+use super::item::Item;
+use super::object::Header;
+use super::walk::{self, MEMBERWISE, STATES_CLASS_VERSION};
+use crate::block::Buffer;
+use crate::bytes::Bytes;
+use crate::error::Fault;
+
+/// The bytes of some values.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pieces {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    /// What each has in front as a member of an object: it is stored once for all of them.
+    front: Option<Front>,
+}
+
+impl Pieces {
+    /// Number of values.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of a value, without the front that it has as a member.
+    pub(super) fn bare(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
+    }
+
+    /// Appends a value as a member of an object.
+    pub(super) fn write_member(&self, number: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let bare = self.bare(number);
+        let write = |out: &mut Vec<u8>| {
+            out.extend_from_slice(bare);
+            Ok(())
+        };
+        match self.front {
+            Some(front) => front.write(out, write),
+            None => write(out),
+        }
+    }
+
+    /// Adds a value that is all that `write` appends.
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>) -> Result<(), Fault> {
+        write(&mut self.bytes)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    /// Makes one value of every `length`.
+    fn in_groups_of(mut self, length: u64) -> Self {
+        let length = usize::try_from(length).unwrap_or(usize::MAX).max(1);
+        self.ends = self.ends.chunks_exact(length).map(|group| group[group.len() - 1]).collect();
+        self
+    }
+}
+
+/// Cuts apart `count` values, which are all that `bytes` have. `buffers` are those of a column, which get the values too.
+pub(super) fn cut_exactly(
+    item: &Item,
+    count: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<Pieces, Fault> {
+    let pieces = cut(item, count, bytes, buffers)?;
+    match bytes.remaining() {
+        0 => Ok(pieces),
+        left => Err(bytes.damaged(format!("{left} bytes of the entry are left behind {count} values"))),
+    }
+}
+
+fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<Pieces, Fault> {
+    if let Some(len_bytes) = item.fixed_len_bytes() {
+        let mut ahead = bytes.clone();
+        walk::read_values(item, count, bytes, buffers)?;
+        let stored = ahead.take(bytes.position() - ahead.position())?;
+        let ends = (1..=count as usize).map(|number| number * len_bytes).collect();
+        return Ok(Pieces { bytes: stored.to_vec(), ends, front: None });
+    }
+    match item {
+        Item::Regular { length, content } => {
+            let inner = count.checked_mul(*length).ok_or_else(|| bytes.damaged("too many values"))?;
+            Ok(cut(content, inner, bytes, buffers)?.in_groups_of(*length))
+        }
+        Item::Headed { content } => {
+            let header = read_counted(bytes)?;
+            let pieces = walk::within(&header, bytes, |bytes| cut(content, count, bytes, buffers))?;
+            Ok(Pieces { front: Some(Front::of_header(&header)), ..pieces })
+        }
+        Item::Collection { list } => {
+            let header = read_counted(bytes)?;
+            let version = header.version & !MEMBERWISE;
+            let pieces = walk::within(&header, bytes, |bytes| match header.version & MEMBERWISE {
+                0 => cut(list, count, bytes, buffers),
+                _ => cut_memberwise(list, version, count, bytes, buffers),
+            })?;
+            Ok(Pieces { front: Some(Front::Version(version)), ..pieces })
+        }
+        Item::Pointed { .. } => cut_pointed(item, count, bytes, buffers),
+        _ => {
+            let mut pieces = Pieces::default();
+            for _ in 0..count {
+                pieces.push(|out| write_one(item, bytes, buffers, out))?;
+            }
+            Ok(pieces)
+        }
+    }
+}
+
+/// Reads a front that has a byte count, as all have but that of a `TObject`.
+fn read_counted(bytes: &mut Bytes<'_>) -> Result<Header, Fault> {
+    let front = bytes.clone();
+    let header = Header::read(bytes)?;
+    match header.end {
+        Some(_) => Ok(header),
+        None => Err(front.damaged("no byte count")),
+    }
+}
+
+/// Appends one value, which is the next.
+fn write_one(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer], out: &mut Vec<u8>) -> Result<(), Fault> {
+    match item {
+        Item::Record { fields } | Item::Pair { in_map: true, values: fields, .. } => {
+            write_members(fields, bytes, buffers, out)
+        }
+        Item::Object { class, fields } | Item::Base { class, fields } => {
+            let header = match class.front {
+                Some(Front::Bare(_)) => Header::read(bytes)?,
+                _ => read_counted(bytes)?,
+            };
+            walk::check_class(class, header.version, header.checksum, bytes)?;
+            walk::within(&header, bytes, |bytes| {
+                Front::of_header(&header).write(out, |out| write_members(fields, bytes, buffers, out))
+            })
+        }
+        Item::Pair { in_map: false, members, .. } => {
+            let header = read_counted(bytes)?;
+            walk::within(&header, bytes, |bytes| {
+                Front::of_header(&header).write(out, |out| write_members(members, bytes, buffers, out))
+            })
+        }
+        Item::List { content, .. } => {
+            let count = walk::read_count(bytes)?;
+            let values = cut(content, count, bytes, buffers)?;
+            write_list(&values, out);
+            Ok(())
+        }
+        Item::Bits { .. } => {
+            let mut ahead = bytes.clone();
+            walk::read_values(item, 1, bytes, buffers)?;
+            match bytes.position() - ahead.position() {
+                4 => {
+                    out.extend_from_slice(ahead.take(4)?);
+                    Ok(())
+                }
+                _ => Err(ahead
+                    .unsupported("an object that a TRef refers to: the number of its process means nothing elsewhere")),
+            }
+        }
+        Item::Reference { .. } | Item::References { .. } => {
+            Err(bytes.unsupported("a reference to another object: the number of its process means nothing elsewhere"))
+        }
+        _ => {
+            let mut ahead = bytes.clone();
+            walk::read_values(item, 1, bytes, buffers)?;
+            out.extend_from_slice(ahead.take(bytes.position() - ahead.position())?);
+            Ok(())
+        }
+    }
+}
+
+fn write_members(
+    fields: &[Item],
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    fields.iter().try_for_each(|field| cut(field, 1, bytes, buffers)?.write_member(0, out))
+}
+
+/// Appends a count and the values.
+fn write_list(values: &Pieces, out: &mut Vec<u8>) {
+    // It was a count of 32 bits, or there are so many entries in a basket.
+    out.extend_from_slice(&(values.len() as u32).to_be_bytes());
+    out.extend_from_slice(&values.bytes);
+}
+
+/// Arrays behind pointers of objects whose counts are the last `objects` of their buffer.
+fn cut_pointed(item: &Item, objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<Pieces, Fault> {
+    let Item::Pointed { counter, arrays, buffer, content } = item else { return Ok(Pieces::default()) };
+    let mut pieces = Pieces::default();
+    for object in 0..objects {
+        let inner = walk::pointed_count(&buffers[*counter], objects - object, bytes)?;
+        let mut ahead = bytes.clone();
+        walk::read_arrays(*arrays, inner, *buffer, content, bytes, buffers)?;
+        let stored = ahead.take(bytes.position() - ahead.position())?;
+        if inner > 0 && stored.first() == Some(&0) {
+            return Err(bytes.damaged(format!("an array of {inner} values that is stored as a null pointer")));
+        }
+        pieces.push(|out| {
+            out.extend_from_slice(stored);
+            Ok(())
+        })?;
+    }
+    Ok(pieces)
+}
+
+/// Lists of objects that are stored member by member.
+fn cut_memberwise(
+    list: &Item,
+    version: u16,
+    count: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<Pieces, Fault> {
+    if let Item::Regular { length, content } = list {
+        let inner = count.checked_mul(*length).ok_or_else(|| bytes.damaged("too many values"))?;
+        return Ok(cut_memberwise(content, version, inner, bytes, buffers)?.in_groups_of(*length));
+    }
+    let Item::List { content, .. } = list else {
+        return Err(bytes.unsupported("something stored member by member that is no list"));
+    };
+    let stated = match version >= STATES_CLASS_VERSION {
+        true => {
+            let version = bytes.be_u16()?;
+            let checksum = if version == 0 { Some(bytes.be_u32()?) } else { None };
+            Some((version, checksum))
+        }
+        false => None,
+    };
+    let (fields, front) = match (content.as_ref(), stated) {
+        (Item::Object { class, fields }, stated) => {
+            if let Some((version, checksum)) = stated {
+                walk::check_class(class, version, checksum, bytes)?;
+            }
+            let stated = stated.map(|(version, checksum)| checksum.map_or(Front::Version(version), Front::Checksum));
+            (fields, Some(stated.or(class.front).ok_or_else(|| bytes.unsupported("a class without a version"))?))
+        }
+        (Item::Pair { in_map: true, members, .. }, _) => (members, None),
+        (Item::Pair { members, .. }, Some((0, Some(checksum)))) => (members, Some(Front::Checksum(checksum))),
+        _ => return Err(bytes.unsupported("values stored member by member whose class is not stated")),
+    };
+    let mut pieces = Pieces::default();
+    for _ in 0..count {
+        let objects = walk::read_count(bytes)?;
+        let members = if objects > 0 { cut_members(fields, objects, bytes, buffers)? } else { Vec::new() };
+        let mut values = Pieces::default();
+        for object in 0..objects as usize {
+            values.push(|out| match front {
+                Some(front) => front.write(out, |out| members.iter().try_for_each(|one| one.write_member(object, out))),
+                // Inside maps, values have no fronts.
+                None => {
+                    members.iter().for_each(|one| out.extend_from_slice(one.bare(object)));
+                    Ok(())
+                }
+            })?;
+        }
+        pieces.push(|out| {
+            write_list(&values, out);
+            Ok(())
+        })?;
+    }
+    Ok(pieces)
+}
+
+/// The members of `objects` objects that are stored member by member. Some base classes stay whole, as in [`walk`].
+fn cut_members(
+    fields: &[Item],
+    objects: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<Vec<Pieces>, Fault> {
+    let mut members = Vec::with_capacity(fields.len());
+    for field in fields {
+        members.push(match field {
+            Item::Base { class, fields } if !walk::stays_whole(class) => {
+                let front = class.front.ok_or_else(|| bytes.unsupported("a class without a version"))?;
+                let inner = cut_members(fields, objects, bytes, buffers)?;
+                let mut bases = Pieces::default();
+                for object in 0..objects as usize {
+                    bases.push(|out| {
+                        front.write(out, |out| inner.iter().try_for_each(|one| one.write_member(object, out)))
+                    })?;
+                }
+                bases
+            }
+            field => cut(field, objects, bytes, buffers)?,
+        });
+    }
+    Ok(members)
+}
