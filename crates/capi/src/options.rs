@@ -7,7 +7,7 @@ use raddle_idx::bitmask::Bitmask;
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::vectors::SplitVectors;
-use raddle_idx::{Durability, Existing, LayoutOptions, Phases, WriteOptions};
+use raddle_idx::{Durability, IfExists, LayoutOptions, Phases, WriteOptions};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
@@ -83,7 +83,7 @@ impl Options {
             }
             "force" => {
                 let force = switch("force", value)?;
-                self.write.existing = if force { Existing::Replace } else { Existing::Refuse };
+                self.write.existing = if force { IfExists::Replace } else { IfExists::Fail };
             }
             "append" => self.append = switch("append", value)?,
             "no-sync" => {
@@ -147,7 +147,7 @@ mod tests {
         };
         assert_eq!(options.layout, layout);
         let write = &options.write;
-        assert_eq!((write.jobs, write.memory_limit_bytes, write.existing), (3, 64 << 20, Existing::Replace));
+        assert_eq!((write.jobs, write.memory_limit_bytes, write.existing), (3, 64 << 20, IfExists::Replace));
         assert_eq!((write.phases, write.imposed), (Phases::Two, ImposedBox::Expanded));
         assert_eq!(write.durability, Durability::Unsynced);
         options.set("no-sync", "false").unwrap();

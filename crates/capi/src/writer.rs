@@ -15,7 +15,7 @@ use raddle_core::progress::{Silent, Watch};
 use raddle_idx::bitmask::MAX_RANK;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
-use raddle_idx::{IdxError, Patch, SampleBox, WriteReport, Writer};
+use raddle_idx::{BoxData, IdxError, SampleBox, WriteReport, Writer};
 use std::borrow::Cow;
 use std::ffi::{CString, c_char, c_void};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct RaddleIdxWriter {
 }
 
 /// Number and samples of a step to be written.
-type Begun<'a> = (Option<u64>, Vec<Patch<'a>>);
+type Begun<'a> = (Option<u64>, Vec<BoxData<'a>>);
 
 /// An open step.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl RaddleIdxWriter {
         agreed?;
         let Some(writer) = &mut self.writer else { return Err(Fault::NoStep) };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-        Ok(json(&writer.write_among(number, patches, &watch, &*self.ranks)?))
+        Ok(json(&writer.write_collective(number, patches, &watch, &*self.ranks)?))
     }
 
     /// Ends the open step and returns it; afterwards the writer of the dataset exists.
@@ -198,7 +198,7 @@ impl RaddleIdxWriter {
                 // SAFETY: as the caller promises.
                 arrays.push(Cow::Borrowed(unsafe { samples.bytes() }));
             }
-            patches.push(Patch { region: *region, arrays });
+            patches.push(BoxData { region: *region, arrays });
         }
         if self.writer.is_none() {
             let header = self.options.layout.header(&self.path, &self.counts, &self.fields, step.number.is_some());

@@ -47,7 +47,7 @@ impl Advice {
 
     /// Keeps only the choices that the command supports.
     #[must_use]
-    pub fn offered_by(mut self, offers: &Offers) -> Self {
+    pub fn offered_by(mut self, offers: &AvailableOptions) -> Self {
         self.0.iter_mut().for_each(|clause| clause.choices.retain(|choice| offers.all_of(choice)));
         self
     }
@@ -156,9 +156,9 @@ fn remedy(error: &Hdf5Error) -> &'static str {
 
 /// Options of a command, with their values if these are listed.
 #[derive(Debug, Clone, Default)]
-pub struct Offers(Vec<(String, Vec<String>)>);
+pub struct AvailableOptions(Vec<(String, Vec<String>)>);
 
-impl Offers {
+impl AvailableOptions {
     /// Looks up the options of the command with which `words`, the command line without the program's name, begins.
     pub fn of(words: &[OsString]) -> Self {
         let mut command = Arguments::command();
@@ -190,8 +190,8 @@ impl Offers {
 mod tests {
     use super::*;
 
-    fn offers(command: &str) -> Offers {
-        Offers::of(&command.split(' ').map(OsString::from).collect::<Vec<_>>())
+    fn offers(command: &str) -> AvailableOptions {
+        AvailableOptions::of(&command.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
     fn difference(kind: DifferenceKind) -> Difference {

@@ -125,7 +125,7 @@ impl Command {
 
     /// Whether every rank runs the command for itself: it is replaced by another program, which joins the other ranks
     /// in its own way.
-    pub fn is_each_rank_s(&self) -> bool {
+    pub fn runs_per_rank(&self) -> bool {
         matches!(self, Self::Apply(_))
     }
 }

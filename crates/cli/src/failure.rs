@@ -3,7 +3,7 @@
 //!
 //! Errors of all other crates are converted here and nowhere else.
 
-use crate::advice::{Advice, Offers, remedy_of_io};
+use crate::advice::{Advice, AvailableOptions, remedy_of_io};
 use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
@@ -65,13 +65,13 @@ pub struct ToldFailure<'a> {
 }
 
 /// Maximum length of a printed message, in characters: an error may quote a name of 64 KiB.
-const LONGEST_MESSAGE: usize = 2000;
+const MAX_MESSAGE_LEN: usize = 2000;
 
 impl Failure {
     /// Creates a failure with one message, which may quote names from files.
     pub fn new(exit: Exit, what: &str) -> Self {
         let mut what = escape::text(what).into_owned();
-        if let Some((end, _)) = what.char_indices().nth(LONGEST_MESSAGE) {
+        if let Some((end, _)) = what.char_indices().nth(MAX_MESSAGE_LEN) {
             what.truncate(end);
             what.push('…');
         }
@@ -176,7 +176,7 @@ impl Failure {
 
     /// Restricts the advice to what the command supports.
     #[must_use]
-    pub fn offered_by(self, offers: &Offers) -> Self {
+    pub fn offered_by(self, offers: &AvailableOptions) -> Self {
         match self.advice.clone() {
             Some(advice) => self.advise(advice.offered_by(offers)),
             None => self,
@@ -287,7 +287,7 @@ impl Failure {
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),
             // The only companion is the preview, made by the IDX writer.
-            MergeError::Companion { source } => {
+            MergeError::TileObserver { source } => {
                 source.downcast_ref::<IdxError>().map_or(failure, Self::of_idx)
             }
             MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),

@@ -18,12 +18,12 @@ pub mod options;
 pub mod planned;
 pub mod preview;
 pub mod progress;
+pub mod ranks;
 pub mod rasterise;
 pub mod render;
 pub mod run;
+pub mod session;
 pub mod signals;
-pub mod team;
 pub mod text_file;
-pub mod watching;
 
 pub use run::run;

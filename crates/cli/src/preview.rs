@@ -10,13 +10,13 @@ use raddle_core::communicator::Communicator;
 use raddle_core::extent::{BoxSource, Extent};
 use raddle_core::progress::Watch;
 use raddle_idx::preview::{Candidate, Preview, PreviewFolder, PreviewOptions, PreviewPlan, PreviewReport, is_worth};
-use raddle_idx::{Existing, IdxError, WriteOptions};
+use raddle_idx::{IdxError, IfExists, WriteOptions};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::links::Link;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
 use raddle_merge::schema::{ColumnIndex, display_path};
-use raddle_merge::{Companion, CompanionError};
+use raddle_merge::{TileObserver, TileObserverError};
 use std::sync::OnceLock;
 
 /// Share of the memory budget that samples may use until the merge ends, as 1/N.
@@ -39,15 +39,15 @@ pub struct MergePreview {
 }
 
 /// Converts an error for merges; errors of `raddle_core` keep their meaning.
-fn passed_on(error: IdxError) -> CompanionError {
+fn passed_on(error: IdxError) -> TileObserverError {
     match error {
         IdxError::Core(error) => error.into(),
         error => error.into(),
     }
 }
 
-fn existing(options: &MergeOptions) -> Existing {
-    if options.force { Existing::Replace } else { Existing::Refuse }
+fn existing(options: &MergeOptions) -> IfExists {
+    if options.force { IfExists::Replace } else { IfExists::Fail }
 }
 
 /// Refuses impossible previews before anything is read: for a merge that moves no values or not all of them, or in a
@@ -147,21 +147,21 @@ impl MergePreview {
     }
 
     /// Performs an operation on the folder; does nothing on other ranks.
-    fn on_folder(&self, act: impl FnOnce(&PreviewFolder) -> raddle_idx::Result<()>) -> Result<(), CompanionError> {
+    fn on_folder(&self, act: impl FnOnce(&PreviewFolder) -> raddle_idx::Result<()>) -> Result<(), TileObserverError> {
         self.folder.as_ref().map_or(Ok(()), act).map_err(passed_on)
     }
 }
 
 /// Report of a merge with that of its preview.
 #[derive(Debug, serde::Serialize)]
-pub struct Accompanied<'a> {
+pub struct ReportWithPreview<'a> {
     #[serde(flatten)]
     report: &'a MergeReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<&'a PreviewReport>,
 }
 
-impl<'a> Accompanied<'a> {
+impl<'a> ReportWithPreview<'a> {
     /// Combines `report` with the report of `preview`, if there is one.
     pub fn new(report: &'a MergeReport, preview: Option<&'a MergePreview>) -> Self {
         Self { report, preview: preview.and_then(MergePreview::report) }
@@ -173,7 +173,7 @@ impl<'a> Accompanied<'a> {
     }
 }
 
-impl Companion for MergePreview {
+impl TileObserver for MergePreview {
     fn len_bytes(&self) -> u64 {
         self.plan().len_bytes()
     }
@@ -182,16 +182,16 @@ impl Companion for MergePreview {
         self.dataset(column).is_some_and(|dataset| self.preview.wants(dataset, extent))
     }
 
-    fn take(&self, column: ColumnIndex, extent: &Extent, values: BoxSource<'_>) -> Result<(), CompanionError> {
+    fn take(&self, column: ColumnIndex, extent: &Extent, values: BoxSource<'_>) -> Result<(), TileObserverError> {
         let Some(dataset) = self.dataset(column) else { return Ok(()) };
         self.preview.take(dataset, extent, values).map_err(passed_on)
     }
 
-    fn bring(&self, ranks: &dyn Communicator) -> Result<(), CompanionError> {
-        self.preview.bring(ranks).map_err(passed_on)
+    fn gather(&self, ranks: &dyn Communicator) -> Result<(), TileObserverError> {
+        self.preview.gather(ranks).map_err(passed_on)
     }
 
-    fn complete(&self, memory_limit_bytes: u64, watch: &Watch<'_>) -> Result<(), CompanionError> {
+    fn complete(&self, memory_limit_bytes: u64, watch: &Watch<'_>) -> Result<(), TileObserverError> {
         let options = WriteOptions { jobs: self.jobs, memory_limit_bytes, ..WriteOptions::default() };
         self.on_folder(|folder| {
             let report = self.preview.complete(folder, &options, watch)?;
@@ -201,11 +201,11 @@ impl Companion for MergePreview {
         })
     }
 
-    fn withdraw(&self) -> Result<(), CompanionError> {
+    fn withdraw(&self) -> Result<(), TileObserverError> {
         self.on_folder(PreviewFolder::withdraw)
     }
 
-    fn publish(&self) -> Result<(), CompanionError> {
+    fn publish(&self) -> Result<(), TileObserverError> {
         self.on_folder(PreviewFolder::publish)
     }
 }

@@ -1,13 +1,13 @@
 //! Entry point from command line to exit code: parses, dispatches, reports, and turns a panic into an internal error.
 
-use crate::advice::Offers;
+use crate::advice::AvailableOptions;
 use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::kernels;
-use crate::signals::AbortIsMemory;
-use crate::team::{self, Team, tell_once};
+use crate::ranks::{self, Ranks, print_from_root};
+use crate::signals::OomAbortHandler;
 use clap::Parser;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use raddle_tune::worker::{self, WORKER_ARGUMENT};
@@ -23,14 +23,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     if arguments.get(1).is_some_and(|first| first == WORKER_ARGUMENT) {
         return serve_worker(arguments.get(2).map(Path::new));
     }
-    let abort = AbortIsMemory::watch();
+    let abort = OomAbortHandler::watch();
     std::panic::set_hook(Box::new(move |panic| {
         let _ = abort.as_ref().inspect(|abort| abort.no_longer());
-        tell_panic(panic);
+        report_panic(panic);
     }));
     guard(|| match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => carry_out(parsed.command, arguments.get(1..).unwrap_or_default()),
-        Err(error) => tell_usage(&error, arguments.get(1..).unwrap_or_default()),
+        Err(error) => print_usage(&error, arguments.get(1..).unwrap_or_default()),
     })
     .unwrap_or(Exit::Internal)
 }
@@ -44,14 +44,15 @@ fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// Executes a command with the ranks that were started for it and returns its exit code; `words` is its command line.
 fn carry_out(command: Command, words: &[OsString]) -> Exit {
     let answers_json = answers_json(words);
-    match Team::gather(&command) {
+    match Ranks::gather(&command) {
         Ok(team) => {
-            let result = guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&Offers::of(words))));
+            let result =
+                guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&AvailableOptions::of(words))));
             team.end(result, answers_json)
         }
         Err(failure) => {
-            tell_once(|| {
-                team::answer(answers_json, &failure.json());
+            print_from_root(|| {
+                ranks::answer(answers_json, &failure.json());
                 anstream::eprint!("{}", failure.render());
             });
             failure.exit
@@ -69,7 +70,7 @@ fn serve_reader() -> Exit {
 fn serve_worker(file: Option<&Path>) -> Exit {
     let serve = || {
         let request = worker::request(file)?;
-        match request.kernel.own_processes() {
+        match request.kernel.local_processes() {
             Some(_) => kernels::serve(&request, file),
             None => worker::serve(&request, file),
         }
@@ -78,7 +79,7 @@ fn serve_worker(file: Option<&Path>) -> Exit {
     serve().map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
 }
 
-fn dispatch(command: Command, team: &Team) -> Result<Exit, Failure> {
+fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Failure> {
     let out = &mut anstream::stdout();
     match command {
         Command::Plan(arguments) => command::plan::run(&arguments, team),
@@ -106,18 +107,18 @@ fn answers_json(words: &[OsString]) -> bool {
 }
 
 /// Prints help, version or a usage error.
-fn tell_usage(error: &clap::Error, words: &[OsString]) -> Exit {
-    tell_once(|| {
+fn print_usage(error: &clap::Error, words: &[OsString]) -> Exit {
+    print_from_root(|| {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-        team::answer(error.use_stderr() && answers_json(words), &Failure::usage(message).json());
+        ranks::answer(error.use_stderr() && answers_json(words), &Failure::usage(message).json());
         // If standard output and error are gone, nothing can be printed; the exit code still indicates the error.
         error.print().unwrap_or_default();
     });
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
 }
 
-fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
     let what = panic.payload_as_str().unwrap_or("unknown cause");
     let failure = Failure::new(Exit::Internal, &format!("internal error: {what}{place}"));
@@ -133,7 +134,7 @@ mod tests {
     fn a_panic_is_an_internal_error() {
         assert_eq!(guard(|| Exit::Done), Some(Exit::Done));
         let result = guard(|| -> Result<Exit, Failure> { panic!("a defect") });
-        assert_eq!(Team::alone().end(result, false).code(), 1);
+        assert_eq!(Ranks::alone().end(result, false).code(), 1);
     }
 
     #[test]

@@ -34,9 +34,9 @@ impl Received {
 
 /// Whether an abort means that memory ran out: true until a panic is reported.
 #[derive(Debug, Clone)]
-pub struct AbortIsMemory(Arc<AtomicBool>);
+pub struct OomAbortHandler(Arc<AtomicBool>);
 
-impl AbortIsMemory {
+impl OomAbortHandler {
     /// Makes an abort end the process with the exit code for a limit.
     ///
     /// # Errors

@@ -63,12 +63,12 @@ impl Text {
 
 /// Target of a path: an existing file, or the name that a new one would get.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum ResolvedTarget {
     File { device: u64, inode: u64 },
     Name { folder: PathBuf, name: OsString },
 }
 
-impl Place {
+impl ResolvedTarget {
     /// Resolves `path`; `None` if its folder does not exist.
     fn of(path: &Path) -> Option<Self> {
         if let Ok(metadata) = std::fs::metadata(path) {
@@ -102,13 +102,13 @@ pub fn check(
         let what = format!("{option} {}: {why}; nothing was written", escape::path(path));
         Err(Failure::new(Exit::Output, &what).hint(&format!("name another file with {option}")))
     };
-    let Some(place) = Place::of(path) else {
+    let Some(place) = ResolvedTarget::of(path) else {
         return refuse(&format!("folder {} does not exist", escape::path(folder_of(path))));
     };
     let folder = std::fs::canonicalize(folder_of(path)).ok();
     for file in files {
         let file = file.as_ref();
-        if Place::of(file).as_ref() == Some(&place) {
+        if ResolvedTarget::of(file).as_ref() == Some(&place) {
             return refuse(&format!("is also a file that the command reads or writes ({})", escape::path(file)));
         }
         if file.is_dir()

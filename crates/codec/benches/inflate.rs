@@ -1,4 +1,4 @@
-//! Cost of inflating columns of numbers: libdeflate, [`Pipeline::decode`] and [`Pipeline::decode_two`] on the same
+//! Cost of inflating columns of numbers: libdeflate, [`Pipeline::decode`] and [`Pipeline::decode_pair`] on the same
 //! chunks.
 //!
 //! Times are CPU times of this thread, the best of several rounds, interleaved, so that other work on the machine has
@@ -94,7 +94,7 @@ fn main() {
             run(2, &mut |out| {
                 for (stored, chunks) in stored.chunks(2).zip(out.chunks_mut(2 * chunk_len_bytes)) {
                     let (first, second) = chunks.split_at_mut(chunk_len_bytes);
-                    let decoded = pipeline.decode_two(&mut decode, [&stored[0], &stored[1]], [first, second]);
+                    let decoded = pipeline.decode_pair(&mut decode, [&stored[0], &stored[1]], [first, second]);
                     assert_eq!(decoded, [Ok(()), Ok(())]);
                 }
             });

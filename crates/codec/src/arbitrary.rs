@@ -1,8 +1,8 @@
 //! Decodes arbitrary bytes with arbitrary pipelines: the entry for fuzzers, and for tests that damage bytes.
 
 use crate::filter::{Filter, KnownFilter};
-use crate::inflate::{JointInflater, RunInflater, SmallInflater};
-use crate::libdeflate::Inflater;
+use crate::inflate::{InterleavedInflater, RepetitiveInflater, SmallChunkInflater};
+use crate::libdeflate::DeflateDecoder;
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
 
 /// Reads `bytes` as a pipeline, a filter mask, a chunk length and a stored chunk, and decodes; returns whether that
@@ -82,7 +82,7 @@ pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8
     let in_turn = |place: usize| {
         inflated(&mut |out| {
             let mut other = vec![0; out.len()];
-            let mut joint = JointInflater::new()?;
+            let mut joint = InterleavedInflater::new()?;
             let both = match place {
                 0 => joint.inflate([stored, stored], [out, &mut other]),
                 _ => joint.inflate([stored, stored], [&mut other, out]),
@@ -91,16 +91,16 @@ pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8
         })
     };
     [
-        inflated(&mut |out| SmallInflater::new().inflate(stored, out)),
-        inflated(&mut |out| RunInflater::new().inflate(stored, out)),
+        inflated(&mut |out| SmallChunkInflater::new().inflate(stored, out)),
+        inflated(&mut |out| RepetitiveInflater::new().inflate(stored, out)),
         inflated(&mut |out| {
-            let [inflated] = JointInflater::new()?.inflate([stored], [out]);
+            let [inflated] = InterleavedInflater::new()?.inflate([stored], [out]);
             inflated
         }),
         in_turn(0),
         in_turn(1),
         inflated(&mut |out| {
-            let whole = Inflater::new().and_then(|mut inflater| inflater.inflate_exact(stored, out));
+            let whole = DeflateDecoder::new().and_then(|mut inflater| inflater.inflate_exact(stored, out));
             whole.ok().map(|(_, produced)| produced)
         }),
     ]

@@ -1,7 +1,7 @@
 //! Bare compressed streams, as used by formats other than HDF5, whose containers state the decoded length.
 //!
 //! Chunks are decoded by [`crate::Pipeline`]; the caller extracts a stream from its container. Invariants: decoding
-//! fills the output exactly or fails; [`BareCodec::check_stored`] can be called before allocating the output, so that a
+//! fills the output exactly or fails; [`RawStreamCodec::check_stored`] can be called before allocating the output, so that a
 //! declared length costs no memory that the stored bytes could not fill.
 
 use crate::compression::MAX_LEVEL;
@@ -14,7 +14,7 @@ use crate::zstd::ZstdEncoder;
 
 /// Compression of a bare stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BareCodec {
+pub enum RawStreamCodec {
     /// One zlib stream (RFC 1950).
     Zlib,
     /// One gzip member (RFC 1952).
@@ -25,7 +25,7 @@ pub enum BareCodec {
     Lz4Block,
 }
 
-impl BareCodec {
+impl RawStreamCodec {
     /// Returns the filter that errors name.
     pub const fn filter(self) -> KnownFilter {
         match self {
@@ -79,7 +79,7 @@ impl BareCodec {
 }
 
 /// A compressor of bare streams, reused from stream to stream. Its output depends only on the data and the level.
-pub struct BareEncoder {
+pub struct RawStreamEncoder {
     kind: Kind,
 }
 
@@ -90,7 +90,7 @@ enum Kind {
     Lz4Block,
 }
 
-impl BareEncoder {
+impl RawStreamEncoder {
     /// Creates an encoder of Zstandard frames. `level` is as in the library (1 to 22); other values are clamped.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl BareEncoder {
         Self { kind: Kind::Lz4Block }
     }
 
-    /// Returns the maximum number of bytes that [`BareEncoder::encode`] appends for `data_len_bytes`, which it also
+    /// Returns the maximum number of bytes that [`RawStreamEncoder::encode`] appends for `data_len_bytes`, which it also
     /// reserves while it works.
     pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
         match self.kind {
@@ -153,7 +153,7 @@ impl BareEncoder {
     }
 }
 
-impl std::fmt::Debug for BareEncoder {
+impl std::fmt::Debug for RawStreamEncoder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.kind {
             Kind::Zlib(_) => "zlib",
@@ -170,24 +170,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn encode_with(mut encoder: BareEncoder, data: &[u8], stored: &mut Vec<u8>) {
+    fn encode_with(mut encoder: RawStreamEncoder, data: &[u8], stored: &mut Vec<u8>) {
         let before = stored.len();
         encoder.encode(data, stored).unwrap();
         assert!(stored.len() - before <= encoder.bound_len_bytes(data.len()));
     }
 
-    fn encode(codec: BareCodec, data: &[u8]) -> Vec<u8> {
+    fn encode(codec: RawStreamCodec, data: &[u8]) -> Vec<u8> {
         let mut stored = b"before".to_vec();
         match codec {
-            BareCodec::Zlib => encode_with(BareEncoder::zlib(6).unwrap(), data, &mut stored),
-            BareCodec::Gzip => encode_with(BareEncoder::gzip(6).unwrap(), data, &mut stored),
-            BareCodec::Zstd => encode_with(BareEncoder::zstd(3).unwrap(), data, &mut stored),
-            BareCodec::Lz4Block => encode_with(BareEncoder::lz4_block(), data, &mut stored),
+            RawStreamCodec::Zlib => encode_with(RawStreamEncoder::zlib(6).unwrap(), data, &mut stored),
+            RawStreamCodec::Gzip => encode_with(RawStreamEncoder::gzip(6).unwrap(), data, &mut stored),
+            RawStreamCodec::Zstd => encode_with(RawStreamEncoder::zstd(3).unwrap(), data, &mut stored),
+            RawStreamCodec::Lz4Block => encode_with(RawStreamEncoder::lz4_block(), data, &mut stored),
         }
         stored.split_off(6)
     }
 
-    const ALL: [BareCodec; 4] = [BareCodec::Zlib, BareCodec::Gzip, BareCodec::Zstd, BareCodec::Lz4Block];
+    const ALL: [RawStreamCodec; 4] =
+        [RawStreamCodec::Zlib, RawStreamCodec::Gzip, RawStreamCodec::Zstd, RawStreamCodec::Lz4Block];
 
     proptest! {
         #[test]

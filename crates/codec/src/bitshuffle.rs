@@ -121,6 +121,6 @@ impl Bitshuffle {
 /// Returns the block that the reference implementation uses by default: 8 KiB in whole groups, at least 128 elements.
 fn default_block_elements(element_len_bytes: usize) -> usize {
     const TARGET_LEN_BYTES: usize = 8192;
-    const LEAST: usize = 128;
-    (TARGET_LEN_BYTES / element_len_bytes / GROUP * GROUP).max(LEAST)
+    const MIN: usize = 128;
+    (TARGET_LEN_BYTES / element_len_bytes / GROUP * GROUP).max(MIN)
 }

@@ -29,13 +29,13 @@
 //! `docs/design/004-encoders.md` has the rates.
 
 use crate::compression::Effort;
-use crate::element_lz::Elements;
+use crate::element_lz::Stride;
 use crate::planes::MIN_PLANE_LEN_BYTES;
 
 /// Encoder for a tile to which the zero-run encoder does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
-    ElementLz(Elements),
+pub(crate) enum EncoderChoice {
+    ElementLz(Stride),
     /// Planes of shuffled numbers: those without repeats as literals, the others with libdeflate.
     Planes {
         level: u8,
@@ -47,34 +47,34 @@ pub(crate) enum Choice {
 }
 
 /// Chooses the encoder for `raw`, which will be shuffled first if `is_shuffled`.
-pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_shuffled: bool) -> Choice {
+pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_shuffled: bool) -> EncoderChoice {
     if matches!(effort, Effort::Fast | Effort::Balanced | Effort::Like(3..=6)) && !is_shuffled && element_len_bytes == 8
     {
         if ascends(raw, 8) {
-            return Choice::ElementLz(Elements::Ascending);
+            return EncoderChoice::ElementLz(Stride::Ascending);
         }
         if ascends(raw, 16) {
-            return Choice::ElementLz(Elements::AscendingPairs);
+            return EncoderChoice::ElementLz(Stride::AscendingPairs);
         }
     }
     let plane_len_bytes = if is_shuffled { raw.len() / element_len_bytes.max(1) } else { 0 };
     match effort {
         Effort::Balanced | Effort::Like(3..=6) if plane_len_bytes >= MIN_PLANE_LEN_BYTES => {
-            Choice::Planes { level: 3, plane_len_bytes }
+            EncoderChoice::Planes { level: 3, plane_len_bytes }
         }
-        Effort::Fast if is_shuffled => Choice::ElementLz(Elements::Bytes),
-        Effort::Fast => Choice::ElementLz(match element_len_bytes {
-            0 => Elements::Bytes,
-            len if len % 8 == 0 => Elements::Eights,
-            len if len % 4 == 0 && has_small_integers(raw, 4) => Elements::SmallFours,
-            len if len % 4 == 0 => Elements::Fours,
-            len if len % 2 == 0 => Elements::Pairs,
-            _ => Elements::Bytes,
+        Effort::Fast if is_shuffled => EncoderChoice::ElementLz(Stride::Bytes),
+        Effort::Fast => EncoderChoice::ElementLz(match element_len_bytes {
+            0 => Stride::Bytes,
+            len if len % 8 == 0 => Stride::Eights,
+            len if len % 4 == 0 && has_small_integers(raw, 4) => Stride::SmallFours,
+            len if len % 4 == 0 => Stride::Fours,
+            len if len % 2 == 0 => Stride::Pairs,
+            _ => Stride::Bytes,
         }),
-        Effort::Like(1..=2) => Choice::Libdeflate { level: 2 },
-        Effort::Balanced | Effort::Like(3..=6) => Choice::Libdeflate { level: 3 },
-        Effort::Small => Choice::Libdeflate { level: 9 },
-        Effort::Gzip(level) | Effort::Like(level) => Choice::Libdeflate { level },
+        Effort::Like(1..=2) => EncoderChoice::Libdeflate { level: 2 },
+        Effort::Balanced | Effort::Like(3..=6) => EncoderChoice::Libdeflate { level: 3 },
+        Effort::Small => EncoderChoice::Libdeflate { level: 9 },
+        Effort::Gzip(level) | Effort::Like(level) => EncoderChoice::Libdeflate { level },
     }
 }
 
@@ -141,21 +141,21 @@ mod tests {
         assert!(!has_small_integers(&floats, 4));
         assert!(!has_small_integers(&[], 4));
         assert!(!has_small_integers(&counts, 12));
-        assert_eq!(choose(Effort::Fast, &counts, 4, false), Choice::ElementLz(Elements::SmallFours));
-        assert_eq!(choose(Effort::Fast, &floats, 12, false), Choice::ElementLz(Elements::Fours));
-        assert_eq!(choose(Effort::Fast, &floats, 7, false), Choice::ElementLz(Elements::Bytes));
-        assert_eq!(choose(Effort::Balanced, &floats, 4, true), Choice::Libdeflate { level: 3 });
+        assert_eq!(choose(Effort::Fast, &counts, 4, false), EncoderChoice::ElementLz(Stride::SmallFours));
+        assert_eq!(choose(Effort::Fast, &floats, 12, false), EncoderChoice::ElementLz(Stride::Fours));
+        assert_eq!(choose(Effort::Fast, &floats, 7, false), EncoderChoice::ElementLz(Stride::Bytes));
+        assert_eq!(choose(Effort::Balanced, &floats, 4, true), EncoderChoice::Libdeflate { level: 3 });
         let keys: Vec<u8> = (0..8000u64).flat_map(|row| (row / 8).to_le_bytes()).collect();
-        assert_eq!(choose(Effort::Balanced, &keys, 8, false), Choice::ElementLz(Elements::Ascending));
-        assert_eq!(choose(Effort::Gzip(6), &keys, 8, false), Choice::Libdeflate { level: 6 });
+        assert_eq!(choose(Effort::Balanced, &keys, 8, false), EncoderChoice::ElementLz(Stride::Ascending));
+        assert_eq!(choose(Effort::Gzip(6), &keys, 8, false), EncoderChoice::Libdeflate { level: 6 });
         let counts: Vec<u8> = (0..4000u64).flat_map(|row| [row, row % 7]).flat_map(u64::to_le_bytes).collect();
-        assert_eq!(choose(Effort::Fast, &counts, 8, false), Choice::ElementLz(Elements::AscendingPairs));
+        assert_eq!(choose(Effort::Fast, &counts, 8, false), EncoderChoice::ElementLz(Stride::AscendingPairs));
         let again: Vec<u8> = (0..8000u64).flat_map(|row| (row % 1000).to_le_bytes()).collect();
-        assert_eq!(choose(Effort::Balanced, &again, 8, false), Choice::Libdeflate { level: 3 });
-        assert_eq!(choose(Effort::Gzip(7), &counts, 4, false), Choice::Libdeflate { level: 7 });
+        assert_eq!(choose(Effort::Balanced, &again, 8, false), EncoderChoice::Libdeflate { level: 3 });
+        assert_eq!(choose(Effort::Gzip(7), &counts, 4, false), EncoderChoice::Libdeflate { level: 7 });
         assert_eq!([1, 2, 3, 6, 7, 9].map(|level| choose(Effort::Like(level), &floats, 4, false)), {
-            [2, 2, 3, 3, 7, 9].map(|level| Choice::Libdeflate { level })
+            [2, 2, 3, 3, 7, 9].map(|level| EncoderChoice::Libdeflate { level })
         });
-        assert_eq!(choose(Effort::Like(6), &keys, 8, false), Choice::ElementLz(Elements::Ascending));
+        assert_eq!(choose(Effort::Like(6), &keys, 8, false), EncoderChoice::ElementLz(Stride::Ascending));
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: the stored bytes depend only on the options and the raw bytes, not on the state, the thread or earlier
 //! tiles. A file is therefore the same however its tiles were distributed.
 
-use crate::choice::{Choice, choose, zero_run_sparsity_len_bytes};
+use crate::choice::{EncoderChoice, choose, zero_run_sparsity_len_bytes};
 use crate::compression::{Compression, Effort};
 use crate::element_lz::ElementLzEncoder;
 use crate::error::Result;
@@ -192,12 +192,12 @@ impl Encoder {
             return Ok(true);
         }
         match choose(effort, raw, self.element_len_bytes, self.shuffle.is_some()) {
-            Choice::Planes { level, plane_len_bytes } => {
+            EncoderChoice::Planes { level, plane_len_bytes } => {
                 let EncodeState { deflaters, planes, .. } = state;
                 Ok(planes.encode(data, plane_len_bytes, deflater(deflaters, level)?, out, limit_len_bytes))
             }
-            Choice::ElementLz(elements) => Ok(state.element_lz.encode(data, elements, out, limit_len_bytes)),
-            Choice::Libdeflate { level } => {
+            EncoderChoice::ElementLz(elements) => Ok(state.element_lz.encode(data, elements, out, limit_len_bytes)),
+            EncoderChoice::Libdeflate { level } => {
                 Ok(deflater(&mut state.deflaters, level)?.deflate(data, out, limit_len_bytes))
             }
         }

@@ -1,8 +1,8 @@
 //! The HDF5 filter pipeline on byte buffers: pure functions with fixed output buffers and exact lengths.
 //!
 //! Decoding: [`Pipeline`] decodes all filters of HDF5 itself and the usual registered ones. Encoding: [`Encoder`]
-//! writes deflate, shuffle and fletcher32, with the fastest of several deflate encoders for the data. [`BareCodec`] and
-//! [`BareEncoder`] handle streams of other formats, which no filter pipeline describes. Files, chunk indexes and
+//! writes deflate, shuffle and fletcher32, with the fastest of several deflate encoders for the data. [`RawStreamCodec`] and
+//! [`RawStreamEncoder`] handle streams of other formats, which no filter pipeline describes. Files, chunk indexes and
 //! threads are outside of this crate. Nothing in it panics on malicious bytes, returns short data, or writes beyond a
 //! stated limit.
 
@@ -40,7 +40,7 @@ mod zfp;
 mod zstd;
 
 pub use arbitrary::decode_arbitrary;
-pub use bare::{BareCodec, BareEncoder};
+pub use bare::{RawStreamCodec, RawStreamEncoder};
 pub use compression::{Compression, Effort};
 pub use encoder::{EncodeState, Encoder, EncoderOptions};
 pub use error::{CodecError, Result};
@@ -48,4 +48,4 @@ pub use filter::{Filter, KnownFilter};
 pub use lz4::{append_block as append_lz4_block, decode_bare as decode_lz4_block};
 pub use pattern::is_all;
 pub use pipeline::{DecodeState, MAX_FILTERS, Pipeline};
-pub use zfp::{NotAZfpMode, Zfp, ZfpArray, ZfpMode, ZfpNumber};
+pub use zfp::{ParseZfpModeError, Zfp, ZfpArray, ZfpMode, ZfpNumber};

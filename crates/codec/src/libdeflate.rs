@@ -8,7 +8,7 @@ use libdeflate_sys as ffi;
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
-use crate::inflate::{JointInflater, RunInflater, SmallInflater};
+use crate::inflate::{InterleavedInflater, RepetitiveInflater, SmallChunkInflater};
 
 const FILTER: KnownFilter = KnownFilter::Deflate;
 
@@ -17,18 +17,18 @@ const CORRUPT: CodecError =
 
 /// A decompressor, reused from chunk to chunk: allocating one per chunk costs as much as inflating 512 bytes (measured:
 /// 1.0-1.2 instead of 1.9 µs for chunks of 128 rows).
-pub(crate) struct Inflater {
+pub(crate) struct DeflateDecoder {
     handle: NonNull<ffi::libdeflate_decompressor>,
-    /// Padded copy of small chunks: see [`Inflater::inflate_small`].
+    /// Padded copy of small chunks: see [`DeflateDecoder::inflate_small`].
     padded_input: Vec<u8>,
     padded_output: Vec<u8>,
     /// Created for the first small chunk.
-    small: Option<Box<SmallInflater>>,
+    small: Option<Box<SmallChunkInflater>>,
     /// Created for the first long chunk that is mostly repetitions.
-    runs: Option<Box<RunInflater>>,
+    runs: Option<Box<RepetitiveInflater>>,
     /// Created for the first long chunk of a column of numbers; `Some(None)` if the processor lacks the required
     /// instructions.
-    joint: Option<Option<Box<JointInflater>>>,
+    joint: Option<Option<Box<InterleavedInflater>>>,
 }
 
 /// Maximum length of chunks, stored and inflated, that are inflated with padding.
@@ -41,9 +41,9 @@ const OUTPUT_ROOM_LEN_BYTES: usize = 320;
 
 // SAFETY: libdeflate's decompressor is plain memory without thread affinity; it may move to another thread as long as
 // one thread at a time uses it, which `&mut self` on every method ensures.
-unsafe impl Send for Inflater {}
+unsafe impl Send for DeflateDecoder {}
 
-impl Inflater {
+impl DeflateDecoder {
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: no preconditions; null means out of memory.
         let handle = unsafe { ffi::libdeflate_alloc_decompressor() };
@@ -59,19 +59,19 @@ impl Inflater {
     /// accept.
     pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         if stored.len() <= SMALL_LEN_BYTES && out.len() <= SMALL_LEN_BYTES {
-            let small = self.small.get_or_insert_with(SmallInflater::new);
+            let small = self.small.get_or_insert_with(SmallChunkInflater::new);
             return match small.inflate(stored, out) {
                 Some(produced) => Ok(produced),
                 None => self.inflate_small(stored, out),
             };
         }
-        if RunInflater::is_for(stored, out.len()) {
-            let runs = self.runs.get_or_insert_with(RunInflater::new);
+        if RepetitiveInflater::is_for(stored, out.len()) {
+            let runs = self.runs.get_or_insert_with(RepetitiveInflater::new);
             if let Some(produced) = runs.inflate(stored, out) {
                 return Ok(produced);
             }
-        } else if JointInflater::is_for(stored, out.len())
-            && let Some(joint) = self.joint.get_or_insert_with(JointInflater::new)
+        } else if InterleavedInflater::is_for(stored, out.len())
+            && let Some(joint) = self.joint.get_or_insert_with(InterleavedInflater::new)
             && let [Some(produced)] = joint.inflate([stored], [out])
         {
             return Ok(produced);
@@ -79,13 +79,13 @@ impl Inflater {
         self.inflate_exact(stored, out).map(|(_, produced)| produced)
     }
 
-    /// Inflates two streams like [`Inflater::inflate`], interleaved if that is faster.
-    pub(crate) fn inflate_two(&mut self, stored: [&[u8]; 2], out: [&mut [u8]; 2]) -> [Result<usize>; 2] {
+    /// Inflates two streams like [`DeflateDecoder::inflate`], interleaved if that is faster.
+    pub(crate) fn inflate_pair(&mut self, stored: [&[u8]; 2], out: [&mut [u8]; 2]) -> [Result<usize>; 2] {
         let [first, second] = out;
-        let are_for_two =
-            JointInflater::is_for_two(stored[0], first.len()) && JointInflater::is_for_two(stored[1], second.len());
+        let are_for_two = InterleavedInflater::prefers_pairs(stored[0], first.len())
+            && InterleavedInflater::prefers_pairs(stored[1], second.len());
         let mut inflated = [None; 2];
-        if are_for_two && let Some(joint) = self.joint.get_or_insert_with(JointInflater::new) {
+        if are_for_two && let Some(joint) = self.joint.get_or_insert_with(InterleavedInflater::new) {
             inflated = joint.inflate(stored, [&mut *first, &mut *second]);
         }
         let mut one = |at: usize, out: &mut [u8]| match inflated[at] {
@@ -180,7 +180,7 @@ impl Inflater {
     }
 }
 
-impl Drop for Inflater {
+impl Drop for DeflateDecoder {
     fn drop(&mut self) {
         // SAFETY: the handle came from libdeflate_alloc_decompressor and is not used again.
         unsafe { ffi::libdeflate_free_decompressor(self.handle.as_ptr()) }
@@ -203,7 +203,7 @@ pub(crate) struct Deflater {
     level: u8,
 }
 
-// SAFETY: as for `Inflater`.
+// SAFETY: as for `DeflateDecoder`.
 unsafe impl Send for Deflater {}
 
 impl Deflater {
@@ -304,7 +304,7 @@ mod tests {
             stored
         };
         let (before, stored) = (deflated(&[9; 700]), deflated(&[5; 300]));
-        let mut reused = Inflater::new().unwrap();
+        let mut reused = DeflateDecoder::new().unwrap();
         for len in 0..stored.len() {
             let (mut out, mut long) = ([0; 300], [0; 700]);
             // Its own end lies after the cut, followed by the end of another stream.
@@ -312,7 +312,7 @@ mod tests {
             let after_itself = reused.inflate_small(&stored[..len], &mut out);
             let _ = reused.inflate_small(&before, &mut long);
             let after_another = reused.inflate_small(&stored[..len], &mut out);
-            let fresh = Inflater::new().unwrap().inflate_small(&stored[..len], &mut out);
+            let fresh = DeflateDecoder::new().unwrap().inflate_small(&stored[..len], &mut out);
             assert!(fresh.is_err());
             assert_eq!((&after_itself, &after_another), (&fresh, &fresh), "cut at {len}");
         }
@@ -323,7 +323,7 @@ mod tests {
         let mut stored = Vec::new();
         assert!(Deflater::new(6).unwrap().deflate(&[5; 300], &mut stored, 300));
         let mut out = [0; 300];
-        let mut inflater = Inflater::new().unwrap();
+        let mut inflater = DeflateDecoder::new().unwrap();
         for len in 0..stored.len() {
             assert!(inflater.inflate(&stored[..len], &mut out).is_err(), "cut at {len}");
         }

@@ -55,15 +55,15 @@ pub fn decode_bare(stored: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 /// Maximum length of the data of a block.
-const LONGEST_BLOCK_LEN_BYTES: usize = 0x7E00_0000;
+const MAX_BLOCK_LEN_BYTES: usize = 0x7E00_0000;
 
 /// Appends `raw` as one LZ4 block without a frame.
 ///
 /// # Errors
 /// If it is longer than a block can be.
 pub fn append_block(raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    if raw.len() > LONGEST_BLOCK_LEN_BYTES {
-        return Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: LONGEST_BLOCK_LEN_BYTES });
+    if raw.len() > MAX_BLOCK_LEN_BYTES {
+        return Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: MAX_BLOCK_LEN_BYTES });
     }
     let start = out.len();
     out.resize(start + block_bound_len_bytes(raw.len()), 0);

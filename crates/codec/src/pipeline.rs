@@ -7,8 +7,8 @@
 use crate::bitshuffle::Bitshuffle;
 use crate::error::{CodecError, Result};
 use crate::filter::{Filter, KnownFilter, display_name};
-use crate::inflate::LEAST_LEN_BYTES;
-use crate::libdeflate::Inflater;
+use crate::inflate::MIN_LEN_BYTES;
+use crate::libdeflate::DeflateDecoder;
 use crate::nbit::Nbit;
 use crate::scaleoffset::ScaleOffset;
 use crate::szip::Szip;
@@ -63,14 +63,14 @@ pub(crate) const DEFLATE_LONGEST_RATIO: usize = 1032;
 
 #[derive(Default)]
 struct Decoders {
-    inflater: Option<Inflater>,
+    inflater: Option<DeflateDecoder>,
     zstd: ZstdDecoder,
     /// A block or a chunk before its bytes are reordered, inside one stage.
     scratch: Vec<u8>,
 }
 
 impl DecodeState {
-    pub(crate) fn inflater(&mut self) -> Result<&mut Inflater> {
+    pub(crate) fn inflater(&mut self) -> Result<&mut DeflateDecoder> {
         inflater(&mut self.decoders.inflater)
     }
 
@@ -80,10 +80,10 @@ impl DecodeState {
 }
 
 /// Returns the inflater, created on first use.
-fn inflater(slot: &mut Option<Inflater>) -> Result<&mut Inflater> {
+fn inflater(slot: &mut Option<DeflateDecoder>) -> Result<&mut DeflateDecoder> {
     match slot {
         Some(inflater) => Ok(inflater),
-        none => Ok(none.insert(Inflater::new()?)),
+        none => Ok(none.insert(DeflateDecoder::new()?)),
     }
 }
 
@@ -125,11 +125,11 @@ impl Pipeline {
         self.undo(state, stored, filter_mask, chunk, length).map(drop)
     }
 
-    /// Returns whether [`Pipeline::decode_two`] may be faster than two calls of [`Pipeline::decode`] for chunks of
+    /// Returns whether [`Pipeline::decode_pair`] may be faster than two calls of [`Pipeline::decode`] for chunks of
     /// `chunk_len_bytes`.
-    pub fn is_for_two(&self, chunk_len_bytes: usize) -> bool {
+    pub fn prefers_pairs(&self, chunk_len_bytes: usize) -> bool {
         let is_deflated = matches!(self.stages[..], [Stage::Deflate] | [Stage::Shuffle { .. }, Stage::Deflate]);
-        is_deflated && chunk_len_bytes >= LEAST_LEN_BYTES
+        is_deflated && chunk_len_bytes >= MIN_LEN_BYTES
     }
 
     /// Like [`Pipeline::decode`], for two chunks to which all filters were applied. It is faster than one after the
@@ -137,12 +137,12 @@ impl Pipeline {
     ///
     /// # Errors
     /// As for [`Pipeline::decode`], for each.
-    pub fn decode_two(&self, state: &mut DecodeState, stored: [&[u8]; 2], chunks: [&mut [u8]; 2]) -> [Result<()>; 2] {
+    pub fn decode_pair(&self, state: &mut DecodeState, stored: [&[u8]; 2], chunks: [&mut [u8]; 2]) -> [Result<()>; 2] {
         let mut chunks = chunks;
         let lengths = chunks.each_ref().map(|chunk| StageLength::Exactly(chunk.len()));
         let DecodeState { decoders, scratch } = state;
         let inflated = match (self.stages.as_slice(), inflater(&mut decoders.inflater)) {
-            ([Stage::Deflate], Ok(inflater)) => inflater.inflate_two(stored, chunks),
+            ([Stage::Deflate], Ok(inflater)) => inflater.inflate_pair(stored, chunks),
             ([Stage::Shuffle { element_len_bytes }, Stage::Deflate], Ok(inflater)) => {
                 for (scratch, chunk) in scratch.iter_mut().zip(&chunks) {
                     if scratch.len() < chunk.len() {
@@ -151,7 +151,7 @@ impl Pipeline {
                 }
                 let [first, second] = scratch;
                 let mut shuffled = [&mut first[..chunks[0].len()], &mut second[..chunks[1].len()]];
-                let inflated = inflater.inflate_two(stored, shuffled.each_mut().map(|shuffled| &mut **shuffled));
+                let inflated = inflater.inflate_pair(stored, shuffled.each_mut().map(|shuffled| &mut **shuffled));
                 for (at, chunk) in chunks.iter_mut().enumerate() {
                     if inflated[at] == Ok(chunk.len()) {
                         shuffle::unshuffle(shuffled[at], *element_len_bytes, chunk);

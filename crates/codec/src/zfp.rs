@@ -37,24 +37,24 @@ impl ZfpMode {
 /// Error for text that is not a zfp mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not reversible, precision=N with N from 1 to 64, or accuracy=X with X above 0")]
-pub struct NotAZfpMode;
+pub struct ParseZfpModeError;
 
 impl FromStr for ZfpMode {
-    type Err = NotAZfpMode;
+    type Err = ParseZfpModeError;
 
     /// Parses `reversible`, `precision=16` or `accuracy=0.001`.
-    fn from_str(text: &str) -> Result<Self, NotAZfpMode> {
+    fn from_str(text: &str) -> Result<Self, ParseZfpModeError> {
         match text.split_once('=') {
             None if text == "reversible" => Ok(Self::Reversible),
             Some(("precision", planes)) => match planes.parse() {
                 Ok(planes @ 1..=zfp_rs::ZFP_MAX_PREC) => Ok(Self::Precision(planes)),
-                _ => Err(NotAZfpMode),
+                _ => Err(ParseZfpModeError),
             },
             Some(("accuracy", tolerance)) => match tolerance.parse() {
                 Ok(tolerance) if f64::is_finite(tolerance) && tolerance > 0.0 => Ok(Self::Accuracy(tolerance)),
-                _ => Err(NotAZfpMode),
+                _ => Err(ParseZfpModeError),
             },
-            _ => Err(NotAZfpMode),
+            _ => Err(ParseZfpModeError),
         }
     }
 }
@@ -305,7 +305,7 @@ mod tests {
         for text in
             ["", "precision", "precision=0", "precision=65", "accuracy=0", "accuracy=-1", "accuracy=inf", "rate=8"]
         {
-            assert_eq!(text.parse::<ZfpMode>(), Err(NotAZfpMode), "{text}");
+            assert_eq!(text.parse::<ZfpMode>(), Err(ParseZfpModeError), "{text}");
         }
     }
 

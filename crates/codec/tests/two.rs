@@ -58,7 +58,7 @@ proptest! {
         for turn in 0..2 {
             let [mut one, mut two] = [(); 2].map(|()| lens_bytes.map(|len_bytes| vec![0xa5; len_bytes]));
             let expected = [0, 1].map(|at| pipeline.decode(&mut states[0], &stored[at].1, 0, &mut one[at]));
-            let decoded = pipeline.decode_two(
+            let decoded = pipeline.decode_pair(
                 &mut states[1],
                 stored.each_ref().map(|(_, stored)| stored.as_slice()),
                 two.each_mut().map(Vec::as_mut_slice),

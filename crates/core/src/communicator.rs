@@ -6,7 +6,7 @@
 //! [`CommunicatorExt::agree`] before the next collective, because a rank that leaves early hangs the others.
 
 use crate::error::{CoreError, Result};
-use crate::message::Words;
+use crate::message::MessageReader;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -38,7 +38,7 @@ pub trait CommunicatorExt: Communicator {
     /// Collective. Returns the values of all ranks, in rank order.
     fn all_gather_u64(&self, value: u64) -> Result<Vec<u64>> {
         let gathered = self.all_gather_bytes(&value.to_le_bytes())?;
-        gathered.iter().map(|bytes| Words::new("all_gather_u64", bytes).word()).collect()
+        gathered.iter().map(|bytes| MessageReader::new("all_gather_u64", bytes).word()).collect()
     }
 
     /// Collective. Returns the values of all ranks, in rank order.

@@ -15,8 +15,8 @@
 
 use crate::claims::Claim;
 use crate::digest::Digest;
-use crate::engine::{Kept, PlacedBatch};
-use crate::message::{Words, number, of_words, put_words};
+use crate::engine::{Checkpoint, PlacedBatch};
+use crate::message::{MessageReader, encode_u64s, number, put_u64s};
 use crate::plan::TileIndex;
 use std::io::{Read, Write};
 
@@ -52,7 +52,7 @@ impl Binding {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         for (subject, checksum) in &self.subjects {
-            put_words(&mut bytes, [*checksum, subject.len() as u64]);
+            put_u64s(&mut bytes, [*checksum, subject.len() as u64]);
             bytes.extend_from_slice(subject.as_bytes());
         }
         bytes
@@ -62,7 +62,7 @@ impl Binding {
         let mut rest = bytes.strip_prefix(&MAGIC)?;
         let mut subjects = Vec::new();
         while !rest.is_empty() {
-            let mut words = Words::new("read a journal", rest);
+            let mut words = MessageReader::new("read a journal", rest);
             let [checksum, len_bytes] = words.words().ok()?;
             let (subject, behind) = words.rest().split_at_checked(usize::try_from(len_bytes).ok()?)?;
             subjects.push((std::str::from_utf8(subject).ok()?.to_owned(), checksum));
@@ -87,18 +87,18 @@ pub fn begin(out: &mut impl Write, binding: &Binding) -> std::io::Result<()> {
 pub fn append(out: &mut impl Write, batch: &PlacedBatch, index: &TileIndex) -> std::io::Result<()> {
     let PlacedBatch { first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, claims, note } = batch;
     let head = [*first, *tiles, *address, *stored_len_bytes, *checksum, *verbatim_tiles, claims.len() as u64];
-    let mut content = of_words(head);
+    let mut content = encode_u64s(head);
     for claim in claims {
         // A tile outside the plan makes a record that readers reject.
         let behind = index.ordinal(claim.tile).map_or(u64::MAX, |ordinal| ordinal.wrapping_sub(*first));
-        put_words(&mut content, [behind, claim.len_bytes, u64::from(claim.filter_mask)]);
+        put_u64s(&mut content, [behind, claim.len_bytes, u64::from(claim.filter_mask)]);
     }
     content.extend_from_slice(note);
     out.write_all(&frame(&content))
 }
 
 fn frame(content: &[u8]) -> Vec<u8> {
-    let mut frame = of_words([content.len() as u64, Digest::of(content).crc64_nvme()]);
+    let mut frame = encode_u64s([content.len() as u64, Digest::of(content).crc64_nvme()]);
     frame.extend_from_slice(content);
     frame
 }
@@ -110,7 +110,7 @@ pub struct Journal<R> {
     binding: Binding,
     first_tile: u64,
     start_address: u64,
-    kept: Kept,
+    kept: Checkpoint,
     len_bytes: u64,
 }
 
@@ -124,7 +124,14 @@ impl<R: Read> Journal<R> {
         let Some(content) = read_frame(&mut bytes)? else { return Ok(None) };
         let len_bytes = (FRAME_HEAD_LEN_BYTES + content.len()) as u64;
         let binding = Binding::from_bytes(&content);
-        Ok(binding.map(|binding| Self { bytes, binding, first_tile, start_address, kept: Kept::default(), len_bytes }))
+        Ok(binding.map(|binding| Self {
+            bytes,
+            binding,
+            first_tile,
+            start_address,
+            kept: Checkpoint::default(),
+            len_bytes,
+        }))
     }
 
     /// Returns the facts that the run depended on.
@@ -133,7 +140,7 @@ impl<R: Read> Journal<R> {
     }
 
     /// Returns the tiles and bytes of the records read so far.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> Checkpoint {
         self.kept
     }
 
@@ -157,7 +164,7 @@ impl<R: Read> Journal<R> {
 
     /// Decodes a record that continues the previous one and matches the plan.
     fn record(&self, content: &[u8], index: &TileIndex) -> Option<PlacedBatch> {
-        let mut words = Words::new("read a journal", content);
+        let mut words = MessageReader::new("read a journal", content);
         let [first, tiles, address, stored_len_bytes, checksum, verbatim_tiles, count] = words.words().ok()?;
         let end = first.checked_add(tiles)?;
         let expected_address = self.start_address.checked_add(self.kept.stored_len_bytes)?;
@@ -263,7 +270,7 @@ mod tests {
         (bytes, ends)
     }
 
-    fn read(bytes: &[u8]) -> Option<(Vec<PlacedBatch>, Kept, u64)> {
+    fn read(bytes: &[u8]) -> Option<(Vec<PlacedBatch>, Checkpoint, u64)> {
         let index = index();
         let mut journal = Journal::open(bytes, 0, START).unwrap()?;
         assert_eq!(journal.binding(), &binding());
@@ -340,7 +347,7 @@ mod tests {
 
     #[test]
     fn lengths_that_lie_cost_no_memory() {
-        let mut bytes = of_words([u64::MAX, 0]);
+        let mut bytes = encode_u64s([u64::MAX, 0]);
         bytes.extend_from_slice(b"short");
         assert!(Journal::open(bytes.as_slice(), 0, START).unwrap().is_none());
     }

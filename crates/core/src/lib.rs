@@ -9,7 +9,6 @@
 
 mod addresses;
 pub mod arenas;
-pub mod brought;
 pub mod cancel;
 pub mod claims;
 pub mod communicator;
@@ -21,7 +20,6 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod flusher;
-pub mod handle;
 pub mod journal;
 pub mod lattice;
 pub mod memory;
@@ -34,9 +32,11 @@ pub mod parallel;
 pub mod pause;
 pub mod pieces;
 pub mod plan;
+pub mod pooled_file;
 pub mod progress;
 pub mod random;
 pub mod read_back;
+pub mod received;
 pub mod regroup;
 pub mod report;
 mod segments;

@@ -3,16 +3,16 @@
 use crate::error::{CoreError, Result};
 
 /// Appends `words` to `message`.
-pub fn put_words(message: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
+pub fn put_u64s(message: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
     for word in words {
         message.extend_from_slice(&word.to_le_bytes());
     }
 }
 
 /// Encodes `words` as a message.
-pub fn of_words(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+pub fn encode_u64s(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
     let mut message = Vec::new();
-    put_words(&mut message, words);
+    put_u64s(&mut message, words);
     message
 }
 
@@ -23,13 +23,13 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 
 /// Reader of the words of a message; a truncated message is an error.
 #[derive(Debug, Clone)]
-pub struct Words<'a> {
+pub struct MessageReader<'a> {
     operation: &'static str,
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Words<'a> {
+impl<'a> MessageReader<'a> {
     /// Creates a reader of `bytes`; errors name `operation`.
     pub fn new(operation: &'static str, bytes: &'a [u8]) -> Self {
         Self { operation, bytes, at: 0 }
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn words_travel_and_a_cut_message_is_an_error() {
-        let message = of_words([1, u64::MAX]);
-        let mut words = Words::new("a test", &message);
+        let message = encode_u64s([1, u64::MAX]);
+        let mut words = MessageReader::new("a test", &message);
         assert_eq!(words.words::<2>().unwrap(), [1, u64::MAX]);
         assert!(words.word().is_err());
-        let mut words = Words::new("a test", &message[..15]);
+        let mut words = MessageReader::new("a test", &message[..15]);
         assert_eq!((words.word().unwrap(), words.bytes(7).unwrap()), (1, &[0xFF; 7][..]));
         assert!(words.bytes(1).is_err() && words.bytes(u64::MAX).is_err());
-        assert!(Words::new("a test", &message[..15]).words::<2>().is_err());
+        assert!(MessageReader::new("a test", &message[..15]).words::<2>().is_err());
     }
 }

@@ -40,7 +40,7 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
     // Count even an item without cost, so that such items do not all end up on one rank.
     let items: Vec<Item> = items.into_iter().map(|item| Item { cost: item.cost.max(1), ..item }).collect();
     let dearest = items.iter().map(|item| item.cost).max().unwrap_or(1);
-    let mut dealer = Dealer::new(ranks.max(1));
+    let mut dealer = Assigner::new(ranks.max(1));
     let mut owners = vec![0; items.len()];
     let run_cost = u128::from(dearest) * u128::from(RUN_SHARE) * ranks.max(1) as u128;
     let (mut first, mut cost) = (0, 0_u128);
@@ -59,7 +59,7 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
 
 /// Deals runs of items one after the other; within a run, the most expensive item first and equal ones in order.
 #[derive(Clone)]
-struct Dealer {
+struct Assigner {
     loads: Vec<u64>,
     /// Lowest load first, then lowest rank. Entries whose load has since changed are stale and are dropped when found.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
@@ -67,7 +67,7 @@ struct Dealer {
     dealt: u128,
 }
 
-impl Dealer {
+impl Assigner {
     fn new(ranks: usize) -> Self {
         Self { loads: vec![0; ranks], queue: (0..ranks).map(|rank| Reverse((0, rank))).collect(), dealt: 0 }
     }
@@ -186,7 +186,7 @@ pub fn largest_share(shares: impl IntoIterator<Item = (Rank, u64)>) -> Option<Ra
 
 /// Resources that an item occupies during its round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Need {
+pub struct Footprint {
     /// Memory on the item's owner.
     pub len_bytes: u64,
     /// Number of tiles; all ranks together report their claims to rank 0.
@@ -195,7 +195,7 @@ pub struct Need {
 
 /// Splits consecutive items into rounds with at most `quotas[rank]` bytes on each rank and at most `round_tiles` tiles
 /// in total. An item that alone exceeds its owner's quota is the only item of that rank in its round.
-pub fn rounds(owners: &[u32], needs: &[Need], quotas: &[u64], round_tiles: u64) -> Vec<Range<usize>> {
+pub fn rounds(owners: &[u32], needs: &[Footprint], quotas: &[u64], round_tiles: u64) -> Vec<Range<usize>> {
     let mut rounds = Vec::new();
     let mut used = vec![0u64; quotas.len()];
     let (mut first, mut tiles) = (0, 0u64);
@@ -218,7 +218,7 @@ pub fn rounds(owners: &[u32], needs: &[Need], quotas: &[u64], round_tiles: u64) 
 
 /// Returns for each n whether round n + 1 may begin before round n is done, because no rank then holds more than twice
 /// its quota. Only an item that alone exceeds its owner's quota can prevent that.
-pub fn overlaps(owners: &[u32], needs: &[Need], quotas: &[u64], rounds: &[Range<usize>]) -> Vec<bool> {
+pub fn overlaps(owners: &[u32], needs: &[Footprint], quotas: &[u64], rounds: &[Range<usize>]) -> Vec<bool> {
     let memory = |round: &Range<usize>| {
         let mut used = vec![0u64; quotas.len()];
         for at in round.clone() {
@@ -344,7 +344,7 @@ mod tests {
             round_tiles in 1u64..100,
         ) {
             let owners: Vec<_> = items.iter().map(|item| item.0).collect();
-            let needs: Vec<_> = items.iter().map(|item| Need { len_bytes: item.1, tiles: item.2 }).collect();
+            let needs: Vec<_> = items.iter().map(|item| Footprint { len_bytes: item.1, tiles: item.2 }).collect();
             let mut next = 0;
             let rounds = rounds(&owners, &needs, &quotas, round_tiles);
             let within = |round: &Range<usize>, factor: u64| (0..4u32).all(|rank| {

@@ -13,7 +13,7 @@ const READ_LEN_BYTES: u64 = 1 << 20;
 
 /// A range of placed bytes with their checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenExtent {
     /// Address of the first byte.
     pub address: u64,
     /// Number of bytes.
@@ -22,7 +22,7 @@ pub struct Written {
     pub checksum: u64,
 }
 
-impl Written {
+impl WrittenExtent {
     /// Describes `bytes` placed at `address`.
     pub fn of(address: u64, bytes: &[u8]) -> Self {
         Self { address, len_bytes: bytes.len() as u64, checksum: Digest::of(bytes).crc64_nvme() }
@@ -59,11 +59,11 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         // Three pieces, the last of them short.
         let bytes: Vec<u8> = (0..2 * READ_LEN_BYTES + 77).map(|at| (at % 251) as u8).collect();
-        let written = Written::of(10, &bytes);
+        let written = WrittenExtent::of(10, &bytes);
         assert!(!written.is_in(&file).unwrap(), "nothing is there");
         file.write_all_at(&bytes, 10).unwrap();
-        assert!(written.is_in(&file).unwrap() && Written::of(10, &[]).is_in(&file).unwrap());
-        assert!(!Written::of(11, &bytes[..100]).is_in(&file).unwrap(), "it is elsewhere");
+        assert!(written.is_in(&file).unwrap() && WrittenExtent::of(10, &[]).is_in(&file).unwrap());
+        assert!(!WrittenExtent::of(11, &bytes[..100]).is_in(&file).unwrap(), "it is elsewhere");
         for at in [0, READ_LEN_BYTES, bytes.len() as u64 - 1] {
             let right = bytes[at as usize];
             file.write_all_at(&[right ^ 1], 10 + at).unwrap();

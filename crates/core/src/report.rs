@@ -5,7 +5,7 @@
 //! stage is the time that threads spent in it, so with two threads it may exceed the elapsed time of the run.
 
 use crate::error::Result;
-use crate::message::Words;
+use crate::message::MessageReader;
 use crate::progress::Stage;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ impl StageTable {
     ///
     /// # Errors
     /// If there are too few words.
-    pub fn from_words(words: &mut Words<'_>) -> Result<Self> {
+    pub fn from_words(words: &mut MessageReader<'_>) -> Result<Self> {
         let mut table = Self::default();
         for totals in &mut table.totals {
             let [wall_ns, cpu_ns, bytes, calls] = words.words()?;
@@ -265,8 +265,8 @@ mod tests {
         let mut table = StageTable::default();
         *table.get_mut(Stage::Scan) = StageTotals { wall_ns: 1, cpu_ns: 2, bytes: 3, calls: 4 };
         *table.get_mut(Stage::Verify) = StageTotals { wall_ns: u64::MAX, cpu_ns: 6, bytes: 1 << 40, calls: 8 };
-        let message = crate::message::of_words(table.to_words());
-        assert_eq!(StageTable::from_words(&mut Words::new("a test", &message)).unwrap(), table);
+        let message = crate::message::encode_u64s(table.to_words());
+        assert_eq!(StageTable::from_words(&mut MessageReader::new("a test", &message)).unwrap(), table);
         let mut twice = table;
         twice.add(&table);
         assert_eq!(twice.get(Stage::Verify).wall_ns, u64::MAX);

@@ -46,7 +46,7 @@ const LUSTRE_LAYOUT: &str = "lustre.lov";
 const LAYOUT_LIMIT_BYTES: usize = 64 << 10;
 
 /// Longest plausible stripe; Lustre's own limit is 4 GiB.
-const LONGEST_BYTES: u64 = 4 << 30;
+const MAX_LEN_BYTES: u64 = 4 << 30;
 
 /// Returns the stripes of a new file in `folder`.
 ///
@@ -75,7 +75,7 @@ pub fn of_folder(folder: &Path) -> std::io::Result<Stripes> {
 }
 
 fn of_block(len_bytes: u64, source: StripeSource) -> Stripes {
-    Stripes { len_bytes: len_bytes.clamp(1, LONGEST_BYTES), count: None, source }
+    Stripes { len_bytes: len_bytes.clamp(1, MAX_LEN_BYTES), count: None, source }
 }
 
 #[cfg(target_os = "linux")]
@@ -105,10 +105,10 @@ const ENTRY_LAYOUT_AT: usize = 24;
 /// Parses a layout in the form of `struct lov_user_md`. For a composite layout, returns the longest stripes of all
 /// components if they are a multiple of the others, otherwise `None`.
 fn layout_stripes(layout: &[u8]) -> Option<Stripes> {
-    let words = Words { layout, is_swapped: false };
+    let words = LayoutReader { layout, is_swapped: false };
     let magic = words.u32_at(0)?;
     let is_swapped = [PLAIN, PLAIN_IN_POOL, OF_GIVEN_TARGETS, COMPOSITE].contains(&magic.swap_bytes());
-    let words = Words { layout, is_swapped };
+    let words = LayoutReader { layout, is_swapped };
     if words.u32_at(0)? != COMPOSITE {
         return words.plain_at(0);
     }
@@ -124,12 +124,12 @@ fn layout_stripes(layout: &[u8]) -> Option<Stripes> {
 
 /// Numbers in a layout, in the byte order of the machine that wrote it.
 #[derive(Clone, Copy)]
-struct Words<'a> {
+struct LayoutReader<'a> {
     layout: &'a [u8],
     is_swapped: bool,
 }
 
-impl Words<'_> {
+impl LayoutReader<'_> {
     fn u32_at(self, at: usize) -> Option<u32> {
         let word = u32::from_le_bytes(*self.layout.get(at..)?.first_chunk()?);
         Some(if self.is_swapped { word.swap_bytes() } else { word })
@@ -203,7 +203,7 @@ mod tests {
     fn every_folder_has_blocks() {
         let folder = tempfile::tempdir().unwrap();
         let stripes = of_folder(folder.path()).unwrap();
-        assert!(stripes.len_bytes >= 512 && stripes.len_bytes <= LONGEST_BYTES, "{stripes:?}");
+        assert!(stripes.len_bytes >= 512 && stripes.len_bytes <= MAX_LEN_BYTES, "{stripes:?}");
         assert!(of_folder(&folder.path().join("none")).is_err());
     }
 
@@ -222,7 +222,7 @@ mod tests {
                 }
             }
             if let Some(stripes) = layout_stripes(&layout) {
-                prop_assert!(stripes.len_bytes >= 1 && stripes.len_bytes <= LONGEST_BYTES);
+                prop_assert!(stripes.len_bytes >= 1 && stripes.len_bytes <= MAX_LEN_BYTES);
             }
         }
     }

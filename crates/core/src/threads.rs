@@ -23,7 +23,7 @@ struct Shared {
 }
 
 /// One message per pair of ranks: row `i` is sent by rank `i`.
-type Board = Vec<Vec<Vec<u8>>>;
+type Mailboxes = Vec<Vec<Vec<u8>>>;
 
 #[derive(Debug, Default)]
 struct Meeting {
@@ -31,9 +31,9 @@ struct Meeting {
     arrived: usize,
     /// Number of collectives completed.
     round: u64,
-    board: Board,
+    board: Mailboxes,
     /// Board of the last completed collective.
-    finished: Arc<Board>,
+    finished: Arc<Mailboxes>,
     /// Whether a rank returned or panicked.
     left: bool,
 }
@@ -72,7 +72,7 @@ impl Threads {
     }
 
     /// Puts `row` on the board, waits for all ranks and returns the whole board.
-    fn meet(&self, operation: &'static str, row: Vec<Vec<u8>>) -> Result<Arc<Board>> {
+    fn meet(&self, operation: &'static str, row: Vec<Vec<u8>>) -> Result<Arc<Mailboxes>> {
         let shared = &*self.shared;
         let mut meeting = shared.meeting.lock().unwrap_or_else(PoisonError::into_inner);
         if meeting.left {

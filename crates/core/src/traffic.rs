@@ -1,6 +1,6 @@
 //! Statistics of the messages between ranks: number and lengths.
 
-use crate::message::Words;
+use crate::message::MessageReader;
 use serde::Serialize;
 
 /// Messages sent by one rank to others.
@@ -46,7 +46,7 @@ impl Traffic {
     }
 
     /// Decodes the counters of another rank.
-    pub fn from_words(words: &mut Words<'_>) -> crate::error::Result<Self> {
+    pub fn from_words(words: &mut MessageReader<'_>) -> crate::error::Result<Self> {
         let [messages, len_bytes, lengths] = words.words()?;
         let by_log2_len = (0..lengths).map(|_| words.word()).collect::<Result<_, _>>()?;
         Ok(Self { messages, len_bytes, by_log2_len })
@@ -62,9 +62,9 @@ mod tests {
         let mut traffic = Traffic::default();
         traffic.count(1, [5, 99, 0, 1].into_iter());
         assert_eq!(traffic, Traffic { messages: 2, len_bytes: 6, by_log2_len: vec![1, 0, 1] });
-        let told = crate::message::of_words(traffic.to_words());
-        assert_eq!(Traffic::from_words(&mut Words::new("a test", &told)).unwrap(), traffic);
-        assert!(Traffic::from_words(&mut Words::new("a test", &told[..40])).is_err());
+        let told = crate::message::encode_u64s(traffic.to_words());
+        assert_eq!(Traffic::from_words(&mut MessageReader::new("a test", &told)).unwrap(), traffic);
+        assert!(Traffic::from_words(&mut MessageReader::new("a test", &told[..40])).is_err());
         traffic.add(&Traffic { messages: 1, len_bytes: 2, by_log2_len: vec![0, 1] });
         assert_eq!(traffic, Traffic { messages: 3, len_bytes: 8, by_log2_len: vec![1, 1, 1] });
     }

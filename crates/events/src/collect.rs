@@ -38,7 +38,7 @@ pub fn collect(
     }
     observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
     let read = |product: &[usize], with_ids| {
-        read_whole(source, product, entries.clone(), with_ids, options.unit_len_bytes, observer, cancel)
+        read_whole(source, product, entries.clone(), with_ids, options.batch_len_bytes, observer, cancel)
     };
     let one = |(): &mut (), product: &usize| read(&[*product], false);
     let columns = parallel::map(products, options.jobs.get(), cancel, || (), one)?;
@@ -58,7 +58,7 @@ fn read_whole(
     products: &[usize],
     entries: Range<u64>,
     with_ids: bool,
-    unit_len_bytes: u64,
+    batch_len_bytes: u64,
     observer: &dyn Observer,
     cancel: &CancelToken,
 ) -> Result<Block> {
@@ -70,7 +70,7 @@ fn read_whole(
     while block.entries.end < entries.end {
         cancel.check()?;
         let start = block.entries.end;
-        let end = source.unit_end(start, unit_len_bytes).clamp(start + 1, entries.end);
+        let end = source.unit_end(start, batch_len_bytes).clamp(start + 1, entries.end);
         let before = block.len_bytes();
         reader.append(start..end, &mut block)?;
         if start == entries.start {

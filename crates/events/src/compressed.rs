@@ -3,11 +3,11 @@
 //! Invariant: no more memory is allocated than the stored bytes could fill.
 
 use crate::error::Fault;
-use raddle_codec::{BareCodec, DecodeState};
+use raddle_codec::{DecodeState, RawStreamCodec};
 
 /// Decodes a stream to `decoded_len_bytes` bytes, which replace the contents of `out`.
 pub(crate) fn decode(
-    codec: BareCodec,
+    codec: RawStreamCodec,
     state: &mut DecodeState,
     stored: &[u8],
     decoded_len_bytes: usize,

@@ -33,7 +33,7 @@ pub struct ConvertOptions {
     pub entries: Option<Range<u64>>,
     /// Target size of a block in memory, as far as the source can cut ranges to that size. The sink's output may depend
     /// on it.
-    pub unit_len_bytes: u64,
+    pub batch_len_bytes: u64,
     /// Granularity of blocks: all except the last have a multiple of this number of entries.
     pub unit_multiple: u64,
     /// Memory that one rank fills in a round before all ranks write, when several convert together.
@@ -47,7 +47,7 @@ impl Default for ConvertOptions {
             memory_len_bytes: 1 << 30,
             products: None,
             entries: None,
-            unit_len_bytes: 4 << 20,
+            batch_len_bytes: 4 << 20,
             unit_multiple: 1,
             round_len_bytes: 64 << 20,
         }
@@ -58,7 +58,7 @@ impl ConvertOptions {
     /// Returns the end of the range that begins at `at`, in a run of entries from `first` to `end`. Runs whose
     /// beginnings differ by a multiple of [`unit_multiple`](Self::unit_multiple) have the same ranges.
     pub(crate) fn unit_end<S: Source + ?Sized>(&self, source: &S, first: u64, at: u64, end: u64) -> u64 {
-        let unit_end = source.unit_end(at, self.unit_len_bytes).clamp(at + 1, end);
+        let unit_end = source.unit_end(at, self.batch_len_bytes).clamp(at + 1, end);
         let entries = (unit_end - first).checked_next_multiple_of(self.unit_multiple.max(1));
         entries.map_or(end, |entries| first.saturating_add(entries).min(end))
     }
@@ -96,7 +96,7 @@ pub struct Converted {
 }
 
 /// State shared by the threads.
-struct Shared<Committer, Prepared, Tile, Encoded> {
+struct ConversionState<Committer, Prepared, Tile, Encoded> {
     /// First entry that has not been handed out.
     next_entry: u64,
     /// Number of the next range to hand out.
@@ -104,7 +104,7 @@ struct Shared<Committer, Prepared, Tile, Encoded> {
     /// Number of the next range to commit.
     next_commit: u64,
     /// Prepared ranges that wait for earlier ones to be committed.
-    waiting: BTreeMap<u64, Waiting<Prepared>>,
+    waiting: BTreeMap<u64, PendingBatch<Prepared>>,
     /// Tiles that wait for a thread to encode them.
     tiles: VecDeque<TileJob<Tile>>,
     /// Number of the next tile that the sink hands out, and of the next tile to place.
@@ -119,7 +119,7 @@ struct Shared<Committer, Prepared, Tile, Encoded> {
     converted: Converted,
 }
 
-struct Waiting<Prepared> {
+struct PendingBatch<Prepared> {
     prepared: Prepared,
     entries: u64,
     block_len_bytes: u64,
@@ -139,11 +139,11 @@ struct TileJob<Tile> {
 /// Next piece of work for a thread.
 enum Work<Tile> {
     Encode(TileJob<Tile>),
-    Read(Unit),
+    Read(EntryBatch),
 }
 
 /// Range of entries that one thread works on.
-struct Unit {
+struct EntryBatch {
     number: u64,
     entries: Range<u64>,
     permit: Permit,
@@ -186,7 +186,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     let jobs = (budget.available_bytes() / 2 / preparer_len_bytes).clamp(1, options.jobs.get() as u64);
     let _prepared = budget.try_acquire(jobs.saturating_mul(preparer_len_bytes), "the compressors of all threads")?;
     let for_ranges_len_bytes = budget.available_bytes();
-    let run = Run {
+    let run = Conversion {
         for_ranges_len_bytes,
         source,
         products,
@@ -196,7 +196,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
         budget: &budget,
         observer,
         cancel,
-        shared: Mutex::new(Shared {
+        shared: Mutex::new(ConversionState {
             next_entry: entries.start,
             next_unit: 0,
             next_commit: 0,
@@ -213,9 +213,9 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     };
     let mut preparers = (0..jobs).map(|_| sink.preparer()).collect::<Result<Vec<_>>>()?;
     run.lock().committer = Some(&mut sink);
-    run.in_threads(&mut preparers, Run::work);
+    run.in_threads(&mut preparers, Conversion::work);
     run.hand_out_rest();
-    run.in_threads(&mut preparers, Run::encode_tiles);
+    run.in_threads(&mut preparers, Conversion::encode_tiles);
     let shared = run.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, error)) = shared.failure {
         return Err(error);
@@ -231,7 +231,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
 }
 
 /// One conversion, shared by all its threads.
-struct Run<'run, S: ?Sized, K: Sink> {
+struct Conversion<'run, S: ?Sized, K: Sink> {
     /// Memory available to all ranges together. A range that needs more is refused, because its permit would never be
     /// granted.
     for_ranges_len_bytes: u64,
@@ -249,9 +249,9 @@ struct Run<'run, S: ?Sized, K: Sink> {
     handing_out: Mutex<()>,
 }
 
-type SharedOf<'run, K> = Shared<&'run mut K, <K as Sink>::Prepared, <K as Sink>::Tile, <K as Sink>::Encoded>;
+type SharedOf<'run, K> = ConversionState<&'run mut K, <K as Sink>::Prepared, <K as Sink>::Tile, <K as Sink>::Encoded>;
 
-impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
+impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
     fn lock(&self) -> MutexGuard<'_, SharedOf<'run, K>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -310,7 +310,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         };
         let end = self.options.unit_end(self.source, self.start_entry, start, self.end_entry);
         // Counts both the block that was read and its prepared copy.
-        let len_bytes = self.source.unit_len_bytes(start..end).saturating_mul(2);
+        let len_bytes = self.source.batch_len_bytes(start..end).saturating_mul(2);
         const WHAT: &str = "a range of entries";
         let acquired = match len_bytes > self.for_ranges_len_bytes {
             true => self.budget.try_acquire(len_bytes, WHAT),
@@ -328,7 +328,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
             return None;
         }
         (shared.next_unit, shared.next_entry) = (number + 1, end);
-        Some(Work::Read(Unit { number, entries: start..end, permit }))
+        Some(Work::Read(EntryBatch { number, entries: start..end, permit }))
     }
 
     fn next_tile(&self) -> Option<TileJob<K::Tile>> {
@@ -365,7 +365,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
     /// Reads and prepares a range of entries.
     fn read(
         &self,
-        Unit { number, entries, permit }: Unit,
+        EntryBatch { number, entries, permit }: EntryBatch,
         reader: &mut dyn Reader,
         preparer: &mut K::Preparer,
     ) -> Result<(), (u64, EventsError)> {
@@ -383,7 +383,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
         }
         shared.converted.read_s += read_s;
         shared.converted.prepare_s += prepare_s;
-        shared.waiting.insert(number, Waiting { prepared, entries, block_len_bytes, permit: Arc::new(permit) });
+        shared.waiting.insert(number, PendingBatch { prepared, entries, block_len_bytes, permit: Arc::new(permit) });
         drop(shared);
         self.observer.event(&Event::Advanced { stage: Stage::Read, bytes: block_len_bytes, items: entries });
         Ok(())
@@ -449,7 +449,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Run<'run, S, K> {
     }
 }
 
-impl<Committer, Prepared, Tile, Encoded> Shared<Committer, Prepared, Tile, Encoded> {
+impl<Committer, Prepared, Tile, Encoded> ConversionState<Committer, Prepared, Tile, Encoded> {
     /// Queues the tiles that a range completed; after a failure, they are discarded.
     fn queue(&mut self, tiles: Vec<Tile>, unit: u64, permit: Option<&Arc<Permit>>) {
         if self.failure.is_some() {

@@ -1,6 +1,6 @@
 //! Errors of this crate, and where they occurred: file, tree, branch or product, range of entries.
 //!
-//! Parsers of bytes do not know the location. They return a [`Fault`], to which the caller adds the [`Place`].
+//! Parsers of bytes do not know the location. They return a [`Fault`], to which the caller adds the [`Location`].
 
 use crate::root::Apart;
 use crate::schema::Serialization;
@@ -16,7 +16,7 @@ pub type Result<T, E = EventsError> = std::result::Result<T, E>;
 
 /// Location in the inputs, as precise as is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct Location {
     /// Path of the file; empty for generated events.
     pub path: PathBuf,
     /// Name of the tree, ntuple or other container in the file.
@@ -27,7 +27,7 @@ pub struct Place {
     pub entries: Option<Range<u64>>,
 }
 
-impl Place {
+impl Location {
     /// Creates a place that names a file.
     pub fn file(path: &Path) -> Self {
         Self { path: path.to_path_buf(), ..Self::default() }
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.path.as_os_str().is_empty() {
             true => formatter.write_str("generated events")?,
@@ -102,7 +102,7 @@ pub enum EventsError {
     #[error("{place}: {fault}")]
     Bad {
         /// Location of the fault.
-        place: Box<Place>,
+        place: Box<Location>,
         /// What is wrong.
         fault: Fault,
     },
@@ -110,7 +110,7 @@ pub enum EventsError {
     #[error("{place}: no such {kind}; available: {}", listed(there_is))]
     NoSuch {
         /// The file, and the name that was requested.
-        place: Box<Place>,
+        place: Box<Location>,
         /// Kind of object that was requested.
         kind: &'static str,
         /// Names of the existing objects.
@@ -120,7 +120,7 @@ pub enum EventsError {
     #[error("{place}: only {len_entries} entries exist")]
     NoSuchEntries {
         /// Source and requested entries.
-        place: Box<Place>,
+        place: Box<Location>,
         /// Number of existing entries.
         len_entries: u64,
     },
@@ -128,7 +128,7 @@ pub enum EventsError {
     #[error("{place}: the object cannot be put together: {why}")]
     Apart {
         /// The product.
-        place: Box<Place>,
+        place: Box<Location>,
         /// Why it is not.
         why: Box<Apart>,
     },
@@ -136,7 +136,7 @@ pub enum EventsError {
     #[error("{place}: it stores no baskets; only trees (TTree) of ROOT files do")]
     NoBaskets {
         /// The source.
-        place: Box<Place>,
+        place: Box<Location>,
     },
     /// The sink cannot write a product of this form.
     #[error("product {product} ({form}) cannot be written as {layout}: {needed}")]
@@ -168,7 +168,7 @@ pub enum EventsError {
     #[error("{place}: its form is {got}, but {expected} in the first input")]
     FormDiffers {
         /// The input and the product.
-        place: Box<Place>,
+        place: Box<Location>,
         /// Form of the product in this input.
         got: String,
         /// Form of the product in the first input.
@@ -178,7 +178,7 @@ pub enum EventsError {
     #[error("{place}: {what} differs from that of the first input")]
     StreamDiffers {
         /// The input.
-        place: Box<Place>,
+        place: Box<Location>,
         /// The part that differs.
         what: &'static str,
     },
@@ -186,7 +186,7 @@ pub enum EventsError {
     #[error("{place}: the first input has no such product; it has {}", listed(there_is))]
     NotInFirst {
         /// The input and the product.
-        place: Box<Place>,
+        place: Box<Location>,
         /// Names of the products of the first input.
         there_is: Vec<String>,
     },
@@ -202,7 +202,7 @@ pub enum EventsError {
     #[error("{place}: {what} of {got} does not fit {layout}, whose limit is {limit}")]
     Limit {
         /// Source, product and entries.
-        place: Box<Place>,
+        place: Box<Location>,
         /// The quantity that is too large.
         what: &'static str,
         /// Its value.
@@ -270,10 +270,10 @@ pub(crate) const NEEDS_BYTES: &str =
 
 /// Lists at most a dozen names.
 fn listed(names: &[String]) -> String {
-    const MOST: usize = 12;
-    let mut shown: Vec<String> = names.iter().take(MOST).map(|name| name.escape_debug().to_string()).collect();
-    if names.len() > MOST {
-        shown.push(format!("{} more", names.len() - MOST));
+    const MAX: usize = 12;
+    let mut shown: Vec<String> = names.iter().take(MAX).map(|name| name.escape_debug().to_string()).collect();
+    if names.len() > MAX {
+        shown.push(format!("{} more", names.len() - MAX));
     }
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
@@ -349,7 +349,7 @@ pub enum Fault {
 
 impl Fault {
     /// Turns the fault into an error at `place`.
-    pub fn at(self, place: &Place) -> EventsError {
+    pub fn at(self, place: &Location) -> EventsError {
         EventsError::Bad { place: Box::new(place.clone()), fault: self }
     }
 }

@@ -4,7 +4,7 @@
 //! SIGBUS. Invariant: nothing is allocated or read beyond the length that the file had when it was opened.
 
 use crate::error::{EventsError, Fault, Result};
-use raddle_core::handle::{FileIdentity, Handle};
+use raddle_core::pooled_file::{FileIdentity, PooledFile};
 use std::path::{Path, PathBuf};
 
 /// Open input file.
@@ -17,7 +17,7 @@ pub(crate) struct InputFile {
 
 #[derive(Debug)]
 enum Content {
-    File(Handle),
+    File(PooledFile),
     Memory(Vec<u8>),
 }
 
@@ -25,7 +25,7 @@ impl InputFile {
     /// Opens a regular file; refuses anything else.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let io = |source| EventsError::Io { path: path.to_path_buf(), operation: "open", source };
-        let file = Handle::open(path).map_err(io)?;
+        let file = PooledFile::open(path).map_err(io)?;
         let len_bytes = file.identity().len_bytes;
         Ok(Self { path: path.to_path_buf(), content: Content::File(file), len_bytes })
     }

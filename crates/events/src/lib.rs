@@ -2,16 +2,16 @@
 //! another.
 //!
 //! A [`Source`] provides ranges of entries as [`Block`]s (structures of arrays), and a [`Sink`] consumes them.
-//! [`convert`] connects the two with a pool of threads and one memory budget, [`convert_among`] with ranks. The unit of
+//! [`convert`] connects the two with a pool of threads and one memory budget, [`convert_collective`] with ranks. The unit of
 //! work is a range of entries, not an event.
 //!
 //! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), read and written.
 //! - [`root`]: trees and RNTuples of ROOT files, read without ROOT; RNTuples are also written.
 //! - [`hdf5`]: columns, and the layouts of the reference framework, both as it stores them and in a readable form; all
 //!   read and written.
-//! - [`generated`]: generated events, and events of another source repeated from memory. [`held`]: columns in memory.
-//! - [`decoded`]: blobs of another source as columns. [`serialized`]: blobs in another serialisation. [`joined`]:
-//!   several sources as one. [`readable`]: the products of a damaged source that can still be read.
+//! - [`generated`]: generated events, and events of another source repeated from memory. [`memory_source`]: columns in memory.
+//! - [`decoding_source`]: blobs of another source as columns. [`serializing_source`]: blobs in another serialisation. [`concat_source`]:
+//!   several sources as one. [`readable_products`]: the products of a damaged source that can still be read.
 //! - [`open`]: opening of files in any of the formats. [`collect`]: reading of entries into memory. [`baskets`]:
 //!   decompressed baskets.
 //! - [`sinks`]: sinks that write nothing or a text, keep columns in memory, or compare with another source.
@@ -21,43 +21,43 @@
 //! options, not on threads; no input bytes make a reader panic, or allocate more memory than the file could fill.
 #![forbid(unsafe_code)]
 
-pub mod among;
 pub mod awkward;
 pub mod baskets;
 pub mod block;
 mod bytes;
 pub mod collect;
 mod compressed;
+pub mod concat_source;
 pub mod convert;
-pub mod decoded;
+pub mod decoding_source;
 pub mod error;
 pub mod generated;
 pub mod hdf5;
-pub mod held;
 mod input;
-pub mod joined;
+pub mod map_source;
+pub mod memory_source;
 pub mod open;
 mod output;
 pub mod pds;
-pub mod readable;
-pub mod recoded;
+pub mod ranks;
+pub mod readable_products;
 pub mod root;
 pub mod schema;
-pub mod serialized;
+pub mod serializing_source;
 pub mod sink;
 pub mod sinks;
 pub mod source;
 
-pub use among::convert_among;
 pub use baskets::{Basket, Baskets, collect_baskets};
 pub use block::{Block, Buffer, Column};
 pub use collect::collect;
+pub use concat_source::{ConcatSource, MismatchPolicy};
 pub use convert::{ConvertOptions, Converted, convert};
-pub use decoded::Decoded;
-pub use error::{EventsError, Fault, Place, Result};
-pub use held::Held;
-pub use joined::{Differing, Joined};
+pub use decoding_source::DecodingSource;
+pub use error::{EventsError, Fault, Location, Result};
+pub use memory_source::MemorySource;
+pub use ranks::convert_collective;
 pub use schema::{BufferKind, Field, Form, Number, Product, ProductGlobs, Schema, Serialization};
-pub use serialized::Serialized;
+pub use serializing_source::SerializingSource;
 pub use sink::{NoTile, Prepare, SharedSink, Sink};
 pub use source::{EventId, Reader, Source};

@@ -1,6 +1,6 @@
 //! Opening of files, with detection of their format.
 
-use crate::error::{EventsError, Place, Result};
+use crate::error::{EventsError, Location, Result};
 use crate::hdf5::Hdf5Source;
 use crate::input::InputFile;
 use crate::pds::PdsSource;
@@ -21,7 +21,7 @@ pub struct OpenOptions {
 }
 
 /// Open file.
-pub enum Opened {
+pub enum OpenedSource {
     /// Tree of a ROOT file.
     Tree(TreeSource),
     /// A tree of a ROOT file as whole objects.
@@ -36,7 +36,7 @@ pub enum Opened {
     Hdf5(Box<Hdf5Source>),
 }
 
-impl Opened {
+impl OpenedSource {
     /// Converts this into a boxed source.
     pub fn into_source(self) -> Box<dyn Source> {
         match self {
@@ -72,11 +72,11 @@ const USUAL_TREE: &str = "Events";
 ///
 /// # Errors
 /// The format is unknown, or opening the file fails.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
+pub fn open(path: &Path, options: &OpenOptions) -> Result<OpenedSource> {
     let file = InputFile::open(path)?;
     let first = file
         .read(0, file.len_bytes().min(HDF5_SIGNATURE.len() as u64), "the first bytes")
-        .map_err(|fault| fault.at(&Place::file(path)))?;
+        .map_err(|fault| fault.at(&Location::file(path)))?;
     if first.starts_with(b"root") {
         let file = RootFile::open(path)?;
         let tree = match &options.tree {
@@ -84,22 +84,22 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened> {
             None => usual_tree(&file, path)?,
         };
         if file.has_ntuple(&tree) {
-            return NtupleSource::open(file, &tree).map(Opened::Ntuple);
+            return NtupleSource::open(file, &tree).map(OpenedSource::Ntuple);
         }
         let source = TreeSource::open(file, &tree, RootOptions { raw: options.raw })?;
         return match PackedTree::is_one(&source) {
-            true => PackedTree::open(source.into_file(), &tree).map(|tree| Opened::Packed(Box::new(tree))),
+            true => PackedTree::open(source.into_file(), &tree).map(|tree| OpenedSource::Packed(Box::new(tree))),
             false if options.whole => {
-                WholeTree::open(source.into_file(), &tree).map(|tree| Opened::Whole(Box::new(tree)))
+                WholeTree::open(source.into_file(), &tree).map(|tree| OpenedSource::Whole(Box::new(tree)))
             }
-            false => Ok(Opened::Tree(source)),
+            false => Ok(OpenedSource::Tree(source)),
         };
     }
     if first == HDF5_SIGNATURE {
-        return Hdf5Source::open(path).map(|source| Opened::Hdf5(Box::new(source)));
+        return Hdf5Source::open(path).map(|source| OpenedSource::Hdf5(Box::new(source)));
     }
     if crate::pds::is_pds(&first) {
-        return PdsSource::open(path).map(Opened::Pds);
+        return PdsSource::open(path).map(OpenedSource::Pds);
     }
     Err(file.other_format("a ROOT file, a packed data stream or an HDF5 file"))
 }
@@ -109,6 +109,6 @@ fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
     match there_is.as_slice() {
         [only] => Ok(only.clone()),
         _ if there_is.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
-        _ => Err(EventsError::NoSuch { place: Place::file(path).tree(USUAL_TREE).into(), kind: "tree", there_is }),
+        _ => Err(EventsError::NoSuch { place: Location::file(path).tree(USUAL_TREE).into(), kind: "tree", there_is }),
     }
 }

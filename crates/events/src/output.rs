@@ -4,8 +4,8 @@
 //! Invariants: the name of the output always refers to the previous file, if any, or to the complete new one; the next
 //! run removes what a killed run has left.
 
-use crate::among::agreed;
 use crate::error::{EventsError, Result};
+use crate::ranks::agreed;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use raddle_core::output::{OutputLock, beside, sync_folder};
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ impl Output {
     }
 
     /// Collective. Begins the output on rank 0 and opens it on every other rank.
-    pub(crate) fn begin_among(path: &Path, replace: bool, ranks: &dyn Communicator) -> Result<Self> {
+    pub(crate) fn begin_collective(path: &Path, replace: bool, ranks: &dyn Communicator) -> Result<Self> {
         let begun = if ranks.rank() == 0 { Some(Self::begin(path, replace)).transpose() } else { Ok(None) };
         let begun = agreed(ranks, "begin the output", begun)?;
         let name = begun.as_ref().map_or_else(Vec::new, |output| output.temporary.as_os_str().as_bytes().to_vec());
@@ -97,7 +97,7 @@ impl Output {
     }
 
     /// Collective. Appends the `bytes` of all ranks in rank order.
-    pub(crate) fn append_among(&mut self, bytes: &[u8], ranks: &dyn Communicator) -> Result<()> {
+    pub(crate) fn append_collective(&mut self, bytes: &[u8], ranks: &dyn Communicator) -> Result<()> {
         let lengths = ranks.all_gather_u64(bytes.len() as u64)?;
         let before: u64 = lengths[..ranks.rank()].iter().sum();
         agreed(ranks, "write", self.write_at(bytes, self.len_bytes + before))?;
@@ -106,7 +106,7 @@ impl Output {
     }
 
     /// Collective. Makes the bytes that this rank wrote durable.
-    pub(crate) fn sync_among(&self, ranks: &dyn Communicator) -> Result<()> {
+    pub(crate) fn sync_collective(&self, ranks: &dyn Communicator) -> Result<()> {
         agreed(ranks, "fsync", self.file.sync_all().map_err(|source| self.io("fsync", source)))
     }
 

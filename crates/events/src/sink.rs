@@ -80,26 +80,27 @@ pub trait SharedSink: Sink {
     ///
     /// # Errors
     /// The output cannot be written, here or on another rank.
-    fn commit_among(&mut self, prepared: Vec<Self::Prepared>, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
+    fn commit_collective(&mut self, prepared: Vec<Self::Prepared>, ranks: &dyn Communicator)
+    -> Result<Vec<Self::Tile>>;
 
     /// Returns those tiles left after the last round that this rank encodes.
     ///
     /// # Errors
     /// As for [`Sink::rest`].
-    fn rest_among(&mut self, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
+    fn rest_collective(&mut self, ranks: &dyn Communicator) -> Result<Vec<Self::Tile>>;
 
     /// Places the tiles that were handed out last; `encoded` holds this rank's tiles, in the order in which they were
     /// handed out.
     ///
     /// # Errors
-    /// As for [`SharedSink::commit_among`].
-    fn place_among(&mut self, encoded: Vec<Self::Encoded>, ranks: &dyn Communicator) -> Result<()>;
+    /// As for [`SharedSink::commit_collective`].
+    fn place_collective(&mut self, encoded: Vec<Self::Encoded>, ranks: &dyn Communicator) -> Result<()>;
 
     /// Finishes the output.
     ///
     /// # Errors
-    /// As for [`SharedSink::commit_among`].
-    fn finish_among(self, ranks: &dyn Communicator) -> Result<Self::Summary>;
+    /// As for [`SharedSink::commit_collective`].
+    fn finish_collective(self, ranks: &dyn Communicator) -> Result<Self::Summary>;
 }
 
 /// Processing of a block that does not depend on order: serialising, compressing, checking.

@@ -5,7 +5,7 @@
 
 use crate::baskets::Baskets;
 use crate::block::Block;
-use crate::error::{EventsError, Place, Result};
+use crate::error::{EventsError, Location, Result};
 use crate::schema::Schema;
 use raddle_core::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct EventId {
 /// Ordered set of entries, each with the same products.
 pub trait Source: Send + Sync {
     /// Returns the file and tree, for messages.
-    fn place(&self) -> Place;
+    fn place(&self) -> Location;
 
     /// Returns the products.
     fn schema(&self) -> &Schema;
@@ -47,7 +47,7 @@ pub trait Source: Send + Sync {
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64;
 
     /// Returns the maximum memory needed to read all products of `entries`, as far as the source can tell.
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64;
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64;
 
     /// Fails if the input has changed since it was opened.
     ///
@@ -102,7 +102,7 @@ pub trait Reader: Send {
     fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
         let more = self.read(entries)?;
         // Both come from the same reader, so they have the same form.
-        block.append(&more).map_err(|fault| fault.at(&Place::default()))
+        block.append(&more).map_err(|fault| fault.at(&Location::default()))
     }
 
     /// Requests blocks without ids from now on.
@@ -110,7 +110,7 @@ pub trait Reader: Send {
 }
 
 /// Fails if `entries` are not within a source of `len_entries` entries.
-pub(crate) fn check_entries(place: &Place, entries: &Range<u64>, len_entries: u64) -> Result<()> {
+pub(crate) fn check_entries(place: &Location, entries: &Range<u64>, len_entries: u64) -> Result<()> {
     if entries.start > entries.end || entries.end > len_entries {
         return Err(EventsError::NoSuchEntries { place: place.entries(entries.clone()).into(), len_entries });
     }
@@ -118,7 +118,7 @@ pub(crate) fn check_entries(place: &Place, entries: &Range<u64>, len_entries: u6
 }
 
 /// Fails if any of `products` lies beyond the schema.
-pub(crate) fn check_products(place: &Place, products: &[usize], schema: &Schema) -> Result<()> {
+pub(crate) fn check_products(place: &Location, products: &[usize], schema: &Schema) -> Result<()> {
     match products.iter().find(|&&number| number >= schema.products.len()) {
         None => Ok(()),
         Some(number) => Err(EventsError::NoSuch {

@@ -12,10 +12,10 @@ use raddle_events::generated::TestProducts;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::{
-    Block, ConvertOptions, EventsError, Fault, NoTile, Place, Prepare, Reader, Result, Schema, Serialization, Sink,
+    Block, ConvertOptions, EventsError, Fault, Location, NoTile, Prepare, Reader, Result, Schema, Serialization, Sink,
     Source, convert,
 };
-use ranks::run_among;
+use ranks::run_collective;
 use std::ops::Range;
 use std::sync::Mutex;
 use support::{options, run};
@@ -27,7 +27,7 @@ struct Failing {
 }
 
 impl Source for Failing {
-    fn place(&self) -> Place {
+    fn place(&self) -> Location {
         self.inner.place()
     }
 
@@ -47,8 +47,8 @@ impl Source for Failing {
         self.inner.unit_end(start, target_len_bytes)
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
-        self.inner.unit_len_bytes(entries)
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
+        self.inner.batch_len_bytes(entries)
     }
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
@@ -78,9 +78,9 @@ fn the_first_failure_is_reported_whatever_the_threads_do() {
         for round in 0..20 {
             let source = Failing { inner: TestProducts::new(400, None), bad: vec![301, 33 + round, 34 + round] };
             // Memory for three ranges of ten entries.
-            let entry_len_bytes = source.unit_len_bytes(0..1);
+            let entry_len_bytes = source.batch_len_bytes(0..1);
             let options = ConvertOptions {
-                unit_len_bytes: 10 * entry_len_bytes,
+                batch_len_bytes: 10 * entry_len_bytes,
                 memory_len_bytes: 2 * 30 * entry_len_bytes,
                 ..options(jobs)
             };
@@ -101,15 +101,15 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
     let path = folder.path().join("events.pds");
     for bad in [0, 33, 399] {
         let source = Failing { inner: TestProducts::new(400, Some(Serialization::Root)), bad: vec![bad] };
-        let entry_len_bytes = source.unit_len_bytes(0..1);
+        let entry_len_bytes = source.batch_len_bytes(0..1);
         let rounds = ConvertOptions {
-            unit_len_bytes: 10 * entry_len_bytes,
+            batch_len_bytes: 10 * entry_len_bytes,
             round_len_bytes: 30 * entry_len_bytes,
             ..options(2)
         };
         let pds = PdsOptions { codec: PdsCodec::None, replace: false };
-        let begin = |ranks: &dyn Communicator| PdsSink::begin_among(&path, source.schema(), pds, ranks);
-        let ended = run_among(3, &source, begin, &rounds);
+        let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
+        let ended = run_collective(3, &source, begin, &rounds);
         let errors: Vec<EventsError> = ended.into_iter().map(|ended| ended.map(drop).unwrap_err()).collect();
         let found = |error: &EventsError| matches!(error, EventsError::Bad { fault: Fault::Differs { entry, .. }, .. } if *entry == bad);
         assert_eq!(errors.iter().filter(|error| found(error)).count(), 1, "{errors:?}");
@@ -120,8 +120,8 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
     std::fs::write(&path, "old").unwrap();
     let source = TestProducts::new(4, Some(Serialization::Root));
     let pds = PdsOptions { codec: PdsCodec::None, replace: false };
-    let begin = |ranks: &dyn Communicator| PdsSink::begin_among(&path, source.schema(), pds, ranks);
-    let ended = run_among(2, &source, begin, &options(1));
+    let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
+    let ended = run_collective(2, &source, begin, &options(1));
     assert!(matches!(ended[0], Err(EventsError::OutputExists { .. })));
     assert!(ended[1].as_ref().is_err_and(EventsError::is_echo));
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
@@ -182,7 +182,7 @@ impl Prepare for Ranges {
 fn ranges_are_put_in_place_in_order_and_each_once() {
     for jobs in [1, 3, 8] {
         let source = TestProducts::new(1000, None);
-        let options = ConvertOptions { entries: Some(5..998), unit_len_bytes: 700, ..options(jobs) };
+        let options = ConvertOptions { entries: Some(5..998), batch_len_bytes: 700, ..options(jobs) };
         let (converted, ranges) = run(&source, Noting::default(), &options).unwrap();
         assert_eq!((converted.entries, converted.units), (993, ranges.len() as u64));
         assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (5, 998));
@@ -193,10 +193,10 @@ fn ranges_are_put_in_place_in_order_and_each_once() {
 #[test]
 fn a_failing_sink_ends_the_run() {
     let source = TestProducts::new(1000, None);
-    let entry_len_bytes = source.unit_len_bytes(0..1);
+    let entry_len_bytes = source.batch_len_bytes(0..1);
     for jobs in [1, 4] {
         let options = ConvertOptions {
-            unit_len_bytes: 10 * entry_len_bytes,
+            batch_len_bytes: 10 * entry_len_bytes,
             memory_len_bytes: 2 * 25 * entry_len_bytes,
             ..options(jobs)
         };
@@ -247,7 +247,7 @@ struct Shifted {
 }
 
 impl Source for Shifted {
-    fn place(&self) -> Place {
+    fn place(&self) -> Location {
         self.inner.place()
     }
 
@@ -267,8 +267,8 @@ impl Source for Shifted {
         self.len_entries()
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
-        self.inner.unit_len_bytes(entries)
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
+        self.inner.batch_len_bytes(entries)
     }
 
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {

@@ -15,10 +15,10 @@ use raddle_events::open::{OpenOptions, open};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
 use raddle_events::{
-    Block, Buffer, Column, ConvertOptions, Decoded, Differing, EventsError, Field, Form, Held, Joined, Number, Product,
-    Schema, Serialization, Source,
+    Block, Buffer, Column, ConcatSource, ConvertOptions, DecodingSource, EventsError, Field, Form, MemorySource,
+    MismatchPolicy, Number, Product, Schema, Serialization, Source,
 };
-use ranks::run_among;
+use ranks::run_collective;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use support::{options, run};
@@ -39,7 +39,7 @@ fn framework(codec: PdsCodec, choice: CompressionChoice) -> Hdf5Options {
 /// Writes `source` with `jobs` threads.
 fn write(source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options, jobs: usize) {
     let sink = Hdf5Sink::begin(path, source.schema(), layout, hdf5).unwrap();
-    let units = ConvertOptions { unit_len_bytes: 600, unit_multiple: layout.unit_multiple(), ..options(jobs) };
+    let units = ConvertOptions { batch_len_bytes: 600, unit_multiple: layout.unit_multiple(), ..options(jobs) };
     let (converted, summary) = run(source, sink, &units).unwrap();
     assert_eq!((converted.entries, summary.events), (source.len_entries(), source.len_entries()));
     assert_eq!(summary.len_bytes, std::fs::metadata(path).unwrap().len());
@@ -48,24 +48,24 @@ fn write(source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options, j
 /// Checks that `path` and `source` have the same contents, in ranges of several lengths.
 fn check(path: &Path, source: &dyn Source) {
     let read = Hdf5Source::open(path).unwrap();
-    for (jobs, unit_len_bytes) in [(1, 1 << 20), (2, 500), (1, 1)] {
+    for (jobs, batch_len_bytes) in [(1, 1 << 20), (2, 500), (1, 1)] {
         let sink = CheckSink::new(read.schema(), source, false).unwrap();
-        let units = ConvertOptions { unit_len_bytes, ..options(jobs) };
+        let units = ConvertOptions { batch_len_bytes, ..options(jobs) };
         let (_, checked) = run(&read, sink, &units).unwrap();
         assert_eq!(checked.entries, source.len_entries());
     }
 }
 
 /// Writes `source` with several ranks, in rounds of a few ranges.
-fn write_among(ranks: usize, source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options) {
+fn write_collective(ranks: usize, source: &dyn Source, path: &Path, layout: Layout, hdf5: &Hdf5Options) {
     let units = ConvertOptions {
-        unit_len_bytes: 600,
+        batch_len_bytes: 600,
         unit_multiple: layout.unit_multiple(),
         round_len_bytes: 2000,
         ..options(1)
     };
-    let begin = |ranks: &dyn Communicator| Hdf5Sink::begin_among(path, source.schema(), layout, hdf5, ranks);
-    for written in run_among(ranks, source, begin, &units) {
+    let begin = |ranks: &dyn Communicator| Hdf5Sink::begin_collective(path, source.schema(), layout, hdf5, ranks);
+    for written in run_collective(ranks, source, begin, &units) {
         let (converted, summary) = written.unwrap();
         assert_eq!((converted.entries, summary.events), (source.len_entries(), source.len_entries()));
         assert_eq!(summary.len_bytes, std::fs::metadata(path).unwrap().len());
@@ -85,7 +85,7 @@ fn round_trip(source: &dyn Source, layout: Layout, hdf5: &Hdf5Options) -> (tempf
     }
     for ranks in [2, 3, 7] {
         let other = folder.path().join(format!("{ranks}ranks.h5"));
-        write_among(ranks, source, &other, layout, hdf5);
+        write_collective(ranks, source, &other, layout, hdf5);
         assert!(std::fs::read(&other).unwrap() == bytes, "{layout:?} differs with {ranks} ranks");
     }
     check(&path, source);
@@ -161,7 +161,7 @@ fn products_of_packed_streams_become_columns() {
         let stream = folder.path().join(format!("{serialization}.pds"));
         let pds = PdsOptions { codec: PdsCodec::Lz4, replace: false };
         run(&blobs, PdsSink::begin(&stream, blobs.schema(), pds).unwrap(), &options(2)).unwrap();
-        let decoded = Decoded::new(open(&stream, &OpenOptions::default()).unwrap().into_source());
+        let decoded = DecodingSource::new(open(&stream, &OpenOptions::default()).unwrap().into_source());
         let columns = TestProducts::new(31, None);
         assert_eq!(decoded.schema(), columns.schema());
         let (_folder, path) = round_trip(&decoded, Layout::Columns, &chunks_of(128));
@@ -189,11 +189,11 @@ fn what_the_framework_packs_is_joined_as_it_is_stored() {
                 let hdf5 = framework(codec, choice);
                 // All batches are complete, so that those of LZ4 can be told apart.
                 let stored = stored(folder.path(), &[8, 0, 4, 7], layout, &hdf5).unwrap();
-                let copy = |name: &str, ranks: &dyn Communicator, jobs: usize, unit_len_bytes: u64| {
+                let copy = |name: &str, ranks: &dyn Communicator, jobs: usize, batch_len_bytes: u64| {
                     let path = folder.path().join(name);
                     let hdf5 = Hdf5Options { replace: true, ..chunks_of(512) };
-                    let sink = Hdf5Sink::begin_stored_among(&path, &stored, &hdf5, ranks).unwrap();
-                    let units = ConvertOptions { unit_len_bytes, ..options(jobs) };
+                    let sink = Hdf5Sink::begin_stored_collective(&path, &stored, &hdf5, ranks).unwrap();
+                    let units = ConvertOptions { batch_len_bytes, ..options(jobs) };
                     let (converted, summary) = run(stored.source(), sink, &units).unwrap();
                     assert_eq!((converted.entries, summary.events), (19, 19));
                     std::fs::read(&path).unwrap()
@@ -204,7 +204,7 @@ fn what_the_framework_packs_is_joined_as_it_is_stored() {
                     .map(|entries| Box::new(TestProducts::new(entries, Some(Serialization::Root))) as Box<dyn Source>)
                     .into();
                 let path = folder.path().join("one.h5");
-                check(&path, &Joined::new(parts).unwrap());
+                check(&path, &ConcatSource::new(parts).unwrap());
                 let expected = match layout {
                     Layout::Event => {
                         FileLayout::FrameworkEvent(CceOptions { codec, choice: CompressionChoice::Events })
@@ -215,9 +215,10 @@ fn what_the_framework_packs_is_joined_as_it_is_stored() {
                 for ranks in [2, 3] {
                     let other = folder.path().join("among.h5");
                     let hdf5 = Hdf5Options { replace: true, ..chunks_of(512) };
-                    let begin = |ranks: &dyn Communicator| Hdf5Sink::begin_stored_among(&other, &stored, &hdf5, ranks);
-                    let units = ConvertOptions { unit_len_bytes: 100, round_len_bytes: 400, ..options(1) };
-                    for written in run_among(ranks, stored.source(), begin, &units) {
+                    let begin =
+                        |ranks: &dyn Communicator| Hdf5Sink::begin_stored_collective(&other, &stored, &hdf5, ranks);
+                    let units = ConvertOptions { batch_len_bytes: 100, round_len_bytes: 400, ..options(1) };
+                    for written in run_collective(ranks, stored.source(), begin, &units) {
                         written.unwrap();
                     }
                     assert!(std::fs::read(&other).unwrap() == bytes, "{layout:?} {codec:?} {choice:?} {ranks} ranks");
@@ -269,7 +270,7 @@ fn sources_are_joined_in_their_order() {
         write(&source, &path, Layout::Product, &chunks_of(100), 1);
         open(&path, &OpenOptions::default()).unwrap().into_source()
     };
-    let joined = Joined::new(vec![part("a", 5), part("empty", 0), part("b", 9)]).unwrap();
+    let joined = ConcatSource::new(vec![part("a", 5), part("empty", 0), part("b", 9)]).unwrap();
     assert_eq!(joined.len_entries(), 14);
     let (_folder, path) = round_trip(&joined, batch(4), &chunks_of(64));
     let read = Hdf5Source::open(&path).unwrap();
@@ -278,9 +279,9 @@ fn sources_are_joined_in_their_order() {
     let events: Vec<u64> = block.ids.iter().map(|id| id.event).collect();
     assert_eq!(events, [4, 5, 1, 2, 3]);
     let other: Box<dyn Source> = Box::new(TestProducts::new(3, None));
-    assert!(matches!(Joined::new(vec![part("c", 2), other]), Err(EventsError::FormDiffers { .. })));
+    assert!(matches!(ConcatSource::new(vec![part("c", 2), other]), Err(EventsError::FormDiffers { .. })));
     let more: Box<dyn Source> = Box::new(random(3));
-    assert!(matches!(Joined::new(vec![part("d", 2), more]), Err(EventsError::NoSuch { .. })));
+    assert!(matches!(ConcatSource::new(vec![part("d", 2), more]), Err(EventsError::NoSuch { .. })));
 }
 
 /// Creates a source of two events from columns.
@@ -292,7 +293,7 @@ fn held(columns: &[(&str, Form, Vec<Buffer>)]) -> Box<dyn Source> {
     };
     let schema = Schema { products: columns.iter().map(product).collect() };
     let columns = columns.iter().map(|(_, _, buffers)| Column { buffers: buffers.clone() }).collect();
-    Box::new(Held::new(schema, Block { entries: 0..2, ids: Vec::new(), columns }).unwrap())
+    Box::new(MemorySource::new(schema, Block { entries: 0..2, ids: Vec::new(), columns }).unwrap())
 }
 
 #[test]
@@ -317,28 +318,28 @@ fn products_that_differ_are_refused_left_out_or_filled() {
             held(&[number("a"), list("only-first"), number("form")]),
             held(&[number("only-second"), float("form"), number("a")]),
         ];
-        Joined::of(sources, |name| wanted.contains(&name), differing)
+        ConcatSource::of(sources, |name| wanted.contains(&name), differing)
     };
-    let names = |joined: &Joined| -> Vec<String> {
+    let names = |joined: &ConcatSource| -> Vec<String> {
         joined.schema().products.iter().map(|product| product.name.clone()).collect()
     };
     let all = ["a", "only-first", "only-second", "form"];
-    assert!(matches!(join(&all, Differing::Refuse), Err(EventsError::NoSuch { .. })));
-    assert!(matches!(join(&["a", "form"], Differing::Refuse), Err(EventsError::FormDiffers { .. })));
-    assert!(matches!(join(&["a", "only-second"], Differing::Refuse), Err(EventsError::NotInFirst { .. })));
-    assert!(matches!(join(&all, Differing::Fill), Err(EventsError::FormDiffers { .. })));
+    assert!(matches!(join(&all, MismatchPolicy::Refuse), Err(EventsError::NoSuch { .. })));
+    assert!(matches!(join(&["a", "form"], MismatchPolicy::Refuse), Err(EventsError::FormDiffers { .. })));
+    assert!(matches!(join(&["a", "only-second"], MismatchPolicy::Refuse), Err(EventsError::NotInFirst { .. })));
+    assert!(matches!(join(&all, MismatchPolicy::Fill), Err(EventsError::FormDiffers { .. })));
     // Products that are not selected may differ.
-    assert_eq!(names(&join(&["a"], Differing::Refuse).unwrap()), ["a"]);
-    let left = join(&all, Differing::LeaveOut).unwrap();
+    assert_eq!(names(&join(&["a"], MismatchPolicy::Refuse).unwrap()), ["a"]);
+    let left = join(&all, MismatchPolicy::LeaveOut).unwrap();
     assert_eq!(names(&left), ["a"]);
     let left_out: Vec<&str> = left.left_out().iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(left_out, ["only-first", "form", "only-second"]);
     // All products would be left out.
-    let nothing = join(&["only-first", "form"], Differing::LeaveOut).map(drop).unwrap_err();
+    let nothing = join(&["only-first", "form"], MismatchPolicy::LeaveOut).map(drop).unwrap_err();
     assert!(matches!(nothing, EventsError::NothingInCommon { .. }));
     assert!(nothing.to_string().contains("only-first, form would all be left out: "), "{nothing}");
-    assert!(join(&[], Differing::LeaveOut).is_ok());
-    let filled = join(&all[..3], Differing::Fill).unwrap();
+    assert!(join(&[], MismatchPolicy::LeaveOut).is_ok());
+    let filled = join(&all[..3], MismatchPolicy::Fill).unwrap();
     assert_eq!((names(&filled), filled.left_out().len()), (all[..3].iter().map(|&name| name.to_owned()).collect(), 0));
     let block = filled.reader(&[2, 1, 0]).unwrap().read(1..3).unwrap();
     block.check(&filled.schema().select(&[2, 1, 0])).unwrap();
@@ -352,7 +353,7 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     round_trip(&filled, Layout::Columns, &chunks_of(64));
     // Zero bytes are not an object.
     let blobs: Box<dyn Source> = Box::new(TestProducts::new(3, Some(Serialization::Root)));
-    let refused = Joined::of(vec![held(&[number("a")]), blobs], |_| true, Differing::Fill);
+    let refused = ConcatSource::of(vec![held(&[number("a")]), blobs], |_| true, MismatchPolicy::Fill);
     assert!(matches!(refused, Err(EventsError::NotInFirst { .. })));
 }
 
@@ -363,7 +364,7 @@ fn all_entries_have_ids_or_none() {
         let source = TestProducts::new(entries, None);
         let mut block = source.reader(&[0, 1]).unwrap().read(0..entries).unwrap();
         block.ids.clear();
-        Box::new(Held::new(source.schema().clone(), block).unwrap()) as Box<dyn Source>
+        Box::new(MemorySource::new(source.schema().clone(), block).unwrap()) as Box<dyn Source>
     };
     for (sources, has_ids) in [
         (vec![with(3), with(4)], true),
@@ -373,7 +374,7 @@ fn all_entries_have_ids_or_none() {
         // A source without entries has no ids.
         (vec![without(0), with(4), without(0)], true),
     ] {
-        let joined = Joined::new(sources).unwrap();
+        let joined = ConcatSource::new(sources).unwrap();
         let entries = joined.len_entries();
         assert_eq!(joined.has_ids(), has_ids);
         let block = joined.reader(&[0, 1]).unwrap().read(0..entries).unwrap();
@@ -416,7 +417,7 @@ fn small_files_have_no_chunks() {
     for compress in [None, Some(Effort::Balanced.into())] {
         let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
         let (_folder, path) = round_trip(tree.as_ref(), Layout::Columns, &hdf5);
-        let (len_bytes, values) = (std::fs::metadata(&path).unwrap().len(), tree.unit_len_bytes(0..12));
+        let (len_bytes, values) = (std::fs::metadata(&path).unwrap().len(), tree.batch_len_bytes(0..12));
         // 70 KiB of this is unused room that was reserved for metadata; with indexes, the length was 367 KiB.
         assert!(len_bytes < 140 << 10, "{compress:?}: {len_bytes} bytes of {values}");
         let file = std::fs::read(&path).unwrap();

@@ -19,24 +19,24 @@ use std::time::{Duration, Instant};
 /// The system's allocator, which also records the largest request.
 struct Counting;
 
-static LARGEST_BYTES: AtomicU64 = AtomicU64::new(0);
+static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: the system's allocator does all the work, with unchanged arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
-        LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
+        MAX_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
         // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
         unsafe { System.realloc(old, layout, new_len_bytes) }
     }
@@ -52,10 +52,10 @@ static ALLOCATOR: Counting = Counting;
 
 /// Limit of a request. Seeds are shorter than 40 KiB. A Zstandard block can legitimately expand by a factor of 32,768,
 /// and a file that claims this for a few hundred bytes is trusted until they are decoded.
-const LARGEST_REQUEST_BYTES: u64 = 48 << 20;
+const MAX_REQUEST_BYTES: u64 = 48 << 20;
 
 /// Time limit of a case. No case takes a tenth of it, but the machine may be busy.
-const LONGEST_CASE: Duration = Duration::from_secs(20);
+const MAX_CASE: Duration = Duration::from_secs(20);
 
 /// Lock that runs one case at a time, so that the largest request belongs to it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -76,7 +76,7 @@ fn read_all(source: &dyn Source) {
             }
             let end = source.unit_end(start, 10_000);
             assert!(end > start && end <= source.len_entries());
-            source.unit_len_bytes(start..end);
+            source.batch_len_bytes(start..end);
             if let Ok(block) = reader.read(start..end) {
                 block.check(&source.schema().select(&[product])).unwrap();
             }
@@ -127,12 +127,12 @@ fn read_any(bytes: &[u8]) {
 
 fn check(bytes: &[u8]) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    LARGEST_BYTES.store(0, Ordering::Relaxed);
+    MAX_BYTES.store(0, Ordering::Relaxed);
     let started = Instant::now();
     read_any(bytes);
-    let (elapsed, largest) = (started.elapsed(), LARGEST_BYTES.load(Ordering::Relaxed));
-    assert!(elapsed < LONGEST_CASE, "{elapsed:?}");
-    assert!(largest < LARGEST_REQUEST_BYTES, "a request of {largest} bytes");
+    let (elapsed, largest) = (started.elapsed(), MAX_BYTES.load(Ordering::Relaxed));
+    assert!(elapsed < MAX_CASE, "{elapsed:?}");
+    assert!(largest < MAX_REQUEST_BYTES, "a request of {largest} bytes");
 }
 
 static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {

@@ -10,14 +10,14 @@ mod values;
 use proptest::prelude::*;
 use raddle_core::communicator::Communicator;
 use raddle_events::generated::Empty;
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::root::{NtupleOptions, NtupleSink, NtupleSource, RootCodec};
 use raddle_events::source::EventId;
 use raddle_events::{
-    Block, Buffer, Column, ConvertOptions, EventsError, Field, Form, Held, Number, Product, Schema, Serialization,
-    Source,
+    Block, Buffer, Column, ConvertOptions, EventsError, Field, Form, MemorySource, Number, Product, Schema,
+    Serialization, Source,
 };
-use ranks::run_among;
+use ranks::run_collective;
 use std::path::Path;
 use support::{options, run};
 use values::values;
@@ -30,7 +30,7 @@ fn small(codec: RootCodec, with_ids: bool) -> NtupleOptions {
 }
 
 fn units(jobs: usize) -> ConvertOptions {
-    ConvertOptions { unit_len_bytes: 300, round_len_bytes: 1000, ..options(jobs) }
+    ConvertOptions { batch_len_bytes: 300, round_len_bytes: 1000, ..options(jobs) }
 }
 
 fn write(source: &dyn Source, path: &Path, ntuple: NtupleOptions, jobs: usize) -> Result<Vec<u8>, EventsError> {
@@ -65,8 +65,8 @@ fn written(source: &dyn Source, ntuple: NtupleOptions) -> NtupleSource {
     let other = folder.path().join("others.root");
     assert!(write(source, &other, ntuple, 3).unwrap() == bytes, "three threads");
     for count in [2, 3] {
-        let begin = |ranks: &dyn Communicator| NtupleSink::begin_among(&other, source.schema(), ntuple, ranks);
-        for written in run_among(count, source, begin, &units(1)) {
+        let begin = |ranks: &dyn Communicator| NtupleSink::begin_collective(&other, source.schema(), ntuple, ranks);
+        for written in run_collective(count, source, begin, &units(1)) {
             let (converted, summary) = written.unwrap();
             assert_eq!((converted.entries, summary.events), (source.len_entries(), source.len_entries()));
             assert_eq!(summary.len_bytes, bytes.len() as u64);
@@ -74,7 +74,7 @@ fn written(source: &dyn Source, ntuple: NtupleOptions) -> NtupleSource {
         assert!(std::fs::read(&other).unwrap() == bytes, "{count} ranks");
     }
     match open(&path, &OpenOptions::default()).unwrap() {
-        Opened::Ntuple(ntuple) => ntuple,
+        OpenedSource::Ntuple(ntuple) => ntuple,
         _ => panic!("no RNTuple"),
     }
 }
@@ -156,7 +156,7 @@ fn fill(form: &Form, values: u64, state: &mut u64, buffers: &mut Vec<Buffer>) {
     }
 }
 
-fn source_of(forms: &[Form], entries: u64, seed: u64, with_ids: bool) -> Held {
+fn source_of(forms: &[Form], entries: u64, seed: u64, with_ids: bool) -> MemorySource {
     let mut state = seed;
     let mut block = Block { entries: 0..entries, ..Block::default() };
     let mut schema = Schema::default();
@@ -170,7 +170,7 @@ fn source_of(forms: &[Form], entries: u64, seed: u64, with_ids: bool) -> Held {
         let id = |entry: u64| EventId { run: 3, lumi: (entry / 7) as u32, event: 1 << 40 | entry };
         block.ids = (0..entries).map(id).collect();
     }
-    Held::new(schema, block).unwrap()
+    MemorySource::new(schema, block).unwrap()
 }
 
 /// Whether the form has a C++ class: all forms except records that are neither pairs nor tuples.
@@ -271,7 +271,7 @@ fn names_that_are_not_permitted_are_changed_or_refused() {
     let named = |names: [&str; 2]| {
         let mut schema = source.schema().clone();
         schema.products.iter_mut().zip(names).for_each(|(product, name)| product.name = name.to_owned());
-        Held::new(schema, all_of(&source)).unwrap()
+        MemorySource::new(schema, all_of(&source)).unwrap()
     };
     let read = written(&named(["jet.pt", "a/b"]), small(RootCodec::Lz4, false));
     assert_eq!((read.schema().position("jet_pt"), read.schema().position("a_b")), (Some(0), Some(1)));

@@ -2,7 +2,7 @@
 //! products, one per entry and in batches of four.
 
 use raddle_events::generated::TestProducts;
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::pds::PdsCodec;
 use raddle_events::root::PackedTree;
 use raddle_events::{Block, Serialization, Source};
@@ -13,7 +13,7 @@ const ENTRIES: u64 = 10;
 fn sample(name: &str, raw: bool) -> PackedTree {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
     match open(&path, &OpenOptions { raw, ..OpenOptions::default() }).unwrap() {
-        Opened::Packed(tree) => *tree,
+        OpenedSource::Packed(tree) => *tree,
         _ => panic!("{name} is taken for something else"),
     }
 }

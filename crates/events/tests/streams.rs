@@ -6,11 +6,11 @@ mod support;
 
 use proptest::prelude::*;
 use raddle_core::communicator::Communicator;
-use raddle_events::generated::{Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts};
+use raddle_events::generated::{CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource, PdsSummary};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::{ConvertOptions, EventsError, Form, Result, Serialization, Source};
-use ranks::run_among;
+use ranks::run_collective;
 use std::path::Path;
 use support::{options, run};
 
@@ -51,7 +51,7 @@ fn the_bytes_do_not_depend_on_threads_and_ranks() {
         let mut first = None;
         for jobs in 1..=8 {
             let path = folder.path().join(format!("{jobs}.pds"));
-            write(&source, &path, codec, &ConvertOptions { unit_len_bytes: 5000, ..options(jobs) }).unwrap();
+            write(&source, &path, codec, &ConvertOptions { batch_len_bytes: 5000, ..options(jobs) }).unwrap();
             let bytes = std::fs::read(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             assert_eq!(first.get_or_insert_with(|| bytes.clone()), &bytes);
@@ -59,9 +59,9 @@ fn the_bytes_do_not_depend_on_threads_and_ranks() {
         for ranks in 1..=5 {
             let path = folder.path().join(format!("{ranks} ranks.pds"));
             let pds = PdsOptions { codec, replace: false };
-            let begin = |ranks: &dyn Communicator| PdsSink::begin_among(&path, source.schema(), pds, ranks);
-            let rounds = ConvertOptions { unit_len_bytes: 5000, round_len_bytes: 20_000, ..options(1) };
-            for written in run_among(ranks, &source, begin, &rounds) {
+            let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
+            let rounds = ConvertOptions { batch_len_bytes: 5000, round_len_bytes: 20_000, ..options(1) };
+            for written in run_collective(ranks, &source, begin, &rounds) {
                 let (converted, summary) = written.unwrap();
                 assert_eq!((converted.entries, summary.events), (500, 500));
                 assert_eq!(Some(&std::fs::read(&path).unwrap()), first.as_ref());
@@ -74,7 +74,7 @@ fn the_bytes_do_not_depend_on_threads_and_ranks() {
 #[test]
 fn events_of_memory_are_repeated() {
     let source = TestProducts::new(7, None);
-    let repeated = Repeated::new(&source, 3, 10).unwrap();
+    let repeated = CyclicSource::new(&source, 3, 10).unwrap();
     let block = repeated.reader(&[1, 0]).unwrap().read(2..8).unwrap();
     block.check(&repeated.schema().select(&[1, 0])).unwrap();
     let once = source.reader(&[1, 0]).unwrap().read(0..3).unwrap();
@@ -198,7 +198,7 @@ proptest! {
         mean_len_bytes in 0u64..200,
         seed in any::<u64>(),
         jobs in 1usize..5,
-        unit_len_bytes in 1u64..4000,
+        batch_len_bytes in 1u64..4000,
         chosen in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ proptest! {
         }
         for (number, codec) in CODECS.into_iter().enumerate() {
             let path = folder.path().join(format!("{number}.pds"));
-            let options = ConvertOptions { unit_len_bytes, products: Some(numbers.clone()), ..options(jobs) };
+            let options = ConvertOptions { batch_len_bytes, products: Some(numbers.clone()), ..options(jobs) };
             let written = write(&source, &path, codec, &options).unwrap();
             prop_assert_eq!(written.events, len_entries);
             prop_assert_eq!(written.len_bytes, std::fs::metadata(&path).unwrap().len());

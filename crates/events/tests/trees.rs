@@ -5,7 +5,7 @@
 mod values;
 
 use raddle_events::root::{RootFile, RootOptions, TreeSource};
-use raddle_events::{Decoded, Form, Serialization, Serialized, Source};
+use raddle_events::{DecodingSource, Form, Serialization, SerializingSource, Source};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use values::values;
@@ -189,9 +189,9 @@ fn classes_are_those_of_entries() {
 
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let bytes = source.reader(&all).unwrap().read(0..ENTRIES).unwrap();
-    let decoded = Decoded::new(Box::new(open("split.root", true)));
+    let decoded = DecodingSource::new(Box::new(open("split.root", true)));
     decoded.reader(&all).unwrap().read(0..ENTRIES).unwrap();
-    let serialized = Serialized::new(Box::new(open("split.root", true)), Serialization::Root);
+    let serialized = SerializingSource::new(Box::new(open("split.root", true)), Serialization::Root);
     let block = serialized.reader(&all).unwrap().read(0..ENTRIES).unwrap();
     for (number, product) in serialized.schema().products.iter().enumerate() {
         if product.form == Form::Blob(Serialization::Basket) {

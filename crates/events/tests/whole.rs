@@ -2,7 +2,7 @@
 //! (`samples/make_samples.py`, `samples/make_products.py`).
 
 use raddle_events::root::{RootFile, RootOptions, TreeSource, WholeTree};
-use raddle_events::{Buffer, Column, EventsError, Form, Serialization, Serialized, Source};
+use raddle_events::{Buffer, Column, EventsError, Form, Serialization, SerializingSource, Source};
 use std::path::{Path, PathBuf};
 
 /// Products of `products.root` whose bytes it has too.
@@ -59,7 +59,7 @@ fn without_list_front(list: &[u8]) -> &[u8] {
 
 #[test]
 fn objects_are_the_bytes_that_root_writes() {
-    let whole = Serialized::new(Box::new(open("products.root")), Serialization::Root);
+    let whole = SerializingSource::new(Box::new(open("products.root")), Serialization::Root);
     let branches = open_branches("products.root", true);
     for product in PRODUCTS {
         let expected = written_by_root(&branches, product);

@@ -17,7 +17,7 @@ const SIGNATURES: [&[u8; 4]; 15] = [
 ];
 
 /// Maximum length of such a structure.
-const LONGEST_LEN_BYTES: usize = 2048;
+const MAX_LEN_BYTES: usize = 2048;
 
 struct Seed {
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| {
 fn checked(bytes: &[u8]) -> Vec<Range<usize>> {
     let starts = (0..bytes.len()).filter(|&at| SIGNATURES.iter().any(|signature| bytes[at..].starts_with(*signature)));
     let ends = |start: usize| {
-        let last = bytes.len().saturating_sub(4).min(start + LONGEST_LEN_BYTES);
+        let last = bytes.len().saturating_sub(4).min(start + MAX_LEN_BYTES);
         (start + 8..=last).find(|&end| bytes[end..end + 4] == lookup3(&bytes[start..end]).to_le_bytes())
     };
     starts.filter_map(|start| ends(start).map(|end| start..end)).collect()

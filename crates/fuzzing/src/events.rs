@@ -8,7 +8,7 @@ use raddle_events::generated::TestProducts;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
 use raddle_events::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource, WholeTree};
-use raddle_events::{Block, ConvertOptions, Decoded, Serialization, Sink, Source, convert};
+use raddle_events::{Block, ConvertOptions, DecodingSource, Serialization, Sink, Source, convert};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -17,10 +17,10 @@ use std::sync::LazyLock;
 const UNITS_LEN_BYTES: [u64; 2] = [300, 1 << 20];
 
 /// Maximum number of events read from a file that claims to have many.
-const MOST_ENTRIES: u64 = 10_000;
+const MAX_ENTRIES: u64 = 10_000;
 
 /// Maximum number of baskets read per branch.
-const MOST_BASKETS: usize = 50;
+const MAX_BASKETS: usize = 50;
 
 /// Target whose bytes are a ROOT file.
 pub(crate) fn tree(bytes: &[u8]) {
@@ -62,7 +62,7 @@ fn read_baskets(tree: &TreeSource) {
         let Ok(mut reader) = tree.reader(&[product]) else { return };
         // Ids are in other branches.
         reader.leave_out_ids();
-        for number in 0..ends.len().min(MOST_BASKETS) {
+        for number in 0..ends.len().min(MAX_BASKETS) {
             let Ok(read) = tree.read_baskets(product, number..number + 1, &CancelToken::new()) else { continue };
             let [basket] = read.baskets.as_slice() else { panic!("one basket was asked for") };
             assert_eq!((basket.entries.end, &basket.bytes), (ends[number], &(0..read.bytes.len())));
@@ -80,7 +80,7 @@ fn read_baskets(tree: &TreeSource) {
 pub(crate) fn stream(bytes: &[u8]) {
     if let Ok(stream) = PdsSource::of_bytes(Path::new("fuzzed.pds"), bytes.to_vec()) {
         read(&stream);
-        read(&Decoded::new(Box::new(stream)));
+        read(&DecodingSource::new(Box::new(stream)));
     }
 }
 
@@ -88,13 +88,13 @@ pub(crate) fn stream(bytes: &[u8]) {
 pub(crate) fn event_file(bytes: &[u8]) {
     if let Ok(file) = Hdf5Source::open(&scratch::write("events.h5", bytes)) {
         read(&file);
-        read(&Decoded::new(Box::new(file)));
+        read(&DecodingSource::new(Box::new(file)));
     }
 }
 
 /// Reads each product separately, so that an unreadable one does not hide others.
 fn read(source: &dyn Source) {
-    let entries = source.len_entries().min(MOST_ENTRIES);
+    let entries = source.len_entries().min(MAX_ENTRIES);
     for product in 0..source.schema().products.len() {
         let schema = source.schema().select(&[product]);
         let mut whole = Vec::new();

@@ -7,7 +7,9 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Silent;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Dataset, FileTree, Layout, ObjectKind};
-use raddle_hdf5::native::{Encoding, Forms, ReadLimits, read_object, read_outline, read_tree, superblock::Superblock};
+use raddle_hdf5::native::{
+    Encoding, HeaderTemplateCache, ReadLimits, read_object, read_outline, read_tree, superblock::Superblock,
+};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, check_chunks};
 use raddle_hdf5::source::{InputFile, MetadataView};
 use raddle_merge::{MergeError, MergeOptions, Watch};
@@ -32,7 +34,8 @@ pub(crate) fn edited_file(bytes: &[u8]) {
 fn read_all(path: &Path) {
     let Ok(file) = InputFile::open(path) else { return };
     let Ok(tree) = read_tree(&file, &LIMITS) else { return };
-    let outline = read_outline(&mut MetadataView::new(&file, LIMITS.cache_len_bytes), &LIMITS, &Forms::default());
+    let outline =
+        read_outline(&mut MetadataView::new(&file, LIMITS.cache_len_bytes), &LIMITS, &HeaderTemplateCache::default());
     let outline = outline.expect("what is read in full is read by forms");
     assert_eq!(outline.objects.len(), tree.objects.len());
     read_objects(&file, &tree);
@@ -42,7 +45,7 @@ fn read_all(path: &Path) {
             ObjectKind::Dataset(dataset) => dataset,
             _ => continue,
         };
-        if let ObjectKind::Formed(formed) = &by_form.kind {
+        if let ObjectKind::Templated(formed) = &by_form.kind {
             assert_eq!(with_needed_length(dataset), formed.dataset(), "read by its form");
         }
         read_values(&file, &tree, dataset);

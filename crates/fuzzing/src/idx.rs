@@ -4,7 +4,7 @@ use crate::scratch;
 use raddle_core::cancel::CancelToken;
 use raddle_idx::npy::NpyHead;
 use raddle_idx::template::FileTemplate;
-use raddle_idx::{Dataset, Existing, Field, Header, Query, Readers, WriteOptions, Writer};
+use raddle_idx::{Dataset, Field, Header, IfExists, Query, Readers, WriteOptions, Writer};
 use std::path::{Component, PathBuf};
 
 /// Target whose bytes are an `.idx` file or the header of an `.npy` file.
@@ -100,7 +100,7 @@ pub(crate) fn block_seeds() -> Vec<Vec<u8>> {
                 header.fields.iter().map(|field| smooth(step, 9 * 7 * 5 * field.sample.len_bytes())).collect();
             let slices: Vec<&[u8]> = arrays.iter().map(Vec::as_slice).collect();
             let folder = tempfile::tempdir().expect("a temporary folder");
-            let options = WriteOptions { existing: Existing::Replace, jobs: 1, ..WriteOptions::default() };
+            let options = WriteOptions { existing: IfExists::Replace, jobs: 1, ..WriteOptions::default() };
             let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), options).expect("a writer");
             writer.write(None, &slices).expect("a temporary folder takes files");
             std::fs::read(folder.path().join("d.bin")).expect("it has been written")

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 const ANSWER_LIMIT_LEN_BYTES: u64 = 1 << 20;
 
 /// Maximum number of datasets whose values are requested.
-const MOST_DATASETS: usize = 8;
+const MAX_DATASETS: usize = 8;
 
 /// CPU time per answer, the minimum that can be set.
 const CPU_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum time for all answers: the last one may begin shortly before the timeout, and cores may be busy.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_DURATION: Duration = Duration::from_secs(15);
 
 /// Target whose bytes are edits of a file.
 pub(crate) fn library(bytes: &[u8]) {
     let path = scratch::write("library.h5", &edited(bytes).0);
     let command = ReaderCommand::own().expect("the system knows its processes' executables");
     let options = ChildOptions {
-        timeout: LONGEST / 3,
+        timeout: MAX_DURATION / 3,
         cpu_time: CPU_TIME,
         patience: CPU_TIME,
         answer_limit_len_bytes: ANSWER_LIMIT_LEN_BYTES,
@@ -34,10 +34,10 @@ pub(crate) fn library(bytes: &[u8]) {
     let child = ChildReader::with_options(command, options);
     if let Ok(tree) = child.read_tree(&path) {
         let datasets = tree.objects.iter().filter(|object| matches!(object.kind, ObjectKind::Dataset(_)));
-        for dataset in datasets.take(MOST_DATASETS) {
+        for dataset in datasets.take(MAX_DATASETS) {
             let _ = child.read_values(&path, ObjectName::Address(dataset.address), None);
             let _ = child.read_chunks(&path, ObjectName::Address(dataset.address));
         }
     }
-    assert!(started.elapsed() < LONGEST, "libhdf5 kept its reader waiting for {:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_DURATION, "libhdf5 kept its reader waiting for {:?}", started.elapsed());
 }

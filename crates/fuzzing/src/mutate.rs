@@ -6,7 +6,7 @@ use raddle_testing::strategy::Draw;
 const ODD_NUMBERS: [u64; 10] = [0, 1, 2, 0x7F, 0xFF, 0x7FFF, 0x7FFF_FFFF, 0xFFFF_FFFF, i64::MAX as u64, u64::MAX];
 
 /// Maximum length of the result of splices and repetitions.
-const LONGEST_LEN_BYTES: usize = 1 << 20;
+const MAX_LEN_BYTES: usize = 1 << 20;
 
 /// Returns a mutated copy of one of `seeds`, which must not be empty.
 pub fn mutated(seeds: &[Vec<u8>], draw: &mut Draw) -> Vec<u8> {
@@ -47,7 +47,7 @@ fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], draw: &mut Draw) {
             let from = place(other.len(), draw);
             bytes.truncate(at);
             bytes.extend_from_slice(&other[from..]);
-            bytes.truncate(LONGEST_LEN_BYTES);
+            bytes.truncate(MAX_LEN_BYTES);
         }
     }
 }

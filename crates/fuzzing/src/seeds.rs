@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 const SCHEMAS: usize = 12;
 
 /// Maximum length of a seed; longer ones would only make each case slower.
-const LONGEST_LEN_BYTES: usize = 40_000;
+const MAX_LEN_BYTES: usize = 40_000;
 
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut runner = TestRunner::deterministic();
@@ -39,7 +39,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         made.push(std::fs::read(output).expect("the file was just made"));
         inputs.iter().for_each(|input| std::fs::remove_file(input).expect("the file was just made"));
     }
-    made.retain(|file| file.len() <= LONGEST_LEN_BYTES);
+    made.retain(|file| file.len() <= MAX_LEN_BYTES);
     assert!(made.len() >= SCHEMAS, "seeds became too long");
     made
 });

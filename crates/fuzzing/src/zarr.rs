@@ -4,8 +4,8 @@ use crate::scratch;
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::progress::{Silent, Watch};
-use raddle_idx::zarr::{ChunkCompression, Downsample, Form, FormOptions, Images, ZarrWriter};
-use raddle_idx::{Patch, WriteOptions};
+use raddle_idx::zarr::{ChunkCompression, Downsample, FormOptions, ImageLayout, Images, ZarrWriter};
+use raddle_idx::{BoxData, WriteOptions};
 
 /// Files of the tested folder, whose contents are concatenated in the input.
 const FILES: [&str; 4] = ["zarr.json", "0/zarr.json", "0/c/0/0", "0/c/0/1"];
@@ -57,15 +57,15 @@ fn seed(compression: ChunkCompression) -> Vec<u8> {
         ..FormOptions::default()
     };
     let fields = vec![("a".to_owned(), "uint16".parse().expect("a type"))];
-    let form = Form::new(&[13, 7], fields, &options).expect("a form");
+    let form = ImageLayout::new(&[13, 7], fields, &options).expect("a form");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("a.zarr");
     let samples: Vec<u8> = (0..13 * 7 * 2).map(|at| (at / 3) as u8).collect();
-    let patches = vec![Patch { region: form.domain(), arrays: vec![samples.into()] }];
+    let patches = vec![BoxData { region: form.domain(), arrays: vec![samples.into()] }];
     let options = WriteOptions { jobs: 1, ..WriteOptions::default() };
     let mut writer = ZarrWriter::new(&path, form, options).expect("a writer");
     let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-    let mut report = writer.write_among(patches, &watch, &SingleProcess).expect("a temporary folder takes files");
+    let mut report = writer.write_collective(patches, &watch, &SingleProcess).expect("a temporary folder takes files");
     writer.publish(&mut report, &SingleProcess).expect("a temporary folder takes files");
     let file = |name: &&str| [&std::fs::read(path.join(name)).expect("it has been written")[..], END].concat();
     FILES.iter().flat_map(file).collect()

@@ -15,24 +15,24 @@ use std::time::{Duration, Instant};
 /// The system's allocator, recording the largest request.
 struct Counting;
 
-static LARGEST_BYTES: AtomicU64 = AtomicU64::new(0);
+static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: all calls are forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller upholds the trait's contract, which is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        LARGEST_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
+        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
-        LARGEST_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
+        MAX_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
         // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
         unsafe { System.realloc(old, layout, new_len_bytes) }
     }
@@ -47,10 +47,10 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// The engine may use 32 MiB in the target `merge`; all others need far less.
-const LARGEST_REQUEST_BYTES: u64 = 48 << 20;
+const MAX_REQUEST_BYTES: u64 = 48 << 20;
 
 /// No case takes a tenth of this, but the machine may be busy.
-const LONGEST_CASE: Duration = Duration::from_secs(20);
+const MAX_CASE: Duration = Duration::from_secs(20);
 
 /// Runs one target at a time, so that the largest request is attributed to it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -67,11 +67,11 @@ fn check(target: &Target, cases: u32) {
     let mut draw = Draw::new(seed_of_draws());
     let changed: Vec<Vec<u8>> = (0..cases).map(|_| mutated(&seeds, &mut draw)).collect();
     for input in seeds.iter().chain(&changed) {
-        LARGEST_BYTES.store(0, Ordering::Relaxed);
+        MAX_BYTES.store(0, Ordering::Relaxed);
         let started = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-        let (elapsed, largest) = (started.elapsed(), LARGEST_BYTES.load(Ordering::Relaxed));
-        let failed = outcome.is_err() || elapsed > LONGEST_CASE || largest > LARGEST_REQUEST_BYTES;
+        let (elapsed, largest) = (started.elapsed(), MAX_BYTES.load(Ordering::Relaxed));
+        let failed = outcome.is_err() || elapsed > MAX_CASE || largest > MAX_REQUEST_BYTES;
         assert!(!failed, "{}: {elapsed:?}, request of {largest} bytes, input:\n{}", target.name, input.escape_ascii());
     }
 }

@@ -5,11 +5,11 @@
 //! Run: `cargo bench -p raddle-hdf5 --bench read_boxes`.
 
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Pipeline};
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_hdf5::model::{Dataset, ObjectKind};
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, for_each_chunk};
 use raddle_hdf5::source::{InputFile, MetadataView};
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn raw_chunk(dataset: u64, chunk: u64) -> Vec<u8> {
 fn make(path: &Path, interleaved: bool) {
     let encoder = Encoder::plain(Effort::Gzip(6), 4);
     let mut state = EncodeState::default();
-    let mut file = StockFile::create(path).unwrap();
+    let mut file = DefaultFormatFile::create(path).unwrap();
     let spec = StockDatasetSpec {
         element: Element::U32,
         dims: vec![CHUNKS * CHUNK_ROWS, 1],

@@ -107,7 +107,7 @@ fn is_scale(object: &Object) -> bool {
 fn rank(object: &Object) -> Option<usize> {
     match &object.kind {
         ObjectKind::Dataset(dataset) => Some(dataset.dataspace.dims().len()),
-        ObjectKind::Formed(formed) => Some(formed.form.dataset.dataspace.dims().len()),
+        ObjectKind::Templated(formed) => Some(formed.form.dataset.dataspace.dims().len()),
         _ => None,
     }
 }

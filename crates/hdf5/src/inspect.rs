@@ -214,7 +214,7 @@ struct Inspector<'f, 't> {
     view: MetadataView<'f>,
     tree: &'t FileTree,
     library: Option<&'t ChildReader>,
-    found: space::Found,
+    found: space::SpaceFindings,
     objects: ObjectCounts,
     chunks: ChunkCounter,
     filters: BTreeMap<u16, FilterUse>,
@@ -227,10 +227,10 @@ struct Inspector<'f, 't> {
 
 impl<'f, 't> Inspector<'f, 't> {
     fn new(view: MetadataView<'f>, tree: &'t FileTree, library: Option<&'t ChildReader>) -> Self {
-        let found = space::Found {
+        let found = space::SpaceFindings {
             userblock_len_bytes: tree.userblock_len_bytes,
             length_len_bytes: tree.length_len_bytes,
-            ..space::Found::default()
+            ..space::SpaceFindings::default()
         };
         Self {
             view,
@@ -273,7 +273,7 @@ impl<'f, 't> Inspector<'f, 't> {
                     }
                 }
                 ObjectKind::Dataset(dataset) => self.visit_dataset(path, dataset),
-                ObjectKind::Formed(formed) => self.visit_dataset(path, &formed.dataset()),
+                ObjectKind::Templated(formed) => self.visit_dataset(path, &formed.dataset()),
                 ObjectKind::CommittedDatatype(_) => self.objects.committed_datatypes += 1,
                 ObjectKind::Unreadable { reason, .. } => self.faults.push(Fault { path, reason: reason.clone() }),
             }

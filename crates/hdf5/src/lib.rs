@@ -7,8 +7,9 @@
 
 pub mod bulk;
 pub mod child;
-pub mod chosen;
+pub mod default_format;
 pub mod dimensions;
+pub mod dynamic;
 pub mod error;
 pub mod ffi;
 pub mod heap;
@@ -22,9 +23,8 @@ pub mod paths;
 pub mod ranges;
 pub mod read;
 pub mod references;
-pub mod sent_error;
 pub mod source;
-pub mod stock;
+pub mod wire_error;
 pub mod write;
 
 pub use error::{Hdf5Error, Result};

@@ -6,7 +6,7 @@
 use crate::child::ChildReader;
 use crate::error::Result;
 use crate::model::{FileTree, LinkTarget, Object, ObjectIndex, ObjectKind};
-use crate::native::{self, Forms, ReadLimits};
+use crate::native::{self, HeaderTemplateCache, ReadLimits};
 use crate::source::{InputFile, MetadataView};
 use std::collections::HashMap;
 use std::path::Path;
@@ -73,11 +73,11 @@ impl MetadataReader for Reader {
 }
 
 impl Reader {
-    /// Reads the metadata of the file under `view`. Datasets with a known form are returned as [`ObjectKind::Formed`].
+    /// Reads the metadata of the file under `view`. Datasets with a known form are returned as [`ObjectKind::Templated`].
     ///
     /// # Errors
     /// As for [`MetadataReader::read_tree`].
-    pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &Forms) -> Result<FileTree> {
+    pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &HeaderTemplateCache) -> Result<FileTree> {
         let path = view.file().path();
         complete(native::read_outline(view, &self.native.limits, forms), path, &self.child)
     }

@@ -6,9 +6,9 @@
 //! Invariant: a [`FileTree`] holds every reachable object exactly once, however many hard links point to it.
 
 mod datatype;
-pub mod form;
 mod nesting;
 mod number;
+pub mod template;
 
 pub use datatype::{BitRange, ByteOrder, Datatype, Member, ReferenceKind, TypeClass};
 pub use raddle_codec::Filter;
@@ -66,8 +66,8 @@ pub enum ObjectKind {
     /// A dataset; boxed because files hold thousands and groups should stay small.
     Dataset(Box<Dataset>),
     /// A dataset recognised by its form, which also holds its attributes and comment. Occurs only in trees read with
-    /// [`Forms`](crate::native::Forms).
-    Formed(form::FormedDataset),
+    /// [`HeaderTemplateCache`](crate::native::HeaderTemplateCache).
+    Templated(template::TemplatedDataset),
     /// A committed (named) datatype.
     CommittedDatatype(Datatype),
     /// An object that the reader found but could not read; an operation that needs it fails.
@@ -322,7 +322,7 @@ impl Object {
     /// Returns the attributes, wherever they are kept.
     pub fn all_attributes(&self) -> &[Attribute] {
         match &self.kind {
-            ObjectKind::Formed(formed) => &formed.form.attributes,
+            ObjectKind::Templated(formed) => &formed.form.attributes,
             _ => &self.attributes,
         }
     }

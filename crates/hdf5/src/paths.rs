@@ -7,11 +7,11 @@ use crate::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};
 
 /// Maximum number of soft and external links followed along one path, over all files it passes through. This is
 /// libhdf5's limit unless a program sets another one (`H5L_NUM_LINKS`).
-pub const MOST_LINKS: u32 = 16;
+pub const MAX_LINKS: u32 = 16;
 
 /// Result of resolving a path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ResolvedPath {
     /// An object of the file.
     Object(ObjectIndex),
     /// A path in another file.
@@ -29,7 +29,7 @@ pub enum Found {
     Nothing,
 }
 
-/// Resolves `path` from the group `start`, or from the root if it is absolute, following at most `most_links` links.
+/// Resolves `path` from the group `start`, or from the root if it is absolute, following at most `max_links` links.
 /// `link_of` returns the link with a name in a group, or `None` if there is none.
 ///
 /// # Errors
@@ -37,10 +37,10 @@ pub enum Found {
 pub fn find<'t>(
     start: ObjectIndex,
     path: &[u8],
-    most_links: u32,
+    max_links: u32,
     link_of: impl Fn(ObjectIndex, &[u8]) -> Result<Option<&'t Link>>,
-) -> Result<Found> {
-    find_within(start, path, &link_of, &mut most_links.clone())
+) -> Result<ResolvedPath> {
+    find_within(start, path, &link_of, &mut max_links.clone())
 }
 
 fn find_within<'t>(
@@ -48,7 +48,7 @@ fn find_within<'t>(
     path: &[u8],
     link_of: &impl Fn(ObjectIndex, &[u8]) -> Result<Option<&'t Link>>,
     links_left: &mut u32,
-) -> Result<Found> {
+) -> Result<ResolvedPath> {
     let mut current = if path.first() == Some(&b'/') { 0 } else { start };
     let mut rest = path;
     while let Some((name, behind)) = next_name(rest) {
@@ -56,33 +56,33 @@ fn find_within<'t>(
         if name == b"." {
             continue;
         }
-        let Some(link) = link_of(current, name)? else { return Ok(Found::Nothing) };
+        let Some(link) = link_of(current, name)? else { return Ok(ResolvedPath::Nothing) };
         match &link.target {
             LinkTarget::Hard(target) => current = *target,
             LinkTarget::Soft(target) => {
-                let Some(left) = links_left.checked_sub(1) else { return Ok(Found::TooManyLinks) };
+                let Some(left) = links_left.checked_sub(1) else { return Ok(ResolvedPath::TooManyLinks) };
                 *links_left = left;
                 match find_within(current, target, link_of, links_left)? {
-                    Found::Object(object) => current = object,
-                    Found::External { file, path, links_left } => {
-                        return Ok(Found::External { file, path: joined(path, rest), links_left });
+                    ResolvedPath::Object(object) => current = object,
+                    ResolvedPath::External { file, path, links_left } => {
+                        return Ok(ResolvedPath::External { file, path: joined(path, rest), links_left });
                     }
                     found => return Ok(found),
                 }
             }
             LinkTarget::External { file, path } => {
                 let (file, path, links_left) = (file.clone(), joined(path.clone(), rest), *links_left);
-                return Ok(Found::External { file, path, links_left });
+                return Ok(ResolvedPath::External { file, path, links_left });
             }
-            LinkTarget::UserDefined { .. } => return Ok(Found::Nothing),
+            LinkTarget::UserDefined { .. } => return Ok(ResolvedPath::Nothing),
         }
     }
-    Ok(Found::Object(current))
+    Ok(ResolvedPath::Object(current))
 }
 
 /// Resolves an absolute path by linear search, for files in which only a few paths are looked up.
-pub fn find_in(tree: &FileTree, path: &[u8]) -> Result<Found> {
-    find(0, path, MOST_LINKS, |group, name| {
+pub fn find_in(tree: &FileTree, path: &[u8]) -> Result<ResolvedPath> {
+    find(0, path, MAX_LINKS, |group, name| {
         Ok(match tree.objects.get(group as usize).map(|object| &object.kind) {
             Some(ObjectKind::Group(group)) => group.links.iter().find(|link| link.name == name),
             _ => None,
@@ -127,19 +127,22 @@ mod tests {
         let lead = |path: &str| {
             let link_of =
                 |group: ObjectIndex, name: &[u8]| Ok(groups[group as usize].iter().find(|link| link.name == name));
-            find(0, path.as_bytes(), MOST_LINKS, link_of).unwrap()
+            find(0, path.as_bytes(), MAX_LINKS, link_of).unwrap()
         };
         for path in ["/a/b", "a//b/", "./a/./b", "soft", "/a/root/soft"] {
-            assert_eq!(lead(path), Found::Object(2), "{path}");
+            assert_eq!(lead(path), ResolvedPath::Object(2), "{path}");
         }
         for path in ["/a/c", "/a/b/c", "cycled"] {
-            assert_eq!(lead(path), Found::Nothing, "{path}");
+            assert_eq!(lead(path), ResolvedPath::Nothing, "{path}");
         }
         for path in ["cycle", "a/root/cycle/b"] {
-            assert_eq!(lead(path), Found::TooManyLinks, "{path}");
+            assert_eq!(lead(path), ResolvedPath::TooManyLinks, "{path}");
         }
-        let away =
-            |path: &[u8], links_left| Found::External { file: b"far.h5".to_vec(), path: path.to_vec(), links_left };
+        let away = |path: &[u8], links_left| ResolvedPath::External {
+            file: b"far.h5".to_vec(),
+            path: path.to_vec(),
+            links_left,
+        };
         assert_eq!((lead("other"), lead("/a/root/other/x")), (away(b"/far", 16), away(b"/far/x", 16)));
         assert_eq!(lead("to other/x"), away(b"/far/x", 15));
     }
@@ -154,13 +157,13 @@ mod tests {
         );
         let lead = |path: &str| {
             let link_of = |_, name: &[u8]| Ok(links.iter().find(|link| link.name == name));
-            find(0, path.as_bytes(), MOST_LINKS, link_of).unwrap()
+            find(0, path.as_bytes(), MAX_LINKS, link_of).unwrap()
         };
         for (path, found) in [
-            ("16", Found::Object(0)),
-            ("8/0/8", Found::Object(0)),
-            ("17", Found::TooManyLinks),
-            ("8/0/9", Found::TooManyLinks),
+            ("16", ResolvedPath::Object(0)),
+            ("8/0/8", ResolvedPath::Object(0)),
+            ("17", ResolvedPath::TooManyLinks),
+            ("8/0/9", ResolvedPath::TooManyLinks),
         ] {
             assert_eq!(lead(path), found, "{path}");
         }

@@ -6,20 +6,20 @@
 use crate::error::{Hdf5Error, Result};
 use crate::ranges::Ranges;
 use foldhash::HashMap;
-use raddle_core::handle::{FileIdentity, Handle};
+use raddle_core::pooled_file::{FileIdentity, PooledFile};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An open input file.
 #[derive(Debug)]
-pub struct InputFile(Handle);
+pub struct InputFile(PooledFile);
 
 impl InputFile {
     /// Opens `path` for reading. Folders and special files are refused.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Hdf5Error::Io { path: path.to_path_buf(), operation: "open".to_owned(), source };
-        Handle::open(path).map(Self).map_err(io)
+        PooledFile::open(path).map(Self).map_err(io)
     }
 
     /// Returns the path passed to [`InputFile::open`].

@@ -1,9 +1,9 @@
 //! Counts of `inspect` on files made by libhdf5 with known sizes.
 
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_hdf5::inspect::{Advice, Bucket, Inspection, StorageKind, inspect};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
 use std::path::Path;
 
 fn inspection(path: &Path) -> Inspection {
@@ -17,7 +17,7 @@ fn column(rows: u64, chunk_rows: u64) -> StockDatasetSpec {
 /// Creates a table of three columns: one with `chunks` chunks of 128 rows, each stored in 100 bytes; one with a single
 /// chunk; one that is empty.
 fn make_table(path: &Path, chunks: u64) {
-    let mut file = StockFile::create(path).unwrap();
+    let mut file = DefaultFormatFile::create(path).unwrap();
     file.create_group(b"/table").unwrap();
     let mut evt = file.create_dataset(b"/table/evt", &column(128 * chunks, 128)).unwrap();
     for chunk in 0..chunks {

@@ -20,7 +20,7 @@ const PIECE_BLOCKS: usize = 1 << 15;
 
 /// Maximum number of faults reported per dataset. Without it, a damaged header could make the check run arbitrarily
 /// long.
-const MOST_FAULTS: usize = 1 << 14;
+const MAX_FAULTS: usize = 1 << 14;
 
 /// Result of checking a dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -96,7 +96,7 @@ impl Dataset {
     /// See [`Dataset::check`].
     pub fn check_all(&self, there: &[Option<u64>], readers: &Readers<'_>) -> Result<DatasetCheck> {
         let mut all = DatasetCheck { missing_steps: self.missing_steps(there), ..DatasetCheck::default() };
-        let mut left = MOST_FAULTS;
+        let mut left = MAX_FAULTS;
         for step in there {
             for field in 0..self.header().fields.len() {
                 let check = self.check_up_to(left, field, *step, readers)?;
@@ -117,12 +117,12 @@ impl Dataset {
     /// If the field does not exist, a file cannot be read (if it is missing, its blocks are reported as bad), or on
     /// cancellation.
     pub fn check(&self, field: usize, time: Option<u64>, readers: &Readers<'_>) -> Result<FieldCheck> {
-        self.check_up_to(MOST_FAULTS, field, time, readers)
+        self.check_up_to(MAX_FAULTS, field, time, readers)
     }
 
     fn check_up_to(
         &self,
-        most_faults: usize,
+        max_faults: usize,
         field: usize,
         time: Option<u64>,
         readers: &Readers<'_>,
@@ -144,7 +144,7 @@ impl Dataset {
         };
         loop {
             let piece: Vec<u64> = all.by_ref().take(PIECE_BLOCKS).collect();
-            if piece.is_empty() || check.bad.len() >= most_faults {
+            if piece.is_empty() || check.bad.len() >= max_faults {
                 return Ok(check);
             }
             let looked = Mutex::new(Vec::with_capacity(piece.len()));

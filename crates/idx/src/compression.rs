@@ -7,7 +7,7 @@ use crate::grid::Layout;
 use crate::header::Header;
 use crate::sample::SampleType;
 use crate::zfp;
-use raddle_codec::{CodecError, DecodeState, Effort, EncodeState, Encoder, NotAZfpMode, Pipeline, Zfp, ZfpMode};
+use raddle_codec::{CodecError, DecodeState, Effort, EncodeState, Encoder, ParseZfpModeError, Pipeline, Zfp, ZfpMode};
 use std::str::FromStr;
 
 /// Length of a file's header, and of the record of each block after it: ten 32-bit words.
@@ -108,22 +108,22 @@ impl Compression {
 /// Error for a text that does not name a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not zip, lz4, none, zfp, zfp:precision=N with N from 1 to 64, or zfp:accuracy=X with X above 0")]
-pub struct NotACompression;
+pub struct ParseCompressionError;
 
 impl FromStr for Compression {
-    type Err = NotACompression;
+    type Err = ParseCompressionError;
 
     /// Parses a command-line name: `zip`, `lz4`, `none`, `zfp` (reversible), `zfp:precision=16` or
     /// `zfp:accuracy=0.001`.
-    fn from_str(text: &str) -> Result<Self, NotACompression> {
+    fn from_str(text: &str) -> Result<Self, ParseCompressionError> {
         match text {
             "zip" => Ok(Self::Zip),
             "lz4" => Ok(Self::Lz4),
             "none" => Ok(Self::None),
             "zfp" => Ok(Self::Zfp(ZfpMode::Reversible)),
             _ => {
-                let mode = text.strip_prefix("zfp:").ok_or(NotACompression)?;
-                mode.parse().map(Self::Zfp).map_err(|NotAZfpMode| NotACompression)
+                let mode = text.strip_prefix("zfp:").ok_or(ParseCompressionError)?;
+                mode.parse().map(Self::Zfp).map_err(|ParseZfpModeError| ParseCompressionError)
             }
         }
     }
@@ -431,7 +431,7 @@ mod tests {
             assert_eq!(Compression::from_name(name), None, "{name}");
         }
         for text in ["", "raw", "zfp:", "zfp:rate=8", "zfp-reversible-reversible", "gzip"] {
-            assert_eq!(text.parse::<Compression>(), Err(NotACompression), "{text}");
+            assert_eq!(text.parse::<Compression>(), Err(ParseCompressionError), "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::compression::BlockFault;
 use crate::header::HeaderError;
 use crate::restructure::PartitionFault;
-use crate::steps::StepList;
+use crate::time_steps::StepList;
 use crate::zarr::ZarrFault;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;

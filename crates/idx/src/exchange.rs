@@ -26,7 +26,7 @@ const OPERATION: &str = "restructure";
 
 /// A box of samples that a rank holds.
 #[derive(Debug, Clone)]
-pub struct Patch<'a> {
+pub struct BoxData<'a> {
     /// Region of the samples.
     pub region: SampleBox,
     /// One array per field, x fastest, little-endian.
@@ -42,7 +42,7 @@ pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local:
 }
 
 /// Checks that each patch has one array per field, with the length that its region and the sample lengths give.
-pub(crate) fn check_arrays(patches: &[Patch<'_>], sample_lens: &[usize]) -> Result<()> {
+pub(crate) fn check_arrays(patches: &[BoxData<'_>], sample_lens: &[usize]) -> Result<()> {
     for patch in patches {
         if patch.arrays.len() != sample_lens.len() {
             return Err(IdxError::Arrays { got: patch.arrays.len(), want: sample_lens.len() });
@@ -64,7 +64,7 @@ pub(crate) fn gather_boxes(
     path: &Path,
     domain: &SampleBox,
     told: u64,
-    patches: &[Patch<'_>],
+    patches: &[BoxData<'_>],
     ranks: &dyn Communicator,
 ) -> Result<Vec<Vec<SampleBox>>> {
     let partition = gather_any_boxes(told, patches, ranks)?;
@@ -76,7 +76,7 @@ pub(crate) fn gather_boxes(
 /// [`gather_boxes`].
 pub(crate) fn gather_any_boxes(
     told: u64,
-    patches: &[Patch<'_>],
+    patches: &[BoxData<'_>],
     ranks: &dyn Communicator,
 ) -> Result<Vec<Vec<SampleBox>>> {
     let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
@@ -106,15 +106,15 @@ pub(crate) fn partition_error(path: &Path, source: PartitionFault) -> IdxError {
 
 /// Part of a transfer that is sent in one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parcel {
+pub(crate) struct Message {
     pub(crate) field: usize,
     transfer: usize,
     pub(crate) part: SampleBox,
 }
 
 /// Parcels that `rank` sends or receives, by round.
-fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize, limit: u64) -> Vec<Vec<Parcel>> {
-    let mut rounds: Vec<Vec<Parcel>> = Vec::new();
+fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize, limit: u64) -> Vec<Vec<Message>> {
+    let mut rounds: Vec<Vec<Message>> = Vec::new();
     each_parcel(plan, sample_lens, ranks, limit, |round, from, to, parcel| {
         rounds.resize(rounds.len().max(round + 1), Vec::new());
         if from == rank || to == rank {
@@ -130,7 +130,7 @@ pub(crate) fn each_parcel(
     sample_lens: &[usize],
     ranks: usize,
     limit: u64,
-    mut each: impl FnMut(usize, usize, usize, Parcel),
+    mut each: impl FnMut(usize, usize, usize, Message),
 ) {
     /// Round being filled, and the bytes already in it.
     type Filled = (usize, u64);
@@ -157,7 +157,7 @@ pub(crate) fn each_parcel(
                     let used = if filled.0 == round { filled.1 } else { 0 };
                     *filled = (round, used.saturating_add(len_bytes));
                 }
-                each(round, from, to, Parcel { field, transfer: number, part });
+                each(round, from, to, Message { field, transfer: number, part });
             }
         }
     }
@@ -170,16 +170,16 @@ pub(crate) fn each_parcel(
 /// If a rank has not enough memory for them.
 pub(crate) fn restructure<'a>(
     plan: &Restructuring,
-    mut patches: Vec<Patch<'a>>,
+    mut patches: Vec<BoxData<'a>>,
     sample_lens: &[usize],
     budget: &MemoryBudget,
     ranks: &dyn Communicator,
     traffic: &mut Traffic,
-) -> Result<(Vec<Patch<'a>>, Permit)> {
+) -> Result<(Vec<BoxData<'a>>, Permit)> {
     let rank = ranks.rank();
     let begun = begin(plan, &mut patches, sample_lens, budget, rank);
     let (mut held, permit) = agree(ranks, OPERATION, begun)?;
-    let slot = |of: &Held<'_>, to_box: u32| of.numbers.binary_search(&to_box).unwrap_or(usize::MAX);
+    let slot = |of: &PlannedBoxes<'_>, to_box: u32| of.numbers.binary_search(&to_box).unwrap_or(usize::MAX);
     let mut outcome = Ok(());
     for round in rounds(plan, sample_lens, ranks.size(), rank, MESSAGES_LEN_BYTES) {
         let mut messages = vec![Vec::new(); ranks.size()];
@@ -205,19 +205,19 @@ pub(crate) fn restructure<'a>(
 }
 
 /// Boxes of the plan with their samples, by number.
-struct Held<'a> {
+struct PlannedBoxes<'a> {
     numbers: Vec<u32>,
-    patches: Vec<Patch<'a>>,
+    patches: Vec<BoxData<'a>>,
 }
 
 /// Allocates the boxes that `rank` owns and fills in the samples it already holds.
 fn begin<'a>(
     plan: &Restructuring,
-    patches: &mut [Patch<'a>],
+    patches: &mut [BoxData<'a>],
     sample_lens: &[usize],
     budget: &MemoryBudget,
     rank: usize,
-) -> Result<(Held<'a>, Permit)> {
+) -> Result<(PlannedBoxes<'a>, Permit)> {
     let owned = || (0u32..).zip(&plan.boxes).filter(|(_, owned)| owned.owner as usize == rank);
     let transfers_to = |number: u32| {
         let first = plan.transfers.partition_point(|transfer| transfer.to_box < number);
@@ -225,7 +225,7 @@ fn begin<'a>(
         &plan.transfers[first..end]
     };
     // A box that the rank already holds unchanged is not copied.
-    let stays = |number: u32, patches: &[Patch<'_>]| match transfers_to(number) {
+    let stays = |number: u32, patches: &[BoxData<'_>]| match transfers_to(number) {
         [only] if only.from as usize == rank && patches[only.from_box as usize].region == only.part => {
             Some(only.from_box as usize)
         }
@@ -242,7 +242,7 @@ fn begin<'a>(
     });
     let messages_len_bytes = if is_moving { 2 * MESSAGES_LEN_BYTES.min(new_len_bytes.max(1 << 20)) } else { 0 };
     let permit = budget.try_acquire(new_len_bytes.saturating_add(messages_len_bytes), "restructuring")?;
-    let mut held = Held { numbers: Vec::new(), patches: Vec::new() };
+    let mut held = PlannedBoxes { numbers: Vec::new(), patches: Vec::new() };
     for (number, owned) in owned() {
         let region = owned.region;
         let arrays = match stays(number, patches) {
@@ -250,7 +250,7 @@ fn begin<'a>(
             None => {
                 let samples = region.sample_count().unwrap_or(u64::MAX);
                 let zeros = |len: &usize| zeros(samples.saturating_mul(*len as u64)).map(Cow::Owned);
-                let mut made = Patch { region, arrays: sample_lens.iter().map(zeros).collect::<Result<_>>()? };
+                let mut made = BoxData { region, arrays: sample_lens.iter().map(zeros).collect::<Result<_>>()? };
                 for transfer in transfers_to(number).iter().filter(|transfer| transfer.from as usize == rank) {
                     let from = &patches[transfer.from_box as usize];
                     for (field, sample_len_bytes) in sample_lens.iter().enumerate() {
@@ -262,7 +262,7 @@ fn begin<'a>(
             }
         };
         held.numbers.push(number);
-        held.patches.push(Patch { region, arrays });
+        held.patches.push(BoxData { region, arrays });
     }
     Ok((held, permit))
 }
@@ -272,19 +272,25 @@ pub(crate) fn zero_samples(samples: Option<u64>, sample_len_bytes: usize) -> Res
     zeros(samples.and_then(|samples| samples.checked_mul(sample_len_bytes as u64)).unwrap_or(u64::MAX))
 }
 
-fn len_of(parcel: &Parcel, sample_len_bytes: usize) -> usize {
+fn len_of(parcel: &Message, sample_len_bytes: usize) -> usize {
     // The part lies in an array in memory, so its length fits.
     parcel.part.sample_count().unwrap_or(0) as usize * sample_len_bytes
 }
 
-fn pack(from: &Patch<'_>, parcel: &Parcel, sample_len_bytes: usize, message: &mut Vec<u8>) -> Result<()> {
+fn pack(from: &BoxData<'_>, parcel: &Message, sample_len_bytes: usize, message: &mut Vec<u8>) -> Result<()> {
     let start = message.len();
     message.resize(start + len_of(parcel, sample_len_bytes), 0);
     let source = (&from.region, from.arrays[parcel.field].as_ref());
     copy_part(source, (&parcel.part, &mut message[start..]), &parcel.part, sample_len_bytes)
 }
 
-fn unpack(message: &[u8], at: &mut usize, parcel: &Parcel, sample_len_bytes: usize, to: &mut Patch<'_>) -> Result<()> {
+fn unpack(
+    message: &[u8],
+    at: &mut usize,
+    parcel: &Message,
+    sample_len_bytes: usize,
+    to: &mut BoxData<'_>,
+) -> Result<()> {
     let end = *at + len_of(parcel, sample_len_bytes);
     let Some(bytes) = message.get(*at..end) else {
         let (operation, got_bytes) = (OPERATION, message.len());
@@ -323,7 +329,7 @@ mod tests {
             let plan = Restructuring::new(&domain, &partition, ImposedBox::Counts([side; 5])).unwrap();
             let after = plan.partition(partition.len());
             Threads::run(partition.len(), |ranks| {
-                let patch = |region: &SampleBox| Patch {
+                let patch = |region: &SampleBox| BoxData {
                     region: *region,
                     arrays: lens.iter().map(|len| filled(&domain, region, *len).into()).collect(),
                 };
@@ -344,14 +350,14 @@ mod tests {
             let lens = [4, 3];
             let plan = Restructuring::new(&domain, &partition, ImposedBox::Default).unwrap();
             let ranks = partition.len();
-            let owner = |parcel: &Parcel| plan.boxes[plan.transfers[parcel.transfer].to_box as usize].owner as usize;
+            let owner = |parcel: &Message| plan.boxes[plan.transfers[parcel.transfer].to_box as usize].owner as usize;
             let all: Vec<_> = (0..ranks).map(|rank| rounds(&plan, &lens, ranks, rank, limit)).collect();
             let mut moved = 0;
             for (rank, own) in all.iter().enumerate() {
                 prop_assert_eq!(own.len(), all[0].len());
                 for round in own {
                     for sends in [true, false] {
-                        let of = |parcel: &&Parcel| {
+                        let of = |parcel: &&Message| {
                             let from = plan.transfers[parcel.transfer].from as usize;
                             if sends { from == rank } else { owner(parcel) == rank }
                         };
@@ -374,7 +380,7 @@ mod tests {
         let plan = Restructuring::new(&domain, &partition, ImposedBox::Default).unwrap();
         let results = Threads::run(2, |ranks| {
             let region = partition[ranks.rank()][0];
-            let patches = vec![Patch { region, arrays: vec![filled(&domain, &region, 1).into()] }];
+            let patches = vec![BoxData { region, arrays: vec![filled(&domain, &region, 1).into()] }];
             let budget = MemoryBudget::new(if ranks.rank() == 1 { 4 } else { 1 << 30 });
             restructure(&plan, patches, &[1], &budget, ranks, &mut Traffic::default()).map(|_| ())
         });

@@ -6,7 +6,7 @@
 use crate::compression::{RECORD_LEN_BYTES, Record};
 use crate::durability::Durability;
 use crate::error::{IdxError, Result};
-use crate::step::{BlockPlace, StepPlan};
+use crate::step_plan::{BlockPlace, StepPlan};
 use raddle_core::communicator::Communicator;
 use raddle_core::engine::Sink;
 use raddle_core::flusher::{Flusher, WORTH_LEN_BYTES};

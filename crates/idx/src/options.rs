@@ -3,12 +3,12 @@
 use crate::bitmask::MAX_RANK;
 use crate::durability::Durability;
 use crate::error::Result;
-use crate::publish::Existing;
+use crate::publish::IfExists;
 use crate::restructure::ImposedBox;
 use raddle_codec::Effort;
 use raddle_core::communicator::Communicator;
 use raddle_core::engine::EngineReport;
-use raddle_core::message::{self, Words};
+use raddle_core::message::{self, MessageReader};
 use raddle_core::report::{MemoryReport, StageReport, StageTable};
 use raddle_core::traffic::Traffic;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub enum Phases {
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// What to do if the output exists.
-    pub existing: Existing,
+    pub existing: IfExists,
     /// Whether to wait for the disk.
     pub durability: Durability,
     /// Number of threads of this process.
@@ -52,7 +52,7 @@ pub struct WriteOptions {
 impl Default for WriteOptions {
     fn default() -> Self {
         Self {
-            existing: Existing::Refuse,
+            existing: IfExists::Fail,
             durability: Durability::Synced,
             jobs: raddle_core::engine::default_jobs(),
             memory_limit_bytes: 1 << 30,
@@ -128,9 +128,9 @@ impl WriteReport {
     pub(crate) fn gather(&mut self, counts: &Counts, ranks: &dyn Communicator) -> Result<()> {
         let Counts { stages, restructured, aggregated } = counts;
         let words = stages.to_words().chain(self.memory.to_words());
-        let own = message::of_words(words.chain(restructured.to_words()).chain(aggregated.to_words()));
+        let own = message::encode_u64s(words.chain(restructured.to_words()).chain(aggregated.to_words()));
         for (rank, told) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {
-            let mut words = Words::new("count what was done", &told);
+            let mut words = MessageReader::new("count what was done", &told);
             self.stages.extend(StageTable::from_words(&mut words)?.reports(rank));
             self.rank_memory.push(MemoryReport::from_words(words.words()?));
             self.restructure_messages.push(Traffic::from_words(&mut words)?);

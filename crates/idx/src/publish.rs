@@ -10,7 +10,7 @@ use crate::durability::Durability;
 use crate::error::{IdxError, Result, TimeFault};
 use crate::header::Header;
 use crate::reader::Dataset;
-use crate::step::StepPlan;
+use crate::step_plan::StepPlan;
 use raddle_core::output::{OutputLock, beside, folder_of};
 use rustix::fs::RenameFlags;
 use std::fs::File;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// What to do if the output exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
+pub enum IfExists {
     /// Fail and keep it.
-    Refuse,
+    Fail,
     /// Replace it.
     Replace,
 }
@@ -35,7 +35,7 @@ pub(crate) fn staging_folder(output: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Staging {
     output: PathBuf,
-    existing: Existing,
+    existing: IfExists,
     folder: PathBuf,
     target: PathBuf,
     /// Whether the dataset keeps its other steps.
@@ -50,12 +50,12 @@ impl Staging {
     pub(crate) fn begin(
         output: &Path,
         (step, header): (&StepPlan, &Header),
-        (existing, durability): (Existing, Durability),
+        (existing, durability): (IfExists, Durability),
         continues: bool,
     ) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
-        if existing == Existing::Refuse
+        if existing == IfExists::Fail
             && let Some(error) = in_the_way(output, step, header, continues)
         {
             return Err(error);
@@ -109,21 +109,21 @@ impl Staging {
             self.durability.folders_made(&from).map_err(write(&from, "fsync"))?;
             let folder = folder_of(&to);
             std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
-            if self.existing == Existing::Replace
+            if self.existing == IfExists::Replace
                 && to.symlink_metadata().is_ok()
                 && !holds_blocks_alone(&to, header.files.ending()).map_err(write(&to, "list"))?
             {
                 return Err(IdxError::Foreign { path: to });
             }
         }
-        if self.existing == Existing::Replace {
+        if self.existing == IfExists::Replace {
             withdraw_other(&self.output, header, self.durability).map_err(write(&self.output, "remove"))?;
         }
         for (from, to) in places() {
             let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags);
             match rename(RenameFlags::NOREPLACE) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
+                Err(rustix::io::Errno::EXIST) if self.existing == IfExists::Fail => {
                     return Err(IdxError::Exists { path: to });
                 }
                 // The old folder is exchanged with the new one and removed with the hidden folder.

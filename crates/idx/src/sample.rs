@@ -117,23 +117,23 @@ impl SampleType {
 /// Error for a text that is not a sample type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a sample type such as float32, float64[3] or 3*float64 of at most {MAX_SAMPLE_LEN_BYTES} bytes")]
-pub struct NotASampleType;
+pub struct ParseSampleTypeError;
 
 impl FromStr for SampleType {
-    type Err = NotASampleType;
+    type Err = ParseSampleTypeError;
 
     /// Parses `float64`, `float64[3]` (OpenVisus) or `3*float64` (PIDX).
-    fn from_str(text: &str) -> Result<Self, NotASampleType> {
+    fn from_str(text: &str) -> Result<Self, ParseSampleTypeError> {
         let (count, name) = match text.split_once('*') {
-            Some((count, name)) => (count.parse().map_err(|_| NotASampleType)?, name),
+            Some((count, name)) => (count.parse().map_err(|_| ParseSampleTypeError)?, name),
             None => match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
-                Some((name, count)) => (count.parse().map_err(|_| NotASampleType)?, name),
+                Some((name, count)) => (count.parse().map_err(|_| ParseSampleTypeError)?, name),
                 None => (1, text),
             },
         };
-        let number = Number::ALL.iter().find(|(_, known, _)| *known == name).ok_or(NotASampleType)?.0;
+        let number = Number::ALL.iter().find(|(_, known, _)| *known == name).ok_or(ParseSampleTypeError)?.0;
         if count == 0 || count > MAX_SAMPLE_LEN_BYTES / number.len_bytes() {
-            return Err(NotASampleType);
+            return Err(ParseSampleTypeError);
         }
         Ok(Self { number, count })
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(vector.len_bytes(), 24);
         assert_eq!("1*uint8".parse::<SampleType>().unwrap().to_string(), "uint8");
         for wrong in ["", "float", "float64[0]", "0*int8", "float64[3", "float64[-1]", "70000*uint8", "*int8", "[3]"] {
-            assert_eq!(wrong.parse::<SampleType>(), Err(NotASampleType), "{wrong}");
+            assert_eq!(wrong.parse::<SampleType>(), Err(ParseSampleTypeError), "{wrong}");
         }
     }
 

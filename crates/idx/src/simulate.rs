@@ -12,7 +12,7 @@ use crate::header::Header;
 use crate::options::{Phases, WriteOptions};
 use crate::region::SampleBox;
 use crate::restructure::{Restructuring, check_partition};
-use crate::step::{Homes, StepPlan, lattice, samples_in};
+use crate::step_plan::{BlockOwners, StepPlan, lattice, samples_in};
 use crate::work::{Samples, StepWork};
 use raddle_core::engine::{EngineOptions, Schedule, rehearse};
 use raddle_core::regroup::piece_len_bytes;
@@ -210,7 +210,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let step = StepPlan::new(header, &grid, "");
     let samples = Samples { header, domain: &grid, held: &[] };
     let compressions = vec![crate::compression::Compression::None; header.fields.len()];
-    let homes = (ranks > 1).then(|| Homes::new(header, after));
+    let homes = (ranks > 1).then(|| BlockOwners::new(header, after));
     let work = StepWork::new(samples, &step, path.clone(), &compressions, options.effort, homes);
     let engine = EngineOptions {
         jobs: options.jobs,
@@ -220,7 +220,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     };
     let rehearsal = rehearse(&step.tiles, &work, ranks, &engine, options.memory_limit_bytes)?;
     let schedule = &rehearsal.schedule;
-    let holders = Holders::new(header, after);
+    let holders = SampleCounts::new(header, after);
     let blocks_s = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let aggregate = aggregate_messages(header, &step, schedule, &holders, ranks);
@@ -290,12 +290,12 @@ fn restructure_messages(plan: &Restructuring, sample_lens: &[usize], ranks: usiz
 }
 
 /// Number of samples of each block that each rank holds.
-struct Holders {
+struct SampleCounts {
     /// Block, rank and number of samples, sorted by block.
     pieces: Vec<(u64, u32, u64)>,
 }
 
-impl Holders {
+impl SampleCounts {
     fn new(header: &Header, partition: &[Vec<SampleBox>]) -> Self {
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let mut pieces = Vec::new();
@@ -324,7 +324,7 @@ fn aggregate_messages(
     header: &Header,
     step: &StepPlan,
     schedule: &Schedule,
-    holders: &Holders,
+    holders: &SampleCounts,
     ranks: usize,
 ) -> SimulatedMessages {
     let index = step.tiles.tile_index();
@@ -372,7 +372,7 @@ fn buffers_len_bytes(schedule: &Schedule, ranks: usize) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::Patch;
+    use crate::exchange::BoxData;
     use crate::header::Field;
     use crate::restructure::ImposedBox;
     use crate::writer::Writer;
@@ -417,10 +417,10 @@ mod tests {
             let reports = Threads::run(partition.len(), |ranks| {
                 let region = partition[ranks.rank()][0];
                 let zeros = |len: usize| vec![0u8; region.sample_count().unwrap() as usize * len].into();
-                let patch = Patch { region, arrays: vec![zeros(4), zeros(3)] };
+                let patch = BoxData { region, arrays: vec![zeros(4), zeros(3)] };
                 let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), options.clone()).unwrap();
                 let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-                writer.write_among(None, vec![patch], &watch, ranks).unwrap()
+                writer.write_collective(None, vec![patch], &watch, ranks).unwrap()
             });
             let report = &reports[0];
             assert_eq!(told.restructure.by_rank, report.restructure_messages, "{phases:?} {imposed:?}");

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 const SLABS_PER_JOB: u64 = 8;
 
 /// Minimum number of rows of a slab, a power of two, so that cells of Z curves stay whole.
-const LEAST_ROWS: u64 = 4;
+const MIN_ROWS: u64 = 4;
 
 /// An array cut into slabs.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<'a> Slabs<'a> {
     pub(crate) fn cut(grid: &ArrayGrid, mut out: &'a mut [u8], sample_len_bytes: usize, jobs: usize) -> Self {
         let axis = grid.slowest_axis();
         let (rows, wanted) = (grid.counts[axis], if jobs > 1 { jobs as u64 * SLABS_PER_JOB } else { 1 });
-        let thickness = rows.div_ceil(wanted).max(LEAST_ROWS).checked_next_power_of_two().unwrap_or(rows);
+        let thickness = rows.div_ceil(wanted).max(MIN_ROWS).checked_next_power_of_two().unwrap_or(rows);
         // Boundaries lie at multiples of the thickness in the whole dataset, like those of blocks.
         let before = (grid.origin[axis] >> grid.log2_spacing[axis]) % thickness;
         let row_len = out.len() / rows as usize;

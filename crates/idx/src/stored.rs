@@ -15,13 +15,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of blocks per job: some megabytes with blocks of the usual size.
-const MOST_BLOCKS: usize = 16;
+const MAX_BLOCKS: usize = 16;
 
 /// Jobs per thread, if there are enough blocks, so that threads finish at about the same time.
 const JOBS_PER_THREAD: usize = 4;
 
 /// Maximum distance in a file's table between the first and last block of a job: its records are read at once.
-const MOST_PLACES: u64 = 512;
+const MAX_PLACES: u64 = 512;
 
 impl Header {
     /// Address in a file of the record of a block of `field` at position `place` among the blocks of the file.
@@ -62,10 +62,10 @@ impl<'d> StoredBlocks<'d> {
 
     /// Splits ascending `blocks` into jobs: blocks of one file whose records lie close together.
     pub(crate) fn jobs<'b>(&self, blocks: &'b [u64], threads: usize) -> Vec<&'b [u64]> {
-        let most = (blocks.len() / (threads.max(1) * JOBS_PER_THREAD)).clamp(1, MOST_BLOCKS);
+        let most = (blocks.len() / (threads.max(1) * JOBS_PER_THREAD)).clamp(1, MAX_BLOCKS);
         let (mut jobs, mut rest) = (Vec::new(), blocks);
         while let Some(first) = rest.first() {
-            let fits = |block: &u64| self.file(*block) == self.file(*first) && block - first < MOST_PLACES;
+            let fits = |block: &u64| self.file(*block) == self.file(*first) && block - first < MAX_PLACES;
             let count = rest.iter().take(most).take_while(|block| fits(block)).count();
             let (job, others) = rest.split_at(count);
             jobs.push(job);

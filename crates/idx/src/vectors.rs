@@ -5,7 +5,7 @@
 //! elsewhere. Invariant: component i of field `v` equals field `v_i`, bit for bit.
 
 use crate::error::{IdxError, Result};
-use crate::exchange::{Patch, check_arrays};
+use crate::exchange::{BoxData, check_arrays};
 use crate::header::Header;
 use crate::reader::zeros;
 use crate::sample::SampleType;
@@ -97,9 +97,9 @@ impl FieldSplit {
     /// If arrays do not fit their boxes, or there is not enough memory.
     pub(crate) fn apply<'a>(
         &self,
-        patches: Vec<Patch<'a>>,
+        patches: Vec<BoxData<'a>>,
         budget: &MemoryBudget,
-    ) -> Result<(Vec<Patch<'a>>, Option<Permit>)> {
+    ) -> Result<(Vec<BoxData<'a>>, Option<Permit>)> {
         let sample_lens: Vec<usize> = self.given.iter().map(|(sample, _)| sample.len_bytes()).collect();
         check_arrays(&patches, &sample_lens)?;
         // An owned array is freed once its components exist; a borrowed one stays.
@@ -116,7 +116,7 @@ impl FieldSplit {
         }
         let permit = budget.try_acquire(kept_len_bytes + longest_len_bytes, "splitting vectors into fields");
         let mut permit = permit.map_err(IdxError::Core)?;
-        let split = |patch: Patch<'a>| {
+        let split = |patch: BoxData<'a>| {
             let mut arrays = Vec::with_capacity(self.fields.len());
             for (array, (sample, is_split)) in patch.arrays.into_iter().zip(&self.given) {
                 match is_split {
@@ -124,7 +124,7 @@ impl FieldSplit {
                     false => arrays.push(array),
                 }
             }
-            Ok(Patch { region: patch.region, arrays })
+            Ok(BoxData { region: patch.region, arrays })
         };
         let patches = patches.into_iter().map(split).collect::<Result<_>>()?;
         permit.shrink_to(kept_len_bytes);
@@ -213,7 +213,7 @@ mod tests {
         let split = FieldSplit::new(&fields(&[("v", "uint8[2]")]), SplitVectors::All);
         let array = [0, 1, 2, 3, 4, 5];
         let patch =
-            |count| vec![Patch { region: SampleBox::new(&[0], &[count]), arrays: vec![Cow::Borrowed(&array[..])] }];
+            |count| vec![BoxData { region: SampleBox::new(&[0], &[count]), arrays: vec![Cow::Borrowed(&array[..])] }];
         let budget = MemoryBudget::new(6);
         let (patches, permit) = split.apply(patch(3), &budget).unwrap();
         assert_eq!(patches[0].arrays, [&[0, 2, 4][..], &[1, 3, 5]]);

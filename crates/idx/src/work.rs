@@ -5,18 +5,18 @@
 
 use crate::compression::{Block, BlockEncoder, Coding, Compression};
 use crate::error::{IdxError, Result};
-use crate::exchange::Patch;
+use crate::exchange::BoxData;
 use crate::grid::{ArrayGrid, Layout, blocks, runs};
 use crate::header::Header;
 use crate::kernel;
-use crate::step::{BlockPlace, Homes, StepPlan, lattice, samples_in};
+use crate::step_plan::{BlockOwners, BlockPlace, StepPlan, lattice, samples_in};
 use raddle_codec::Effort;
-use raddle_core::brought::{Brought, Sent};
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::extent::fill_with;
 use raddle_core::plan::Tile;
 use raddle_core::progress::Stage;
+use raddle_core::received::{ReceivedPieces, SentTraffic};
 use raddle_core::regroup::Outbox;
 use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(crate) struct Samples<'a> {
     /// All samples of the dataset.
     pub(crate) domain: &'a ArrayGrid,
     /// Patches of this rank.
-    pub(crate) held: &'a [Patch<'a>],
+    pub(crate) held: &'a [BoxData<'a>],
 }
 
 impl Samples<'_> {
@@ -81,9 +81,9 @@ pub(crate) struct StepWork<'a> {
     compressions: &'a [Compression],
     effort: Effort,
     /// With several ranks: which ranks hold samples of each block.
-    homes: Option<Homes>,
-    own_blocks: BTreeSet<u64>,
-    brought: Brought,
+    homes: Option<BlockOwners>,
+    local_blocks: BTreeSet<u64>,
+    brought: ReceivedPieces,
 }
 
 /// State of a worker thread.
@@ -100,14 +100,14 @@ impl<'a> StepWork<'a> {
         path: PathBuf,
         compressions: &'a [Compression],
         effort: Effort,
-        homes: Option<Homes>,
+        homes: Option<BlockOwners>,
     ) -> Self {
-        let own_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
-        Self { samples, step, path, compressions, effort, homes, own_blocks, brought: Brought::default() }
+        let local_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
+        Self { samples, step, path, compressions, effort, homes, local_blocks, brought: ReceivedPieces::default() }
     }
 
     /// Messages that this rank sent.
-    pub(crate) fn into_sent(self) -> Sent {
+    pub(crate) fn into_sent(self) -> SentTraffic {
         self.brought.sent()
     }
 
@@ -168,7 +168,7 @@ impl<'a> StepWork<'a> {
         let mut piece = Vec::new();
         for (tile, owner) in round.tiles().filter(|(_, owner)| *owner != rank) {
             let place = self.step.place(tile);
-            if !self.own_blocks.contains(&place.block) {
+            if !self.local_blocks.contains(&place.block) {
                 continue;
             }
             let Some(lattice) = lattice(&header.bitmask, header.bits_per_block, place.block) else { continue };
@@ -248,7 +248,7 @@ impl TileWork for StepWork<'_> {
         self.homes.as_ref()?.of(self.step.place(tile).block)
     }
 
-    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
         let (rank, timer) = (communicator.rank(), StageTimer::start());
         let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
@@ -258,7 +258,7 @@ impl TileWork for StepWork<'_> {
         packed
     }
 
-    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
         let Some(homes) = &self.homes else { return 0 };
         let place = self.step.place(tile);
         let len_bytes = self.samples.header.block_len_bytes(place.field) as u64;

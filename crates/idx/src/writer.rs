@@ -12,18 +12,18 @@
 //! is published whole or not at all.
 
 use crate::compression::{Coding, Compression, Record};
-use crate::direct;
 use crate::error::{IdxError, Result, TimeFault};
-use crate::exchange::{Patch, agree, check_arrays, gather_boxes, partition_error, restructure};
+use crate::exchange::{BoxData, agree, check_arrays, gather_boxes, partition_error, restructure};
 use crate::files::StepFiles;
 use crate::grid::{ArrayGrid, Layout};
 use crate::header::{Field, Header};
+use crate::one_phase;
 use crate::options::{Counts, Phases, WriteOptions, WriteReport};
-use crate::publish::{Existing, Staging, in_the_way, staging_folder, write_header};
+use crate::publish::{IfExists, Staging, in_the_way, staging_folder, write_header};
 use crate::reader::Dataset;
 use crate::region::SampleBox;
 use crate::restructure::Restructuring;
-use crate::step::{BlockPlace, Homes, StepPlan};
+use crate::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use crate::vectors::FieldSplit;
 use crate::work::{Samples, StepWork};
 use raddle_core::cancel::CancelToken;
@@ -49,7 +49,7 @@ struct Run<'r> {
 }
 
 /// All samples of a dataset, this rank's part of them, and the permit for its memory.
-type Checked<'p> = (ArrayGrid, Vec<Patch<'p>>, Option<Permit>);
+type Checked<'p> = (ArrayGrid, Vec<BoxData<'p>>, Option<Permit>);
 
 /// Writer of the time steps of a dataset.
 #[derive(Debug)]
@@ -115,9 +115,10 @@ impl Writer {
     /// If arrays or time do not fit the header, the output exists, or files cannot be written. Existing files are then
     /// unchanged, unless replacing fails between the step and the `.idx` file.
     pub fn write(&mut self, time: Option<u64>, arrays: &[&[u8]]) -> Result<WriteReport> {
-        let whole = Patch { region: self.domain(), arrays: arrays.iter().map(|array| Cow::Borrowed(*array)).collect() };
+        let whole =
+            BoxData { region: self.domain(), arrays: arrays.iter().map(|array| Cow::Borrowed(*array)).collect() };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-        self.write_among(time, vec![whole], &watch, &SingleProcess)
+        self.write_collective(time, vec![whole], &watch, &SingleProcess)
     }
 
     /// Collective. Writes a step like [`Writer::write`], by `ranks` that hold any number of boxes each. The boxes must
@@ -126,10 +127,10 @@ impl Writer {
     ///
     /// # Errors
     /// As for [`Writer::write`], on every rank; if only another rank met an error, `RankFailed`.
-    pub fn write_among(
+    pub fn write_collective(
         &mut self,
         time: Option<u64>,
-        patches: Vec<Patch<'_>>,
+        patches: Vec<BoxData<'_>>,
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
     ) -> Result<WriteReport> {
@@ -196,7 +197,7 @@ impl Writer {
             return Err(IdxError::NotAFile { path: self.path.clone() });
         }
         let is_taken = !self.continues && self.path.symlink_metadata().is_ok();
-        if is_taken && self.options.existing == Existing::Refuse {
+        if is_taken && self.options.existing == IfExists::Fail {
             return Err(match in_the_way(&self.path, step, &self.header, false) {
                 Some(error @ IdxError::Foreign { .. }) => error,
                 _ => IdxError::Exists { path: self.path.clone() },
@@ -211,7 +212,7 @@ impl Writer {
     }
 
     /// Checks that arrays and time fit the header; returns all samples of the dataset and the arrays of its fields.
-    fn check<'p>(&self, time: Option<u64>, patches: Vec<Patch<'p>>, budget: &MemoryBudget) -> Result<Checked<'p>> {
+    fn check<'p>(&self, time: Option<u64>, patches: Vec<BoxData<'p>>, budget: &MemoryBudget) -> Result<Checked<'p>> {
         let domain = self.check_time(time)?;
         let (patches, permit) = match &self.split {
             Some(split) => split.apply(patches, budget)?,
@@ -259,7 +260,7 @@ impl Writer {
     fn make(
         &self,
         run: &Run<'_>,
-        patches: Vec<Patch<'_>>,
+        patches: Vec<BoxData<'_>>,
         partition: &[Vec<SampleBox>],
         counts: &mut Counts,
     ) -> Result<WriteReport> {
@@ -281,13 +282,13 @@ impl Writer {
         let encoding = Instant::now();
         let samples = Samples { header: &self.header, domain, held: &held };
         let (engine, stored_len_bytes) = if self.options.phases == Phases::One {
-            agree(ranks, "write in one phase", direct::check(&samples, &self.compressions))?;
-            let homes = Homes::new(&self.header, after);
+            agree(ranks, "write in one phase", one_phase::check(&samples, &self.compressions))?;
+            let homes = BlockOwners::new(&self.header, after);
             let how = (self.options.jobs, watch.cancel);
-            direct::write(&samples, step, &homes, files, how, (ranks, &mut counts.stages))?;
+            one_phase::write(&samples, step, &homes, files, how, (ranks, &mut counts.stages))?;
             (None, step.tiles.raw_len_bytes())
         } else {
-            let homes = (ranks.size() > 1).then(|| Homes::new(&self.header, after));
+            let homes = (ranks.size() > 1).then(|| BlockOwners::new(&self.header, after));
             let is_shared = homes.is_some();
             let (path, effort) = (self.path.clone(), self.options.effort);
             let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);

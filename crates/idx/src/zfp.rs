@@ -6,7 +6,7 @@
 
 use crate::header::Header;
 use crate::sample::{Number, SampleType};
-use crate::step::lattice;
+use crate::step_plan::lattice;
 use raddle_codec::{ZfpArray, ZfpMode, ZfpNumber};
 
 /// Parses the name of a mode in a header.

@@ -6,7 +6,7 @@ use raddle_idx::bitmask::{Bitmask, Point};
 use raddle_idx::compression::BlockFault;
 use raddle_idx::grid::ArrayGrid;
 use raddle_idx::template::{FileTemplate, TimeTemplate};
-use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Query, Readers, WriteOptions, Writer};
+use raddle_idx::{Dataset, Field, Header, IdxError, IfExists, Query, Readers, WriteOptions, Writer};
 use std::path::Path;
 
 /// Returns bytes that change gradually from sample to sample, like smooth data.
@@ -15,7 +15,7 @@ fn bytes(len: usize, seed: u64) -> Vec<u8> {
 }
 
 fn replacing() -> WriteOptions {
-    WriteOptions { existing: Existing::Replace, ..WriteOptions::default() }
+    WriteOptions { existing: IfExists::Replace, ..WriteOptions::default() }
 }
 
 fn field(name: &str, sample: &str, layout: &str, compression: &str) -> Field {

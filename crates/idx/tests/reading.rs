@@ -62,7 +62,7 @@ proptest! {
             Some(_) => dataset.read(query).unwrap(),
             None => Vec::new(),
         };
-        let got = Threads::run(boxes.len(), |ranks| dataset.read_among(&query(ranks.rank()), &readers, ranks).unwrap());
+        let got = Threads::run(boxes.len(), |ranks| dataset.read_collective(&query(ranks.rank()), &readers, ranks).unwrap());
         for (rank, got) in got.into_iter().enumerate() {
             prop_assert_eq!(got, wanted(&query(rank)), "rank {}", rank);
         }
@@ -85,7 +85,7 @@ fn a_bad_block_is_an_error_on_all_ranks() {
     std::fs::remove_file(&gone).unwrap();
     let cancel = CancelToken::new();
     let readers = Readers { jobs: 2, cancel: &cancel };
-    let outcomes = Threads::run(3, |ranks| dataset.read_among(&thirds(&dataset, ranks.rank()), &readers, ranks));
+    let outcomes = Threads::run(3, |ranks| dataset.read_collective(&thirds(&dataset, ranks.rank()), &readers, ranks));
     let is_own = |outcome: &Result<Vec<u8>, IdxError>| matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone);
     let is_echo = |outcome: &Result<Vec<u8>, IdxError>| outcome.as_ref().is_err_and(IdxError::is_echo);
     assert!(outcomes.iter().any(is_own) && outcomes.iter().all(|of| is_own(of) || is_echo(of)), "{outcomes:?}");
@@ -93,11 +93,11 @@ fn a_bad_block_is_an_error_on_all_ranks() {
     let with_default = |query: Query| Query { missing_as_default: true, ..query };
     let got = Threads::run(3, |ranks| {
         let query = with_default(thirds(&dataset, ranks.rank()));
-        dataset.read_among(&query, &readers, ranks).unwrap() == dataset.read(&query).unwrap()
+        dataset.read_collective(&query, &readers, ranks).unwrap() == dataset.read(&query).unwrap()
     });
     assert_eq!(got, [true; 3]);
     cancel.cancel();
-    let outcomes = Threads::run(3, |ranks| dataset.read_among(&thirds(&dataset, ranks.rank()), &readers, ranks));
+    let outcomes = Threads::run(3, |ranks| dataset.read_collective(&thirds(&dataset, ranks.rank()), &readers, ranks));
     assert!(outcomes.iter().all(Result::is_err));
 }
 
@@ -109,12 +109,12 @@ fn ranks_that_ask_for_different_things_are_told() {
     let readers = Readers { jobs: 1, cancel: &cancel };
     let outcomes = Threads::run(3, |ranks| {
         let query = Query { resolution: 10 + u32::from(ranks.rank() == 1), ..thirds(&dataset, ranks.rank()) };
-        dataset.read_among(&query, &readers, ranks)
+        dataset.read_collective(&query, &readers, ranks)
     });
     assert!(outcomes.iter().all(|of| matches!(of, Err(IdxError::Core(CoreError::PlansDiffer { .. })))), "{outcomes:?}");
     let outcomes = Threads::run(3, |ranks| {
         let query = Query { field: usize::from(ranks.rank() == 2), ..thirds(&dataset, ranks.rank()) };
-        dataset.read_among(&query, &readers, ranks)
+        dataset.read_collective(&query, &readers, ranks)
     });
     assert!(matches!(outcomes[2], Err(IdxError::NoField { .. })), "{outcomes:?}");
     assert!(outcomes[..2].iter().all(|of| of.as_ref().is_err_and(IdxError::is_echo)), "{outcomes:?}");

@@ -6,13 +6,13 @@
 //! it was set.
 
 use crate::install::Objects;
-use crate::plan::{ApplyPlan, Wishes};
+use crate::plan::{ApplyPlan, ApplyRequest};
 use crate::program::{Program, Route, find};
 use raddle_core::cancel::CancelToken;
 use raddle_tune::contents;
 use raddle_tune::error::{Result, TuneError};
 use raddle_tune::kernel::{FOLDER_PLACEHOLDER, Kernel, Verify};
-use raddle_tune::knob::{Knob, Place, Settings, Value};
+use raddle_tune::knob::{Knob, PropertyListKind, Settings, Value};
 use raddle_tune::runner::{Ended, Executor, end_group, late, wait};
 use raddle_tune::worker::{Answer, Calls, Outcome, Request, Stage, StageTime};
 use serde::Deserialize;
@@ -161,14 +161,14 @@ fn words<'a>(command: &[String], folder: &'a Path) -> (Vec<OsString>, Option<&'a
 
 /// Returns the plan of the settings for the program, or why one of them cannot be applied.
 fn plan(settings: &Settings, program: &Program, objects: &Objects, log: &Path) -> Result<ApplyPlan, String> {
-    let mut wishes = Wishes {
+    let mut wishes = ApplyRequest {
         settings: settings.clone(),
         // The user has allowed these settings.
         allow_layout: true,
         allow_collective_metadata: true,
         auto_chunk_cache_bytes: 0,
         log: Some(log.to_path_buf()),
-        ..Wishes::default()
+        ..ApplyRequest::default()
     };
     wishes.take_auto();
     if wishes.auto_chunk_cache_bytes > 0 && !matches!(program.route, Route::Preload { .. }) {
@@ -242,9 +242,9 @@ fn unset(settings: &Settings, log: &str) -> Option<String> {
     for knob in settings.0.keys() {
         let is_set = match (knob, knob.place()) {
             // Hints are not logged.
-            (_, Place::MpiHints) => true,
+            (_, PropertyListKind::MpiHints) => true,
             (Knob::AutoChunkCache, _) => log.contains("chunk cache sized"),
-            (_, Place::DatasetCreation) => log.contains("layout changed"),
+            (_, PropertyListKind::DatasetCreation) => log.contains("layout changed"),
             _ => log.lines().any(|line| part(line, " set ").is_some_and(|part| names(part, *knob))),
         };
         if is_set {
@@ -253,7 +253,7 @@ fn unset(settings: &Settings, log: &str) -> Option<String> {
         return Some(match knob {
             _ if !has_calls && !log.contains("datasets:") => "the program was not seen to open an HDF5 file".to_owned(),
             Knob::AutoChunkCache => "no dataset needs a larger cache".to_owned(),
-            knob if knob.place() == Place::DatasetCreation => "it fits no dataset".to_owned(),
+            knob if knob.place() == PropertyListKind::DatasetCreation => "it fits no dataset".to_owned(),
             knob if log.lines().any(|line| part(line, " kept ").is_some_and(|part| names(part, *knob))) => {
                 "the program has chosen a value of its own".to_owned()
             }

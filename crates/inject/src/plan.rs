@@ -2,7 +2,7 @@
 
 use crate::install::Objects;
 use crate::program::{Program, Route};
-use raddle_tune::knob::{Knob, Place, Settings, Value};
+use raddle_tune::knob::{Knob, PropertyListKind, Settings, Value};
 use raddle_tune::profile::Profile;
 use raddle_tune::translate::hints;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub const AUTO_CHUNK_CACHE_BYTES: u64 = 256 << 20;
 
 /// Wishes of the user.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wishes {
+pub struct ApplyRequest {
     /// Settings to apply.
     pub settings: Settings,
     /// Settings that override the program's choice.
@@ -51,7 +51,7 @@ pub struct Adapt {
     pub is_block_everywhere: bool,
 }
 
-impl Default for Wishes {
+impl Default for ApplyRequest {
     fn default() -> Self {
         Self {
             settings: Settings::default(),
@@ -65,7 +65,7 @@ impl Default for Wishes {
     }
 }
 
-impl Wishes {
+impl ApplyRequest {
     /// Moves [`Knob::AutoChunkCache`], if it is among the settings, to the maximum cache size.
     pub fn take_auto(&mut self) {
         if let Some(Value::Whole(most_bytes)) = self.settings.0.remove(&Knob::AutoChunkCache) {
@@ -115,7 +115,7 @@ pub struct ApplyPlan {
 impl ApplyPlan {
     /// Plans `wishes` for `program`, with the objects at `objects`. `inherited` returns variables of the environment.
     pub fn new(
-        wishes: &Wishes,
+        wishes: &ApplyRequest,
         program: &Program,
         objects: &Objects,
         inherited: impl Fn(&str) -> Option<OsString>,
@@ -131,8 +131,8 @@ impl ApplyPlan {
         for (&knob, value) in &wishes.settings.0 {
             match reason_against(knob, wishes, program) {
                 Some(reason) => plan.left_out.push(LeftOut { knob, value: value.clone(), reason }),
-                None if knob.place() == Place::MpiHints => {}
-                None if knob.place() == Place::Folder => drop(plan.stripes.0.insert(knob, value.clone())),
+                None if knob.place() == PropertyListKind::MpiHints => {}
+                None if knob.place() == PropertyListKind::Folder => drop(plan.stripes.0.insert(knob, value.clone())),
                 None => drop(plan.applied.0.insert(knob, value.clone())),
             }
         }
@@ -146,7 +146,7 @@ impl ApplyPlan {
 
     fn set_environment(
         &mut self,
-        wishes: &Wishes,
+        wishes: &ApplyRequest,
         program: &Program,
         objects: &Objects,
         inherited: impl Fn(&str) -> Option<OsString>,
@@ -211,7 +211,7 @@ impl ApplyPlan {
 }
 
 /// Returns why `knob` is not applied to `program`, or `None`.
-fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'static str> {
+fn reason_against(knob: Knob, wishes: &ApplyRequest, program: &Program) -> Option<&'static str> {
     if knob.changes_layout() && !wishes.allow_layout {
         return Some("it changes what files hold: --allow-layout applies it");
     }
@@ -219,10 +219,10 @@ fn reason_against(knob: Knob, wishes: &Wishes, program: &Program) -> Option<&'st
         return Some("it hangs programs whose ranks open different objects: --collective-metadata applies it");
     }
     match knob.place() {
-        Place::MpiHints if !program.has_mpi => return Some("the program uses no MPI"),
-        Place::MpiHints | Place::Folder => return None,
-        Place::Transfer => return Some("the program's transfers are left unchanged"),
-        Place::Process => {
+        PropertyListKind::MpiHints if !program.has_mpi => return Some("the program uses no MPI"),
+        PropertyListKind::MpiHints | PropertyListKind::Folder => return None,
+        PropertyListKind::Transfer => return Some("the program's transfers are left unchanged"),
+        PropertyListKind::Process => {
             return Some("raddle does not replace the zlib of other programs: preload another one with LD_PRELOAD");
         }
         _ => {}
@@ -286,7 +286,7 @@ mod tests {
         plan.environment.iter().find(|(variable, _)| *variable == name).and_then(|(_, value)| value.to_str())
     }
 
-    fn wishes() -> Wishes {
+    fn wishes() -> ApplyRequest {
         let settings = Settings::default()
             .and(Knob::Alignment, Value::Whole(1 << 20))
             .and(Knob::Sieve, Value::Whole(1 << 17))
@@ -294,7 +294,7 @@ mod tests {
             .and(Knob::CollectiveMetadata, Value::Flag(true))
             .and(Knob::CbNodes, Value::Whole(4))
             .and(Knob::StripeCount, Value::Whole(8));
-        Wishes { settings, ..Wishes::default() }
+        ApplyRequest { settings, ..ApplyRequest::default() }
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
     fn a_program_is_adapted_to_where_its_accesses_pass_by() {
         let objects = Objects::within(Path::new("/objects")).unwrap();
         let adapt = Adapt { block_bytes: 1 << 20, is_block_everywhere: true };
-        let wishes = Wishes { adapt: Some(adapt), ..Wishes::default() };
+        let wishes = ApplyRequest { adapt: Some(adapt), ..ApplyRequest::default() };
         let plan = ApplyPlan::new(&wishes, &program(preload(), false), &objects, |_| None);
         let told = "auto_chunk_cache=268435456;adapt=1;!adapt_block=1048576";
         assert_eq!((variable(&plan, "RADDLE_APPLY"), plan.not_adapted), (Some(told), None));

@@ -61,7 +61,7 @@ const LAUNCHERS: [&str; 14] = [
 /// Number of these, at the start, that launch MPI ranks.
 const MPI_LAUNCHERS: usize = 5;
 /// Maximum number of nested scripts, as in the kernel.
-const MOST_STEPS: usize = 8;
+const MAX_STEPS: usize = 8;
 
 /// Finds the program that `command` runs.
 ///
@@ -81,7 +81,7 @@ pub fn find(command: &[OsString]) -> Result<Program> {
         through.push(std::mem::replace(&mut path, next));
         rest = &rest[at + 1..];
     }
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let failed = |source| InjectError::Io { path: path.clone(), operation: "reading the program", source };
         let Kind::Script(words) = elf::look(&path).map_err(failed)? else { break };
         let interpreter =

@@ -6,12 +6,12 @@
 //! and resumes after it. Invariant: objects are created in schema order, so creation order and bytes do not depend on
 //! the threads.
 
+use crate::dataset_specs::{attribute_spec, column_spec, constant_spec, type_ref};
 use crate::digests::blocks::{ColumnDigests, Digests, Form, InOrder, block_rows, carried};
 use crate::error::{MergeError, Result};
 use crate::plan::{MergePlan, Route};
 use crate::provenance::{self, Provenance};
 use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
-use crate::specs::{attribute_spec, column_spec, constant_spec, type_ref};
 use crate::tiles::MergeWork;
 use crate::values::ColumnReader;
 use raddle_core::cancel::CancelToken;
@@ -123,9 +123,9 @@ impl<'p> Committer<'p> {
 
     /// Creates all objects of an output without tiles and closes the file. Parts contribute the tiles; provenance is
     /// added once all of them are available.
-    pub fn finish_without_tiles(mut self) -> Result<Bare> {
+    pub fn finish_without_tiles(mut self) -> Result<Skeleton> {
         self.create_rest(self.raw_start())?;
-        Ok(Bare { digests: std::mem::take(&mut self.digests), file: self.output.finish()? })
+        Ok(Skeleton { digests: std::mem::take(&mut self.digests), file: self.output.finish()? })
     }
 
     fn create_rest(&mut self, raw_end: u64) -> Result<()> {
@@ -343,13 +343,13 @@ fn check_run(claims: &[Claim], len_bytes: u64) -> std::result::Result<(), String
 }
 
 /// An output file without tiles.
-pub struct Bare {
+pub struct Skeleton {
     /// The written file.
     pub file: WrittenFile,
     digests: Vec<(u32, ColumnDigests)>,
 }
 
-impl Bare {
+impl Skeleton {
     /// Adds the digests of all columns without tiles to `digests`.
     pub fn add_to(&mut self, plan: &MergePlan, digests: &mut Digests) {
         add_untiled(plan, std::mem::take(&mut self.digests), digests);

@@ -1,9 +1,9 @@
 //! Errors of planning, executing and verifying a merge. Every variant names the file or object and what to do about it.
 
-use crate::companion::CompanionError;
 use crate::join::Difference;
 use crate::keys::KeyFault;
-use raddle_core::engine::{EngineError, Kept};
+use crate::tile_observer::TileObserverError;
+use raddle_core::engine::{Checkpoint, EngineError};
 use raddle_core::error::CoreError;
 use raddle_core::output::LockError;
 use raddle_core::progress::Watch;
@@ -272,13 +272,13 @@ pub enum MergeError {
         /// Temporary file that holds the tiles.
         path: PathBuf,
         /// The work that is kept.
-        kept: Kept,
+        kept: Checkpoint,
     },
     /// The companion file could not be written.
     #[error("{source}")]
-    Companion {
+    TileObserver {
         /// Cause; it names the file and object.
-        source: CompanionError,
+        source: TileObserverError,
     },
     /// The output was published, but its companion file was not.
     #[error("{} is complete, but the file that accompanies it could not be published: {source}", output.display())]
@@ -286,7 +286,7 @@ pub enum MergeError {
         /// Path of the output.
         output: PathBuf,
         /// Cause; it names the file and object.
-        source: CompanionError,
+        source: TileObserverError,
     },
     /// The run was stopped by a signal.
     #[error("stopped before the end; nothing was published")]
@@ -355,7 +355,7 @@ impl MergeError {
             error => matches!(error, Hdf5Error::Io { .. }),
         };
         match self {
-            Self::Cancelled | Self::Write { .. } | Self::Companion { .. } | Self::LongChunks { .. } => true,
+            Self::Cancelled | Self::Write { .. } | Self::TileObserver { .. } | Self::LongChunks { .. } => true,
             Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
             Self::Hdf5(error) => of_hdf5(error),
             _ => false,
@@ -363,13 +363,13 @@ impl MergeError {
     }
 
     /// Converts an error of the companion; returns [`MergeError::Cancelled`] if the run was cancelled.
-    pub(crate) fn of_companion(source: CompanionError, watch: &Watch<'_>) -> Self {
+    pub(crate) fn of_companion(source: TileObserverError, watch: &Watch<'_>) -> Self {
         if watch.cancel.is_cancelled() {
             return Self::Cancelled;
         }
         match source.downcast::<CoreError>() {
             Ok(error) => (*error).into(),
-            Err(source) => Self::Companion { source },
+            Err(source) => Self::TileObserver { source },
         }
     }
 

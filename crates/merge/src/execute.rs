@@ -5,27 +5,27 @@
 //! input changed in the meantime.
 
 use crate::alignment::Alignment;
-use crate::collective;
 use crate::commit::Committer;
-use crate::companion::Companion;
+use crate::dataset_specs::output_options;
 use crate::digests::Digests;
 use crate::error::{MergeError, Result};
 use crate::memory::ReaderMemory;
 use crate::options::Watch;
+use crate::parallel_hdf5;
 use crate::plan::MergePlan;
 use crate::publish::{Publication, journal_path, temporary_path};
 use crate::ranks::{agree, agree_what_is_kept};
 use crate::reading::{self, Reading, ReadingReport, Strategy};
-use crate::resume::{self, Beginning, Begun, Record, Source};
-use crate::specs::output_options;
+use crate::resume::{self, JournalPaths, ResumeRequest, ResumeSource, ResumedRun};
+use crate::tile_observer::TileObserver;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::{
-    Committed, Context, EngineOptions, EngineReport, Kept, Placement, Recorder, SharedFiles, SharedIo, SharedSink,
-    execute, execute_recorded, execute_together,
+    Checkpoint, Committed, Context, EngineOptions, EngineReport, Placement, Recorder, SharedFiles, SharedIo,
+    SharedSink, execute, execute_recorded, execute_together,
 };
 use raddle_core::flusher::FlushedFile;
 use raddle_core::memory::MemoryBudget;
@@ -132,8 +132,12 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 ///
 /// # Errors
 /// As [`merge`].
-pub fn merge_with(plan: &MergePlan, watch: &Watch<'_>, companion: Option<&dyn Companion>) -> Result<MergeReport> {
-    let report = merge_through(plan, watch, &SingleProcess, Through { companion, ..Through::default() })?;
+pub fn merge_with(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    tile_observer: Option<&dyn TileObserver>,
+) -> Result<MergeReport> {
+    let report = merge_through(plan, watch, &SingleProcess, MergeContext { tile_observer, ..MergeContext::default() })?;
     // Only a run with several ranks can have its report on another rank.
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
@@ -144,24 +148,24 @@ pub fn merge_with(plan: &MergePlan, watch: &Watch<'_>, companion: Option<&dyn Co
 ///
 /// # Errors
 /// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
-pub fn merge_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
-    merge_through(plan, watch, ranks, Through::default())
+pub fn merge_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
+    merge_through(plan, watch, ranks, MergeContext::default())
 }
 
 /// How a merge is carried out, in addition to its plan.
 #[derive(Clone, Copy, Default)]
-pub struct Through<'a> {
+pub struct MergeContext<'a> {
     /// How chunks are written.
-    pub io: Io<'a>,
-    /// How several ranks read the inputs. Ignored with [`Io::Collective`], which always reads by tiles.
+    pub io: IoBackend<'a>,
+    /// How several ranks read the inputs. Ignored with [`IoBackend::Collective`], which always reads by tiles.
     pub reading: Reading<'a>,
-    /// Companion that observes the values; cannot be combined with [`Io::Collective`].
-    pub companion: Option<&'a dyn Companion>,
+    /// Companion that observes the values; cannot be combined with [`IoBackend::Collective`].
+    pub tile_observer: Option<&'a dyn TileObserver>,
 }
 
 /// How chunks are written.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Io<'a> {
+pub enum IoBackend<'a> {
     /// With system calls, by each thread of each rank.
     #[default]
     Posix,
@@ -172,20 +176,20 @@ pub enum Io<'a> {
     Collective(&'a dyn SharedDatasets),
 }
 
-/// Collective. Like [`merge_among`], with a choice of how chunks are written; the bytes are the same, except with
-/// [`Io::Collective`]. Either all ranks have a companion or none has.
+/// Collective. Like [`merge_collective`], with a choice of how chunks are written; the bytes are the same, except with
+/// [`IoBackend::Collective`]. Either all ranks have a companion or none has.
 ///
 /// # Errors
-/// As [`merge_among`].
+/// As [`merge_collective`].
 pub fn merge_through(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    through: Through<'_>,
+    through: MergeContext<'_>,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
-    if let Io::Collective(_) = through.io {
-        collective::check(plan, through.companion.is_some())?;
+    if let IoBackend::Collective(_) = through.io {
+        parallel_hdf5::check(plan, through.tile_observer.is_some())?;
     }
     let begin = || {
         let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
@@ -194,35 +198,36 @@ pub fn merge_through(
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = agree(ranks, "begin the output", publication)?;
-    carry_out(plan, watch, ranks, through, publication, Source::Interrupted)
+    carry_out(plan, watch, ranks, through, publication, ResumeSource::Interrupted)
 }
 
 /// Completes an output whose lock is held and whose parts are joined; otherwise like [`merge`].
 pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
-    let report = carry_out(plan, watch, &SingleProcess, Through::default(), Some(publication), Source::Parts)?;
+    let report =
+        carry_out(plan, watch, &SingleProcess, MergeContext::default(), Some(publication), ResumeSource::Parts)?;
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
 }
 
-/// Collective. Carries out a merge like [`merge_among`]; only the leading rank has the `publication`.
+/// Collective. Carries out a merge like [`merge_collective`]; only the leading rank has the `publication`.
 fn carry_out(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    through: Through<'_>,
+    through: MergeContext<'_>,
     publication: Option<Publication>,
-    source: Source,
+    source: ResumeSource,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
     let mut recorded = None;
     let made = make(plan, watch, ranks, through, publication.as_ref(), source, &mut recorded);
-    if let Io::Collective(_) = through.io {
+    if let IoBackend::Collective(_) = through.io {
         // No checkpoint is recorded, and a rank may have failed while the others are still in a call.
         return made;
     }
     let worth_keeping = |publication: &Publication| match recorded {
         Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
         // Stopped while checking the data of an earlier run.
-        None => (plan.is_recordable() && options.resume && publication.journal().exists()).then(Kept::default),
+        None => (plan.is_recordable() && options.resume && publication.journal().exists()).then(Checkpoint::default),
     };
     let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
     let Some(kept) = kept else { return made };
@@ -241,72 +246,73 @@ fn make(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-    Through { io, reading, companion }: Through<'_>,
+    MergeContext { io, reading, tile_observer }: MergeContext<'_>,
     publication: Option<&Publication>,
-    source: Source,
-    recorded: &mut Option<Kept>,
+    source: ResumeSource,
+    recorded: &mut Option<Checkpoint>,
 ) -> Result<Option<MergeReport>> {
     let started = std::time::Instant::now();
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
-    let work = MergeWork::new(plan, &pool).accompanied(companion);
+    let work = MergeWork::new(plan, &pool).accompanied(tile_observer);
     let reading = match io {
-        Io::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
-        Io::Posix | Io::Shared(_) => reading,
+        IoBackend::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
+        IoBackend::Posix | IoBackend::Shared(_) => reading,
     };
     let (work, arrangement) = reading::arrange(work, reading, &budget, watch, ranks)?;
     let keeper = |input| work.keeper(input, ranks.size());
-    let room = companion.map(|companion| budget.try_acquire(companion.len_bytes(), "the companion of the output"));
+    let room =
+        tile_observer.map(|tile_observer| budget.try_acquire(tile_observer.len_bytes(), "the companion of the output"));
     let _held = agree(ranks, "make room", room.transpose().map_err(MergeError::from))?;
     let output_options = output_options(plan);
     // A region that is too long is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
     let samples = resume::samples(plan, &pool, keeper, ranks)?;
     let (data, journal) = (temporary_path(&plan.options.output), journal_path(&plan.options.output));
-    let record = Record { data: &data, journal: &journal, first_tile: 0, start_address: raw_start };
-    let is_recorded = work.is_recorded() && !matches!(io, Io::Collective(_));
+    let record = JournalPaths { data: &data, journal: &journal, first_tile: 0, start_address: raw_start };
+    let is_recorded = work.is_recorded() && !matches!(io, IoBackend::Collective(_));
     let binding = is_recorded.then(|| resume::binding(plan, &samples, raw_start));
-    let beginning = Beginning { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
+    let beginning = ResumeRequest { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
     let mut begun = resume::begin(&beginning, binding.as_ref(), ranks)?;
     let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
-    if companion.is_some() {
+    if tile_observer.is_some() {
         let kept = ranks.all_gather_u64(resumed.tiles)?[0];
         work.show_kept(kept, (plan.options.jobs, &budget), watch, ranks)?;
     }
-    let target = Target { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
+    let target = OutputTarget { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
     let written = match io {
-        Io::Collective(datasets) => collective::write(plan, &work, target, datasets, (&budget, watch, ranks)),
+        IoBackend::Collective(datasets) => parallel_hdf5::write(plan, &work, target, datasets, (&budget, watch, ranks)),
         _ => write(plan, &work, target, &budget, watch, ranks),
     };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
-    let Written { mut engine, led, shared } = written?;
+    let WriteOutcome { mut engine, led, shared } = written?;
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
     let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
     let unchanged = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
     agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
-    if let Some(companion) = companion {
+    if let Some(tile_observer) = tile_observer {
         let failed = |source| MergeError::of_companion(source, watch);
-        companion.bring(ranks).map_err(failed)?;
-        let complete = |_| companion.complete(budget.available_bytes(), watch).map_err(failed);
+        tile_observer.gather(ranks).map_err(failed)?;
+        let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
         agree(ranks, "complete the companion of the output", publication.map_or(Ok(()), complete))?;
     }
     let publish = |publication: &Publication| {
         if plan.options.in_place {
             keep_permissions(&plan.options.output, publication.temporary())?;
         }
-        let Some(companion) = companion else { return publication.publish() };
-        companion.withdraw().map_err(|source| MergeError::Companion { source })?;
+        let Some(tile_observer) = tile_observer else { return publication.publish() };
+        tile_observer.withdraw().map_err(|source| MergeError::TileObserver { source })?;
         let published = publication.publish();
         // The output may be published but not yet durable; an older companion must not be restored then.
         if published.is_err() && publication.temporary().exists() {
             return published;
         }
         let output = plan.options.output.clone();
-        let accompanied = companion.publish().map_err(|source| MergeError::Unaccompanied { output, source });
+        let accompanied = tile_observer.publish().map_err(|source| MergeError::Unaccompanied { output, source });
         published.and(accompanied)
     };
     agree(ranks, "publish the output", publication.map_or(Ok(()), publish))?;
-    let Some(Led { file_len_bytes, digests, commit }) = led else { return Ok(None) };
+    let Some(RootResult { file_len_bytes, digests, commit }) = led else { return Ok(None) };
     let columns = &plan.columns;
     let mut late_stages = StageTable::default();
     late_stages.get_mut(Stage::Commit).add(&commit);
@@ -338,28 +344,28 @@ fn make(
 }
 
 /// An output that is complete but not yet published.
-pub(crate) struct Written {
+pub(crate) struct WriteOutcome {
     pub engine: EngineReport,
     /// Results that only the leading rank has.
-    pub led: Option<Led>,
+    pub led: Option<RootResult>,
     pub shared: Option<SharedIo>,
 }
 
 /// Results of the leading rank.
-pub(crate) struct Led {
+pub(crate) struct RootResult {
     pub file_len_bytes: u64,
     pub digests: Digests,
     pub commit: StageTotals,
 }
 
 /// Where an output is written and recorded.
-pub(crate) struct Target<'a, 'j> {
+pub(crate) struct OutputTarget<'a, 'j> {
     pub path: &'a Path,
     /// State of the run; only on the leading rank.
-    pub begun: Option<&'a mut Begun<'j>>,
+    pub begun: Option<&'a mut ResumedRun<'j>>,
     pub options: &'a OutputOptions,
     pub samples: &'a [u64],
-    pub io: Io<'a>,
+    pub io: IoBackend<'a>,
 }
 
 /// Returns a function that wraps an I/O error of `operation` on the file at `path`.
@@ -382,21 +388,21 @@ enum Sink<'a> {
 fn write<'p>(
     plan: &'p MergePlan,
     work: &MergeWork<'p>,
-    target: Target<'_, '_>,
+    target: OutputTarget<'_, '_>,
     budget: &MemoryBudget,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-) -> Result<Written> {
-    let Target { path, begun, options, samples, io } = target;
+) -> Result<WriteOutcome> {
+    let OutputTarget { path, begun, options, samples, io } = target;
     let failed = |operation| write_failed(path, operation);
     let own = |file| Sink::Own(FlushedFile::new(file, FLUSH_LEN_BYTES));
     let sink = match (io, &begun) {
-        (Io::Shared(files), _) => files.open(path).map(Sink::Shared),
-        (Io::Posix | Io::Collective(_), Some(begun)) => begun.data.try_clone().map(own),
-        (Io::Posix | Io::Collective(_), None) => OpenOptions::new().write(true).open(path).map(own),
+        (IoBackend::Shared(files), _) => files.open(path).map(Sink::Shared),
+        (IoBackend::Posix | IoBackend::Collective(_), Some(begun)) => begun.data.try_clone().map(own),
+        (IoBackend::Posix | IoBackend::Collective(_), None) => OpenOptions::new().write(true).open(path).map(own),
     };
     let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
-    let create = |begun: &Begun<'_>| {
+    let create = |begun: &ResumedRun<'_>| {
         let file = begun.data.try_clone().map_err(failed("open"))?;
         Committer::create(plan, file, path, options, work, watch.cancel)
     };
@@ -446,10 +452,10 @@ fn write<'p>(
     let finish = |committer: Committer<'_>| {
         let mut digests = work.finish()?;
         let file = committer.finish(engine.end_address, &mut digests, samples)?;
-        Ok(Led { file_len_bytes: file.file_len_bytes, digests, commit: timer.totals(0, 1) })
+        Ok(RootResult { file_len_bytes: file.file_len_bytes, digests, commit: timer.totals(0, 1) })
     };
     let led = synced.and_then(|()| committer.map(finish).transpose());
     let led = agree(ranks, "complete the output", led)?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
-    Ok(Written { engine, led, shared })
+    Ok(WriteOutcome { engine, led, shared })
 }

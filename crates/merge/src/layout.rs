@@ -38,7 +38,7 @@ const RANDOM_CHUNK_LEN_BYTES: u64 = 64 << 10;
 /// compress two to eight times.
 const CLOUD_CHUNK_LEN_BYTES: u64 = 8 << 20;
 /// Row size above which a row is split along the next dimensions.
-const LARGEST_ROW_CHUNK_LEN_BYTES: u64 = 16 << 20;
+const MAX_ROW_CHUNK_LEN_BYTES: u64 = 16 << 20;
 
 /// The sizes of one dataset that its layout depends on.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
             Some(chunk) => return chunk.to_vec(),
             None => rows_of(EVENTS_CHUNK_LEN_BYTES),
         },
-        LayoutPolicy::Events if shape.is_wide() => EVENTS_WIDE_ROWS.min(rows_of(LARGEST_ROW_CHUNK_LEN_BYTES)),
+        LayoutPolicy::Events if shape.is_wide() => EVENTS_WIDE_ROWS.min(rows_of(MAX_ROW_CHUNK_LEN_BYTES)),
         LayoutPolicy::Events => table_rows,
         LayoutPolicy::Scan => rows_of(SCAN_CHUNK_LEN_BYTES),
         LayoutPolicy::Random => rows_of(RANDOM_CHUNK_LEN_BYTES),
@@ -89,7 +89,7 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
     let largest_row = match policy {
         LayoutPolicy::Random => RANDOM_CHUNK_LEN_BYTES,
         LayoutPolicy::Scan => SCAN_CHUNK_LEN_BYTES,
-        _ => LARGEST_ROW_CHUNK_LEN_BYTES,
+        _ => MAX_ROW_CHUNK_LEN_BYTES,
     };
     let mut chunk: Vec<u64> = shape.dims.iter().map(|&dim| dim.max(1)).collect();
     // A chunk longer than the data would be stored padded.

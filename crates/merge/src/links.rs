@@ -5,11 +5,11 @@
 
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_pattern::FillPattern;
+use crate::input_reader::InputReader;
 use crate::join::{Difference, DifferenceKind};
 use crate::options::Watch;
 use crate::paths::Paths;
 use crate::plan::{MergePlan, Route};
-use crate::readers::InputReader;
 use crate::scan::ScannedEntry;
 use crate::schema::{ABSENT, Column, Entry, Role, Schema, display_path};
 use raddle_hdf5::model::{CreationOrder, Layout};

@@ -3,7 +3,7 @@
 use crate::alignment::Align;
 use crate::conventions::ConventionOptions;
 use crate::join::JoinOptions;
-use crate::keys::MadeSpec;
+use crate::keys::DerivedSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::{Link, LinkPaths};
 use crate::selection::Selection;
@@ -172,7 +172,7 @@ pub struct MergeOptions {
     /// Whether to write `/_raddle`.
     pub provenance: bool,
     /// Datasets to add to those of the inputs.
-    pub made: Vec<MadeSpec>,
+    pub made: Vec<DerivedSpec>,
     /// Whether to continue without inputs that cannot be read.
     pub skip_bad: bool,
     /// Whether the output is byte-identical for any number of threads; otherwise tiles are placed as they become ready.

@@ -3,9 +3,9 @@
 //! Only metadata and one element of each dataset are read. Invariant: files with equal values keep their order.
 
 use crate::error::{BadInput, MergeError, MissingKey, Result};
+use crate::input_reader::InputReader;
 use crate::number;
 use crate::options::{MergeOptions, Watch};
-use crate::readers::InputReader;
 use crate::schema::display_path;
 use raddle_codec::Pipeline;
 use raddle_core::parallel;

@@ -7,7 +7,7 @@
 //! | attribute `format` | u64 | 2 |
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
-//! | attribute `made` | string | how added datasets were computed, in JSON ([`crate::keys::MadeSpec`]); absent if there are none |
+//! | attribute `derived` | string | how added datasets were computed, in JSON ([`crate::keys::DerivedSpec`]); absent if there are none |
 //! | attribute `link` | string | that values are stored in the inputs and how these are named, in JSON ([`crate::links`]); absent if they are not |
 //! | attribute `join` | string | settings by which the inputs were joined, in JSON ([`crate::remembered`]); absent if all were defaults |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
@@ -216,7 +216,7 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         "row_starts",
         unsigned(8),
         vec![starts.len() as u64, inputs.len() as u64 + 1],
-        of_words(starts.into_iter().flatten()),
+        encode_u64s(starts.into_iter().flatten()),
     );
     let value = start_of_column.iter().flat_map(|row| row.to_le_bytes()).collect();
     tables.table("datasets/row_starts", unsigned(4), vec![start_of_column.len() as u64], value);
@@ -245,7 +245,7 @@ fn new_inputs(plan: &MergePlan) -> impl Iterator<Item = &PlannedInput> {
     plan.inputs.iter().skip(known)
 }
 
-fn of_words(words: impl Iterator<Item = u64>) -> Vec<u8> {
+fn encode_u64s(words: impl Iterator<Item = u64>) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
@@ -259,7 +259,7 @@ impl Tables {
     }
 
     fn numbers(&mut self, inside: &str, values: impl Iterator<Item = u64>) {
-        let value = of_words(values);
+        let value = encode_u64s(values);
         self.table(inside, unsigned(8), vec![value.len() as u64 / 8], value);
     }
 

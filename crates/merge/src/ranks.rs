@@ -6,7 +6,7 @@
 use crate::error::{MergeError, Result};
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
-use raddle_core::engine::Kept;
+use raddle_core::engine::Checkpoint;
 use raddle_core::report::{StageReport, StageTable};
 use std::ops::Range;
 
@@ -52,8 +52,8 @@ const ECHO: u64 = 3;
 pub fn agree_what_is_kept(
     ranks: &dyn Communicator,
     error: Option<&MergeError>,
-    recorded: Option<Kept>,
-) -> Result<Option<Kept>> {
+    recorded: Option<Checkpoint>,
+) -> Result<Option<Checkpoint>> {
     let ended = match error {
         None => ENDED_WELL,
         Some(error) if error.is_echo() => ECHO,
@@ -64,13 +64,13 @@ pub fn agree_what_is_kept(
     if !all.contains(&WORTH_AGAIN) || all.contains(&USELESS) {
         return Ok(None);
     }
-    let Kept { tiles, stored_len_bytes } = recorded.unwrap_or_default();
+    let Checkpoint { tiles, stored_len_bytes } = recorded.unwrap_or_default();
     let mut words = [u64::from(recorded.is_some()), tiles, stored_len_bytes];
     for word in &mut words {
         *word = ranks.all_gather_u64(*word)?[0];
     }
     let [is_recorded, tiles, stored_len_bytes] = words;
-    Ok((is_recorded != 0).then_some(Kept { tiles, stored_len_bytes }))
+    Ok((is_recorded != 0).then_some(Checkpoint { tiles, stored_len_bytes }))
 }
 
 /// Collective. Sends `own` to all ranks and passes the message of each rank to `take`, complete and in rank order. At
@@ -160,7 +160,7 @@ mod tests {
         let (stopped, bad) = (MergeError::Cancelled, MergeError::NoInputs { hint: String::new() });
         let failed = CoreError::RankFailed { operation: "a test", rank: 2, message: String::new() };
         let echo = MergeError::Core(failed);
-        let kept = Kept { tiles: 3, stored_len_bytes: 40 };
+        let kept = Checkpoint { tiles: 3, stored_len_bytes: 40 };
         let told = |errors: [Option<&MergeError>; 3], recorded| {
             let told = Threads::run(3, |ranks| {
                 let recorded = (ranks.rank() == 0).then_some(recorded).flatten();

@@ -14,11 +14,11 @@ use crate::tiles::MergeWork;
 use raddle_core::CoreError;
 use raddle_core::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Kept, PlacedBatch, Recorder};
+use raddle_core::engine::{Checkpoint, PlacedBatch, Recorder};
 use raddle_core::journal::{self, Binding, Journal};
 use raddle_core::plan::TileIndex;
 use raddle_core::progress::{Event, Severity};
-use raddle_core::read_back::Written;
+use raddle_core::read_back::WrittenExtent;
 use raddle_hdf5::source::{InputFile, InputPool};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Seek};
@@ -32,7 +32,7 @@ const SAMPLE_LEN_BYTES: u64 = 4096;
 /// The journal of a run, and the kept tiles from which the run resumes.
 pub struct RunJournal<'a> {
     index: TileIndex,
-    kept: Kept,
+    kept: Checkpoint,
     /// The kept records that have not been read yet, if there are any.
     earlier: Option<Journal<BufReader<File>>>,
     /// File to which records are appended; `None` after a failure.
@@ -45,7 +45,7 @@ pub struct RunJournal<'a> {
 
 /// Where a run stores tiles and records.
 #[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
+pub struct JournalPaths<'a> {
     /// File with the tiles.
     pub data: &'a Path,
     /// Journal next to that file.
@@ -56,7 +56,7 @@ pub struct Record<'a> {
     pub start_address: u64,
 }
 
-impl Record<'_> {
+impl JournalPaths<'_> {
     /// Opens the journal; `None` if there is no readable one.
     pub fn open_journal(&self) -> Result<Option<Journal<BufReader<File>>>> {
         match File::open(self.journal) {
@@ -82,7 +82,7 @@ fn failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -
 }
 
 /// The tile file and the journal of a run that starts or resumes.
-pub struct Begun<'a> {
+pub struct ResumedRun<'a> {
     /// The tile file, open for reading and writing, truncated after the kept tiles.
     pub data: File,
     /// The journal.
@@ -111,24 +111,24 @@ pub fn samples(
 
 /// State from which a run begins.
 #[derive(Clone, Copy)]
-pub struct Beginning<'a> {
+pub struct ResumeRequest<'a> {
     /// Plan of the run.
     pub plan: &'a MergePlan,
     /// Work that receives the digest contributions of the kept tiles.
     pub work: &'a MergeWork<'a>,
     /// Where tiles and records are stored.
-    pub record: Record<'a>,
+    pub record: JournalPaths<'a>,
     /// Whether to resume from existing tiles.
     pub resume: bool,
     /// Origin of existing tiles.
-    pub source: Source,
+    pub source: ResumeSource,
     /// Observer of the run, and its cancellation.
     pub watch: Watch<'a>,
 }
 
 /// Origin of tiles that exist before a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ResumeSource {
     /// An interrupted run.
     Interrupted,
     /// Joined parts.
@@ -141,25 +141,25 @@ pub enum Source {
 /// # Errors
 /// If the file cannot be created, existing records cannot be read, or the run is cancelled.
 pub fn begin<'a>(
-    beginning: &Beginning<'a>,
+    beginning: &ResumeRequest<'a>,
     binding: Option<&Binding>,
     ranks: &dyn Communicator,
-) -> Result<Option<Begun<'a>>> {
-    let &Beginning { plan, record, resume, watch, .. } = beginning;
+) -> Result<Option<ResumedRun<'a>>> {
+    let &ResumeRequest { plan, record, resume, watch, .. } = beginning;
     let index = plan.tiles.tile_index();
     let leads = ranks.rank() == 0;
     let found = match binding.filter(|_| leads && resume) {
         Some(binding) => look(record, binding),
-        None => Found::Nothing,
+        None => EarlierRun::Nothing,
     };
-    let is_ours = ranks.broadcast(0, &[u8::from(matches!(found, Found::Ours { .. }))])? == [1];
+    let is_ours = ranks.broadcast(0, &[u8::from(matches!(found, EarlierRun::Ours { .. }))])? == [1];
     let whole = if is_ours { whole_batches(record, &index, ranks, watch)? } else { 0 };
-    let begun = leads.then(|| beginning.go_on_or_anew(found, whole, binding, index)).transpose();
+    let begun = leads.then(|| beginning.resume_or_restart(found, whole, binding, index)).transpose();
     agree(ranks, "make the temporary file", begun)
 }
 
 /// Data of an earlier run, as seen by this run.
-enum Found {
+enum EarlierRun {
     Nothing,
     /// It cannot be used, for this reason.
     Useless(String),
@@ -170,26 +170,36 @@ enum Found {
     },
 }
 
-fn look(record: Record<'_>, binding: &Binding) -> Found {
+fn look(record: JournalPaths<'_>, binding: &Binding) -> EarlierRun {
     let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path);
-    let (Ok(data), Ok(journal)) = (open(record.data), open(record.journal)) else { return Found::Nothing };
+    let (Ok(data), Ok(journal)) = (open(record.data), open(record.journal)) else { return EarlierRun::Nothing };
     let Ok(Some(earlier)) = record.open_journal() else {
-        return Found::Useless("its journal cannot be read".to_owned());
+        return EarlierRun::Useless("its journal cannot be read".to_owned());
     };
     match earlier.binding().difference(binding) {
-        Some(subject) => Found::Useless(format!("{subject} changed since")),
-        None => Found::Ours { data, journal },
+        Some(subject) => EarlierRun::Useless(format!("{subject} changed since")),
+        None => EarlierRun::Ours { data, journal },
     }
 }
 
 /// Collective. Returns the number of intact batches, counted from the first. Each batch is read back by one rank.
-fn whole_batches(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicator, watch: Watch<'_>) -> Result<u64> {
+fn whole_batches(
+    record: JournalPaths<'_>,
+    index: &TileIndex,
+    ranks: &dyn Communicator,
+    watch: Watch<'_>,
+) -> Result<u64> {
     let own = agree(ranks, "read back the kept data", whole_of_share(record, index, ranks, watch))?;
     Ok(ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(0))
 }
 
 /// Returns the number of the first damaged batch of this rank's share, or the number of all batches.
-fn whole_of_share(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicator, watch: Watch<'_>) -> Result<u64> {
+fn whole_of_share(
+    record: JournalPaths<'_>,
+    index: &TileIndex,
+    ranks: &dyn Communicator,
+    watch: Watch<'_>,
+) -> Result<u64> {
     let data = File::open(record.data).map_err(failed(record.data, "open"))?;
     // After a failed sync, Linux treats the lost pages as clean: only data read from the device counts.
     if data.sync_data().is_err() {
@@ -209,19 +219,19 @@ fn whole_of_share(record: Record<'_>, index: &TileIndex, ranks: &dyn Communicato
     Ok(number)
 }
 
-impl<'a> Beginning<'a> {
-    fn go_on_or_anew(
+impl<'a> ResumeRequest<'a> {
+    fn resume_or_restart(
         &self,
-        found: Found,
+        found: EarlierRun,
         whole: u64,
         binding: Option<&Binding>,
         index: TileIndex,
-    ) -> Result<Begun<'a>> {
+    ) -> Result<ResumedRun<'a>> {
         let (record, watch) = (self.record, self.watch);
         let useless = match found {
-            Found::Nothing => None,
-            Found::Useless(why) => Some(why),
-            Found::Ours { data, journal } => match self.go_on(data, journal, whole, &index)? {
+            EarlierRun::Nothing => None,
+            EarlierRun::Useless(why) => Some(why),
+            EarlierRun::Ours { data, journal } => match self.go_on(data, journal, whole, &index)? {
                 Some(begun) => return Ok(begun),
                 None => Some("none of its tiles is intact".to_owned()),
             },
@@ -236,18 +246,18 @@ impl<'a> Beginning<'a> {
         if let Some(binding) = binding {
             journal.begin(binding);
         }
-        Ok(Begun { data, journal })
+        Ok(ResumedRun { data, journal })
     }
 
     /// Keeps the first `whole` batches and truncates everything after them; `None` if nothing would remain.
-    fn go_on(&self, data: File, out: File, whole: u64, index: &TileIndex) -> Result<Option<Begun<'a>>> {
+    fn go_on(&self, data: File, out: File, whole: u64, index: &TileIndex) -> Result<Option<ResumedRun<'a>>> {
         let (record, watch) = (self.record, self.watch);
         let reread = |mut journal: &File| {
             let rewound = journal.rewind().and_then(|()| record.read_journal(journal.try_clone()?));
             rewound.map_err(|source| record.unread(source))
         };
         let Some(mut earlier) = reread(&out)? else { return Ok(None) };
-        let (mut kept, mut journal_len_bytes) = (Kept::default(), earlier.len_bytes());
+        let (mut kept, mut journal_len_bytes) = (Checkpoint::default(), earlier.len_bytes());
         for _ in 0..whole {
             let Ok(Some(batch)) = earlier.next_record(index) else { break };
             if self.work.absorb(&batch.note).is_none() {
@@ -258,7 +268,7 @@ impl<'a> Beginning<'a> {
         if kept.tiles == 0 {
             return Ok(None);
         }
-        let Kept { tiles, stored_len_bytes } = kept;
+        let Checkpoint { tiles, stored_len_bytes } = kept;
         let cut =
             |file: &File, path, len_bytes| file.set_len(len_bytes).map_err(failed(path, "truncate to the kept data"));
         cut(&data, record.data, record.start_address + stored_len_bytes)?;
@@ -269,17 +279,17 @@ impl<'a> Beginning<'a> {
         (journal.kept, journal.earlier, journal.out) = (kept, earlier, at_end.ok());
         (journal.recorded_tiles, journal.recorded_len_bytes) = (tiles, stored_len_bytes);
         watch.observer.event(&match self.source {
-            Source::Interrupted => Event::Resumed { tiles, stored_len_bytes },
-            Source::Parts => Event::PartsJoined { tiles, stored_len_bytes },
+            ResumeSource::Interrupted => Event::Resumed { tiles, stored_len_bytes },
+            ResumeSource::Parts => Event::PartsJoined { tiles, stored_len_bytes },
         });
-        Ok(Some(Begun { data, journal }))
+        Ok(Some(ResumedRun { data, journal }))
     }
 }
 
 /// Whether the device returns the bytes that the batch placed.
 fn is_placed(data: &File, batch: &PlacedBatch) -> bool {
     let &PlacedBatch { address, stored_len_bytes, checksum, .. } = batch;
-    Written { address, len_bytes: stored_len_bytes, checksum }.is_in(data).unwrap_or(false)
+    WrittenExtent { address, len_bytes: stored_len_bytes, checksum }.is_in(data).unwrap_or(false)
 }
 
 pub fn open_new(path: &Path) -> Result<File> {
@@ -342,7 +352,7 @@ pub fn sample(file: &InputFile) -> raddle_hdf5::Result<Digest> {
 
 impl<'a> RunJournal<'a> {
     fn new(index: TileIndex, path: &'a Path, watch: Watch<'a>) -> Self {
-        let (kept, earlier, out) = (Kept::default(), None, None);
+        let (kept, earlier, out) = (Checkpoint::default(), None, None);
         Self { index, kept, earlier, out, recorded_tiles: 0, recorded_len_bytes: 0, path, watch }
     }
 
@@ -359,8 +369,8 @@ impl<'a> RunJournal<'a> {
     }
 
     /// Returns the work from which a later run can resume.
-    pub fn recorded(&self) -> Kept {
-        Kept { tiles: self.recorded_tiles, stored_len_bytes: self.recorded_len_bytes }
+    pub fn recorded(&self) -> Checkpoint {
+        Checkpoint { tiles: self.recorded_tiles, stored_len_bytes: self.recorded_len_bytes }
     }
 
     /// Stops recording: a record after an incomplete one would never be read.
@@ -372,7 +382,7 @@ impl<'a> RunJournal<'a> {
 }
 
 impl Recorder for RunJournal<'_> {
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> Checkpoint {
         self.kept
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct RowShifts<'p> {
 }
 
 /// Maximum number of hard links followed before a chain counts as a cycle.
-const LONGEST_ALIAS_CHAIN: usize = 64;
+const MAX_ALIAS_CHAIN: usize = 64;
 
 impl<'p> RowShifts<'p> {
     /// Prepares lookups for the datasets of `plan`.
@@ -26,7 +26,7 @@ impl<'p> RowShifts<'p> {
     /// Returns the position of the rows of `input`'s dataset at `path`; `None` if the dataset is not concatenated.
     pub(crate) fn of(&self, path: &[u8], input: u32) -> Option<RowShift> {
         let mut path = path.to_vec();
-        for _ in 0..LONGEST_ALIAS_CHAIN {
+        for _ in 0..MAX_ALIAS_CHAIN {
             if let Some(Role::Column(column)) = self.entries.get(path.as_slice()) {
                 let (scanned, planned) =
                     (&self.plan.schema.columns[*column as usize], &self.plan.columns[*column as usize]);

@@ -7,28 +7,28 @@
 mod scanner;
 mod visits;
 
-use crate::ahead::Ahead;
+use crate::chunk_checks::FormedChunks;
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognised, Refusal};
 use crate::digests::stored::{self, Records};
+use crate::dimension_scales::kept_once;
 use crate::error::{BadInput, MergeError, Result};
+use crate::input_reader::InputReader;
 use crate::join::Join;
 use crate::options::{MergeOptions, Watch};
+use crate::ordered_queue::OrderedQueue;
 use crate::paths::Paths;
 use crate::ranks::share;
-use crate::readers::InputReader;
 use crate::remembered;
-use crate::scales::kept_once;
 use crate::scan_exchange;
-use crate::schema::{AttributeValue, ColumnFact, Role, display_path};
-use crate::stored::FormedChunks;
+use crate::schema::{AttributeValue, InputExtent, Role, display_path};
 use foldhash::HashMap;
 use raddle_core::communicator::Communicator;
-use raddle_core::handle::FileIdentity;
+use raddle_core::pooled_file::FileIdentity;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{CreationOrder, Dataset};
-use raddle_hdf5::native::{Encoding, Forms};
+use raddle_hdf5::native::{Encoding, HeaderTemplateCache};
 use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
 use scanner::{Scanner, follow};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub enum ScannedRole {
         /// Description that inputs may share.
         template: Arc<Dataset>,
         /// Location and size of this input's part.
-        fact: ColumnFact,
+        fact: InputExtent,
         /// Path of the committed datatype, if it has one.
         committed: Option<Vec<u8>>,
         /// Digest of all values, if the dataset is stored once instead of being concatenated: see [`kept_once`].
@@ -129,9 +129,9 @@ pub fn scan(
     let own: Vec<usize> = share(ranks, inputs.len()).collect();
     let is_alone = ranks.size() == 1;
     let mut bad = Vec::new();
-    let forms = Forms::default();
+    let forms = HeaderTemplateCache::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
-    let ahead = Ahead::new(own.len(), options.jobs * 4);
+    let ahead = OrderedQueue::new(own.len(), options.jobs * 4);
     let work = || {
         let mut scanner = InputScanner {
             reader: InputReader::new(options),
@@ -184,7 +184,7 @@ struct InputScanner<'a> {
     options: &'a MergeOptions,
     /// Whether this is the only input.
     is_alone: bool,
-    forms: &'a Forms,
+    forms: &'a HeaderTemplateCache,
     buffers: ViewBuffers,
     view_limit_bytes: u64,
 }

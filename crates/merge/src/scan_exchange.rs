@@ -5,19 +5,19 @@
 //! previous input. Inputs are sent in windows, which keeps messages small. Invariant: all ranks receive the same inputs
 //! in the same order, including the inputs that they scanned themselves.
 
-use crate::ahead::Ahead;
 use crate::error::{BadInput, MergeError, Result};
 use crate::options::Watch;
+use crate::ordered_queue::OrderedQueue;
 use crate::paths::Paths;
 use crate::ranks::share;
 use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
-use crate::schema::{AttributeValue, ColumnFact, Role};
+use crate::schema::{AttributeValue, InputExtent, Role};
 use foldhash::HashMap;
 use raddle_core::CoreError;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Event, Stage};
 use raddle_hdf5::model::{CreationOrder, Dataset};
-use raddle_hdf5::sent_error::SentError;
+use raddle_hdf5::wire_error::WireError;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ const OPERATION: &str = "scan the inputs";
 const WINDOW_INPUTS: usize = 64;
 
 /// Maximum number of numbered shapes; typical inputs have hundreds.
-const MOST_SHAPES: usize = 1 << 16;
+const MAX_SHAPES: usize = 1 << 16;
 
 /// Size above which a shape, such as that of a large constant, gets no number.
-const LONGEST_SHAPE_LEN_BYTES: usize = 16 << 10;
+const MAX_SHAPE_LEN_BYTES: usize = 16 << 10;
 
 /// Description of an object without its rows and address, common to the objects of many inputs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ struct SentInput {
     file: ScannedFile,
 }
 
-type Sent = std::result::Result<SentInput, SentError>;
+type Sent = std::result::Result<SentInput, WireError>;
 
 /// The state of a rank at the end of a window.
 #[derive(Debug, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl Sender {
         if let Some(number) = self.shapes.get(&bytes) {
             return (SentShape::Known(*number), Some(*number));
         }
-        if self.shapes.len() >= MOST_SHAPES || bytes.len() > LONGEST_SHAPE_LEN_BYTES {
+        if self.shapes.len() >= MAX_SHAPES || bytes.len() > MAX_SHAPE_LEN_BYTES {
             return (SentShape::Once(bytes), None);
         }
         let number = self.shapes.len() as u32;
@@ -162,7 +162,7 @@ fn is_plain(entry: &ScannedEntry) -> bool {
     entry.comment.is_none() && entry.dangling.is_empty() && entry.attribute_order == CreationOrder::default()
 }
 
-fn place(fact: &ColumnFact) -> Option<(u64, u64, u64)> {
+fn place(fact: &InputExtent) -> Option<(u64, u64, u64)> {
     Some((fact.rows, fact.address.wrapping_add(1), fact.stored_len_bytes))
 }
 
@@ -224,7 +224,7 @@ impl Shape {
     fn entry(&self, place: Option<(u64, u64, u64)>) -> Option<ScannedEntry> {
         let role = match (&self.role, place) {
             (ShapeRole::Column { template, committed, kept, values }, Some((rows, address, stored_len_bytes))) => {
-                let fact = ColumnFact { rows, address: address.wrapping_sub(1), stored_len_bytes, template: 0 };
+                let fact = InputExtent { rows, address: address.wrapping_sub(1), stored_len_bytes, template: 0 };
                 let (template, committed) = (Arc::clone(template), committed.clone());
                 ScannedRole::Column { template, fact, committed, kept: *kept, values: values.clone() }
             }
@@ -247,10 +247,10 @@ fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(WINDOW_INPUTS).map(move |first| first..(first + WINDOW_INPUTS).min(count))
 }
 
-/// Collective. Passes all inputs to `take`, in order: those scanned by this rank, which come from `ahead`, and those of
-/// the other ranks. Adds inputs that cannot be read to `bad`. After an error the caller must stop `ahead`.
+/// Collective. Passes all inputs to `take`, in order: those scanned by this rank, which come from `ordered_queue`, and those of
+/// the other ranks. Adds inputs that cannot be read to `bad`. After an error the caller must stop `ordered_queue`.
 pub(crate) fn take_all(
-    ahead: &Ahead<raddle_hdf5::Result<ScannedInput>>,
+    ahead: &OrderedQueue<raddle_hdf5::Result<ScannedInput>>,
     inputs: &[PathBuf],
     watch: &Watch<'_>,
     ranks: &dyn Communicator,

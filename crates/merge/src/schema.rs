@@ -2,13 +2,13 @@
 //!
 //! A schema is the result of the scan after the trees of the inputs are dropped: one [`Entry`] per path, one [`Column`]
 //! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
-//! Invariant: `facts` of a column has one element per input, in input order.
+//! Invariant: `input_extents` of a column has one element per input, in input order.
 
-use crate::facts::Facts;
+use crate::input_extents::InputExtents;
 use crate::rules::attribute::text;
 use crate::rules::{Conversion, InputConversion, Trim};
 use raddle_core::plan::Segments;
-use raddle_hdf5::model::form::{self, Place};
+use raddle_hdf5::model::template::{self, DatasetLocation};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ pub struct Column {
     /// Path of its committed datatype, if it has one.
     pub committed: Option<Vec<u8>>,
     /// One fact per input.
-    pub facts: Facts,
+    pub facts: InputExtents,
     /// Axis along which inputs are concatenated.
     pub axis: usize,
     /// Whether the output holds a single copy of values that all inputs share.
@@ -167,7 +167,7 @@ pub struct InputValues {
 
 /// Location of one input's part of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ColumnFact {
+pub struct InputExtent {
     /// Number of rows that the input contributes: its size along the concatenation axis, without trimmed rows.
     pub rows: u64,
     /// Address that completes the template: of the chunk index or of contiguous data; of the object header for layouts
@@ -184,19 +184,19 @@ pub const UNALLOCATED: u64 = u64::MAX;
 /// Template of an input that lacks the column; its rows are fill values (`--join outer`).
 pub const ABSENT: u32 = u32::MAX;
 
-impl ColumnFact {
+impl InputExtent {
     /// Returns the fact of an input that lacks the column and contributes `rows` rows of fill values.
     pub const fn absent(rows: u64) -> Self {
         Self { rows, address: UNALLOCATED, stored_len_bytes: 0, template: ABSENT }
     }
 
     /// Returns the fact of a dataset at `place`, with template 0 until its template is known.
-    pub fn at(place: Place, stored_len_bytes: u64) -> Self {
+    pub fn at(place: DatasetLocation, stored_len_bytes: u64) -> Self {
         Self { rows: place.rows, address: place.address.unwrap_or(UNALLOCATED), stored_len_bytes, template: 0 }
     }
 }
 
-/// How the address in a [`ColumnFact`] completes a template.
+/// How the address in a [`InputExtent`] completes a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
     /// Address of data or of a chunk index.
@@ -223,8 +223,8 @@ pub fn address_kind(template: &Dataset) -> AddressKind {
 
 /// Splits the description of a dataset into a template, which inputs can share, and the fact of this input; `axis` is
 /// the concatenation axis.
-pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, axis: usize) -> (Dataset, ColumnFact) {
-    let place = form::open_along(&mut dataset, axis);
+pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, axis: usize) -> (Dataset, InputExtent) {
+    let place = template::open_along(&mut dataset, axis);
     dataset.datatype.committed = None;
     match &mut dataset.layout {
         Layout::Chunked { index: ChunkIndex::Single { address, len_bytes, filter_mask }, .. } => {
@@ -234,30 +234,30 @@ pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, a
         _ => {}
     }
     let fact = match address_kind(&dataset) {
-        AddressKind::Data => ColumnFact::at(place, stored_len_bytes),
-        AddressKind::Header => ColumnFact { address: header_address, ..ColumnFact::at(place, stored_len_bytes) },
+        AddressKind::Data => InputExtent::at(place, stored_len_bytes),
+        AddressKind::Header => InputExtent { address: header_address, ..InputExtent::at(place, stored_len_bytes) },
     };
     (dataset, fact)
 }
 
 /// Completes a template with the fact of an input; the inverse of [`split`] if [`address_kind`] is `Data`.
-pub fn complete(template: &Dataset, fact: &ColumnFact, axis: usize) -> Dataset {
+pub fn complete(template: &Dataset, fact: &InputExtent, axis: usize) -> Dataset {
     let mut dataset = template.clone();
     let address = (fact.address != UNALLOCATED).then_some(fact.address);
-    form::close_along(&mut dataset, Place { rows: fact.rows, address }, axis);
+    template::close_along(&mut dataset, DatasetLocation { rows: fact.rows, address }, axis);
     dataset
 }
 
 /// Converts a template and fact that were split along axis 0 to a split along `axis`.
-pub fn split_again(template: &Dataset, fact: &ColumnFact, axis: usize) -> (Dataset, ColumnFact) {
+pub fn split_again(template: &Dataset, fact: &InputExtent, axis: usize) -> (Dataset, InputExtent) {
     let mut dataset = complete(template, fact, 0);
-    let place = form::open_along(&mut dataset, axis);
-    (dataset, ColumnFact { rows: place.rows, ..*fact })
+    let place = template::open_along(&mut dataset, axis);
+    (dataset, InputExtent { rows: place.rows, ..*fact })
 }
 
 impl Column {
     /// Creates a column without rules.
-    pub fn new(template: Arc<Dataset>, committed: Option<Vec<u8>>, facts: Facts) -> Self {
+    pub fn new(template: Arc<Dataset>, committed: Option<Vec<u8>>, facts: InputExtents) -> Self {
         Self {
             entry: 0,
             templates: vec![template],

@@ -2,12 +2,11 @@
 //!
 //! Digests are computed when a value first appears in its output tile, from the bytes that are then encoded, and
 //! combined by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are
-//! decoded for this. A [`Companion`] sees the values at the same point. Invariant: every row of a column is digested
+//! decoded for this. A [`TileObserver`] sees the values at the same point. Invariant: every row of a column is digested
 //! exactly once; contributions of a tile to a digest are also noted ([`TileWork::note`]), so that a later run that
 //! keeps the tile can add them ([`MergeWork::absorb`]).
 
 use crate::append::growth::Digested;
-use crate::companion::Companion;
 use crate::cost::TileCosts;
 use crate::digests::Digests;
 use crate::digests::blocks::{Gathering, RankShare};
@@ -18,6 +17,7 @@ use crate::plan::{MergePlan, Route};
 use crate::ranks::agree;
 use crate::reading::FileReading;
 use crate::schema::{ABSENT, ColumnIndex, display_path};
+use crate::tile_observer::TileObserver;
 use crate::values::ColumnReader;
 use raddle_codec::{EncodeState, is_all};
 use raddle_core::CoreError;
@@ -51,7 +51,7 @@ pub struct MergeWork<'p> {
     converted_len_bytes: u64,
     /// Whether contributions to the digests are recorded for a later run.
     is_recorded: bool,
-    companion: Option<&'p dyn Companion>,
+    tile_observer: Option<&'p dyn TileObserver>,
     /// Reading by files, if ranks read inputs for each other.
     files: Option<FileReading<'p>>,
 }
@@ -105,7 +105,7 @@ impl<'p> MergeWork<'p> {
                 .max()
                 .unwrap_or(0),
             is_recorded: plan.is_recordable(),
-            companion: None,
+            tile_observer: None,
             files: None,
         }
     }
@@ -140,10 +140,10 @@ impl<'p> MergeWork<'p> {
 
     /// Adds a companion that sees all values.
     #[must_use]
-    pub fn accompanied(mut self, companion: Option<&'p dyn Companion>) -> Self {
-        self.companion = companion;
+    pub fn accompanied(mut self, tile_observer: Option<&'p dyn TileObserver>) -> Self {
+        self.tile_observer = tile_observer;
         let whole_is_wanted = |column: ColumnIndex, dims: &[u64]| {
-            companion.is_some_and(|companion| companion.wants(column, &Extent::whole(dims)))
+            tile_observer.is_some_and(|tile_observer| tile_observer.wants(column, &Extent::whole(dims)))
         };
         let decoded = (0..).zip(&self.plan.columns).filter_map(|(column, planned)| match planned.route {
             Route::Verbatim { array } if whole_is_wanted(column, &planned.dims) => {
@@ -283,20 +283,20 @@ impl<'p> MergeWork<'p> {
 
     /// Whether the companion wants to see values of a tile.
     fn is_wanted(&self, tile: Tile) -> bool {
-        self.companion.is_some_and(|companion| {
+        self.tile_observer.is_some_and(|tile_observer| {
             let (column, array) = self.array(tile);
-            companion.wants(column, &array.tile_extent(tile.index))
+            tile_observer.wants(column, &array.tile_extent(tile.index))
         })
     }
 
     /// Passes the values of a tile to the companion, if it wants them.
     fn show(&self, tile: Tile, raw: &[u8]) -> Result<()> {
-        let Some(companion) = self.companion.filter(|_| self.is_wanted(tile)) else { return Ok(()) };
+        let Some(tile_observer) = self.tile_observer.filter(|_| self.is_wanted(tile)) else { return Ok(()) };
         let (column, array) = self.array(tile);
         let extent = array.tile_extent(tile.index);
         let origin = Coordinates::from_elem(0, extent.rank());
         let values = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
-        companion.take(column, &extent, values).map_err(|source| MergeError::Companion { source })
+        tile_observer.take(column, &extent, values).map_err(|source| MergeError::TileObserver { source })
     }
 
     /// Collective. Passes the values of the first `tiles` tiles, which an interrupted run placed, to the companion:
@@ -529,12 +529,12 @@ impl<'p> TileWork for MergeWork<'p> {
         self.files.as_ref()?.home(self.array(tile).1, tile)
     }
 
-    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        self.files.as_ref().map_or(Ok(()), |files| files.bring(self, round, communicator))
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        self.files.as_ref().map_or(Ok(()), |files| files.regroup(self, round, communicator))
     }
 
-    fn brought_len_bytes(&self, tile: Tile) -> u64 {
-        self.files.as_ref().map_or(0, |files| files.brought_len_bytes(self, tile))
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.received_len_bytes(self, tile))
     }
 
     fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {

@@ -3,7 +3,7 @@
 //! Invariant: a dataset is read in blocks of rows that fit into a thread's share of the memory budget, whatever its
 //! size.
 
-use crate::readers::InputReader;
+use crate::input_reader::InputReader;
 use raddle_codec::Pipeline;
 use raddle_core::digest::{concat, fragment};
 use raddle_hdf5::Hdf5Error;

@@ -9,14 +9,14 @@ mod rows;
 
 use crate::error::{MergeError, Result};
 use crate::fill_pattern::FillPattern;
+use crate::input_reader::InputReader;
 use crate::lifted;
 use crate::picking::Picker;
 use crate::plan::MergePlan;
-use crate::readers::InputReader;
 use crate::rules::{
     ConvertBuffers, ConvertError, InputConversion, NumberType, Pick, PickForm, Trim, convert_piece, source_box,
 };
-use crate::schema::{AddressKind, ColumnFact, address_kind, complete, display_path};
+use crate::schema::{AddressKind, InputExtent, address_kind, complete, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_core::progress::Stage;
@@ -372,7 +372,7 @@ impl<'p> ColumnReader<'p> {
         let fact = &scanned.facts[input as usize];
         let known = &scanned.templates[fact.template as usize];
         let file = self.pool.get(input)?;
-        let fact = &ColumnFact { rows: scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows), ..*fact };
+        let fact = &InputExtent { rows: scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows), ..*fact };
         let completed = || {
             let mut dataset = complete(known, fact, scanned.axis);
             if scanned.is_lifted {

@@ -9,12 +9,12 @@ use crate::digests::stored;
 use crate::error::{MergeError, Result};
 use crate::fill_pattern::FillPattern;
 use crate::join::{JoinOptions, describe};
-use crate::keys::MadeSpec;
+use crate::keys::DerivedSpec;
 use crate::layout::LayoutPolicy;
 use crate::links::Link;
 use crate::memory::ReaderMemory;
 use crate::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle, Watch};
-use crate::plan::{MergePlan, Route, plan_among};
+use crate::plan::{MergePlan, Route, plan_collective};
 use crate::ranks::{agree, share_by_cost};
 use crate::remembered::{Contradiction, recall};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
@@ -78,7 +78,7 @@ pub(crate) const VERIFYING: &str = "verify the file";
 /// # Errors
 /// Files that cannot be read, inputs that do not fit together. A mismatch is not an error: it is part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
-    verify_among(output, inputs, options, watch, &SingleProcess)
+    verify_collective(output, inputs, options, watch, &SingleProcess)
 }
 
 /// Collective. Like [`verify`], with each block of rows compared by one of the `ranks`. All ranks return the same
@@ -86,7 +86,7 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
 ///
 /// # Errors
 /// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank met an error.
-pub fn verify_among(
+pub fn verify_collective(
     output: &Path,
     inputs: &[PathBuf],
     options: &MergeOptions,
@@ -95,8 +95,8 @@ pub fn verify_among(
 ) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
     let as_made = agree(ranks, VERIFYING, as_made(output, options))?;
-    let expected = plan_among(inputs, &as_made, watch, ranks)?;
-    let found = plan_file_among(output, Selection::default(), options, watch, ranks)?;
+    let expected = plan_collective(inputs, &as_made, watch, ranks)?;
+    let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let mut comparison = Comparison::new(&expected, &found);
@@ -137,7 +137,7 @@ fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
     // A virtual output is compared by its values; for external links only the links can be compared.
     let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
-    made.iter_mut().for_each(MadeSpec::allow_replacing);
+    made.iter_mut().for_each(DerivedSpec::allow_replacing);
     Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
 }
 
@@ -149,11 +149,11 @@ pub(crate) fn plan_file(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
-    plan_file_among(path, selection, options, watch, &SingleProcess)
+    plan_file_collective(path, selection, options, watch, &SingleProcess)
 }
 
 /// Collective. Like [`plan_file`], with the file scanned by one of the `ranks`.
-pub(crate) fn plan_file_among(
+pub(crate) fn plan_file_collective(
     path: &Path,
     selection: Selection,
     options: &MergeOptions,
@@ -178,7 +178,7 @@ pub(crate) fn plan_file_among(
         selection,
         ..options.clone()
     };
-    plan_among(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {
+    plan_collective(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {
         MergeError::BadInputs { mut bad } if bad.len() == 1 => MergeError::Hdf5(bad.swap_remove(0).error),
         error => error,
     })
@@ -387,21 +387,21 @@ impl<'p> Comparison<'p> {
         Ok(())
     }
 
-    fn blocks(&self) -> Vec<Block> {
+    fn blocks(&self) -> Vec<ComparedBlock> {
         let mut blocks = Vec::new();
         for &(left, right) in &self.pairs {
             let row_len_bytes = self.expected.row_len_bytes(left).max(1);
             let rows = self.expected.columns[left as usize].dims[0];
             let form = if self.expected.schema.columns[left as usize].is_file_local() {
-                Form::FileLocal
+                BlockComparison::FileLocal
             } else if self.expected.columns[left as usize].is_undecodable() {
-                Form::Stored
+                BlockComparison::Stored
             } else {
-                Form::Values
+                BlockComparison::Values
             };
-            if form != Form::Values {
+            if form != BlockComparison::Values {
                 let len_bytes = rows.saturating_mul(row_len_bytes).min(BLOCK_LEN_BYTES);
-                blocks.push(Block { left, right, rows: 0..rows, len_bytes, form });
+                blocks.push(ComparedBlock { left, right, rows: 0..rows, len_bytes, form });
                 continue;
             }
             let step = (BLOCK_LEN_BYTES / row_len_bytes).max(1);
@@ -409,7 +409,7 @@ impl<'p> Comparison<'p> {
             while start < rows {
                 let end = (start + step).min(rows);
                 let len_bytes = (end - start) * row_len_bytes;
-                blocks.push(Block { left, right, rows: start..end, len_bytes, form });
+                blocks.push(ComparedBlock { left, right, rows: start..end, len_bytes, form });
                 start = end;
             }
         }
@@ -417,17 +417,17 @@ impl<'p> Comparison<'p> {
     }
 }
 
-struct Block {
+struct ComparedBlock {
     left: u32,
     right: u32,
     rows: Range<u64>,
     len_bytes: u64,
-    form: Form,
+    form: BlockComparison,
 }
 
 /// How a block is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum BlockComparison {
     /// Decoded values.
     Values,
     /// Canonical bytes: elements hold addresses within their file.
@@ -444,13 +444,13 @@ struct BlockComparer<'p> {
 }
 
 impl BlockComparer<'_> {
-    fn compare(&mut self, plan: &MergePlan, found: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
+    fn compare(&mut self, plan: &MergePlan, found: &MergePlan, block: &ComparedBlock) -> Result<Option<Mismatch>> {
         match block.form {
-            Form::Values => {}
-            Form::FileLocal => {
+            BlockComparison::Values => {}
+            BlockComparison::FileLocal => {
                 return self.compare_file_local(plan, &found.columns[block.right as usize].dims, block);
             }
-            Form::Stored => return self.compare_stored(plan, block),
+            BlockComparison::Stored => return self.compare_stored(plan, block),
         }
         self.left.resize(block.len_bytes as usize, 0);
         self.right.resize(block.len_bytes as usize, 0);
@@ -462,7 +462,12 @@ impl BlockComparer<'_> {
     }
 
     /// Compares a column of a file-local type; `dims` are the dimensions in the output.
-    fn compare_file_local(&mut self, plan: &MergePlan, dims: &[u64], block: &Block) -> Result<Option<Mismatch>> {
+    fn compare_file_local(
+        &mut self,
+        plan: &MergePlan,
+        dims: &[u64],
+        block: &ComparedBlock,
+    ) -> Result<Option<Mismatch>> {
         let found = &mut self.found;
         let mut mismatch = None;
         self.expected.for_each_canonical_block(block.left, u64::MAX, &mut |row, rows, canonical| {
@@ -477,7 +482,7 @@ impl BlockComparer<'_> {
 
 impl BlockComparer<'_> {
     /// Compares chunks with an unknown filter as stored, because they were also moved as stored.
-    fn compare_stored(&mut self, plan: &MergePlan, block: &Block) -> Result<Option<Mismatch>> {
+    fn compare_stored(&mut self, plan: &MergePlan, block: &ComparedBlock) -> Result<Option<Mismatch>> {
         let Route::Verbatim { array } = plan.columns[block.left as usize].route else { return Ok(None) };
         let tiles = &plan.tiles.arrays[array as usize];
         for tile in 0..tiles.tile_count() {

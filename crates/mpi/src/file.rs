@@ -8,7 +8,7 @@ use crate::error::MpiError;
 use crate::ffi::{self, Failed, HINT_LIMITS};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
-use raddle_core::read_back::Written;
+use raddle_core::read_back::WrittenExtent;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::io::{Error, ErrorKind};
@@ -78,7 +78,7 @@ struct MpiFile<'a> {
     len_bytes: Cell<u64>,
     path: PathBuf,
     /// Data written by this rank so far.
-    written: RefCell<Vec<Written>>,
+    written: RefCell<Vec<WrittenExtent>>,
 }
 
 impl MpiFile<'_> {
@@ -88,7 +88,7 @@ impl MpiFile<'_> {
         let file = std::fs::File::open(&self.path)?;
         for written in self.written.borrow().iter() {
             if !written.is_in(&file)? {
-                let Written { address, len_bytes, .. } = written;
+                let WrittenExtent { address, len_bytes, .. } = written;
                 let what = format!("MPI-IO lost some of {len_bytes} bytes at {address} without reporting an error");
                 return Err(Error::other(what));
             }
@@ -120,7 +120,7 @@ impl SharedSink for MpiFile<'_> {
             let written = self.file.write_at_all(blocks);
             outcome = outcome.and(written);
         }
-        self.written.borrow_mut().extend(runs.iter().map(|run| Written::of(run.address, run.bytes)));
+        self.written.borrow_mut().extend(runs.iter().map(|run| WrittenExtent::of(run.address, run.bytes)));
         outcome.map_err(to_io)
     }
 

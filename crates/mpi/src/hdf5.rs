@@ -31,7 +31,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// The first version that can write filtered chunks collectively.
-const OLDEST: [c_uint; 3] = [1, 10, 2];
+const MIN_VERSION: [c_uint; 3] = [1, 10, 2];
 
 /// `hid_t` and `hsize_t` since HDF5 1.10.
 type Id = i64;
@@ -158,7 +158,7 @@ impl Hdf5 {
             (functions.set_auto)(DEFAULT, None, null_mut());
             (functions.open)() >= 0 && (functions.version)(major, minor, release) >= 0
         };
-        if !is_open || version < OLDEST {
+        if !is_open || version < MIN_VERSION {
             let [major, minor, release] = version;
             return Err(format!(
                 "it is HDF5 {major}.{minor}.{release}, too old to write compressed chunks collectively"

@@ -17,10 +17,10 @@ const PAGE_LEN_BYTES: usize = 2 << 20;
 
 /// Maximum unused part of the last large page, as a fraction 1/N of the allocation; otherwise the remainder uses small
 /// pages.
-const MOST_UNUSED: usize = 4;
+const MAX_UNUSED: usize = 4;
 
 /// Minimum length for which large pages are requested: below it they are not worthwhile.
-const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / (MOST_UNUSED + 1) * MOST_UNUSED;
+const LARGE_LEN_BYTES: usize = PAGE_LEN_BYTES / (MAX_UNUSED + 1) * MAX_UNUSED;
 
 /// Minimum length for which growing memory is left to the C library, which moves pages instead of bytes. The small
 /// pages at both ends are then a minor part, and the old and new memory are never needed at the same time.
@@ -106,7 +106,7 @@ unsafe impl GlobalAlloc for LargePages {
 /// Rounds a length up to a whole last page, if little of that page is unused.
 fn whole(len_bytes: usize) -> usize {
     let in_pages = len_bytes.next_multiple_of(PAGE_LEN_BYTES);
-    if in_pages - len_bytes <= len_bytes / MOST_UNUSED { in_pages } else { len_bytes }
+    if in_pages - len_bytes <= len_bytes / MAX_UNUSED { in_pages } else { len_bytes }
 }
 
 /// Requests large pages; if the system has none available, small ones are used.

@@ -9,7 +9,7 @@ use raddle_cli::render::json;
 use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::paths::MOST_LINKS;
+use raddle_hdf5::paths::MAX_LINKS;
 
 /// Parts of an exception, as arguments of `raddle.errors._make`.
 struct Parts<'a> {
@@ -74,7 +74,7 @@ pub fn usage(py: Python<'_>, message: &str) -> PyErr {
 
 /// Creates the exception for a path that leads through more links than are followed.
 pub fn too_many_links(py: Python<'_>, path: &str) -> PyErr {
-    let message = format!("{path:?}: too many links: they lead in a circle, or there are more than {MOST_LINKS}");
+    let message = format!("{path:?}: too many links: they lead in a circle, or there are more than {MAX_LINKS}");
     let (kind, exit_code) = ("too_many_links", Exit::InputRefused.code());
     make(py, Parts { kind, exit_code, message: &message, details: None, hint: None, errno: None, differences: &[] })
 }

@@ -17,16 +17,16 @@ use raddle_cli::command::events::merge::MergeArgs;
 use raddle_cli::command::events::output::{LeftOut, convert_options, open_all, write};
 use raddle_cli::failure::Failure;
 use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
-use raddle_cli::options::running::RunningArgs;
+use raddle_cli::options::running::RuntimeArgs;
+use raddle_cli::ranks::agreed;
 use raddle_cli::render::json;
-use raddle_cli::team::agreed;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_events::awkward::AwkwardForm;
 use raddle_events::{
-    Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, EventsError, Held, Schema, Source, collect,
-    collect_baskets,
+    Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, EventsError, MemorySource, Schema, Source,
+    collect, collect_baskets,
 };
 use raddle_merge::error::MergeError;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
@@ -50,7 +50,7 @@ struct OpenLine {
 #[command(name = "raddle.events.Events", disable_help_flag = true)]
 struct ReadLine {
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 /// Options of the command that apply to writing.
@@ -64,7 +64,7 @@ struct WriteLine {
     #[command(flatten)]
     layout: EventLayoutArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -282,7 +282,7 @@ pub fn events_write(
         let WriteLine { output, force, layout, running } = parse(&arguments)?;
         raddle_merge::check_output(&output, &[], force).map_err(|error| Failure::of_merge(&error, &[]))?;
         let block = Block { entries: 0..entries, ids, columns };
-        let held = Held::new(schema, block).map_err(|error| Failure::of_events(&error, Some(&output)))?;
+        let held = MemorySource::new(schema, block).map_err(|error| Failure::of_events(&error, Some(&output)))?;
         write(&held, &output, force, &layout, convert_options(&running, default_jobs()), watch, &SingleProcess)
             .map(|written| json(&written))
     })

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::bulk::AxisSelection;
 use raddle_hdf5::model::{Dataspace, Layout, LinkTarget, ObjectKind, TypeClass};
-use raddle_hdf5::paths::Found;
+use raddle_hdf5::paths::ResolvedPath;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,16 +67,16 @@ impl File {
         self.inner.tree().objects.len()
     }
 
-    /// Finds the target of a path over at most `most_links` links: an object's number, `(file, path, links left)` for
+    /// Finds the target of a path over at most `max_links` links: an object's number, `(file, path, links left)` for
     /// an external link, or None.
-    fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8], most_links: u32) -> PyResult<Bound<'py, PyAny>> {
-        match self.told(py, self.inner.find(start, path, most_links))? {
-            Found::Object(object) => Ok(object.into_pyobject(py)?.into_any()),
-            Found::External { file, path, links_left } => {
+    fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8], max_links: u32) -> PyResult<Bound<'py, PyAny>> {
+        match self.told(py, self.inner.find(start, path, max_links))? {
+            ResolvedPath::Object(object) => Ok(object.into_pyobject(py)?.into_any()),
+            ResolvedPath::External { file, path, links_left } => {
                 Ok((PyBytes::new(py, &file), PyBytes::new(py, &path), links_left).into_pyobject(py)?.into_any())
             }
-            Found::TooManyLinks => Err(errors::too_many_links(py, &String::from_utf8_lossy(path))),
-            Found::Nothing => Ok(py.None().into_bound(py)),
+            ResolvedPath::TooManyLinks => Err(errors::too_many_links(py, &String::from_utf8_lossy(path))),
+            ResolvedPath::Nothing => Ok(py.None().into_bound(py)),
         }
     }
 
@@ -284,7 +284,7 @@ impl File {
     /// Returns the outline of a dataset, shared by all datasets with the same form and number of rows; `None` if the
     /// object is not a dataset.
     fn shared_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let ObjectKind::Formed(formed) = &self.told(py, self.inner.object(dataset))?.kind else {
+        let ObjectKind::Templated(formed) = &self.told(py, self.inner.object(dataset))?.kind else {
             return self.new_outline(py, dataset);
         };
         let key = (Arc::as_ptr(&formed.form) as usize, formed.place.rows);
@@ -342,7 +342,7 @@ impl File {
 fn kind(kind: &ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Group(_) => "group",
-        ObjectKind::Dataset(_) | ObjectKind::Formed(_) => "dataset",
+        ObjectKind::Dataset(_) | ObjectKind::Templated(_) => "dataset",
         ObjectKind::CommittedDatatype(_) => "datatype",
         _ => "unreadable",
     }

@@ -15,16 +15,16 @@ use raddle_cli::command::idx::read::shape as shape_of;
 use raddle_cli::command::idx::target::{Output, TargetArgs};
 use raddle_cli::exit::Exit;
 use raddle_cli::failure::Failure;
-use raddle_cli::options::running::RunningArgs;
+use raddle_cli::options::running::RuntimeArgs;
+use raddle_cli::ranks::agreed;
 use raddle_cli::render::idx::Info;
 use raddle_cli::render::{json, zarr};
-use raddle_cli::team::agreed;
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_idx::sample::SampleType;
 use raddle_idx::zarr::{Images, is_zarr};
-use raddle_idx::{Patch, Query, Readers, SampleBox};
+use raddle_idx::{BoxData, Query, Readers, SampleBox};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -37,7 +37,7 @@ struct WriteLine {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 /// Options of reading.
@@ -80,7 +80,7 @@ pub fn idx_write(
         let contiguous = |array| PyReadonlyArray1::as_slice(array).map(Cow::Borrowed);
         let arrays: Result<Vec<_>, _> = arrays.iter().map(contiguous).collect();
         let arrays = arrays.map_err(|_| errors::usage(py, "an array is not contiguous"))?;
-        patches.push(Patch { region: SampleBox::new(&reversed(start), &reversed(counts)), arrays });
+        patches.push(BoxData { region: SampleBox::new(&reversed(start), &reversed(counts)), arrays });
     }
     match communicator {
         None => watched(py, None, |watch| dataset.write(patches, watch, &SingleProcess)),
@@ -90,10 +90,10 @@ pub fn idx_write(
 
 impl Dataset {
     /// Collective. Writes the dataset.
-    fn write(&self, patches: Vec<Patch<'_>>, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<String, Failure> {
+    fn write(&self, patches: Vec<BoxData<'_>>, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<String, Failure> {
         let mut output = agreed(ranks, "describe the dataset", self.output(ranks.size()))?;
         let failed = |error| Failure::of_idx(&error);
-        let mut report = output.write_among(self.step, patches, watch, ranks).map_err(failed)?;
+        let mut report = output.write_collective(self.step, patches, watch, ranks).map_err(failed)?;
         output.finish(Some(&mut report), ranks).map_err(failed)?;
         Ok(json(&report))
     }
@@ -168,7 +168,7 @@ fn read(
     };
     let readers = Readers { jobs, cancel: watch.cancel };
     let bytes = match ranks {
-        Some(ranks) => dataset.read_among(&query, &readers, ranks),
+        Some(ranks) => dataset.read_collective(&query, &readers, ranks),
         None => dataset.read_by(&query, &readers),
     };
     let bytes = bytes.map_err(|error| Failure::of_idx(&error))?;

@@ -15,8 +15,8 @@ use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
 use raddle_hdf5::model::{
     Attribute, Dataset, Dataspace, FileTree, InlineData, Layout, Link, Object, ObjectIndex, ObjectKind, TypeClass,
 };
-use raddle_hdf5::native::{Encoding, Forms, ReadLimits};
-use raddle_hdf5::paths::{Found, find};
+use raddle_hdf5::native::{Encoding, HeaderTemplateCache, ReadLimits};
+use raddle_hdf5::paths::{ResolvedPath, find};
 use raddle_hdf5::read::{DatasetSource, ReaderLimits, for_each_chunk};
 use raddle_hdf5::source::{InputFile, MetadataView};
 use raddle_hdf5::{Hdf5Error, Result};
@@ -31,7 +31,7 @@ const VIEW_LIMIT_BYTES: u64 = 2 << 20;
 
 /// Forms of datasets, shared by all files that this process opens, because files of one kind are often opened one after
 /// the other.
-static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
+static FORMS: LazyLock<HeaderTemplateCache> = LazyLock::new(HeaderTemplateCache::default);
 
 /// Axes of a dataset.
 #[derive(Debug)]
@@ -109,10 +109,10 @@ impl OpenFile {
         Ok(self.object(index)?.all_attributes())
     }
 
-    /// Finds the target of `path` over at most `most_links` links, starting at the group `start`, or at the root if the
+    /// Finds the target of `path` over at most `max_links` links, starting at the group `start`, or at the root if the
     /// path is absolute.
-    pub fn find(&self, start: ObjectIndex, path: &[u8], most_links: u32) -> Result<Found> {
-        find(start, path, most_links, |group, name| self.link(group, name))
+    pub fn find(&self, start: ObjectIndex, path: &[u8], max_links: u32) -> Result<ResolvedPath> {
+        find(start, path, max_links, |group, name| self.link(group, name))
     }
 
     /// Returns the link `name` of a group.
@@ -127,7 +127,7 @@ impl OpenFile {
     pub fn outline(&self, index: ObjectIndex) -> Result<Option<(Dataspace, Arc<TypeClass>)>> {
         Ok(match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => Some((dataset.dataspace.clone(), Arc::clone(&dataset.datatype.class))),
-            ObjectKind::Formed(formed) => {
+            ObjectKind::Templated(formed) => {
                 let dataset = &formed.form.dataset;
                 let mut dataspace = dataset.dataspace.clone();
                 if let Dataspace::Simple { dims, max_dims } = &mut dataspace {
@@ -160,7 +160,7 @@ impl OpenFile {
         }
         let dataset = match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
-            ObjectKind::Formed(formed) => formed.dataset(),
+            ObjectKind::Templated(formed) => formed.dataset(),
             _ => return Err(self.unsupported(0, &format!("object number {index} is not a dataset"))),
         };
         let class = &dataset.datatype.class;

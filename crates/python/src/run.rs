@@ -13,7 +13,7 @@ use raddle_cli::arguments::{Arguments, Command};
 use raddle_cli::command::inspect::write_references;
 use raddle_cli::failure::Failure;
 use raddle_cli::keywords::as_keywords;
-use raddle_cli::preview::{self, Accompanied, MergePreview};
+use raddle_cli::preview::{self, MergePreview, ReportWithPreview};
 use raddle_cli::render::json;
 use raddle_cli::render::plan::Summary;
 use raddle_core::cancel::CancelToken;
@@ -23,7 +23,7 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
-use raddle_merge::Companion;
+use raddle_merge::TileObserver;
 use raddle_merge::execute::bridged;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::options::{MergeOptions, Watch};
@@ -83,9 +83,9 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
         preview.as_mut().map_or(Ok(()), |preview| preview.begin(&options))?;
         let warnings = preview.iter().flat_map(MergePreview::warnings);
         warnings.for_each(|text| watch.observer.event(&Event::Message { severity: Severity::Warning, text }));
-        let companion = preview.as_ref().map(|preview| preview as &dyn Companion);
-        let done = raddle_merge::merge_with(&plan, watch, companion).map_err(failed)?;
-        Ok(json(&Accompanied::new(&done, preview.as_ref())))
+        let tile_observer = preview.as_ref().map(|preview| preview as &dyn TileObserver);
+        let done = raddle_merge::merge_with(&plan, watch, tile_observer).map_err(failed)?;
+        Ok(json(&ReportWithPreview::new(&done, preview.as_ref())))
     })
 }
 
@@ -99,7 +99,7 @@ pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAn
         let options = arguments.options()?;
         let inputs = arguments.sorting.sort(inputs, &options, watch)?;
         let failed = |error| arguments.failure(&error, &inputs);
-        let held = raddle_merge::append::hold(&arguments.file).map_err(failed)?;
+        let held = raddle_merge::append::open_for_append(&arguments.file).map_err(failed)?;
         let plan = raddle_merge::append::plan(&held, &inputs, arguments.again, &options, watch).map_err(failed)?;
         options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
         note_differences(&plan, watch);
@@ -227,7 +227,7 @@ struct Tally {
 
 /// Events collected so far.
 #[derive(Debug, Clone, Default)]
-struct Happened {
+struct ProgressCounts {
     /// Totals of stages, one for each time that a stage began.
     stages: Vec<Tally>,
     /// Severity and text of messages since the last look; for differences between inputs, the text is JSON.
@@ -238,22 +238,22 @@ struct Happened {
 
 /// Accumulates events from any thread until the calling thread looks at them.
 #[derive(Debug, Default)]
-struct Board {
-    happened: Mutex<Happened>,
+struct ProgressState {
+    happened: Mutex<ProgressCounts>,
     looked: Condvar,
 }
 
 /// Maximum wait for a look at events for which the caller may want to stop the run.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-impl Board {
-    fn lock(&self) -> MutexGuard<'_, Happened> {
+impl ProgressState {
+    fn lock(&self) -> MutexGuard<'_, ProgressCounts> {
         self.happened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self) -> Happened {
+    fn look(&self) -> ProgressCounts {
         let mut happened = self.lock();
-        Happened { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages), looks: 0 }
+        ProgressCounts { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages), looks: 0 }
     }
 
     /// Ends a look, after all its effects.
@@ -267,13 +267,13 @@ impl Board {
         let happened = self.lock();
         // A look may be under way that does not include the latest events.
         let enough = happened.looks + 2;
-        let _ = self.looked.wait_timeout_while(happened, LONGEST_WAIT, |happened| happened.looks < enough);
+        let _ = self.looked.wait_timeout_while(happened, MAX_WAIT, |happened| happened.looks < enough);
     }
 }
 
 /// Observer of a run that fills the board and wakes the calling thread.
 struct Telling<'b> {
-    board: &'b Board,
+    board: &'b ProgressState,
     wake: Sender<()>,
 }
 
@@ -288,10 +288,10 @@ impl Observer for Telling<'_> {
     }
 }
 
-impl Observer for Board {
+impl Observer for ProgressState {
     fn event(&self, event: &Event) {
         let mut guard = self.lock();
-        let Happened { stages, messages, .. } = &mut *guard;
+        let ProgressCounts { stages, messages, .. } = &mut *guard;
         match event {
             Event::StageStarted { stage, total_bytes } => {
                 stages.push(Tally { name: stage.name(), total_bytes: *total_bytes, ..Tally::default() });
@@ -327,7 +327,7 @@ pub fn watched<T: Send>(
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Watch<'_>) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
-    let (board, cancel) = (Board::default(), CancelToken::new());
+    let (board, cancel) = (ProgressState::default(), CancelToken::new());
     let mut raised: Option<PyErr> = None;
     let outcome = detached(py, || {
         std::thread::scope(|scope| {
@@ -361,8 +361,8 @@ pub fn watched<T: Send>(
 }
 
 /// Passes on everything that happened since the last call.
-fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &Board) -> PyResult<()> {
-    let Happened { stages, messages, .. } = board.look();
+fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &ProgressState) -> PyResult<()> {
+    let ProgressCounts { stages, messages, .. } = board.look();
     let stages: Vec<_> = stages
         .into_iter()
         .map(|tally| (tally.name, tally.bytes, tally.items, tally.total_bytes, tally.finished))

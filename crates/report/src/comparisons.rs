@@ -12,9 +12,9 @@ const LEFT: f64 = 160.0;
 /// Height of an arm's row.
 const ROW: f64 = 18.0;
 /// Number of arms whose distribution is drawn, including the default.
-const MOST_CURVES: usize = 6;
+const MAX_CURVES: usize = 6;
 /// Maximum number of bars in a list.
-const MOST_BARS: usize = 60;
+const MAX_BARS: usize = 60;
 
 /// Names, texts and colours of verdicts.
 const VERDICTS: [(&str, &str, &str); 4] = [
@@ -287,7 +287,7 @@ pub(crate) fn chosen(findings: &Findings) -> Vec<&Finding> {
     };
     let mut others: Vec<_> = others.iter().collect();
     others.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    std::iter::once(default).chain(others.into_iter().take(MOST_CURVES - 1)).collect()
+    std::iter::once(default).chain(others.into_iter().take(MAX_CURVES - 1)).collect()
 }
 
 /// Draws the sorted speed-ups of all settings of all experiments relative to their defaults.
@@ -305,8 +305,8 @@ pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     }
     bars.sort_by(|a, b| a.1.total_cmp(&b.1));
     let count = bars.len();
-    if count > MOST_BARS {
-        bars = (0..MOST_BARS).map(|at| bars[at * (count - 1) / (MOST_BARS - 1)].clone()).collect();
+    if count > MAX_BARS {
+        bars = (0..MAX_BARS).map(|at| bars[at * (count - 1) / (MAX_BARS - 1)].clone()).collect();
     }
     const HEIGHT: f64 = 160.0;
     let caption = format!(

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Maximum length of a name that is shown whole, in characters. HDF5 allows 64 KiB, too long for a table cell or a
 /// message.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// Whether a character is invisible itself but changes how the text around it is shown.
 fn is_invisible(character: char) -> bool {
@@ -76,10 +76,10 @@ pub fn path(path: &std::path::Path) -> String {
 /// Returns `text`, cut in the middle if it is too long for a message.
 pub fn shorten(text: &str) -> Cow<'_, str> {
     let count = text.chars().count();
-    if count <= LONGEST_NAME {
+    if count <= MAX_NAME_LEN {
         return Cow::Borrowed(text);
     }
-    let half = LONGEST_NAME / 2;
+    let half = MAX_NAME_LEN / 2;
     let head: String = text.chars().take(half).collect();
     let tail: String = text.chars().skip(count - half).collect();
     Cow::Owned(format!("{head}…({} more)…{tail}", count - 2 * half))
@@ -113,7 +113,7 @@ mod tests {
     fn long_names_keep_head_and_tail() {
         let name = "a".repeat(30_000) + &"é".repeat(30_000);
         let short = shorten(&name);
-        assert!(short.chars().count() < LONGEST_NAME + 30 && short.starts_with('a') && short.ends_with('é'));
+        assert!(short.chars().count() < MAX_NAME_LEN + 30 && short.starts_with('a') && short.ends_with('é'));
         assert!(short.contains("59800 more"));
     }
 }

@@ -8,11 +8,11 @@ use crate::svg::{Anchor, COLOURS, Figure, WIDTH, html};
 use std::collections::BTreeMap;
 
 /// Maximum number of ranks with a bar each; of more, an even selection by time is shown.
-const MOST_RANKS: usize = 48;
+const MAX_RANKS: usize = 48;
 /// Maximum number of bars in a list.
-const MOST_BARS: usize = 20;
+const MAX_BARS: usize = 20;
 /// Maximum number of groups, and of datasets per group, with a box each.
-const MOST_BOXES: usize = 12;
+const MAX_BOXES: usize = 12;
 
 /// Returns all figures of `run` and, if available, its output file.
 pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
@@ -69,11 +69,11 @@ pub fn stages(run: &Run) -> Option<Figure> {
     let count = ranks.len();
     let mut rows: Vec<(u32, BTreeMap<&str, f64>)> = ranks.into_iter().collect();
     let mut caption = "Time that the threads of each rank spent in each stage, summed over threads.".to_owned();
-    if count > MOST_RANKS {
+    if count > MAX_RANKS {
         rows.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)));
-        rows = (0..MOST_RANKS).map(|at| rows[at * (count - 1) / (MOST_RANKS - 1)].clone()).collect();
+        rows = (0..MAX_RANKS).map(|at| rows[at * (count - 1) / (MAX_RANKS - 1)].clone()).collect();
         caption.push_str(&format!(
-            " {MOST_RANKS} of {} ranks, from the busiest to the least busy.",
+            " {MAX_RANKS} of {} ranks, from the busiest to the least busy.",
             quantity::count(count as u64)
         ));
     }
@@ -151,7 +151,7 @@ pub fn sizes(file: &File) -> Option<Figure> {
     let mut from = 0;
     for (place, (name, datasets)) in groups.iter().enumerate() {
         let len_bytes = stored(datasets);
-        if place == MOST_BOXES {
+        if place == MAX_BOXES {
             add(1, from, data - from, OTHERS, "other groups");
             break;
         }
@@ -161,7 +161,7 @@ pub fn sizes(file: &File) -> Option<Figure> {
         largest.sort_by_key(|dataset| std::cmp::Reverse(dataset.stored_len_bytes));
         let mut within = from;
         for (at, dataset) in largest.iter().enumerate() {
-            if at == MOST_BOXES {
+            if at == MAX_BOXES {
                 add(2, within, from + len_bytes - within, OTHERS, "others");
                 break;
             }
@@ -222,14 +222,14 @@ pub fn ratios(file: &File) -> Option<Figure> {
     let mut largest: Vec<&Dataset> = file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0).collect();
     largest.sort_by_key(|dataset| std::cmp::Reverse(dataset.stored_len_bytes));
     let count = largest.len();
-    largest.truncate(MOST_BARS);
+    largest.truncate(MAX_BARS);
     let ratio = |dataset: &Dataset| dataset.logical_len_bytes as f64 / dataset.stored_len_bytes as f64;
     let most = largest.iter().map(|dataset| ratio(dataset)).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }
-    let of = if count > MOST_BARS {
-        format!("The {MOST_BARS} of {} datasets", quantity::count(count as u64))
+    let of = if count > MAX_BARS {
+        format!("The {MAX_BARS} of {} datasets", quantity::count(count as u64))
     } else {
         "The datasets".to_owned()
     };
@@ -288,7 +288,7 @@ mod tests {
         let run =
             Run { stages: (0..1000).map(|rank| stage(rank, "read", f64::from(rank))).collect(), ..Run::default() };
         let figure = stages(&run).unwrap();
-        assert_eq!(widths(&figure).len(), MOST_RANKS + 1);
+        assert_eq!(widths(&figure).len(), MAX_RANKS + 1);
         assert!(figure.caption.contains("48 of 1,000 ranks"));
         let text = figure.inline();
         assert!(text.contains("rank 999<") && text.contains("rank 0<"), "{text}");

@@ -8,20 +8,20 @@ use crate::run::Run;
 use crate::svg::html;
 
 /// Maximum number of lines shown of a list; a job may have 100,000 inputs.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 /// Maximum number of inputs named in a cell.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Returns all details of `run`.
 pub(crate) fn of(run: &Run) -> String {
     let mut text = String::new();
     if !run.warnings.is_empty() {
         let line = |warning: &String| format!("<li>{}</li>\n", html(warning));
-        let lines: String = run.warnings.iter().take(MOST_LINES).map(line).collect();
+        let lines: String = run.warnings.iter().take(MAX_LINES).map(line).collect();
         text.push_str(&part("Warnings", &format!("<ul>\n{lines}</ul>\n{}", rest(run.warnings.len()))));
     }
     if !run.differences.is_empty() {
-        let rows = run.differences.iter().take(MOST_LINES).map(|difference| {
+        let rows = run.differences.iter().take(MAX_LINES).map(|difference| {
             let kind = difference.kind.replace('_', " ");
             let (expected, found) = (difference.expected.clone(), difference.found.clone());
             vec![difference.path.clone(), kind, expected, found, names(&difference.inputs)]
@@ -31,14 +31,13 @@ pub(crate) fn of(run: &Run) -> String {
         text.push_str(&part("Differences between inputs", &(listed + &rest(run.differences.len()))));
     }
     if !run.skipped.is_empty() {
-        let rows =
-            run.skipped.iter().take(MOST_LINES).map(|skipped| vec![skipped.path.clone(), skipped.reason.clone()]);
+        let rows = run.skipped.iter().take(MAX_LINES).map(|skipped| vec![skipped.path.clone(), skipped.reason.clone()]);
         let listed = text_table(&["input", "why it was left out"], &rows.collect::<Vec<_>>());
         text.push_str(&part("Left out", &(listed + &rest(run.skipped.len()))));
     }
     if !run.input_files.is_empty() {
         let row = |input: &crate::run::InputFile| vec![input.path.clone(), quantity::size(input.len_bytes)];
-        let rows: Vec<Vec<String>> = run.input_files.iter().take(MOST_LINES).map(row).collect();
+        let rows: Vec<Vec<String>> = run.input_files.iter().take(MAX_LINES).map(row).collect();
         let listed = table(&["input", "size"], &rows) + &rest(run.input_files.len());
         let count = quantity::counted(run.input_files.len() as u64, "input");
         text.push_str(&format!("<details>\n<summary>{count}</summary>\n{listed}</details>\n"));
@@ -47,7 +46,7 @@ pub(crate) fn of(run: &Run) -> String {
 }
 
 fn rest(len: usize) -> String {
-    match len.checked_sub(MOST_LINES) {
+    match len.checked_sub(MAX_LINES) {
         Some(more @ 1..) => format!("<p class=\"soft\">and {} more</p>\n", quantity::count(more as u64)),
         _ => String::new(),
     }
@@ -55,8 +54,8 @@ fn rest(len: usize) -> String {
 
 /// Formats names: `a.h5, b.h5, c.h5 and 7 more`.
 fn names(inputs: &[String]) -> String {
-    let names: Vec<&str> = inputs.iter().take(MOST_NAMES).map(|path| path.rsplit('/').next().unwrap_or(path)).collect();
-    match inputs.len().checked_sub(MOST_NAMES) {
+    let names: Vec<&str> = inputs.iter().take(MAX_NAMES).map(|path| path.rsplit('/').next().unwrap_or(path)).collect();
+    match inputs.len().checked_sub(MAX_NAMES) {
         Some(more @ 1..) => format!("{} and {} more", names.join(", "), quantity::count(more as u64)),
         _ => names.join(", "),
     }

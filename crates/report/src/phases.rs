@@ -12,7 +12,7 @@ use crate::run::{Bucket, Messages, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
 /// Maximum number of ranks with a bar each.
-const MOST_RANKS: usize = 48;
+const MAX_RANKS: usize = 48;
 
 /// Stages of the phases, by name.
 const STAGES: [&str; 5] = ["restructure", "regroup", "encode", "place", "commit"];
@@ -40,11 +40,11 @@ pub fn memory(run: &Run) -> Option<Figure> {
     let count = run.rank_memory.len();
     let most = (0..count).map(|at| resident(at).max(buffers(at))).max().filter(|most| *most > 0 && count > 1)?;
     let shown: Vec<usize> = match count {
-        0..=MOST_RANKS => (0..count).collect(),
-        _ => (0..MOST_RANKS).map(|at| at * (count - 1) / (MOST_RANKS - 1)).collect(),
+        0..=MAX_RANKS => (0..count).collect(),
+        _ => (0..MAX_RANKS).map(|at| at * (count - 1) / (MAX_RANKS - 1)).collect(),
     };
-    let of = match count > MOST_RANKS {
-        true => format!(" {MOST_RANKS} of {} ranks.", quantity::count(count as u64)),
+    let of = match count > MAX_RANKS {
+        true => format!(" {MAX_RANKS} of {} ranks.", quantity::count(count as u64)),
         false => String::new(),
     };
     let caption = format!("Peak memory of each rank, and the part of it in buffers of the writer.{of}");

@@ -12,7 +12,7 @@ const HEIGHT: f64 = 160.0;
 /// Vertical position of its top.
 const TOP: f64 = 10.0;
 /// Maximum number of lines.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// Whether a text only states a number of processes: `4 ranks`, `processes-4`.
 fn is_of_processes(words: &str) -> bool {
@@ -72,7 +72,7 @@ pub fn scaling(experiment: &Experiment) -> Option<Figure> {
         figure.line([SIDE, y(rate), WIDTH, y(rate)]);
         figure.text(SIDE - 6.0, y(rate) + 4.0, Anchor::End, SIDE, &quantity::rate(rate as u64, 1.0));
     }
-    for (place, (name, points)) in lines.iter().take(MOST_LINES).enumerate() {
+    for (place, (name, points)) in lines.iter().take(MAX_LINES).enumerate() {
         let line: Vec<[f64; 2]> = points.iter().map(|(count, rate)| [x(*count), y(*rate)]).collect();
         let colour = COLOURS[place % COLOURS.len()];
         figure.stroke(&line, 1.5, colour, name);
@@ -89,7 +89,7 @@ pub fn scaling(experiment: &Experiment) -> Option<Figure> {
             free = x(*count) + 34.0;
         }
     }
-    let names = lines.keys().take(MOST_LINES).enumerate();
+    let names = lines.keys().take(MAX_LINES).enumerate();
     figure.legend(&names.map(|(place, name)| (name.clone(), COLOURS[place % COLOURS.len()])).collect::<Vec<_>>());
     Some(figure)
 }

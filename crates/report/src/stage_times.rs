@@ -17,7 +17,7 @@ const STAGES: [(&str, &str); 7] = [
     ("sync", "waiting for the disk"),
 ];
 /// Maximum number of ranks with a curve each; of more, an even selection is shown.
-const MOST_RANKS: usize = 8;
+const MAX_RANKS: usize = 8;
 /// Height of a panel, and distance between panels.
 const PANEL: f64 = 60.0;
 const STEP: f64 = 112.0;
@@ -106,7 +106,7 @@ pub(crate) fn by_setting(experiment: &Experiment) -> Option<Figure> {
 pub(crate) fn by_rank(experiment: &Experiment) -> Option<Figure> {
     let default = experiment.sweep.arms.first()?;
     let count = default.arm.runs.iter().flatten().map(|run| run.ranks.len()).min().filter(|count| *count > 1)?;
-    let drawn = count.min(MOST_RANKS);
+    let drawn = count.min(MAX_RANKS);
     let ranks: Vec<usize> = (0..drawn).map(|at| at * (count - 1) / (drawn - 1)).collect();
     let names: Vec<String> = ranks.iter().map(|rank| format!("rank {rank}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

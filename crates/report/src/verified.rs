@@ -50,7 +50,7 @@ pub struct Mismatch {
 }
 
 /// Maximum number of differences listed; the others are counted.
-const MOST_ROWS: usize = 100;
+const MAX_ROWS: usize = 100;
 
 /// Whether the report `text` is one of `verify`.
 pub fn is_verification(text: &[u8]) -> bool {
@@ -101,9 +101,9 @@ impl Verification {
             let row = mismatch.row.map_or_else(|| "-".to_owned(), quantity::count);
             vec![mismatch.path.clone(), mismatch.what.clone(), row, mismatch.input.clone().unwrap_or_default()]
         };
-        let rows: Vec<Vec<String>> = self.mismatches.iter().take(MOST_ROWS).map(row).collect();
+        let rows: Vec<Vec<String>> = self.mismatches.iter().take(MAX_ROWS).map(row).collect();
         let mut listed = text_table(&["object", "what differs", "row", "input"], &rows);
-        if let Some(more @ 1..) = self.mismatches.len().checked_sub(MOST_ROWS) {
+        if let Some(more @ 1..) = self.mismatches.len().checked_sub(MAX_ROWS) {
             listed.push_str(&format!("<p>and {} more</p>\n", quantity::count(more as u64)));
         }
         part("What differs", &listed)

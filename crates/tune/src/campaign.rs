@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// How to run an experiment.
 #[derive(Debug, Clone)]
-pub struct Conditions {
+pub struct TrialConditions {
     /// Library to measure; `None`: the bundled one.
     pub library: Option<PathBuf>,
     /// Seed of random orders and values.
@@ -49,7 +49,7 @@ pub struct Bench<'a> {
 ///
 /// # Errors
 /// If no run can be started, the default fails, or the experiment is cancelled.
-pub fn carry_out(candidates: &[Candidate], conditions: &Conditions, bench: &Bench<'_>) -> Result<Findings> {
+pub fn carry_out(candidates: &[Candidate], conditions: &TrialConditions, bench: &Bench<'_>) -> Result<Findings> {
     let mut campaign = Campaign::of(candidates)?;
     campaign.go_on(conditions, bench)?;
     Ok(campaign.findings(conditions))
@@ -95,9 +95,9 @@ impl Campaign {
     ///
     /// # Errors
     /// As for [`carry_out`].
-    pub fn go_on(&mut self, conditions: &Conditions, bench: &Bench<'_>) -> Result<()> {
+    pub fn go_on(&mut self, conditions: &TrialConditions, bench: &Bench<'_>) -> Result<()> {
         let mut last_took = Duration::ZERO;
-        for block in self.arms[0].runs.len()..conditions.rule.most_blocks {
+        for block in self.arms[0].runs.len()..conditions.rule.max_blocks {
             let began = Instant::now();
             let open = self.open(&conditions.rule);
             if open.is_empty() || conditions.deadline.is_some_and(|deadline| began + last_took >= deadline) {
@@ -113,7 +113,13 @@ impl Campaign {
 
     /// Runs the default, the sentinel, the `open` arms and the defaults of their cases in random order. Returns whether
     /// the default could run.
-    fn run_block(&mut self, block: usize, open: &[usize], conditions: &Conditions, bench: &Bench<'_>) -> Result<bool> {
+    fn run_block(
+        &mut self,
+        block: usize,
+        open: &[usize],
+        conditions: &TrialConditions,
+        bench: &Bench<'_>,
+    ) -> Result<bool> {
         let arms = &mut self.arms;
         let defaults = open.iter().map(|place| default_of(arms, &arms[*place]));
         let running: BTreeSet<usize> = [0, 1].into_iter().chain(open.iter().copied()).chain(defaults).collect();
@@ -145,7 +151,7 @@ impl Campaign {
     }
 
     /// Returns the findings so far.
-    pub fn findings(&self, conditions: &Conditions) -> Findings {
+    pub fn findings(&self, conditions: &TrialConditions) -> Findings {
         Findings::of(&self.arms, &conditions.rule)
     }
 }
@@ -168,7 +174,7 @@ fn check_values(arms: &mut [Arm], block: usize) -> Result<()> {
     Ok(())
 }
 
-fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'_>) -> Result<()> {
+fn run_one(arm: &mut Arm, block: usize, conditions: &TrialConditions, bench: &Bench<'_>) -> Result<()> {
     let request = Request {
         kernel: arm.candidate.kernel.clone(),
         settings: arm.candidate.settings.clone(),
@@ -195,7 +201,7 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &Conditions, bench: &Bench<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::LARGEST_VARIATION;
+    use crate::findings::MAX_VARIATION;
     use crate::knob::{Knob, Settings, Value};
     use crate::profile::Metric;
     use crate::statistics::Verdict;
@@ -265,15 +271,15 @@ mod tests {
         levels.iter().map(of).collect()
     }
 
-    fn conditions() -> Conditions {
-        Conditions { library: None, seed: 3, syncs: false, rule: StopRule::default(), deadline: None }
+    fn conditions() -> TrialConditions {
+        TrialConditions { library: None, seed: 3, syncs: false, rule: StopRule::default(), deadline: None }
     }
 
-    fn found(made: &Made, levels: &[u64], conditions: &Conditions) -> Result<Findings> {
+    fn found(made: &Made, levels: &[u64], conditions: &TrialConditions) -> Result<Findings> {
         found_of(made, &candidates(levels), conditions)
     }
 
-    fn found_of(made: &Made, candidates: &[Candidate], conditions: &Conditions) -> Result<Findings> {
+    fn found_of(made: &Made, candidates: &[Candidate], conditions: &TrialConditions) -> Result<Findings> {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
@@ -326,7 +332,7 @@ mod tests {
     #[test]
     fn elapsed_times_that_vary_much_are_not_compared() {
         let findings = found(&Made::new(0.6), &[1, 6], &conditions()).unwrap();
-        assert!(findings.wall_variation > LARGEST_VARIATION && findings.cpu_variation < LARGEST_VARIATION);
+        assert!(findings.wall_variation > MAX_VARIATION && findings.cpu_variation < MAX_VARIATION);
         assert_eq!(findings.metric, Metric::CpuS);
         assert_eq!(findings.arms[1].verdict, Some(Verdict::Worse));
     }
@@ -336,7 +342,7 @@ mod tests {
         let mut arms = candidates(&[1, 6]);
         arms[1].ranks = 2;
         let findings = found_of(&Made::new(0.6), &arms, &conditions()).unwrap();
-        assert!(findings.wall_variation > LARGEST_VARIATION);
+        assert!(findings.wall_variation > MAX_VARIATION);
         assert_eq!(findings.metric, Metric::WallS);
     }
 
@@ -367,7 +373,7 @@ mod tests {
         found(&made, &[1, 2, 3], &conditions()).unwrap();
         let asked = made.asked.into_inner().unwrap();
         let blocks: Vec<&[Request]> = asked.chunk_by(|a, b| a.seed == b.seed).collect();
-        assert!(blocks.len() >= statistics::LEAST_BLOCKS);
+        assert!(blocks.len() >= statistics::MIN_BLOCKS);
         assert!(blocks[..5].iter().all(|block| block.len() == 4));
         let orders = blocks[..5].iter().map(|block| block.iter().map(|request| &request.settings).collect::<Vec<_>>());
         let orders: Vec<_> = orders.collect();
@@ -498,7 +504,7 @@ mod tests {
         arms[0].library = Some("absent.so".into());
         assert_eq!(found(&arms).unwrap().runs(), 0);
         // A library named by the user must exist.
-        let of_user = Conditions { library: Some("absent.so".into()), ..conditions() };
+        let of_user = TrialConditions { library: Some("absent.so".into()), ..conditions() };
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
@@ -512,12 +518,12 @@ mod tests {
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let (made, cancel) = (Made::new(0.1), CancelToken::new());
         let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
-        let few = Conditions { rule: StopRule { most_blocks: 3, ..StopRule::default() }, ..conditions() };
+        let few = TrialConditions { rule: StopRule { max_blocks: 3, ..StopRule::default() }, ..conditions() };
         let mut campaign = Campaign::of(&candidates(&[1, 6, 2])).unwrap();
         campaign.go_on(&few, &bench).unwrap();
         assert_eq!(campaign.findings(&conditions()).runs(), 9);
         assert_eq!(campaign.open(&conditions().rule), [2, 3]);
-        let over = Conditions { deadline: Some(Instant::now()), ..conditions() };
+        let over = TrialConditions { deadline: Some(Instant::now()), ..conditions() };
         campaign.go_on(&over, &bench).unwrap();
         assert_eq!(campaign.findings(&conditions()).runs(), 9);
         campaign.go_on(&conditions(), &bench).unwrap();
@@ -529,7 +535,7 @@ mod tests {
 
     #[test]
     fn it_ends_when_time_is_over_or_it_is_cancelled() {
-        let over = Conditions { deadline: Some(Instant::now()), ..conditions() };
+        let over = TrialConditions { deadline: Some(Instant::now()), ..conditions() };
         let findings = found(&Made::new(0.1), &[1, 6], &over).unwrap();
         assert_eq!(findings.arms[1].verdict, Some(Verdict::CannotTell));
         assert!(matches!(found(&Made::new(0.1), &[0, 1], &conditions()), Err(TuneError::Run { .. })));

@@ -21,7 +21,7 @@ const SLAB_LEN_BYTES: u64 = 16 << 20;
 /// HDF5 signature, found at offset 0, 512, 1024, 2048 …
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// Longest user block that is skipped.
-const LONGEST_USERBLOCK: u64 = 1 << 20;
+const MAX_USERBLOCK_LEN_BYTES: u64 = 1 << 20;
 
 /// Returns the HDF5 files in `folder` and below, sorted by path.
 ///
@@ -51,7 +51,7 @@ fn is_hdf5(path: &Path) -> Result<bool> {
     let failed = |source| TuneError::Io { path: path.to_path_buf(), operation: "reading", source };
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut offset = 0;
-    while offset <= LONGEST_USERBLOCK {
+    while offset <= MAX_USERBLOCK_LEN_BYTES {
         let mut bytes = [0; SIGNATURE.len()];
         match file.read_exact_at(&mut bytes, offset) {
             Ok(()) if bytes == SIGNATURE => return Ok(true),

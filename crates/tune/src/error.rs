@@ -166,7 +166,7 @@ pub enum WorkloadFault {
     #[error("its kernel: {0}")]
     Conflict(&'static str),
     /// The ranks of a variant are not a valid number.
-    #[error("ranks of a variant must be a whole number from 1 to {}", crate::workload::MOST_RANKS)]
+    #[error("ranks of a variant must be a whole number from 1 to {}", crate::workload::MAX_RANKS)]
     Ranks,
     /// The library of a variant is not a string.
     #[error("library must be a string: a path, or a name that the system's loader finds")]

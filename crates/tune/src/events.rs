@@ -63,7 +63,7 @@ fn chunk_len_bytes() -> u64 {
 }
 
 /// Maximum number of threads of a process, and of processes.
-const MOST_THREADS: u64 = 1024;
+const MAX_THREADS: u64 = 1024;
 
 impl Events {
     /// Named parameters whose product is the number of bytes written.
@@ -77,10 +77,10 @@ impl Events {
     /// If a parameter is out of range.
     pub(crate) fn check(&self) -> Result<(), WorkloadFault> {
         let is_of = |count: u64, most: u64| (1..=most).contains(&count);
-        if !is_of(self.processes, MOST_THREADS) {
+        if !is_of(self.processes, MAX_THREADS) {
             return Err(WorkloadFault::Size("processes"));
         }
-        if !is_of(self.threads, MOST_THREADS) {
+        if !is_of(self.threads, MAX_THREADS) {
             return Err(WorkloadFault::Size("threads"));
         }
         if self.kept == 0 {

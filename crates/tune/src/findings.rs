@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::path::Path;
 
 /// Elapsed times of the default that vary more than this are useless: a laptop with a browser, a shared node.
-pub const LARGEST_VARIATION: f64 = 0.15;
+pub const MAX_VARIATION: f64 = 0.15;
 
 /// Difference between sentinel and default above which other arms need more than their interval for a verdict.
 const SENTINEL_MARGIN: f64 = 0.10;
@@ -140,7 +140,7 @@ impl Compared {
     pub(crate) fn of(arms: &[Arm], phase: Option<Phase>) -> Self {
         let wall = Self { metric: Metric::WallS, phase };
         let are_ranks_equal = arms.iter().all(|arm| arm.candidate.ranks == arms[0].candidate.ranks);
-        if are_ranks_equal && variation(arms, wall) > LARGEST_VARIATION {
+        if are_ranks_equal && variation(arms, wall) > MAX_VARIATION {
             Self { metric: Metric::CpuS, phase }
         } else {
             wall
@@ -285,8 +285,8 @@ fn cold_share(arms: &[Arm]) -> Option<f64> {
     // no values.
     let of = |run: &Outcome| {
         let reads = run.reads?;
-        let most_len_bytes = if run.len_bytes == 0 { reads.len_bytes } else { run.len_bytes };
-        Some(Reads { len_bytes: reads.len_bytes.min(most_len_bytes), ..reads })
+        let max_len_bytes = if run.len_bytes == 0 { reads.len_bytes } else { run.len_bytes };
+        Some(Reads { len_bytes: reads.len_bytes.min(max_len_bytes), ..reads })
     };
     runs.filter_map(of).reduce(Reads::plus)?.cold_share()
 }

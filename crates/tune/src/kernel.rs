@@ -211,10 +211,10 @@ pub const BURSTS: u64 = 8;
 pub const VARIABLES: [&str; 8] = ["x", "y", "z", "px", "py", "pz", "id1", "id2"];
 
 /// Maximum number of datasets without rows, to catch typing errors.
-const MOST_EMPTY: u64 = 1 << 20;
+const MAX_EMPTY: u64 = 1 << 20;
 
 /// Largest size of a run that is accepted: 16 TiB.
-const LONGEST_BYTES: u64 = 16 << 40;
+const MAX_LEN_BYTES: u64 = 16 << 40;
 
 impl Kernel {
     /// Name in files.
@@ -326,7 +326,7 @@ impl Kernel {
 
     /// Number of processes of a kernel that uses writers of this program instead of a chosen libhdf5; `None` for
     /// kernels that measure settings of HDF5.
-    pub fn own_processes(&self) -> Option<u64> {
+    pub fn local_processes(&self) -> Option<u64> {
         match self {
             Self::Samples(samples) => Some(samples.processes),
             Self::Events(events) => Some(events.processes),
@@ -419,7 +419,7 @@ impl Kernel {
         let mut product = 1_u64;
         for (name, factor) in self.factors() {
             product = product.saturating_mul(factor);
-            if factor == 0 || product > LONGEST_BYTES {
+            if factor == 0 || product > MAX_LEN_BYTES {
                 return Err(WorkloadFault::Size(name));
             }
         }
@@ -439,7 +439,7 @@ impl Kernel {
             Self::Random { longest_len_bytes, .. } if longest_len_bytes < 8192 => {
                 Err(WorkloadFault::Size("longest_len_bytes (at least 8192)"))
             }
-            Self::Nova(Nova { empty, .. }) if empty > MOST_EMPTY => Err(WorkloadFault::Size("empty")),
+            Self::Nova(Nova { empty, .. }) if empty > MAX_EMPTY => Err(WorkloadFault::Size("empty")),
             Self::Nova(Nova { in_memory: true, partition: Partition::Datasets, .. }) => {
                 Err(WorkloadFault::Conflict("files in memory are read by one process each: leave partition out"))
             }

@@ -1,6 +1,6 @@
 //! The settings of HDF5 that are measured and applied: their names, where they are set, and their effect on files.
 //!
-//! Setting them is left to `raddle_hdf5::chosen` for a worker, and to `apply` for other programs. Invariant: a knob has
+//! Setting them is left to `raddle_hdf5::dynamic` for a worker, and to `apply` for other programs. Invariant: a knob has
 //! the same name in workloads, profiles and reports, in every version.
 
 use crate::error::{Result, TuneError};
@@ -83,7 +83,7 @@ pub const ALIGNMENT_THRESHOLD_BYTES: u64 = 64 << 10;
 /// Where a setting is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum PropertyListKind {
     /// The file access property list.
     FileAccess,
     /// The file creation property list.
@@ -207,13 +207,13 @@ impl Knob {
     }
 
     /// Returns where it is set.
-    pub fn place(self) -> Place {
+    pub fn place(self) -> PropertyListKind {
         match self {
-            Self::ConversionBuffer => Place::Transfer,
-            Self::CbNodes | Self::CbBufferSize | Self::CollectiveBuffering => Place::MpiHints,
-            Self::StripeCount | Self::StripeSize => Place::Folder,
-            Self::Zlib => Place::Process,
-            Self::FilePage => Place::FileCreation,
+            Self::ConversionBuffer => PropertyListKind::Transfer,
+            Self::CbNodes | Self::CbBufferSize | Self::CollectiveBuffering => PropertyListKind::MpiHints,
+            Self::StripeCount | Self::StripeSize => PropertyListKind::Folder,
+            Self::Zlib => PropertyListKind::Process,
+            Self::FilePage => PropertyListKind::FileCreation,
             Self::Chunk
             | Self::Gzip
             | Self::Szip
@@ -221,15 +221,16 @@ impl Knob {
             | Self::Shuffle
             | Self::Fletcher32
             | Self::NoFill
-            | Self::Compact => Place::DatasetCreation,
-            _ => Place::FileAccess,
+            | Self::Compact => PropertyListKind::DatasetCreation,
+            _ => PropertyListKind::FileAccess,
         }
     }
 
     /// Whether it changes how values are laid out or filtered in the file, not only where and when they are written.
     /// Such settings are applied to other programs only if the user allows it.
     pub fn changes_layout(self) -> bool {
-        matches!(self.place(), Place::DatasetCreation | Place::FileCreation) || self == Self::Libver
+        matches!(self.place(), PropertyListKind::DatasetCreation | PropertyListKind::FileCreation)
+            || self == Self::Libver
     }
 
     /// Returns the kind of value it takes.

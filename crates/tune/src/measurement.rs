@@ -4,7 +4,7 @@
 //! following ones, and time left at the end to those still open; a profile contains only settings that won twice, in
 //! the search and against the default on fresh values.
 
-use crate::campaign::{Bench, Campaign, Conditions};
+use crate::campaign::{Bench, Campaign, TrialConditions};
 use crate::error::Result;
 use crate::fingerprint::{FileSystem, Machine};
 use crate::kernel::Kernel;
@@ -78,7 +78,7 @@ pub struct MeasuredExperiment {
 pub fn measure(
     workload: &Workload,
     limits: Option<&Limits>,
-    conditions: &Conditions,
+    conditions: &TrialConditions,
     bench: &Bench<'_>,
     told: &mut dyn FnMut(&MeasuredExperiment),
 ) -> Result<Measurement> {
@@ -90,7 +90,7 @@ pub fn measure(
     let mut campaigns: Vec<(usize, Campaign)> = Vec::new();
     for (place, experiment) in workload.experiments.iter().enumerate() {
         let share = weights[place] / weights[place..].iter().sum::<f64>();
-        let conditions = Conditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
+        let conditions = TrialConditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
         let carry_out = || match limits {
             Some(limits) if source == Some(place) => search::search(experiment, limits, &conditions, bench),
             _ => {
@@ -112,7 +112,7 @@ pub fn measure(
     let open: Vec<f64> = campaigns.iter().map(|(place, _)| weights[*place]).collect();
     for (at, (place, campaign)) in campaigns.iter_mut().enumerate() {
         let share = open[at] / open[at..].iter().sum::<f64>();
-        let conditions = Conditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
+        let conditions = TrialConditions { deadline: share_of(conditions.deadline, share), ..conditions.clone() };
         let ((), elapsed_s) = timed(bench, || campaign.go_on(&conditions, bench))?;
         let done = &mut experiments[*place];
         let sweep = campaign.findings(&conditions);
@@ -123,7 +123,7 @@ pub fn measure(
     }
     let hdf5 = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
     let (version, named) = hdf5.unwrap_or_default();
-    let is_without_hdf5 = workload.experiments.iter().all(|experiment| experiment.kernel().own_processes().is_some());
+    let is_without_hdf5 = workload.experiments.iter().all(|experiment| experiment.kernel().local_processes().is_some());
     Ok(Measurement {
         workload: workload.name.clone(),
         title: workload.title.clone(),
@@ -300,7 +300,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
         let cancel = CancelToken::new();
         let bench = Bench { executor: made, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let deadline = time.map(|time| Instant::now() + time);
-        let conditions = Conditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline };
+        let conditions = TrialConditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline };
         let workload = Workload::parse(Path::new("mine.toml"), TEXT, Scale::Tiny).unwrap();
         let mut told = Vec::new();
         let done = measure(&workload, limits, &conditions, &bench, &mut |done| told.push(done.name.clone())).unwrap();

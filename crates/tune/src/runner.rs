@@ -106,7 +106,7 @@ impl Workers {
 
     /// Executes a run on several ranks, each of which writes its answer next to the request.
     fn run_ranks(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
-        if request.library.is_none() && request.kernel.own_processes().is_none() {
+        if request.library.is_none() && request.kernel.local_processes().is_none() {
             let why = "ranks of MPI take a libhdf5 that was built with it: name one with --hdf5 (Debian's package \
                        libhdf5-openmpi-103-1 has libhdf5_openmpi.so.103)";
             return Ok(Answer::NotApplicable(why.to_owned()));

@@ -100,7 +100,7 @@ fn usual_blocks_per_file() -> u64 {
 }
 
 /// Maximum number of processes: what a machine can start as threads.
-const MOST_PROCESSES: u64 = 4096;
+const MAX_PROCESSES: u64 = 4096;
 
 impl Samples {
     /// Bytes of a sample, summed over all fields.
@@ -132,7 +132,7 @@ impl Samples {
         if self.aggregators.is_some_and(|aggregators| aggregators == 0 || aggregators > self.processes) {
             return Err(WorkloadFault::Size("aggregators (at most processes)"));
         }
-        if self.processes > MOST_PROCESSES {
+        if self.processes > MAX_PROCESSES {
             return Err(WorkloadFault::Size("processes"));
         }
         Ok(())

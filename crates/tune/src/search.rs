@@ -6,12 +6,12 @@
 //! limit is never chosen; the winner is measured again, with values and orders that the search has not used, and is
 //! rejected if it does not win again.
 
-use crate::campaign::{self, Bench, Conditions};
+use crate::campaign::{self, Bench, TrialConditions};
 use crate::error::Result;
 use crate::findings::{Finding, Findings};
 use crate::knob::{Knob, Reader, Settings, Value};
 use crate::profile::{Evidence, Measured};
-use crate::statistics::{Estimate, LEAST_BLOCKS, StopRule, Verdict};
+use crate::statistics::{Estimate, MIN_BLOCKS, StopRule, Verdict};
 use crate::workload::{Candidate, Experiment};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -36,18 +36,18 @@ impl Default for Limits {
 }
 
 /// Maximum number of combinations: 7 rounds of halving, or 64 x 5 runs in the first.
-const MOST_COMBINATIONS: usize = 64;
+const MAX_COMBINATIONS: usize = 64;
 
 /// Share of the time for sweeps, and of the remaining time for halving; the rest is left for the proof.
 const SWEEP_SHARE: f64 = 0.6;
 const ROUNDS_SHARE: f64 = 0.6;
 
-/// Number of runs that a combination costs until it wins or is dropped: rounds of [`LEAST_BLOCKS`], each with half of
+/// Number of runs that a combination costs until it wins or is dropped: rounds of [`MIN_BLOCKS`], each with half of
 /// the arms.
-const RUNS_PER_COMBINATION: f64 = 2.0 * LEAST_BLOCKS as f64;
+const RUNS_PER_COMBINATION: f64 = 2.0 * MIN_BLOCKS as f64;
 
 /// Number of values of a setting that are combined, besides its default.
-const MOST_VALUES: usize = 3;
+const MAX_VALUES: usize = 3;
 
 /// A search and its findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,7 +90,7 @@ pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
     }
     let best_first = |mut values: Vec<(f64, Value)>| {
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        values.into_iter().map(|(_, value)| value).take(MOST_VALUES).collect()
+        values.into_iter().map(|(_, value)| value).take(MAX_VALUES).collect()
     };
     better.into_iter().map(|(knob, values)| (knob, best_first(values))).collect()
 }
@@ -98,7 +98,7 @@ pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
 /// Returns all combinations of these values and the defaults, except for the default alone, if there are at most
 /// `limit`. Otherwise worse values are left out; in the last resort only the combination of all best values remains.
 pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>, limit: usize) -> Vec<Settings> {
-    for most in (1..=MOST_VALUES).rev() {
+    for most in (1..=MAX_VALUES).rev() {
         let mut all = vec![Settings::default()];
         for (knob, values) in living {
             let with = |settings: &Settings, value: &Value| settings.clone().and(*knob, value.clone());
@@ -136,13 +136,19 @@ pub fn survivors(round: &Findings, limits: &Limits) -> Vec<Candidate> {
 ///
 /// # Errors
 /// See [`campaign::carry_out`].
-pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions, bench: &Bench<'_>) -> Result<Search> {
+pub fn search(
+    experiment: &Experiment,
+    limits: &Limits,
+    conditions: &TrialConditions,
+    bench: &Bench<'_>,
+) -> Result<Search> {
     let started = Instant::now();
-    let sweep_conditions = Conditions { deadline: share_of(conditions.deadline, SWEEP_SHARE), ..conditions.clone() };
+    let sweep_conditions =
+        TrialConditions { deadline: share_of(conditions.deadline, SWEEP_SHARE), ..conditions.clone() };
     let sweep = campaign::carry_out(&experiment.candidates(), &sweep_conditions, bench)?;
     let run_s = started.elapsed().as_secs_f64() / sweep.runs().max(1) as f64;
     let rounds_deadline = share_of(conditions.deadline, ROUNDS_SHARE);
-    let affordable = rounds_deadline.map_or(MOST_COMBINATIONS, |deadline| {
+    let affordable = rounds_deadline.map_or(MAX_COMBINATIONS, |deadline| {
         let left_s = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
         (left_s / (run_s * RUNS_PER_COMBINATION)) as usize
     });
@@ -154,14 +160,14 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
         ..default.clone()
     };
     let mut left: Vec<Candidate> =
-        combinations(&living(&sweep, limits), affordable.min(MOST_COMBINATIONS)).iter().map(of).collect();
+        combinations(&living(&sweep, limits), affordable.min(MAX_COMBINATIONS)).iter().map(of).collect();
     let mut rounds = Vec::new();
     let reseeded = |step: u64| conditions.seed.wrapping_add(step.wrapping_mul(0x9E37_79B9));
     while left.len() > 1 {
         // Each arm gets only the minimum number of blocks: halving saves the time.
-        let rule = StopRule { most_blocks: LEAST_BLOCKS, ..conditions.rule };
+        let rule = StopRule { max_blocks: MIN_BLOCKS, ..conditions.rule };
         let seed = reseeded(rounds.len() as u64 + 1);
-        let conditions = Conditions { rule, seed, deadline: rounds_deadline, ..conditions.clone() };
+        let conditions = TrialConditions { rule, seed, deadline: rounds_deadline, ..conditions.clone() };
         let arms: Vec<Candidate> = std::iter::once(default.clone()).chain(left).collect();
         let round = campaign::carry_out(&arms, &conditions, bench)?;
         left = survivors(&round, limits);
@@ -170,7 +176,7 @@ pub fn search(experiment: &Experiment, limits: &Limits, conditions: &Conditions,
     let proof = match left.pop() {
         None => None,
         Some(winner) => {
-            let conditions = Conditions { seed: reseeded(u64::MAX), ..conditions.clone() };
+            let conditions = TrialConditions { seed: reseeded(u64::MAX), ..conditions.clone() };
             Some(campaign::carry_out(&[default, winner], &conditions, bench)?)
         }
     };
@@ -288,7 +294,8 @@ mod tests {
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let (made, cancel) = (Made::default(), CancelToken::new());
         let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
-        let conditions = Conditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline: None };
+        let conditions =
+            TrialConditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline: None };
         search(&experiment(), limits, &conditions, &bench).unwrap()
     }
 
@@ -330,7 +337,7 @@ mod tests {
     fn combinations_are_all_or_the_best() {
         let of = |knobs: &[Knob], values: u64| {
             let values: Vec<Value> = (1..=values).map(Value::Whole).collect();
-            combinations(&knobs.iter().map(|knob| (*knob, values.clone())).collect(), MOST_COMBINATIONS)
+            combinations(&knobs.iter().map(|knob| (*knob, values.clone())).collect(), MAX_COMBINATIONS)
         };
         assert!(of(&[], 3).is_empty());
         assert_eq!(of(&Knob::ALL[..2], 3).len(), 15);

@@ -4,14 +4,14 @@
 //! clock) affects all arms alike; each arm is compared with the default of its own block. Ratio, interval and
 //! probability come from a single estimator, the trimmed mean of the logarithms of the ratios (Yuen 1974), so they
 //! cannot contradict each other. This module runs nothing and does not choose what to compare. Invariants: the same
-//! samples give the same figures; fewer than [`LEAST_BLOCKS`] blocks give no result.
+//! samples give the same figures; fewer than [`MIN_BLOCKS`] blocks give no result.
 
 use crate::student;
 use raddle_core::random::Random;
 use serde::{Deserialize, Serialize};
 
 /// Minimum number of blocks for a result.
-pub const LEAST_BLOCKS: usize = 5;
+pub const MIN_BLOCKS: usize = 5;
 
 /// Default for the smallest effect of interest, as a distance of the ratio from 1. On a machine shared with others,
 /// equal runs vary by 5 to 10 %: detecting smaller effects takes more blocks than there is time for, and such results
@@ -20,7 +20,7 @@ pub const DEFAULT_MARGIN: f64 = 0.15;
 
 /// Numbers of blocks after which an arm is tested for being done: each about 1.6 times the one before, which makes
 /// intervals a fifth narrower.
-const LOOKS: [usize; 10] = [LEAST_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
+const LOOKS: [usize; 10] = [MIN_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
 
 /// Probability of error of all looks together, divided evenly among them (Bonferroni): looking six times at 5 % and
 /// stopping at the first positive result would err with 17 %.
@@ -90,10 +90,10 @@ impl Verdict {
 }
 
 /// Compares `candidate` with `default`, values of the same blocks in the same order, with this probability of error;
-/// `None` for fewer than [`LEAST_BLOCKS`] blocks, or if a value is not above 0, so that its ratio is undefined.
+/// `None` for fewer than [`MIN_BLOCKS`] blocks, or if a value is not above 0, so that its ratio is undefined.
 pub fn estimate(default: &[f64], candidate: &[f64], error: f64) -> Option<Estimate> {
     let pairs = default.iter().zip(candidate);
-    if pairs.len() < LEAST_BLOCKS || pairs.clone().any(|(a, b)| !(*a > 0.0 && *b > 0.0 && (b / a).is_finite())) {
+    if pairs.len() < MIN_BLOCKS || pairs.clone().any(|(a, b)| !(*a > 0.0 && *b > 0.0 && (b / a).is_finite())) {
         return None;
     }
     let mut logarithms: Vec<f64> = pairs.map(|(default, candidate)| (candidate / default).ln()).collect();
@@ -186,7 +186,7 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StopRule {
     /// Maximum number of blocks.
-    pub most_blocks: usize,
+    pub max_blocks: usize,
     /// Effects below this share count as none.
     pub margin: f64,
     /// Half-width of the interval, as a share of the ratio, that is narrow enough to report how much better or worse an
@@ -202,20 +202,20 @@ pub struct StopRule {
 impl Default for StopRule {
     /// With 55 blocks, 5 % can be detected if equal runs vary by 5 %, and 10 % if they vary by 10 %.
     fn default() -> Self {
-        Self { most_blocks: LOOKS[5], margin: DEFAULT_MARGIN, half_width: 0.10, clear: 1.5, least_for_small: LOOKS[3] }
+        Self { max_blocks: LOOKS[5], margin: DEFAULT_MARGIN, half_width: 0.10, clear: 1.5, least_for_small: LOOKS[3] }
     }
 }
 
 impl StopRule {
     /// Returns a rule with a fixed number of blocks and a single look, which uses the whole probability of error.
     pub fn of_one_look() -> Self {
-        Self { most_blocks: LEAST_BLOCKS, ..Self::default() }
+        Self { max_blocks: MIN_BLOCKS, ..Self::default() }
     }
 
     /// Probability of error of intervals and verdicts at each look.
     pub fn error(&self) -> f64 {
         // The last look is at the maximum number of blocks.
-        let before = LOOKS.iter().filter(|look| **look < self.most_blocks).count();
+        let before = LOOKS.iter().filter(|look| **look < self.max_blocks).count();
         ERROR / (before + 1) as f64
     }
 
@@ -245,7 +245,7 @@ impl StopRule {
 
     /// Whether an arm that ran in `blocks` blocks, one of `comparisons`, is done.
     pub fn is_done(&self, blocks: usize, estimate: Option<&Estimate>, comparisons: usize) -> bool {
-        if blocks >= self.most_blocks {
+        if blocks >= self.max_blocks {
             return true;
         }
         let Some(found) = estimate.filter(|_| LOOKS.contains(&blocks)) else { return false };
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn the_rule_stops_at_looks_when_something_can_be_told_and_at_the_end() {
         let rule = StopRule::default();
-        assert_eq!((rule.error(), StopRule { most_blocks: 5, ..rule }.error()), (0.05 / 6.0, 0.05));
+        assert_eq!((rule.error(), StopRule { max_blocks: 5, ..rule }.error()), (0.05 / 6.0, 0.05));
         let of = |ratio: f64, width: f64, p| Estimate { ratio, interval: [ratio - width, ratio + width], blocks: 5, p };
         let is_done = |blocks, estimate: Estimate| rule.is_done(blocks, Some(&estimate), 10);
         assert!(!is_done(4, of(1.0, 0.01, 0.5)) && is_done(5, of(1.0, 0.01, 0.5)));
@@ -472,7 +472,7 @@ mod tests {
         };
         let mut runs = vec![(Vec::new(), Vec::new()); truth.len()];
         let told = |(default, own): &(Vec<f64>, Vec<f64>)| estimate(default, own, rule.error());
-        for _ in 0..rule.most_blocks {
+        for _ in 0..rule.max_blocks {
             let default = (time(1.0) * time(1.0)).sqrt();
             for (arm, ratio) in runs.iter_mut().zip(truth) {
                 if !rule.is_done(arm.1.len(), told(arm).as_ref(), truth.len()) {

@@ -3,8 +3,8 @@
 //! Invariant: a setting is either passed to the library or refused; none is dropped.
 
 use crate::error::{Obstacle, Result, TuneError};
-use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Place, Settings, Value};
-use raddle_hdf5::chosen::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
+use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, PropertyListKind, Settings, Value};
+use raddle_hdf5::dynamic::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
 
 /// Version and filters of a library, which determine the available settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Abilities {
             _ if filter.is_some_and(|filter| !self.filters.contains(&filter)) => {
                 Some(Obstacle::Filter(self.version.clone()))
             }
-            (Knob::CollectiveMetadata, _) | (_, Place::MpiHints) => match self.ranks {
+            (Knob::CollectiveMetadata, _) | (_, PropertyListKind::MpiHints) => match self.ranks {
                 None => Some(Obstacle::Ranks),
                 Some(false) => Some(Obstacle::NotParallel(self.version.clone())),
                 Some(true) => None,
@@ -83,7 +83,7 @@ impl Abilities {
             (Knob::PageBuffer | Knob::FilePage, _) if self.ranks.is_some() => Some(Obstacle::OneProcess),
             (Knob::AutoChunkCache, _) => Some(Obstacle::Applied),
             (Knob::Zlib, _) => self.zlib_obstacle(value),
-            (_, Place::Folder) => Some(Obstacle::Stripes),
+            (_, PropertyListKind::Folder) => Some(Obstacle::Stripes),
             (Knob::Libver, _) => {
                 let Value::Text(bound) = value else { return None };
                 let (_, _, since) = BOUNDS.iter().find(|(name, _, _)| name == bound)?;
@@ -100,7 +100,7 @@ pub fn hints(settings: &Settings) -> Vec<(String, String)> {
         Knob::CollectiveBuffering => {
             ["romio_cb_write", "romio_cb_read"].map(|key| (key.to_owned(), value.to_string())).into()
         }
-        knob if knob.place() == Place::MpiHints => vec![(knob.name().to_owned(), value.to_string())],
+        knob if knob.place() == PropertyListKind::MpiHints => vec![(knob.name().to_owned(), value.to_string())],
         _ => Vec::new(),
     };
     settings.0.iter().flat_map(of).collect()

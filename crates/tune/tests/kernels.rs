@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 fn libraries() -> Vec<Option<PathBuf>> {
     let debian = PathBuf::from("libhdf5_serial.so.103");
     let mut all = vec![None];
-    match raddle_hdf5::chosen::Chosen::load(&debian) {
+    match raddle_hdf5::dynamic::DynamicLibrary::load(&debian) {
         Ok(_) => all.push(Some(debian)),
         Err(error) => eprintln!("only the bundled HDF5 is tested: {error}"),
     }

@@ -10,7 +10,7 @@ use raddle_hdf5::child::{ChildReader, ObjectName};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, complete};
 use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
-use raddle_hdf5::paths::{Found, MOST_LINKS, find_in};
+use raddle_hdf5::paths::{MAX_LINKS, ResolvedPath, find_in};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use raddle_idx::sample::Number;
@@ -18,10 +18,10 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Maximum number of datasets listed if the user has to choose one.
-const LONGEST_CHOICE: usize = 10;
+const MAX_CHOICES: usize = 10;
 
 /// Maximum length of values requested from libhdf5 at once. They are held in memory twice; far longer than most chunks.
-const LONGEST_ANSWER_LEN_BYTES: u64 = 64 << 20;
+const MAX_ANSWER_LEN_BYTES: u64 = 64 << 20;
 
 /// A dataset of numbers.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Hdf5Values {
         out: &mut [u8],
     ) -> raddle_hdf5::Result<()> {
         let row_len = out.len() / (rows.end - rows.start).max(1) as usize;
-        let most_rows = (LONGEST_ANSWER_LEN_BYTES / row_len.max(1) as u64).max(1);
+        let most_rows = (MAX_ANSWER_LEN_BYTES / row_len.max(1) as u64).max(1);
         let (mut row, mut rest) = (rows.start, out);
         while row < rows.end && !rest.is_empty() {
             let end = rows.end.min(row + most_rows);
@@ -166,19 +166,19 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Resu
 /// Finds the dataset at a path, following hard and soft links in this file.
 fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Failure> {
     let object = match find_in(tree, name.as_bytes()).map_err(|error| Failure::of_input(&error))? {
-        Found::Object(index) => tree.objects.get(index as usize),
-        Found::External { file, path: within, .. } => {
+        ResolvedPath::Object(index) => tree.objects.get(index as usize),
+        ResolvedPath::External { file, path: within, .. } => {
             let (file, within) = (escape::bytes(&file), escape::bytes(&within));
             return Err(refused(path, &format!("{name} is a link to {within} of the file {file}"))
                 .hint(&format!("name it as {file}:{within}; files of links are not opened here")));
         }
-        Found::TooManyLinks => {
+        ResolvedPath::TooManyLinks => {
             return Err(refused(
                 path,
-                &format!("{name} leads through more than {MOST_LINKS} links, possibly in a cycle"),
+                &format!("{name} leads through more than {MAX_LINKS} links, possibly in a cycle"),
             ));
         }
-        Found::Nothing => None,
+        ResolvedPath::Nothing => None,
     };
     match object.map(|object| &object.kind) {
         Some(ObjectKind::Dataset(dataset)) => Ok(dataset),
@@ -236,7 +236,7 @@ fn arrays(tree: &FileTree) -> Vec<(String, &Dataset)> {
 }
 
 fn choice(all: &[(String, &Dataset)]) -> String {
-    let names: Vec<&str> = all.iter().take(LONGEST_CHOICE).map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = all.iter().take(MAX_CHOICES).map(|(name, _)| name.as_str()).collect();
     match (names.is_empty(), all.len() - names.len()) {
         (true, _) => "none".to_owned(),
         (_, 0) => names.join(", "),

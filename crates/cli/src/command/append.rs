@@ -4,15 +4,15 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::compression::Compression;
-use crate::options::inputs::{InputArgs, SortingArgs};
-use crate::options::running::RunningArgs;
+use crate::options::inputs::{InputArgs, SortArgs};
+use crate::options::running::RuntimeArgs;
+use crate::ranks::Ranks;
 use crate::render::plan::{Input, Summary};
 use crate::render::{escape, json, quantity, report};
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::MergeError;
-use raddle_merge::append::redo::Settled;
-use raddle_merge::append::{AppendReport, Held, append_among, hold_among, plan_among};
+use raddle_merge::append::redo::Recovery;
+use raddle_merge::append::{AppendLock, AppendReport, append_collective, open_for_append_collective, plan_collective};
 use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::plan::MergePlan;
@@ -33,7 +33,7 @@ pub struct AppendArgs {
 
     /// Order of the inputs.
     #[command(flatten)]
-    pub sorting: SortingArgs,
+    pub sorting: SortArgs,
 
     /// Append inputs even if the file already has their rows
     #[arg(long, help_heading = "Inputs")]
@@ -77,7 +77,7 @@ pub struct AppendArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -162,22 +162,23 @@ enum Attributes {
 }
 
 /// Collective. Appends the inputs.
-pub fn run(arguments: &AppendArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &AppendArgs, team: &Ranks) -> Result<Exit, Failure> {
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
     let mut options = arguments.options()?;
-    arguments.running.apply_among(team, &mut options);
-    let watching = Watching::start_among(team, &arguments.running, "append", inputs.iter().chain([&arguments.file]))?;
+    arguments.running.apply_collective(team, &mut options);
+    let watching =
+        Session::start_collective(team, &arguments.running, "append", inputs.iter().chain([&arguments.file]))?;
     watching.conclude(|watch| {
         let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
         let failed = |error: MergeError| arguments.failure(&error, &inputs);
-        let held = hold_among(&arguments.file, team.ranks()).map_err(failed)?;
+        let held = open_for_append_collective(&arguments.file, team.ranks()).map_err(failed)?;
         if team.leads() {
-            tell_settled(&held, &watching);
+            print_recovery(&held, &watching);
         }
-        let plan = match plan_among(&held, &inputs, arguments.again, &options, watch, team.ranks()) {
+        let plan = match plan_collective(&held, &inputs, arguments.again, &options, watch, team.ranks()) {
             // The interrupted run was a run of this same command.
             Err(MergeError::Repeated { repeated, .. })
-                if held.settled == Settled::Completed && repeated.len() == inputs.len() =>
+                if held.settled == Recovery::Completed && repeated.len() == inputs.len() =>
             {
                 if !team.leads() {
                     return Ok(Exit::Done);
@@ -194,7 +195,7 @@ pub fn run(arguments: &AppendArgs, team: &Team) -> Result<Exit, Failure> {
         };
         options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         if team.leads() {
-            tell_bridged(&plan, &watching);
+            print_bridged(&plan, &watching);
         }
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         execute(arguments, &plan, &held, watch, team).map_err(|error| match error {
@@ -244,9 +245,9 @@ enum Stopped {
 fn execute(
     arguments: &AppendArgs,
     plan: &MergePlan,
-    held: &Held,
+    held: &AppendLock,
     watch: &Watch<'_>,
-    team: &Team,
+    team: &Ranks,
 ) -> Result<(), Stopped> {
     if arguments.dry_run && !team.leads() {
         return Ok(());
@@ -266,7 +267,7 @@ fn execute(
         );
         return print(&text).map_err(Stopped::Told);
     }
-    let Some(done) = append_among(plan, held, watch, team.ranks()).map_err(Stopped::Merge)? else { return Ok(()) };
+    let Some(done) = append_collective(plan, held, watch, team.ranks()).map_err(Stopped::Merge)? else { return Ok(()) };
     let done = Appended { report: &done, input_files: Input::of(plan).split_off(1) };
     arguments.running.write_report(&done).map_err(Stopped::Told)?;
     if arguments.json {
@@ -277,16 +278,16 @@ fn execute(
     Ok(())
 }
 
-fn tell_settled(held: &Held, watching: &Watching) {
+fn print_recovery(held: &AppendLock, watching: &Session) {
     match held.settled {
-        Settled::Nothing => {}
-        Settled::Discarded => watching.warn("an interrupted append to the file was rolled back"),
-        Settled::Completed => watching.warn("an interrupted append to the file was completed"),
+        Recovery::Nothing => {}
+        Recovery::Discarded => watching.warn("an interrupted append to the file was rolled back"),
+        Recovery::Completed => watching.warn("an interrupted append to the file was completed"),
     }
 }
 
-fn tell_bridged(plan: &MergePlan, watching: &Watching) {
-    super::merge::tell_bridged(plan, watching);
+fn print_bridged(plan: &MergePlan, watching: &Session) {
+    super::merge::print_bridged(plan, watching);
     let unfiltered = plan.columns.iter().filter(|column| column.skipped_filters != 0).count() as u64;
     if unfiltered > 0 {
         let count = quantity::counted(unfiltered, "dataset");

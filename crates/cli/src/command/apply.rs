@@ -10,7 +10,7 @@ use crate::render::apply;
 use raddle_core::stripes::{self, StripeSource, Stripes};
 use raddle_inject::emit::{Language, source};
 use raddle_inject::install::{Objects, default_folder};
-use raddle_inject::plan::{Adapt, ApplyPlan, Wishes};
+use raddle_inject::plan::{Adapt, ApplyPlan, ApplyRequest};
 use raddle_inject::program::{Program, Route, find};
 use raddle_inject::{InjectError, patch};
 use raddle_mpi::launcher;
@@ -79,7 +79,7 @@ pub struct ApplyArgs {
 
     /// Print the settings as source code or as shell variables, without starting the program
     #[arg(long, value_name = "FORM", value_enum, conflicts_with = "dry_run")]
-    emit: Option<Form>,
+    emit: Option<EmitForm>,
 
     /// HDF5 source folder, for --emit hdf5-patch
     #[arg(long, value_name = "FOLDER", required_if_eq("emit", "hdf5-patch"))]
@@ -100,7 +100,7 @@ The program is not modified and need not know about raddle. Settings that it cho
 
 /// Output form of `--emit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
+enum EmitForm {
     /// A C function that creates a file access property list
     C,
     /// Arguments of h5py.File
@@ -111,7 +111,7 @@ enum Form {
     Env,
     /// A patch that makes the settings the defaults of HDF5
     #[value(name = "hdf5-patch")]
-    Patch,
+    BoxData,
 }
 
 fn knob(text: &str) -> Result<Knob, String> {
@@ -134,18 +134,18 @@ fn block_of_folder() -> u64 {
 
 impl ApplyArgs {
     /// Collects the requested settings, and the file of the profile if there is one.
-    fn wishes(&self) -> Result<(Wishes, Option<PathBuf>), Failure> {
+    fn wishes(&self) -> Result<(ApplyRequest, Option<PathBuf>), Failure> {
         let (path, profile) = match &self.profile {
             Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
             // Explicit settings suffice without a profile.
             None if !self.set.is_empty() || self.adapt => (None, None),
             None => newest(Path::new(".")).map_err(|error| Failure::of_tune(&error))?.unzip(),
         };
-        let mut wishes = Wishes {
+        let mut wishes = ApplyRequest {
             allow_layout: self.allow_layout,
             allow_collective_metadata: self.collective_metadata,
             log: Some(self.log.clone()).filter(|log| log != Path::new("none")),
-            ..Wishes::default()
+            ..ApplyRequest::default()
         };
         if let Some(profile) = &profile {
             wishes.add(profile);
@@ -231,12 +231,12 @@ fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Failure> {
+fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<Exit, Failure> {
     let text = match form {
-        Form::C => source(&wishes.settings, Language::C),
-        Form::H5py => source(&wishes.settings, Language::H5py),
-        Form::Netcdf => source(&wishes.settings, Language::Netcdf),
-        Form::Env => {
+        EmitForm::C => source(&wishes.settings, Language::C),
+        EmitForm::H5py => source(&wishes.settings, Language::H5py),
+        EmitForm::Netcdf => source(&wishes.settings, Language::Netcdf),
+        EmitForm::Env => {
             let objects = arguments.objects()?;
             // Covers any program that the shell starts later.
             let any = Route::Preload { libraries: Vec::new() };
@@ -250,7 +250,7 @@ fn emit(arguments: &ApplyArgs, wishes: &Wishes, form: Form) -> Result<Exit, Fail
             install(&objects, &plan)?;
             apply::exports(&plan)
         }
-        Form::Patch => {
+        EmitForm::BoxData => {
             for knob in patch::left_out(&wishes.settings) {
                 anstream::eprintln!("note: {knob} has no single place in the source for its default; left out");
             }

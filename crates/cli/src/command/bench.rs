@@ -3,12 +3,12 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::measuring::MeasuringArgs;
-use crate::options::running::TellingArgs;
+use crate::options::measuring::MeasurementArgs;
+use crate::options::running::VerbosityArgs;
 use crate::planned;
 use crate::render::{self, measurement, summary};
+use crate::session::Session;
 use crate::text_file::NO_FILES;
-use crate::watching::Watching;
 use raddle_tune::workload::{Scale, Workload, preset_names};
 
 /// Options of `raddle bench`.
@@ -24,7 +24,7 @@ pub struct BenchArgs {
     list: bool,
 
     #[command(flatten)]
-    measuring: MeasuringArgs,
+    measuring: MeasurementArgs,
 
     /// Also predict tables of numbers for the process counts of the paper
     #[arg(long)]
@@ -35,7 +35,7 @@ pub struct BenchArgs {
     json: bool,
 
     #[command(flatten)]
-    telling: TellingArgs,
+    telling: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -59,7 +59,7 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let workload = arguments.measuring.workload(&arguments.workload)?;
-    let watching = Watching::start_telling(&arguments.telling, "bench", NO_FILES)?;
+    let watching = Session::start_reporting(&arguments.telling, "bench", NO_FILES)?;
     watching.conclude(|watch| {
         let planned = planned::carry_out(&workload.planned, arguments.simulate, watch.cancel)?;
         let mut done = arguments.measuring.measure(&workload, None, &watching, watch)?;
@@ -68,7 +68,7 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
         print(&if arguments.json {
             render::json(&done)
         } else {
-            measurement::text(&done, arguments.measuring.most_blocks()) + &summary::text(&done)
+            measurement::text(&done, arguments.measuring.max_blocks()) + &summary::text(&done)
         })?;
         Ok(Exit::Done)
     })

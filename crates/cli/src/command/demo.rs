@@ -7,12 +7,12 @@ use crate::demo::workload::Workload;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::compression::Compression;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::plan::{Detail, Summary};
 use crate::render::quantity;
 use crate::render::table::{Align, Columns};
+use crate::session::Session;
 use crate::text_file::NO_FILES;
-use crate::watching::Watching;
 use raddle_core::progress::{Event, Stage};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::options::{MergeOptions, Watch};
@@ -49,7 +49,7 @@ pub struct DemoArgs {
     no_h5py: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -67,7 +67,7 @@ fn parse_workload(name: &str) -> Result<Workload, String> {
 
 /// Generates the files and demonstrates what raddle does with them.
 pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
-    let watching = Watching::start(&arguments.running, "demo", NO_FILES)?;
+    let watching = Session::start(&arguments.running, "demo", NO_FILES)?;
     watching.conclude(|watch| {
         // Held until the end: dropping it removes the files.
         let temporary;
@@ -122,7 +122,7 @@ fn show(
     inputs: &[PathBuf],
     merged: &Path,
     watch: &Watch<'_>,
-    watching: &Watching,
+    watching: &Session,
 ) -> Result<Exit, Failure> {
     let failed = |error| Failure::of_merge(&error, inputs);
     let mut options = MergeOptions::new(merged);

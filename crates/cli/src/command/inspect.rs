@@ -4,10 +4,10 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::{Failure, ToldFailure};
 use crate::options::reader::ReaderArgs;
+use crate::ranks::{Ranks, of_ranks};
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
 use crate::render::references::Entries;
-use crate::team::{Team, of_ranks};
 use raddle_core::communicator::CommunicatorExt;
 use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, Sum, inspect};
@@ -87,7 +87,7 @@ struct Printed {
 
 /// Collective. Inspects each file and continues after files that cannot be read. Ranks share the files; the first
 /// prints.
-pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Failure> {
     if let Some(output) = &arguments.refs {
         let written = if team.leads() { write_references_file(arguments, output) } else { Ok(Exit::Done) };
         return team.agree("write references", written);
@@ -132,7 +132,7 @@ pub fn run(arguments: &InspectArgs, team: &Team) -> Result<Exit, Failure> {
 }
 
 /// Collective. Returns the values of all ranks, in rank order.
-fn of_all<T: Serialize + DeserializeOwned>(team: &Team, own: &T) -> Result<Vec<T>, Failure> {
+fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<T>, Failure> {
     team.ranks().all_gather_values("inspect the files", own).map_err(|error| of_ranks(&error))
 }
 

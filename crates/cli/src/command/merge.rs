@@ -5,30 +5,30 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::compression::readers_need;
 use crate::options::{
-    inputs::{InputArgs, SortingArgs},
+    inputs::{InputArgs, SortArgs},
     io::{Interface, IoArgs},
-    keys::KeyMakingArgs,
+    keys::KeyArgs,
     layout::LayoutArgs,
     output::OutputArgs,
-    placing::PlacingArgs,
+    placing::PlacementArgs,
     preview::PreviewArgs,
-    running::RunningArgs,
+    running::RuntimeArgs,
     schema::SchemaArgs,
     stripes::StripesArgs,
 };
-use crate::preview::{self, Accompanied, MergePreview};
+use crate::preview::{self, MergePreview, ReportWithPreview};
+use crate::ranks::Ranks;
 use crate::render::plan::{Detail, Input, Summary, prediction};
 use crate::render::{differences, json, keys, preview as preview_text, quantity, report};
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_codec::KnownFilter;
 use raddle_merge::execute::bridged;
-use raddle_merge::keys::MadeSpec;
+use raddle_merge::keys::DerivedSpec;
 use raddle_merge::options::{Compress, Empty, MergeOptions};
 use raddle_merge::parts::{Part, merge_part};
 use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::prediction::{Prediction, Sample, predict};
-use raddle_merge::{Companion, Io, Reading, Through, check_output, published_path};
+use raddle_merge::{IoBackend, MergeContext, Reading, TileObserver, check_output, published_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub struct MergeArgs {
     pub inputs: InputArgs,
     /// Order of the inputs.
     #[command(flatten)]
-    pub sorting: SortingArgs,
+    pub sorting: SortArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -65,9 +65,9 @@ pub struct MergeArgs {
     )]
     keys: Vec<String>,
     #[command(flatten)]
-    making: KeyMakingArgs,
+    making: KeyArgs,
     #[command(flatten)]
-    placing: PlacingArgs,
+    placing: PlacementArgs,
     /// Preview of the output.
     #[command(flatten)]
     pub preview: PreviewArgs,
@@ -79,7 +79,7 @@ pub struct MergeArgs {
     #[arg(long, value_name = "I/N", value_parser = part, conflicts_with_all = ["dry_run", "unordered", "align"], help_heading = "Running")]
     pub part: Option<Part>,
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -112,7 +112,7 @@ impl MergeArgs {
             options.align = None;
         }
         if !self.keys.is_empty() {
-            options.made.push(MadeSpec::Keys(self.making.spec(&self.keys, true)));
+            options.made.push(DerivedSpec::Keys(self.making.spec(&self.keys, true)));
         }
         self.placing.apply(&mut options);
         if options.link.is_external() && !options.made.is_empty() {
@@ -136,21 +136,21 @@ impl MergeArgs {
     pub fn check_alone(&self) -> Result<(), Failure> {
         match self.io.interface()? {
             Interface::Posix => Ok(()),
-            Interface::MpiIo(hints) => Team::alone().files(&hints).map(drop),
-            Interface::Collective(library) => Team::alone().datasets(library).map(drop),
+            Interface::MpiIo(hints) => Ranks::alone().files(&hints).map(drop),
+            Interface::Collective(library) => Ranks::alone().datasets(library).map(drop),
         }
     }
 }
 
 /// Collective. Merges the inputs.
-pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Failure> {
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
     let mut options = arguments.options()?;
     if arguments.part.is_some() && team.ranks().size() > 1 {
         return Err(Failure::usage("--part is for independent processes, not for MPI ranks"));
     }
-    arguments.running.apply_among(team, &mut options);
-    let how = How {
+    arguments.running.apply_collective(team, &mut options);
+    let how = MergeMode {
         dry_run: arguments.output.dry_run,
         json: arguments.output.json,
         part: arguments.part,
@@ -162,16 +162,16 @@ pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
 
 /// Merge report together with the plan's prediction.
 #[derive(serde::Serialize)]
-struct Foretold<'a> {
+struct ReportWithPrediction<'a> {
     #[serde(flatten)]
-    accompanied: &'a Accompanied<'a>,
+    accompanied: &'a ReportWithPreview<'a>,
     prediction: Option<Prediction>,
     input_files: Vec<Input>,
 }
 
 /// Parameters of carrying out a merge.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct How<'a> {
+pub(super) struct MergeMode<'a> {
     /// Whether only the plan is printed.
     pub dry_run: bool,
     /// Whether the report is printed as JSON.
@@ -193,12 +193,12 @@ fn part(text: &str) -> Result<Part, String> {
 
 /// Collective. Plans and executes a merge of `inputs`; used by `merge` and `rechunk`.
 pub(super) fn merge(
-    team: &Team,
+    team: &Ranks,
     inputs: Vec<PathBuf>,
-    sorting: &SortingArgs,
+    sorting: &SortArgs,
     options: &MergeOptions,
-    how: How<'_>,
-    running: &RunningArgs,
+    how: MergeMode<'_>,
+    running: &RuntimeArgs,
     command: &str,
 ) -> Result<Exit, Failure> {
     let interface = team.agree("look at how to write", how.io.interface())?;
@@ -207,8 +207,8 @@ pub(super) fn merge(
     }
     let (mut files, mut datasets) = (None, None);
     let io = match interface {
-        Interface::Posix => Io::Posix,
-        Interface::MpiIo(hints) => Io::Shared(&**files.insert(team.files(&hints)?)),
+        Interface::Posix => IoBackend::Posix,
+        Interface::MpiIo(hints) => IoBackend::Shared(&**files.insert(team.files(&hints)?)),
         Interface::Collective(_) if options.align.is_some() => {
             return Err(Failure::usage(
                 "--align is for chunks that raddle places; --io collective leaves that to HDF5",
@@ -220,10 +220,10 @@ pub(super) fn merge(
             ));
         }
         Interface::Collective(library) => {
-            Io::Collective(&**datasets.insert(team.agree("load HDF5", team.datasets(library))?))
+            IoBackend::Collective(&**datasets.insert(team.agree("load HDF5", team.datasets(library))?))
         }
     };
-    let watching = Watching::start_among(team, running, command, inputs.iter().chain([&options.output]))?;
+    let watching = Session::start_collective(team, running, command, inputs.iter().chain([&options.output]))?;
     watching.conclude(|watch| {
         // Checked before the scan, which may take minutes, and again when writing starts.
         let check = || {
@@ -235,14 +235,14 @@ pub(super) fn merge(
         team.agree("look at the preview", if team.leads() { check() } else { Ok(()) })?;
         let inputs = team.paths_of_first(|| sorting.sort(inputs, options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = raddle_merge::plan_among(&inputs, options, watch, team.ranks()).map_err(failed)?;
+        let plan = raddle_merge::plan_collective(&inputs, options, watch, team.ranks()).map_err(failed)?;
         options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         let mut preview = team.agree("plan the preview", MergePreview::of(how.preview, &plan))?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if how.dry_run {
             if team.leads() {
-                tell_recoded(&plan, &watching);
-                tell_needs(&plan, &watching);
+                print_reserialized(&plan, &watching);
+                print_needs(&plan, &watching);
                 let predicted = predict(&plan, Sample::THOROUGH).map_err(failed)?;
                 let preview = preview.map_or(String::new(), |preview| preview_text::planned(preview.plan()));
                 let summary = Summary::of(&plan, Some(predicted));
@@ -252,9 +252,9 @@ pub(super) fn merge(
             return Ok(exit);
         }
         let tell = || {
-            tell_bridged(&plan, &watching);
-            tell_recoded(&plan, &watching);
-            tell_needs(&plan, &watching);
+            print_bridged(&plan, &watching);
+            print_reserialized(&plan, &watching);
+            print_needs(&plan, &watching);
             keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
             preview.iter().flat_map(MergePreview::warnings).for_each(|warning| watching.warn(&warning));
             let predicted = predict(&plan, Sample::QUICK).map_err(failed)?;
@@ -278,13 +278,14 @@ pub(super) fn merge(
             let begun = if team.leads() { preview.begin(options) } else { Ok(()) };
             team.agree("begin the preview", begun)?;
         }
-        let companion = preview.as_ref().map(|preview| preview as &dyn Companion);
+        let tile_observer = preview.as_ref().map(|preview| preview as &dyn TileObserver);
         let reading = Reading { strategy: how.io.strategy, machines: team.machines() };
-        let through = Through { io, reading, companion };
+        let through = MergeContext { io, reading, tile_observer };
         let done = raddle_merge::merge_through(&plan, watch, team.ranks(), through).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
-        let accompanied = Accompanied::new(&done, preview.as_ref());
-        let told = Foretold { accompanied: &accompanied, prediction: predicted, input_files: Input::of(&plan) };
+        let accompanied = ReportWithPreview::new(&done, preview.as_ref());
+        let told =
+            ReportWithPrediction { accompanied: &accompanied, prediction: predicted, input_files: Input::of(&plan) };
         running.write_report(&told)?;
         if how.json {
             print(&json(&told))?;
@@ -299,7 +300,7 @@ pub(super) fn merge(
 }
 
 /// Warns about filters that readers of the output may lack.
-pub(super) fn tell_needs(plan: &MergePlan, watching: &Watching) {
+pub(super) fn print_needs(plan: &MergePlan, watching: &Session) {
     let compresses = plan.columns.iter().any(|planned| matches!(planned.route, Route::Encoded { .. }));
     if compresses && let Some(need) = readers_need(plan.options.compress.compression()) {
         watching.warn(&need);
@@ -308,7 +309,7 @@ pub(super) fn tell_needs(plan: &MergePlan, watching: &Watching) {
 
 /// Warns about datasets that were to keep filters that raddle cannot write and whose chunks cannot be moved as stored,
 /// because they are not aligned with the rows of the inputs or other chunks were requested.
-pub(super) fn tell_recoded(plan: &MergePlan, watching: &Watching) {
+pub(super) fn print_reserialized(plan: &MergePlan, watching: &Session) {
     if plan.options.compress != Compress::Keep {
         return;
     }
@@ -331,7 +332,7 @@ pub(super) fn tell_recoded(plan: &MergePlan, watching: &Watching) {
 }
 
 /// Reports which inputs are left out and which differences the join resolves.
-pub(super) fn tell_bridged(plan: &MergePlan, watching: &Watching) {
+pub(super) fn print_bridged(plan: &MergePlan, watching: &Session) {
     if !plan.skipped.is_empty() {
         let count = quantity::counted(plan.skipped.len() as u64, "input");
         let because = if plan.skipped.len() == 1 { "it cannot" } else { "they cannot" };

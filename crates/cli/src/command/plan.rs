@@ -1,21 +1,21 @@
 //! `raddle plan`: shows what a merge would do, from metadata alone.
 
-use super::merge::{tell_needs, tell_recoded};
+use super::merge::{print_needs, print_reserialized};
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::{InputArgs, SortingArgs},
+    inputs::{InputArgs, SortArgs},
     layout::LayoutArgs,
-    placing::PlacingArgs,
-    running::RunningArgs,
+    placing::PlacementArgs,
+    running::RuntimeArgs,
     schema::SchemaArgs,
     simulation::SimulationArgs,
     stripes::StripesArgs,
 };
+use crate::ranks::Ranks;
 use crate::render::plan::{Detail, Summary};
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::execute::bridged;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::prediction::{Sample, predict};
@@ -29,7 +29,7 @@ pub struct PlanArgs {
     pub inputs: InputArgs,
     /// Order of the inputs.
     #[command(flatten)]
-    pub sorting: SortingArgs,
+    pub sorting: SortArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -37,11 +37,11 @@ pub struct PlanArgs {
     #[command(flatten)]
     stripes: StripesArgs,
     #[command(flatten)]
-    placing: PlacingArgs,
+    placing: PlacementArgs,
     #[command(flatten)]
     pub(super) simulation: SimulationArgs,
     #[command(flatten)]
-    pub(super) running: RunningArgs,
+    pub(super) running: RuntimeArgs,
 
     /// Print the plan as JSON
     #[arg(long)]
@@ -79,27 +79,27 @@ impl PlanArgs {
 }
 
 /// Collective. Plans and prints the plan.
-pub fn run(arguments: &PlanArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
     let mut options = arguments.options()?;
-    arguments.running.apply_among(team, &mut options);
+    arguments.running.apply_collective(team, &mut options);
     if !arguments.simulation.simulate.is_empty() {
         // One rank simulates all others.
         return if team.leads() { super::simulate::run(arguments, &options) } else { Ok(Exit::Done) };
     }
     let inputs = team.paths_of_first(|| arguments.inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, &arguments.running, "plan", &inputs)?;
+    let watching = Session::start_collective(team, &arguments.running, "plan", &inputs)?;
     watching.conclude(|watch| {
         let inputs = team.paths_of_first(|| arguments.sorting.sort(inputs, &options, watch))?;
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = raddle_merge::plan_among(&inputs, &options, watch, team.ranks()).map_err(failed)?;
+        let plan = raddle_merge::plan_collective(&inputs, &options, watch, team.ranks()).map_err(failed)?;
         options.selection.check_matched(team.ranks(), watch).map_err(failed)?;
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if !team.leads() {
             return Ok(exit);
         }
         watching.note_differences(bridged(&plan));
-        tell_recoded(&plan, &watching);
-        tell_needs(&plan, &watching);
+        print_reserialized(&plan, &watching);
+        print_needs(&plan, &watching);
         let predicted = predict(&plan, Sample::THOROUGH).map_err(failed)?;
         let summary = Summary::of(&plan, Some(predicted));
         arguments.running.write_report(&summary)?;

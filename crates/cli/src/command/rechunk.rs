@@ -1,13 +1,13 @@
 //! `raddle rechunk`: rewrites a file with a new layout, as a merge of a single input.
 
-use super::merge::{How, merge};
+use super::merge::{MergeMode, merge};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::SortingArgs, io::IoArgs, layout::LayoutArgs, output::OutputArgs, preview::PreviewArgs,
-    running::RunningArgs, stripes::StripesArgs,
+    inputs::SortArgs, io::IoArgs, layout::LayoutArgs, output::OutputArgs, preview::PreviewArgs, running::RuntimeArgs,
+    stripes::StripesArgs,
 };
-use crate::team::Team;
+use crate::ranks::Ranks;
 use raddle_merge::options::MergeOptions;
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub struct RechunkArgs {
     #[command(flatten)]
     preview: PreviewArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -45,16 +45,16 @@ Examples:
   raddle rechunk old.h5 -o new.h5 --rank-1              columns of N x 1 elements as N elements";
 
 /// Collective. Rewrites the file.
-pub fn run(arguments: &RechunkArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(&arguments.output.output);
     arguments.output.apply(&mut options);
     arguments.stripes.apply(&mut options);
     arguments.layout.apply(&mut options)?;
     options.rank_1 = arguments.rank_1;
-    arguments.running.apply_among(team, &mut options);
+    arguments.running.apply_collective(team, &mut options);
     let inputs = vec![arguments.input.clone()];
     let (io, preview) = (&arguments.io, &arguments.preview);
     let (dry_run, json) = (arguments.output.dry_run, arguments.output.json);
-    let how = How { dry_run, json, part: None, io, preview };
-    merge(team, inputs, &SortingArgs::default(), &options, how, &arguments.running, "rechunk")
+    let how = MergeMode { dry_run, json, part: None, io, preview };
+    merge(team, inputs, &SortArgs::default(), &options, how, &arguments.running, "rechunk")
 }

@@ -6,7 +6,7 @@ use crate::demo::probe;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::simulation::Simulated;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
 
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, 
         Some(_) => Vec::new(),
         None => inputs.expand(&mut std::io::stdin().lock())?,
     };
-    let watching = Watching::start(running, "plan", &files)?;
+    let watching = Session::start(running, "plan", &files)?;
     watching.conclude(|watch| {
         let files = sorting.sort(files, options, watch)?;
         let of_codec = |error| {

@@ -4,12 +4,12 @@ use super::apply::of_inject;
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::measuring::MeasuringArgs;
-use crate::options::running::TellingArgs;
+use crate::options::measuring::MeasurementArgs;
+use crate::options::running::VerbosityArgs;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::{self, measurement};
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_inject::measure::usual_knobs;
 use raddle_tune::kernel::Verify;
 use raddle_tune::knob::{Knob, Reader, Value};
@@ -36,7 +36,7 @@ pub struct TuneArgs {
     command: Vec<OsString>,
 
     #[command(flatten)]
-    measuring: MeasuringArgs,
+    measuring: MeasurementArgs,
 
     /// Try this setting of COMMAND instead of the usual ones; may be given several times
     #[arg(long = "try", value_name = "NAME=VALUE", requires = "command", help_heading = "Programs")]
@@ -77,7 +77,7 @@ pub struct TuneArgs {
     json: bool,
 
     #[command(flatten)]
-    telling: TellingArgs,
+    telling: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -121,7 +121,7 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
         memory_bytes: arguments.max_memory.map(|size| size.0),
         readable_by: Some(arguments.readable_by),
     };
-    let watching = Watching::start_telling(&arguments.telling, "tune", [&path])?;
+    let watching = Session::start_reporting(&arguments.telling, "tune", [&path])?;
     watching.conclude(|watch| {
         let done = arguments.measuring.measure(&workload, Some(&limits), &watching, watch)?;
         arguments.telling.write_report(&done)?;
@@ -132,7 +132,7 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
         print(&if arguments.json {
             render::json(&done)
         } else {
-            measurement::text(&done, arguments.measuring.most_blocks())
+            measurement::text(&done, arguments.measuring.max_blocks())
                 + &measurement::profile(&done, profile.as_ref(), &path)
         })?;
         Ok(Exit::Done)

@@ -4,13 +4,13 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::{
-    inputs::{ListingArgs, SortingArgs},
-    running::RunningArgs,
+    inputs::{ListingArgs, SortArgs},
+    running::RuntimeArgs,
     schema::SchemaArgs,
 };
+use crate::ranks::Ranks;
 use crate::render::report;
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::error::MergeError;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::verify::VerifyReport;
@@ -35,11 +35,11 @@ pub struct VerifyArgs {
     #[command(flatten)]
     listing: ListingArgs,
     #[command(flatten)]
-    sorting: SortingArgs,
+    sorting: SortArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -81,28 +81,28 @@ impl VerifyArgs {
     /// # Errors
     /// If files cannot be read or inputs do not fit together; a mismatch is part of the report.
     pub fn verify(&self, inputs: Option<Vec<PathBuf>>, watch: &Watch<'_>) -> Result<VerifyReport, Failure> {
-        self.verify_among(inputs, watch, &Team::alone())
+        self.verify_collective(inputs, watch, &Ranks::alone())
     }
 
-    /// Collective. Compares the file; the ranks of `team` share the work.
+    /// Collective. Compares the file; the ranks of `ranks` share the work.
     ///
     /// # Errors
     /// As for [`verify`](Self::verify).
-    fn verify_among(
+    fn verify_collective(
         &self,
         inputs: Option<Vec<PathBuf>>,
         watch: &Watch<'_>,
-        team: &Team,
+        team: &Ranks,
     ) -> Result<VerifyReport, Failure> {
         let mut options = MergeOptions::new(&self.output);
         self.schema.apply(&mut options)?;
-        self.running.apply_among(team, &mut options);
+        self.running.apply_collective(team, &mut options);
         let Some(inputs) = inputs else {
-            return raddle_merge::digests::check::check_among(&self.output, &options, watch, team.ranks())
+            return raddle_merge::digests::check::check_collective(&self.output, &options, watch, team.ranks())
                 .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&self.output)));
         };
         let inputs = team.paths_of_first(|| self.sorting.sort(inputs, &options, watch))?;
-        let verified = raddle_merge::verify::verify_among(&self.output, &inputs, &options, watch, team.ranks());
+        let verified = raddle_merge::verify::verify_collective(&self.output, &inputs, &options, watch, team.ranks());
         let verified = verified.map_err(|error| match &error {
             // The file to verify counts as an input here, although it is not one of those it is compared with.
             MergeError::Hdf5(source) => Failure::of_input(source),
@@ -125,15 +125,15 @@ struct Verified<'a> {
 }
 
 /// Collective. Compares the file; the first rank prints the result.
-pub fn run(arguments: &VerifyArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Failure> {
     let has_inputs = arguments.has_inputs();
     let expand = || Ok(arguments.inputs(&mut std::io::stdin().lock())?.unwrap_or_default());
     let inputs = team.paths_of_first(expand)?;
     let files = inputs.iter().chain([&arguments.output]);
-    let watching = Watching::start_among(team, &arguments.running, "verify", files)?;
+    let watching = Session::start_collective(team, &arguments.running, "verify", files)?;
     watching.conclude(|watch| {
         let count = inputs.len() as u64;
-        let verified = arguments.verify_among(has_inputs.then_some(inputs), watch, team)?;
+        let verified = arguments.verify_collective(has_inputs.then_some(inputs), watch, team)?;
         let exit = if verified.mismatches.is_empty() { Exit::Done } else { Exit::Mismatch };
         if !team.leads() {
             return Ok(exit);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_core::cancel::CancelToken;
 use raddle_core::random::Random;
-use raddle_hdf5::stock::{StockDatasetSpec, StockFile};
+use raddle_hdf5::default_format::{DefaultFormatFile, StockDatasetSpec};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -194,7 +194,7 @@ fn write_file(
     cancel: &CancelToken,
     advanced: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
-    let mut file = StockFile::create(path)?;
+    let mut file = DefaultFormatFile::create(path)?;
     for table in content.schema {
         file.create_group(format!("/{}", table.name).as_bytes())?;
     }
@@ -242,7 +242,7 @@ fn write_file(
 }
 
 fn write_pieces(
-    file: &mut StockFile,
+    file: &mut DefaultFormatFile,
     content: &FileContent<'_>,
     pieces: &[Piece],
     advanced: &mut dyn FnMut(u64, u64),
@@ -341,7 +341,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_hdf5::stock::Element;
+    use raddle_hdf5::default_format::Element;
 
     /// Generates the tiny files of `seed` with `threads` threads.
     fn make(folder: &Path, seed: u64, threads: usize) -> Result<Vec<PathBuf>> {

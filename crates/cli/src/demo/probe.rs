@@ -9,7 +9,7 @@ use super::workload::{CHUNK_ROWS, GZIP_LEVEL};
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};
 use raddle_core::random::Random;
 use raddle_core::report::thread_cpu_ns;
-use raddle_hdf5::stock::Element;
+use raddle_hdf5::default_format::Element;
 use raddle_merge::options::Compress;
 
 /// Uncompressed bytes per second of one core.

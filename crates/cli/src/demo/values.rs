@@ -5,7 +5,7 @@
 //! check the mix against these rates. Values depend only on seed, file, table and column, never on threads.
 
 use raddle_core::random::Random;
-use raddle_hdf5::stock::Element;
+use raddle_hdf5::default_format::Element;
 
 /// Rows of one table in one file, given by the event of each row.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@
 
 use super::values::{Law, PARTICLES};
 use raddle_core::random::Random;
-use raddle_hdf5::stock::Element;
+use raddle_hdf5::default_format::Element;
 
 /// Rows per chunk of every dataset, as in NOvA's files.
 pub const CHUNK_ROWS: u64 = 128;

@@ -1,7 +1,7 @@
 //! Generated events written in one format, in the same way as in the HEP-CCE test framework's measurements of
 //! outputters.
 
-use super::{Work, Written, values};
+use super::{KernelOutput, Work, values};
 use crate::command::events::bench::{SinkChoice, SinkOptions, sink_of};
 use crate::command::events::output::write;
 use crate::exit::Exit;
@@ -13,8 +13,8 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Silent, Watch};
 use raddle_events::block::Block;
-use raddle_events::generated::{RandomOptions, RandomProducts, Repeated, SizeLaw};
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::generated::{CyclicSource, RandomOptions, RandomProducts, SizeLaw};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::pds::PdsCodec;
 use raddle_events::sinks::NullSink;
 use raddle_events::{ConvertOptions, Converted, Reader, Source, convert};
@@ -56,7 +56,7 @@ impl EventsWork {
             seed,
         });
         // Held in memory, so that generating events is not measured.
-        let source = Repeated::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
+        let source = CyclicSource::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
         let options = SinkOptions {
             batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
             compress: Compression(match events.gzip {
@@ -100,7 +100,7 @@ impl EventsWork {
 }
 
 impl Work for EventsWork {
-    fn write(&self, ranks: &dyn Communicator) -> Result<Written, Failure> {
+    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
         let cancel = CancelToken::new();
         let watch = Watch { observer: &Silent, cancel: &cancel };
         let options = ConvertOptions { jobs: self.threads, ..ConvertOptions::default() };
@@ -111,8 +111,10 @@ impl Work for EventsWork {
             }
             Some(layout) => write(self.source.as_ref(), &self.path, false, layout, options, &watch, ranks)?.converted,
         };
-        let mut written =
-            Written { len_bytes: self.source.unit_len_bytes(0..self.source.len_entries()), ..Written::default() };
+        let mut written = KernelOutput {
+            len_bytes: self.source.batch_len_bytes(0..self.source.len_entries()),
+            ..KernelOutput::default()
+        };
         let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = converted;
         // Sums over the threads of all processes.
         let steps = [("read_s", read_s), ("prepare_s", prepare_s), ("encode_s", encode_s), ("write_s", commit_s)];
@@ -126,7 +128,7 @@ impl Work for EventsWork {
         }
         let failed = |error| Failure::of_events(&error, None);
         let found = open(&self.path, &OpenOptions { raw: true, ..OpenOptions::default() }).map_err(failed)?;
-        let found = Opened::into_source(found);
+        let found = OpenedSource::into_source(found);
         let differs = |what: &str| {
             Failure::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))
         };

@@ -24,14 +24,14 @@ use std::time::Instant;
 
 /// Totals of a run.
 #[derive(Debug, Default)]
-struct Written {
+struct KernelOutput {
     /// Number of bytes of values, over all processes.
     len_bytes: u64,
     /// Named counters.
     counts: BTreeMap<String, f64>,
 }
 
-impl Written {
+impl KernelOutput {
     fn count(&mut self, name: &str, value: f64) {
         self.counts.insert(name.to_owned(), value);
     }
@@ -40,7 +40,7 @@ impl Written {
 /// The work of one process in a run, of which only the writing is timed.
 trait Work {
     /// Writes the data, collectively.
-    fn write(&self, ranks: &dyn Communicator) -> Result<Written, Failure>;
+    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure>;
 
     /// Compares the written data with the expected data; each process compares its part.
     fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure>;
@@ -80,7 +80,7 @@ pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> 
 
 /// Executes a run without a launcher, with threads as its processes.
 fn alone(request: &Request) -> Answer {
-    let processes = request.kernel.own_processes().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+    let processes = request.kernel.local_processes().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
     if processes == 1 {
         return answer(carry_out(request, &SingleProcess, None));
     }
@@ -110,13 +110,13 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
         0 => std::fs::create_dir(&folder).map_err(|cause| Failure::writing(&folder, &cause)),
         _ => Ok(()),
     };
-    crate::team::agreed(ranks, "make a folder", made)?;
+    crate::ranks::agreed(ranks, "make a folder", made)?;
     let work: Box<dyn Work> = match &request.kernel {
         Kernel::Samples(samples) => Box::new(samples::SamplesWork::new(samples, request, &folder, ranks)?),
         Kernel::Events(events) => Box::new(events::EventsWork::new(events, request, &folder)?),
         other => return Err(Failure::usage(&format!("{} is not measured by writers of raddle", other.name()))),
     };
-    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(|error| crate::team::of_ranks(&error));
+    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(|error| crate::ranks::of_ranks(&error));
     together(ranks)?;
     let (counter, started, cpu_ns) = (CallCounter::start(), Instant::now(), process_cpu_ns());
     let timed = TimedCommunicator::new(ranks);
@@ -127,11 +127,11 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     if ranks.size() > 1 {
         // The minimum over all processes: the others also wait for slower processes, which is not the cost of messages.
         let waited =
-            ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(|error| crate::team::of_ranks(&error))?;
-        let least_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
-        written.count("messages_s", least_s);
+            ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(|error| crate::ranks::of_ranks(&error))?;
+        let min_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
+        written.count("messages_s", min_s);
     }
-    crate::team::agreed(ranks, "compare what was written", work.check(ranks))?;
+    crate::ranks::agreed(ranks, "compare what was written", work.check(ranks))?;
     let lens = file_lens(&folder)?;
     written.counts.entry("files".to_owned()).or_insert(lens.len() as f64);
     Ok(Outcome {

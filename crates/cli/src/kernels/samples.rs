@@ -1,7 +1,7 @@
 //! Boxes of samples, one per process, written as IDX in one to three phases, as one raw file per process, or as one
 //! shared raw file.
 
-use super::{Work, Written, threads_of, values};
+use super::{KernelOutput, Work, threads_of, values};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_core::cancel::CancelToken;
@@ -12,7 +12,7 @@ use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
 use raddle_idx::simulate::rank_grid;
 use raddle_idx::{
-    Dataset, Durability, Field, Header, Patch, Phases, Query, Readers, SampleBox, Traffic, WriteOptions, WriteReport,
+    BoxData, Dataset, Durability, Field, Header, Phases, Query, Readers, SampleBox, Traffic, WriteOptions, WriteReport,
     Writer,
 };
 use raddle_tune::samples::{Imposed, Output, Samples};
@@ -104,14 +104,14 @@ impl<'a> SamplesWork<'a> {
         }
     }
 
-    fn write_idx(&self, ranks: &dyn Communicator) -> Result<Written, Failure> {
+    fn write_idx(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
         let failed = |error| Failure::of_idx(&error);
         let header = self.header()?;
         let mut writer = Writer::new(&self.idx(), header, self.options()).map_err(failed)?;
         let arrays = self.arrays.iter().map(|array| array.as_slice().into()).collect();
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-        let patch = Patch { region: self.region, arrays };
-        let report = writer.write_among(None, vec![patch], &watch, ranks).map_err(failed)?;
+        let patch = BoxData { region: self.region, arrays };
+        let report = writer.write_collective(None, vec![patch], &watch, ranks).map_err(failed)?;
         Ok(of_report(&report))
     }
 
@@ -159,7 +159,7 @@ impl<'a> SamplesWork<'a> {
         let path = self.shared();
         let failed = |cause: std::io::Error| Failure::writing(&path, &cause);
         let made = if ranks.rank() == 0 { File::create_new(&path).map(|_| ()).map_err(failed) } else { Ok(()) };
-        crate::team::agreed(ranks, "create the shared file", made)?;
+        crate::ranks::agreed(ranks, "create the shared file", made)?;
         let write = || {
             let file = File::options().write(true).open(&path)?;
             for (field, array) in self.arrays.iter().enumerate() {
@@ -169,7 +169,7 @@ impl<'a> SamplesWork<'a> {
             }
             if self.syncs { file.sync_all() } else { Ok(()) }
         };
-        crate::team::agreed(ranks, "write the shared file", write().map_err(failed))
+        crate::ranks::agreed(ranks, "write the shared file", write().map_err(failed))
     }
 
     fn differs(&self, path: &Path) -> Failure {
@@ -179,20 +179,20 @@ impl<'a> SamplesWork<'a> {
 }
 
 impl Work for SamplesWork<'_> {
-    fn write(&self, ranks: &dyn Communicator) -> Result<Written, Failure> {
+    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
         let all = self.counts.iter().product::<u64>() * self.samples.sample_len_bytes();
         let written = match self.samples.output {
             Output::Idx => self.write_idx(ranks)?,
             Output::FilePerProcess => {
-                crate::team::agreed(ranks, "write raw files", self.write_own_file(ranks.rank()))?;
-                Written::default()
+                crate::ranks::agreed(ranks, "write raw files", self.write_own_file(ranks.rank()))?;
+                KernelOutput::default()
             }
             Output::SharedFile => {
                 self.write_shared(ranks)?;
-                Written::default()
+                KernelOutput::default()
             }
         };
-        Ok(Written { len_bytes: all, ..written })
+        Ok(KernelOutput { len_bytes: all, ..written })
     }
 
     fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure> {
@@ -238,8 +238,8 @@ impl Work for SamplesWork<'_> {
 }
 
 /// Extracts the numbers that the paper's figures show from a report.
-fn of_report(report: &WriteReport) -> Written {
-    let mut written = Written::default();
+fn of_report(report: &WriteReport) -> KernelOutput {
+    let mut written = KernelOutput::default();
     let longest_s = |stage: Stage, all: &[StageReport]| {
         let of_stage = all.iter().filter(|of| of.stage == stage);
         of_stage.map(|of| of.wall_s).fold(0.0, f64::max)

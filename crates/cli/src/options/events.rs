@@ -4,7 +4,7 @@ use super::compression::Compression;
 use super::profile::ProfileChoice;
 use super::size::{Size, SizeError};
 use crate::failure::Failure;
-use raddle_events::Differing;
+use raddle_events::MismatchPolicy;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
 use raddle_events::root::{NtupleOptions, RootCodec};
@@ -55,7 +55,7 @@ pub enum DifferingProducts {
     Fill,
 }
 
-impl From<DifferingProducts> for Differing {
+impl From<DifferingProducts> for MismatchPolicy {
     fn from(what: DifferingProducts) -> Self {
         match what {
             DifferingProducts::Refuse => Self::Refuse,

@@ -50,7 +50,7 @@ pub struct ListingArgs {
 /// Options for sorting the inputs by their contents.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Inputs")]
-pub struct SortingArgs {
+pub struct SortArgs {
     /// Sort the inputs by the first values of these datasets, for example /spill/run,/spill/subrun
     ///
     /// Inputs with equal values keep the order defined by --order and lists. An input in which one of the datasets is
@@ -124,7 +124,7 @@ impl ListingArgs {
     }
 }
 
-impl SortingArgs {
+impl SortArgs {
     /// Sorts `inputs` according to `--sort-by`.
     pub fn sort(
         &self,

@@ -18,7 +18,7 @@ pub struct KeyedFileArgs {
 /// Options for making keys.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Partition keys")]
-pub struct KeyMakingArgs {
+pub struct KeyArgs {
     /// Key datasets to make
     #[arg(long, value_name = "WHICH", value_enum, value_delimiter = ',', default_value = "seq,seq-cnt,offsets")]
     pub key_datasets: Vec<Dataset>,
@@ -36,7 +36,7 @@ pub struct KeyMakingArgs {
     pub key_skip: Vec<String>,
 }
 
-impl KeyMakingArgs {
+impl KeyArgs {
     /// Returns the specification of keys for these id columns.
     pub fn spec(&self, columns: &[String], replace: bool) -> KeySpec {
         KeySpec {

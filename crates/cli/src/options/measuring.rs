@@ -3,12 +3,12 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::render::{escape, quantity};
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Watch;
 use raddle_inject::install::{Objects, default_folder};
 use raddle_inject::measure::Programs;
-use raddle_tune::campaign::{Bench, Conditions};
+use raddle_tune::campaign::{Bench, TrialConditions};
 use raddle_tune::kernel::Kernel;
 use raddle_tune::knob::{Knob, Value};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement, measure, needed_len_bytes};
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Options of commands that measure HDF5.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Measuring")]
-pub struct MeasuringArgs {
+pub struct MeasurementArgs {
     /// Size of runs: tiny (a few megabytes), small (tens of megabytes) or full (as in the papers, where one machine
     /// can)
     #[arg(long, value_name = "SCALE", value_enum, default_value_t = Scale::Small)]
@@ -70,7 +70,7 @@ pub struct MeasuringArgs {
     margin: f64,
 
     /// Maximum number of times a setting is measured; no verdict is possible below 5
-    #[arg(long, value_name = "N", default_value_t = most_blocks())]
+    #[arg(long, value_name = "N", default_value_t = max_blocks())]
     blocks: NonZeroUsize,
 
     /// Seed for the order of runs and for values
@@ -89,8 +89,8 @@ enum Scale {
     Full,
 }
 
-fn most_blocks() -> NonZeroUsize {
-    NonZeroUsize::new(StopRule::default().most_blocks).unwrap_or(NonZeroUsize::MIN)
+fn max_blocks() -> NonZeroUsize {
+    NonZeroUsize::new(StopRule::default().max_blocks).unwrap_or(NonZeroUsize::MIN)
 }
 
 fn margin(text: &str) -> Result<f64, String> {
@@ -105,7 +105,7 @@ const TINY_TIME: Duration = Duration::from_secs(30);
 /// Minimum plausible rate: a slower run is considered hung.
 const SLOWEST_BYTES_PER_S: u64 = 64 << 10;
 /// Time limit of the shortest run.
-const LEAST_LIMIT: Duration = Duration::from_secs(300);
+const MIN_LIMIT: Duration = Duration::from_secs(300);
 
 /// Executor for raddle's kernels and for other programs.
 struct AnyRun {
@@ -117,7 +117,7 @@ struct AnyRun {
 
 impl Executor for AnyRun {
     fn run(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
-        if request.kernel.own_processes().is_some() {
+        if request.kernel.local_processes().is_some() {
             return self.run_own(request, cancel);
         }
         if !matches!(request.kernel, Kernel::Program { .. }) {
@@ -152,7 +152,7 @@ fn zlib(path: &Path) -> Result<Value, Failure> {
     Knob::Zlib.check(&value).map_err(|error| unfit(&error)).map(|()| value)
 }
 
-impl MeasuringArgs {
+impl MeasurementArgs {
     /// Returns the workload of this name, restricted to the requested experiments.
     ///
     /// # Errors
@@ -205,19 +205,19 @@ impl MeasuringArgs {
         &self,
         workload: &Workload,
         limits: Option<&Limits>,
-        watching: &Watching,
+        watching: &Session,
         watch: &Watch<'_>,
     ) -> Result<Measurement, Failure> {
         let failed = |error| Failure::of_tune(&error);
         let scratch = Scratch::in_folder(&self.scratch, needed_len_bytes(workload)).map_err(failed)?;
-        let longest = Duration::from_secs(workload.largest_run_len_bytes() / SLOWEST_BYTES_PER_S).max(LEAST_LIMIT);
+        let longest = Duration::from_secs(workload.largest_run_len_bytes() / SLOWEST_BYTES_PER_S).max(MIN_LIMIT);
         let executor = AnyRun {
             workers: Workers::own(longest, self.mpirun.clone()).map_err(failed)?,
             objects: std::env::var_os("RADDLE_APPLY_FOLDER").map(PathBuf::from),
             limit: self.time.map_or(longest, |time| longest.max(Duration::from_secs(time))),
         };
         let bench = Bench { executor: &executor, scratch: &scratch, observer: watch.observer, cancel: watch.cancel };
-        let conditions = Conditions { library: self.libraries()?.into_iter().next(), ..self.conditions() };
+        let conditions = TrialConditions { library: self.libraries()?.into_iter().next(), ..self.conditions() };
         let mut tell = |done: &MeasuredExperiment| {
             let runs = quantity::counted(done.search.sweep.runs() as u64, "run");
             watching.say(&format!("{}: {runs}, {}", escape::text(&done.name), quantity::seconds(done.elapsed_s)));
@@ -226,23 +226,23 @@ impl MeasuringArgs {
     }
 
     /// Returns the maximum number of times that a setting is measured.
-    pub fn most_blocks(&self) -> usize {
+    pub fn max_blocks(&self) -> usize {
         self.blocks.get()
     }
 
-    fn conditions(&self) -> Conditions {
+    fn conditions(&self) -> TrialConditions {
         let time = match (self.time, self.scale) {
             (Some(time), _) => Some(Duration::from_secs(time)),
             (None, Scale::Full) => None,
             (None, Scale::Tiny) => Some(TINY_TIME),
             (None, _) => Some(DEFAULT_TIME),
         };
-        let most_blocks = self.most_blocks();
-        Conditions {
+        let max_blocks = self.max_blocks();
+        TrialConditions {
             library: None,
             seed: self.seed,
             syncs: self.sync,
-            rule: StopRule { most_blocks, margin: self.margin / 100.0, ..StopRule::default() },
+            rule: StopRule { max_blocks, margin: self.margin / 100.0, ..StopRule::default() },
             // A time beyond the range of the clock means no limit.
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
         }

@@ -8,7 +8,7 @@ use raddle_merge::options::{Compress, MergeOptions, Shuffle};
 /// Options for outputs that copy the inputs' datasets as they are, or link to them.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Instead of concatenating")]
-pub struct PlacingArgs {
+pub struct PlacementArgs {
     /// Put inputs whose datasets have distinct names into one file; datasets are copied, not concatenated
     ///
     /// Groups with the same path are merged. Chunks are copied as stored, without decoding, whatever their filters. A
@@ -46,7 +46,7 @@ pub enum LinkPaths {
     Absolute,
 }
 
-impl PlacingArgs {
+impl PlacementArgs {
     /// Applies these options to those of a merge, after all others.
     pub fn apply(&self, options: &mut MergeOptions) {
         if self.union {

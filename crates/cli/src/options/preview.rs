@@ -18,7 +18,7 @@ pub struct PreviewArgs {
 
     /// Maximum number of samples of each dataset of the preview, at least 1024; all together take at most a quarter of
     /// --memory [default: 4194304]
-    #[arg(long, value_name = "N", requires = "preview", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::LEAST_SAMPLES..))]
+    #[arg(long, value_name = "N", requires = "preview", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::MIN_SAMPLES..))]
     preview_samples: Option<u64>,
 }
 

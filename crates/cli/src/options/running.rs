@@ -3,7 +3,7 @@
 use super::reader::ReaderArgs;
 use super::size::Size;
 use crate::failure::{Failure, ToldFailure};
-use crate::team::Team;
+use crate::ranks::Ranks;
 use crate::text_file::{self, Text};
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Options of every command that processes data.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Running")]
-pub struct RunningArgs {
+pub struct RuntimeArgs {
     /// Number of worker threads [default: the cores available to this process]
     #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
     pub jobs: Option<NonZeroUsize>,
@@ -26,7 +26,7 @@ pub struct RunningArgs {
 
     /// Options for messages.
     #[command(flatten)]
-    pub telling: TellingArgs,
+    pub telling: VerbosityArgs,
 
     /// Options of the reader process.
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct RunningArgs {
 /// Options for messages and logs of a run.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Running")]
-pub struct TellingArgs {
+pub struct VerbosityArgs {
     /// Show progress bars; auto: bars on a terminal, one line per stage elsewhere
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     pub progress: When,
@@ -68,12 +68,12 @@ pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
     /// Maximum number of warnings kept: for a run that warns about each of its inputs, the first ones suffice.
-    const MOST: usize = 1000;
+    const MAX: usize = 1000;
 
     /// Adds a warning.
     pub fn push(&self, text: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < Self::MOST {
+        if all.len() < Self::MAX {
             all.push(text.to_owned());
         }
     }
@@ -83,7 +83,7 @@ impl Warnings {
     }
 }
 
-impl RunningArgs {
+impl RuntimeArgs {
     /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         if let Some(jobs) = self.jobs {
@@ -95,8 +95,8 @@ impl RunningArgs {
         self.reader.apply(options);
     }
 
-    /// Applies these options to those of a merge by the ranks of `team`.
-    pub fn apply_among(&self, team: &Team, options: &mut MergeOptions) {
+    /// Applies these options to those of a merge by the ranks of `ranks`.
+    pub fn apply_collective(&self, team: &Ranks, options: &mut MergeOptions) {
         options.jobs = team.default_jobs();
         self.apply(options);
     }
@@ -110,7 +110,7 @@ impl RunningArgs {
     }
 }
 
-impl TellingArgs {
+impl VerbosityArgs {
     /// Refuses a log or report that would overwrite one of the `files` that the command reads or writes, or any other
     /// file that is not a log or report.
     ///

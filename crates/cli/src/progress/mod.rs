@@ -8,7 +8,7 @@ mod json_log;
 mod lines;
 
 use crate::failure::Failure;
-use crate::options::running::{TellingArgs, Warnings, When};
+use crate::options::running::{VerbosityArgs, Warnings, When};
 use crate::render::{escape, quantity};
 use raddle_core::progress::{Event, Observer, Severity, Stage};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Progress {
     ///
     /// # Errors
     /// If the log cannot be created.
-    pub fn start(arguments: &TellingArgs, command: &str) -> Result<Self, Failure> {
+    pub fn start(arguments: &VerbosityArgs, command: &str) -> Result<Self, Failure> {
         let terminal = std::io::stderr().is_terminal();
         let display: Box<dyn Display> = match arguments.progress {
             _ if arguments.quiet => Box::new(lines::Silent::quiet()),
@@ -165,7 +165,7 @@ impl Observer for Progress {
 }
 
 /// Minimum time for which a stage without any counts gets a line.
-const LEAST_ELAPSED_S: f64 = 0.1;
+const MIN_ELAPSED_S: f64 = 0.1;
 
 /// Formats `encode   1.20 GiB in 2.10 s (585 MiB/s)`; `None` for a stage that did almost nothing.
 fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> Option<String> {
@@ -178,7 +178,7 @@ fn finished_line(stage: Stage, tally: Option<&Tally>, elapsed_s: f64) -> Option<
         Some(tally) if tally.items > 0 => {
             Some(format!("{:<8} {} in {took}", stage.name(), quantity::counted(tally.items, item_noun(stage))))
         }
-        _ if elapsed_s >= LEAST_ELAPSED_S => Some(format!("{:<8} {took}", stage.name())),
+        _ if elapsed_s >= MIN_ELAPSED_S => Some(format!("{:<8} {took}", stage.name())),
         _ => None,
     }
 }

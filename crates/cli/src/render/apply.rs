@@ -1,12 +1,12 @@
 //! Settings that `raddle apply` would apply, or applies, to a program.
 
 use super::{escape, quantity};
-use raddle_inject::plan::{ApplyPlan, Wishes};
+use raddle_inject::plan::{ApplyPlan, ApplyRequest};
 use raddle_inject::program::{Program, Route};
 use std::path::Path;
 
 /// Formats everything, for `--dry-run`.
-pub fn text(program: &Program, plan: &ApplyPlan, profile: Option<&Path>, wishes: &Wishes) -> String {
+pub fn text(program: &Program, plan: &ApplyPlan, profile: Option<&Path>, wishes: &ApplyRequest) -> String {
     let mut lines = Vec::new();
     let mut add = |title: &str, text: String| lines.push(format!("{title:<12} {text}\n"));
     add("program", escape::path(&program.path));

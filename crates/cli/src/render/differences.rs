@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of rows of a table on the terminal; a wrong folder may contain thousands of bad files with the same
 /// message.
-const LONGEST_TABLE: usize = 100;
+const MAX_TABLE_ROWS: usize = 100;
 /// Maximum number of file names in one cell.
 const NAMES_IN_CELL: usize = 3;
 
 /// Formats the inputs that cannot be read, with the reasons.
 pub fn bad_inputs(bad: &[BadInput]) -> String {
     let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
-    for bad in bad.iter().take(LONGEST_TABLE) {
+    for bad in bad.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(&bad.path), reason(bad)]);
     }
     columns.render() + &rest(bad.len())
@@ -31,7 +31,7 @@ pub fn reason(BadInput { path, error }: &BadInput) -> String {
 /// Formats the inputs that have no value to sort by.
 pub fn missing_keys(missing: &[MissingKey]) -> String {
     let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, Align::Left)));
-    for MissingKey { path, dataset, reason } in missing.iter().take(LONGEST_TABLE) {
+    for MissingKey { path, dataset, reason } in missing.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]);
     }
     columns.render() + &rest(missing.len())
@@ -40,7 +40,7 @@ pub fn missing_keys(missing: &[MissingKey]) -> String {
 /// Formats the inputs that a file already contains, with the names under which it recorded them.
 pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
     let mut columns = Columns::new(&["input", "in the file as"].map(|title| (title, Align::Left)));
-    for (path, known) in repeated.iter().take(LONGEST_TABLE) {
+    for (path, known) in repeated.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(path), escape::path(known)]);
     }
     columns.render() + &rest(repeated.len())
@@ -50,7 +50,7 @@ pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
     let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, Align::Left));
     let mut columns = Columns::new(&titles).with_whole_names();
-    for difference in differences.iter().take(LONGEST_TABLE) {
+    for difference in differences.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::shorten(&escape::text(&difference.path)).into_owned(),
             difference.kind.words().to_owned(),
@@ -73,7 +73,7 @@ fn found(difference: &Difference) -> String {
 }
 
 fn rest(len: usize) -> String {
-    match len.checked_sub(LONGEST_TABLE) {
+    match len.checked_sub(MAX_TABLE_ROWS) {
         Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
         _ => String::new(),
     }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn long_tables_say_what_they_leave_out() {
-        assert_eq!(rest(LONGEST_TABLE), "");
-        assert_eq!(rest(LONGEST_TABLE + 1200), " … and 1,200 more\n");
+        assert_eq!(rest(MAX_TABLE_ROWS), "");
+        assert_eq!(rest(MAX_TABLE_ROWS + 1200), " … and 1,200 more\n");
     }
 }

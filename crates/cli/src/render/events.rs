@@ -4,14 +4,14 @@ use super::table::{Align, Columns};
 use super::{escape, quantity};
 use crate::command::events::bench::Measured;
 use crate::command::events::inspect::EventsInspection;
-use crate::command::events::output::Written;
+use crate::command::events::output::WrittenEvents;
 use crate::options::events::EventCodec;
 use raddle_events::Converted;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout};
-use raddle_events::open::Opened;
+use raddle_events::open::OpenedSource;
 
 /// Formats the result of a conversion or merge.
-pub fn written(written: &Written) -> String {
+pub fn written(written: &WrittenEvents) -> String {
     let (events, products) =
         (quantity::counted(written.events, "event"), quantity::counted(written.products, "product"));
     let mut text = format!("{}: {events} of {products}, layout {}", escape::path(&written.output), written.layout);
@@ -38,31 +38,31 @@ pub fn written(written: &Written) -> String {
 }
 
 /// Describes the format and layout of a file.
-pub fn format_of(opened: &Opened) -> String {
+pub fn format_of(opened: &OpenedSource) -> String {
     match opened {
-        Opened::Tree(tree) => {
+        OpenedSource::Tree(tree) => {
             let name = raddle_events::Source::place(tree).tree.unwrap_or_default();
             format!("ROOT file, tree {name}")
         }
-        Opened::Whole(tree) => {
+        OpenedSource::Whole(tree) => {
             let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
             format!("ROOT file, tree {name} as whole objects")
         }
-        Opened::Packed(tree) => {
+        OpenedSource::Packed(tree) => {
             let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
             let (codec, kind) = (EventCodec::from(tree.codec()), tree.serialization());
             let of = tree.batches().map_or("events".to_owned(), batches);
             format!("ROOT file, tree {name} of packed {of}, compression {codec}, serialisation {kind}")
         }
-        Opened::Ntuple(ntuple) => {
+        OpenedSource::Ntuple(ntuple) => {
             let name = raddle_events::Source::place(ntuple).tree.unwrap_or_default();
             format!("ROOT file, RNTuple {name}")
         }
-        Opened::Pds(stream) => {
+        OpenedSource::Pds(stream) => {
             let (codec, kind) = (EventCodec::from(stream.codec()), stream.serialization());
             format!("packed data stream, compression {codec}, serialisation {kind}")
         }
-        Opened::Hdf5(file) => match file.layout() {
+        OpenedSource::Hdf5(file) => match file.layout() {
             FileLayout::Columns => "HDF5, columns".to_owned(),
             FileLayout::Product => "HDF5, product layout".to_owned(),
             FileLayout::Event => "HDF5, event layout".to_owned(),

@@ -5,16 +5,16 @@ use super::{escape, quantity};
 use crate::command::idx::compare::{Comparison, NotCompared, Rounded, Unequal};
 use crate::command::idx::verify::Outcome;
 use raddle_idx::check::{DatasetCheck, FieldCheck};
-use raddle_idx::steps::StepList;
+use raddle_idx::time_steps::StepList;
 use raddle_idx::{Dataset, Header, SampleBox, WriteReport};
 use serde::Serialize;
 use std::path::Path;
 
 /// Maximum number of field names shown in a note.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// Maximum number of lines of a table.
-const LONGEST_TABLE: usize = 50;
+const MAX_TABLE_ROWS: usize = 50;
 
 /// Formats sample counts, slowest axis first.
 fn shape(counts: &[u64]) -> String {
@@ -24,10 +24,10 @@ fn shape(counts: &[u64]) -> String {
 /// Formats a note on the fields with these names, whose samples OpenVisus cannot read; empty if there are none.
 fn not_for_openvisus<'f>(names: impl Iterator<Item = &'f str>) -> String {
     let names: Vec<String> = names.map(|name| escape::shorten(&escape::text(name)).into_owned()).collect();
-    let Some(shown) = names.get(..names.len().min(MOST_NAMES)).filter(|shown| !shown.is_empty()) else {
+    let Some(shown) = names.get(..names.len().min(MAX_NAMES)).filter(|shown| !shown.is_empty()) else {
         return String::new();
     };
-    let more = if names.len() > MOST_NAMES { ", ..." } else { "" };
+    let more = if names.len() > MAX_NAMES { ", ..." } else { "" };
     let field = if names.len() == 1 { "field" } else { "fields" };
     format!(
         "note: OpenVisus does not read {field} {}{more}: it takes samples of 1 to 32, 64, 128, 256, 512 or 1024 bytes\n  \
@@ -75,7 +75,7 @@ pub fn updated(header: &Header, fields: &[usize], region: &SampleBox, reports: &
     let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
     let elapsed_s: f64 = reports.iter().map(|report| report.elapsed_s).sum();
     let names: Vec<String> =
-        fields.iter().map(|field| escape::text(&header.fields[*field].name).into_owned()).take(MOST_NAMES).collect();
+        fields.iter().map(|field| escape::text(&header.fields[*field].name).into_owned()).take(MAX_NAMES).collect();
     let steps = match (first.time, reports.len()) {
         (None, _) => String::new(),
         (Some(step), 1) => format!(" of time step {step}"),
@@ -196,7 +196,7 @@ impl Info {
             ("uncompressed", Align::Right),
         ];
         let mut fields = Columns::new(&titles);
-        for field in self.fields.iter().take(LONGEST_TABLE) {
+        for field in self.fields.iter().take(MAX_TABLE_ROWS) {
             let name = escape::shorten(&escape::text(&field.name)).into_owned();
             let compression = escape::shorten(&escape::text(&field.compression)).into_owned();
             fields.row(&[
@@ -244,7 +244,7 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
         let titles =
             [("field", Align::Left), ("step", Align::Right), ("block", Align::Right), ("what is wrong", Align::Left)];
         let mut columns = Columns::new(&titles);
-        for block in checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
+        for block in checks.iter().flat_map(|check| &check.bad).take(MAX_TABLE_ROWS) {
             columns.row(&[
                 escape::shorten(&escape::text(&block.field)).into_owned(),
                 block.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
@@ -252,7 +252,7 @@ pub fn verified(path: &Path, outcome: &Outcome) -> String {
                 format!("{}: {}", escape::path(&block.path), escape::text(&block.why)),
             ]);
         }
-        let rest = match bad.checked_sub(LONGEST_TABLE as u64) {
+        let rest = match bad.checked_sub(MAX_TABLE_ROWS as u64) {
             Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),
             _ => String::new(),
         };
@@ -283,7 +283,7 @@ fn as_rounded(rounded: &[Rounded]) -> String {
         ("largest difference", Align::Right),
     ];
     let mut columns = Columns::new(&titles);
-    for of in rounded.iter().take(LONGEST_TABLE) {
+    for of in rounded.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::shorten(&escape::text(&of.field)).into_owned(),
             of.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
@@ -302,7 +302,7 @@ pub fn not_equal(path: &str, unequal: &[Unequal], not_compared: &[NotCompared]) 
         let titles =
             [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
         let mut columns = Columns::new(&titles);
-        for unequal in unequal.iter().take(LONGEST_TABLE) {
+        for unequal in unequal.iter().take(MAX_TABLE_ROWS) {
             columns.row(&[
                 escape::shorten(&escape::text(&unequal.field)).into_owned(),
                 step(unequal.time),
@@ -314,14 +314,14 @@ pub fn not_equal(path: &str, unequal: &[Unequal], not_compared: &[NotCompared]) 
     }
     if !not_compared.is_empty() {
         let mut columns = Columns::new(&[("field", Align::Left), ("steps", Align::Right)]);
-        for left in not_compared.iter().take(LONGEST_TABLE) {
+        for left in not_compared.iter().take(MAX_TABLE_ROWS) {
             let steps = match left.time {
                 Some((first, last)) if first != last => format!("{first} to {last}"),
                 time => step(time.map(|(first, _)| first)),
             };
             columns.row(&[escape::shorten(&escape::text(&left.field)).into_owned(), steps]);
         }
-        let rest = match not_compared.len().checked_sub(LONGEST_TABLE) {
+        let rest = match not_compared.len().checked_sub(MAX_TABLE_ROWS) {
             Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
             _ => String::new(),
         };

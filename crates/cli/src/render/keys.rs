@@ -4,21 +4,21 @@ use super::table::{Align, Columns};
 use super::{escape, histogram, quantity};
 use raddle_merge::execute::MergeReport;
 use raddle_merge::keys::check::KeysReport;
-use raddle_merge::keys::made::Made;
+use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::keys::partition::{EventShare, FoundBy};
 use raddle_merge::keys::shared_chunks::SharedChunks;
 use raddle_merge::keys::sizes::{EventSizes, SizeBucket};
-use raddle_merge::keys::{KeyFault, KeyFaultKind, MadeSpec};
+use raddle_merge::keys::{DerivedSpec, KeyFault, KeyFaultKind};
 use raddle_merge::plan::MergePlan;
 use std::path::Path;
 
 /// Maximum number of rows of a table on the terminal.
-const LONGEST_TABLE: usize = 50;
+const MAX_TABLE_ROWS: usize = 50;
 /// Maximum number of groups named in a warning.
 const NAMES_IN_WARNING: usize = 5;
 
 /// Returns warnings about new columns, to be shown before they are written.
-pub fn warnings(made: &Made) -> Vec<String> {
+pub fn warnings(made: &DerivedColumns) -> Vec<String> {
     let mut warnings = Vec::new();
     if made.replaced > 0 {
         warnings.push(format!("{} replaced", quantity::counted(made.replaced, "dataset")));
@@ -52,7 +52,7 @@ fn names(groups: &[String]) -> String {
 }
 
 /// Summarises keys; empty if none were made.
-pub fn made(made: &Made) -> String {
+pub fn made(made: &DerivedColumns) -> String {
     let Some(index) = made.tables.first() else { return String::new() };
     let rows: u64 = made.tables.iter().skip(1).map(|table| table.rows).sum();
     let of = match made.tables.len() {
@@ -94,8 +94,8 @@ pub fn shares(shares: &[EventShare]) -> String {
 /// Formats the columns that a file got, or would get.
 pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> String {
     let what = plan.options.made.iter().map(|spec| match spec {
-        MadeSpec::Keys(_) => made(&plan.made),
-        MadeSpec::FirstValue(spec) => escape::text(&String::from_utf8_lossy(&spec.made_path())).into_owned(),
+        DerivedSpec::Keys(_) => made(&plan.made),
+        DerivedSpec::FirstValue(spec) => escape::text(&String::from_utf8_lossy(&spec.made_path())).into_owned(),
         _ => String::new(),
     });
     let what = what.collect::<Vec<_>>().join(", ");
@@ -123,7 +123,7 @@ pub fn checked(report: &KeysReport) -> String {
         return format!("in order: {looked_at}");
     }
     let mut columns = Columns::new(&[("key", Align::Left), ("row", Align::Right), ("what is wrong", Align::Left)]);
-    for fault in report.faults.iter().take(LONGEST_TABLE) {
+    for fault in report.faults.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::shorten(&escape::text(&fault.path)).into_owned(),
             fault.row.map(quantity::count).unwrap_or_default(),
@@ -214,7 +214,7 @@ pub fn faults(faults: &[KeyFault]) -> String {
         ("its ids", Align::Left),
     ];
     let mut columns = Columns::new(&titles);
-    for fault in faults.iter().take(LONGEST_TABLE) {
+    for fault in faults.iter().take(MAX_TABLE_ROWS) {
         let ids: Vec<String> = fault.ids.iter().map(i128::to_string).collect();
         columns.row(&[
             escape::shorten(&escape::text(&fault.group)).into_owned(),
@@ -238,7 +238,7 @@ pub fn advice(faults: &[KeyFault]) -> &'static str {
 }
 
 fn rest(len: usize) -> String {
-    match len.checked_sub(LONGEST_TABLE) {
+    match len.checked_sub(MAX_TABLE_ROWS) {
         Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
         _ => String::new(),
     }

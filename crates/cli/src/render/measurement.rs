@@ -6,7 +6,7 @@ use raddle_tune::findings::{Fault, Finding, Findings, PhaseFindings, Values};
 use raddle_tune::kernel::Kernel;
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
-use raddle_tune::statistics::{self, LEAST_BLOCKS, Verdict};
+use raddle_tune::statistics::{self, MIN_BLOCKS, Verdict};
 use raddle_tune::worker::{Phase, Stage};
 use raddle_tune::workload::{Scale, Workload};
 use std::collections::BTreeSet;
@@ -35,8 +35,8 @@ pub fn workloads(all: &[Workload]) -> String {
     text
 }
 
-/// Formats the machine and a table for each experiment; no setting was measured more than `most_blocks` times.
-pub fn text(done: &Measurement, most_blocks: usize) -> String {
+/// Formats the machine and a table for each experiment; no setting was measured more than `max_blocks` times.
+pub fn text(done: &Measurement, max_blocks: usize) -> String {
     let size = if done.scale == Scale::Own { String::new() } else { format!(" at {}", done.scale.name()) };
     let zlib = done.experiments.iter().find_map(|experiment| experiment.search.sweep.zlib());
     let zlib = zlib.map_or_else(String::new, |version| format!(", zlib {}", escape::text(version)));
@@ -53,10 +53,10 @@ pub fn text(done: &Measurement, most_blocks: usize) -> String {
         escape::text(&done.file_system.kind),
         escape::text(&done.machine.processor),
     );
-    done.experiments.iter().fold(head, |text, experiment| text + "\n" + &of_experiment(experiment, most_blocks))
+    done.experiments.iter().fold(head, |text, experiment| text + "\n" + &of_experiment(experiment, max_blocks))
 }
 
-fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String {
+fn of_experiment(experiment: &MeasuredExperiment, max_blocks: usize) -> String {
     let sweep = &experiment.search.sweep;
     let mut text = format!("{}: {}\n", escape::text(&experiment.name), escape::text(&experiment.title));
     if let Some(paper) = &experiment.paper {
@@ -66,7 +66,7 @@ fn of_experiment(experiment: &MeasuredExperiment, most_blocks: usize) -> String 
         text.push_str(&format!("  left out: {}\n", escape::text(why)));
         return text;
     }
-    text.push_str(&notes(sweep, most_blocks));
+    text.push_str(&notes(sweep, max_blocks));
     let what = if sweep.metric == Metric::CpuS { "cpu time" } else { "time" };
     let mut columns = Columns::new(&[
         ("setting", Align::Left),
@@ -176,7 +176,7 @@ fn cold(share: f64) -> String {
 }
 
 /// Formats the notes needed to read the table.
-fn notes(findings: &Findings, most_blocks: usize) -> String {
+fn notes(findings: &Findings, max_blocks: usize) -> String {
     let mut text = String::new();
     if findings.metric == Metric::CpuS {
         let variation = 100.0 * findings.wall_variation;
@@ -207,9 +207,9 @@ fn notes(findings: &Findings, most_blocks: usize) -> String {
     }
     let blocks = findings.arms[0].arm.runs.iter().flatten().count();
     let has_settings = findings.arms[1..].iter().any(|finding| finding.arm.fault.is_none());
-    if blocks < LEAST_BLOCKS && has_settings {
-        let advice = if blocks >= most_blocks { "more --blocks" } else { "more --time, or compare less" };
-        text.push_str(&format!("  {blocks} of the {LEAST_BLOCKS} blocks needed for a verdict: give {advice}\n"));
+    if blocks < MIN_BLOCKS && has_settings {
+        let advice = if blocks >= max_blocks { "more --blocks" } else { "more --time, or compare less" };
+        text.push_str(&format!("  {blocks} of the {MIN_BLOCKS} blocks needed for a verdict: give {advice}\n"));
     }
     if findings.arms.iter().any(|finding| finding.verdict != finding.alone) {
         let count = findings.arms.iter().filter(|finding| finding.verdict.is_some()).count();
@@ -322,7 +322,7 @@ mod tests {
     use raddle_core::cancel::CancelToken;
     use raddle_core::progress::Silent;
     use raddle_core::random::Random;
-    use raddle_tune::campaign::{Bench, Conditions};
+    use raddle_tune::campaign::{Bench, TrialConditions};
     use raddle_tune::error::Result;
     use raddle_tune::knob::{Knob, Settings};
     use raddle_tune::measurement::measure;
@@ -382,7 +382,7 @@ mod tests {
         let cancel = CancelToken::new();
         let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let conditions =
-            Conditions { library: None, seed: SEED, syncs: false, rule: StopRule::default(), deadline: None };
+            TrialConditions { library: None, seed: SEED, syncs: false, rule: StopRule::default(), deadline: None };
         let done = measure(&workload, Some(limits), &conditions, &bench, &mut |_| {}).unwrap();
         profile(&done, done.profile("raddle 0", 7).as_ref(), Path::new("mine.toml"))
     }

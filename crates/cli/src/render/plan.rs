@@ -27,7 +27,7 @@ pub enum Detail {
 }
 
 /// Maximum number of groups shown with [`Detail::Groups`], largest first; some files have thousands of groups.
-const LONGEST_TABLE: usize = 40;
+const MAX_TABLE_ROWS: usize = 40;
 
 /// Summary of a planned merge.
 #[derive(Debug, Serialize)]
@@ -233,10 +233,10 @@ impl Summary {
             text.push_str(&format!("convention: {title} ({because}); --convention overrides {name}\n"));
         }
         let ruled = output.datasets.iter().filter_map(|dataset| Some((&dataset.path, dataset.rule.as_ref()?)));
-        for (path, rule) in ruled.clone().take(LONGEST_TABLE) {
+        for (path, rule) in ruled.clone().take(MAX_TABLE_ROWS) {
             text.push_str(&format!("  {}: {}\n", escape::text(path), escape::text(rule)));
         }
-        if let more @ 1.. = ruled.count().saturating_sub(LONGEST_TABLE) {
+        if let more @ 1.. = ruled.count().saturating_sub(MAX_TABLE_ROWS) {
             text.push_str(&format!("  … and {} more\n", quantity::count(more as u64)));
         }
         text.push_str(&format!(
@@ -311,10 +311,10 @@ impl Summary {
         ];
         let mut columns = Columns::new(&titles);
         let count = groups.len();
-        if count > LONGEST_TABLE {
+        if count > MAX_TABLE_ROWS {
             groups.sort_by_key(|group| std::cmp::Reverse(group.logical_len_bytes));
         }
-        for group in groups.iter().take(LONGEST_TABLE) {
+        for group in groups.iter().take(MAX_TABLE_ROWS) {
             columns.row(&[
                 escape::shorten(&group.path).into_owned(),
                 quantity::count(group.datasets),
@@ -324,7 +324,7 @@ impl Summary {
                 quantity::size(group.logical_len_bytes),
             ]);
         }
-        let rest = match count.checked_sub(LONGEST_TABLE) {
+        let rest = match count.checked_sub(MAX_TABLE_ROWS) {
             Some(more @ 1..) => format!(" … and {} smaller groups\n", quantity::count(more as u64)),
             _ => String::new(),
         };

@@ -5,7 +5,7 @@ use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use std::path::Path;
 
 /// Maximum number of datasets that are listed individually.
-const LONGEST_LIST: usize = 20;
+const MAX_LIST_LEN: usize = 20;
 
 fn product(counts: &[u64]) -> String {
     counts.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
@@ -13,9 +13,9 @@ fn product(counts: &[u64]) -> String {
 
 /// Formats one line per dataset: file, samples, their distance, path.
 fn lines<'a>(datasets: impl ExactSizeIterator<Item = (&'a Path, &'a [u64], &'a [u64], &'a str)>) -> String {
-    let left_out = datasets.len().saturating_sub(LONGEST_LIST);
+    let left_out = datasets.len().saturating_sub(MAX_LIST_LEN);
     let mut text = String::new();
-    for (file, samples, spacing, path) in datasets.take(LONGEST_LIST) {
+    for (file, samples, spacing, path) in datasets.take(MAX_LIST_LEN) {
         let which = match spacing.iter().all(|spacing| *spacing == 1) {
             true => "all".to_owned(),
             false => format!("every {}", product(spacing)),

@@ -10,7 +10,7 @@ use raddle_merge::verify::VerifyReport;
 use std::path::Path;
 
 /// Maximum number of mismatches shown; a single wrong dataset is enough to distrust a file.
-const LONGEST_TABLE: usize = 50;
+const MAX_TABLE_ROWS: usize = 50;
 
 /// Formats the report of a merge.
 pub fn merged(report: &MergeReport) -> String {
@@ -125,14 +125,14 @@ fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String 
     }
     let count = report.mismatches.len();
     let mut columns = Columns::new(&[("object", Align::Left), ("what differs", Align::Left), ("input", Align::Left)]);
-    for mismatch in report.mismatches.iter().take(LONGEST_TABLE) {
+    for mismatch in report.mismatches.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::shorten(&escape::text(&mismatch.path)).into_owned(),
             escape::text(&mismatch.what).into_owned(),
             mismatch.input.as_deref().map(escape::path).unwrap_or_default(),
         ]);
     }
-    let rest = match count.checked_sub(LONGEST_TABLE) {
+    let rest = match count.checked_sub(MAX_TABLE_ROWS) {
         Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
         _ => String::new(),
     };

@@ -5,7 +5,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArran
 /// Width in columns if the output is not a terminal.
 const FILE_WIDTH: u16 = 120;
 /// Minimum width of a table; narrower text cells are hard to read, so the terminal may break lines instead.
-const LEAST_WIDTH: u16 = 60;
+const MIN_WIDTH: u16 = 60;
 
 /// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Columns {
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         match table.width() {
             // An MPI launcher gives its ranks terminals without a size.
-            Some(width) if table.is_tty() && width > 0 => table.set_width(width.max(LEAST_WIDTH)),
+            Some(width) if table.is_tty() && width > 0 => table.set_width(width.max(MIN_WIDTH)),
             _ => table.set_width(FILE_WIDTH),
         };
         let alignments: Vec<Align> = titles.iter().map(|&(_, align)| align).collect();

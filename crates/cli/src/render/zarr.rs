@@ -4,12 +4,12 @@ use super::table::{Align, Columns};
 use super::{escape, quantity};
 use crate::command::idx::verify::ZarrOutcome;
 use raddle_idx::WriteReport;
-use raddle_idx::zarr::{Form, Image, ImageCheck, Images};
+use raddle_idx::zarr::{Image, ImageCheck, ImageLayout, Images};
 use serde::Serialize;
 use std::path::Path;
 
 /// Maximum number of lines of a table.
-const LONGEST_TABLE: usize = 50;
+const MAX_TABLE_ROWS: usize = 50;
 
 /// Formats counts along axes, slowest first.
 fn shape(counts: &[u64]) -> String {
@@ -17,7 +17,7 @@ fn shape(counts: &[u64]) -> String {
 }
 
 /// Formats a summary of the written data, step by step.
-pub fn written(form: &Form, reports: &[WriteReport]) -> String {
+pub fn written(form: &ImageLayout, reports: &[WriteReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let sum = |of: fn(&WriteReport) -> u64| reports.iter().map(of).sum::<u64>();
     let (samples, stored) = (sum(|report| report.sample_len_bytes), sum(|report| report.stored_len_bytes));
@@ -101,7 +101,7 @@ impl Info {
                 ("codec", Align::Left),
             ];
             let mut columns = Columns::new(&titles);
-            for (number, level) in image.levels.iter().enumerate().take(LONGEST_TABLE) {
+            for (number, level) in image.levels.iter().enumerate().take(MAX_TABLE_ROWS) {
                 columns.row(&[
                     number.to_string(),
                     shape(&level.shape),
@@ -156,11 +156,11 @@ pub fn verified(folder: &Path, outcome: &ZarrOutcome) -> String {
     let bad = sum(|check| check.bad.len() as u64);
     if bad > 0 {
         let mut columns = Columns::new(&[("shard or level", Align::Left), ("what is wrong", Align::Left)]);
-        for bad in outcome.checks.iter().flat_map(|check| &check.bad).take(LONGEST_TABLE) {
+        for bad in outcome.checks.iter().flat_map(|check| &check.bad).take(MAX_TABLE_ROWS) {
             let place = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
             columns.row(&[escape::path(place), escape::text(&bad.why).into_owned()]);
         }
-        let rest = match bad.checked_sub(LONGEST_TABLE as u64) {
+        let rest = match bad.checked_sub(MAX_TABLE_ROWS as u64) {
             Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),
             _ => String::new(),
         };

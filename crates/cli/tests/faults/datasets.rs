@@ -7,8 +7,8 @@ use raddle_core::progress::{Silent, Watch};
 use raddle_idx::npy::NpyHead;
 use raddle_idx::region::copy_part;
 use raddle_idx::sample::Number;
-use raddle_idx::zarr::{Form, FormOptions, Images, ZarrWriter};
-use raddle_idx::{Dataset, Existing, Field, Header, IdxError, Patch, SampleBox, WriteOptions, Writer};
+use raddle_idx::zarr::{FormOptions, ImageLayout, Images, ZarrWriter};
+use raddle_idx::{BoxData, Dataset, Field, Header, IdxError, IfExists, SampleBox, WriteOptions, Writer};
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
 use raddle_testing::power::{Change, changes};
 use std::io::ErrorKind;
@@ -90,15 +90,15 @@ impl Datasets {
         std::fs::remove_dir_all(self.root.join("out")).unwrap();
         std::fs::create_dir(self.root.join("out")).unwrap();
         let counts: Vec<u64> = SHAPE.iter().rev().copied().collect();
-        let options = WriteOptions { existing: Existing::Replace, jobs: 1, ..WriteOptions::default() };
+        let options = WriteOptions { existing: IfExists::Replace, jobs: 1, ..WriteOptions::default() };
         let bits_per_block = if let Kind::Idx(bits) = self.kind { bits } else { BITS_PER_BLOCK };
         if self.kind == Kind::Zarr {
             let fields = vec![("new".to_owned(), "uint32".parse().unwrap())];
-            let form = Form::new(&counts, fields, &FormOptions::default()).unwrap();
-            let patches = vec![Patch { region: form.domain(), arrays: vec![self.old.as_slice().into()] }];
+            let form = ImageLayout::new(&counts, fields, &FormOptions::default()).unwrap();
+            let patches = vec![BoxData { region: form.domain(), arrays: vec![self.old.as_slice().into()] }];
             let mut writer = ZarrWriter::new(&self.output(), form, options).unwrap();
             let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-            let mut report = writer.write_among(patches, &watch, &SingleProcess).unwrap();
+            let mut report = writer.write_collective(patches, &watch, &SingleProcess).unwrap();
             writer.publish(&mut report, &SingleProcess).unwrap();
             return;
         }

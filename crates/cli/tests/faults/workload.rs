@@ -6,7 +6,7 @@ use raddle_core::progress::Silent;
 use raddle_events::generated::{RandomOptions, RandomProducts, SizeLaw};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::{ConvertOptions, convert};
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_testing::faults::{self, Fault};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -49,7 +49,7 @@ fn numbers(seed: u32, count: u64) -> Vec<u8> {
 /// Writes a file with datasets of distinct chunks of `chunk_rows` numbers each. Datasets with names ending in
 /// "unfiltered" are stored without filters, so no checksum detects a change.
 pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
-    let mut file = StockFile::create(path).unwrap();
+    let mut file = DefaultFormatFile::create(path).unwrap();
     file.create_group(b"/table").unwrap();
     let encoder = Encoder::plain(Effort::Fast, 4);
     for (place, (name, chunks)) in (0..).zip(datasets) {

@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use raddle_codec::{Effort, EncodeState, Encoder};
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn make(path: &Path, dataset: &str, chunks: u64, chunk_rows: u64) {
 /// Writes a file with groups and datasets of `chunks` equal chunks.
 pub(crate) fn make_several(path: &Path, groups: &[&str], datasets: &[&str], chunks: u64, chunk_rows: u64) {
     let stored = stored_chunk(chunk_rows);
-    let mut file = StockFile::create(path).unwrap();
+    let mut file = DefaultFormatFile::create(path).unwrap();
     let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
     let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
     groups.iter().for_each(|group| file.create_group(group.as_bytes()).unwrap());

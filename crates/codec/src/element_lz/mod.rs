@@ -24,7 +24,7 @@ const BLOCK_LEN_BYTES: usize = 1 << 17;
 
 /// Kind of elements to look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Elements {
+pub(crate) enum Stride {
     /// Elements of any other length, or unordered bytes.
     Bytes,
     /// Elements of a multiple of 2 bytes.
@@ -53,7 +53,7 @@ pub(crate) struct ElementLzEncoder {
 impl ElementLzEncoder {
     /// Appends `raw` as one zlib stream of at most `limit_len_bytes`; returns false (and appends nothing) if it does
     /// not fit.
-    pub(crate) fn encode(&mut self, raw: &[u8], elements: Elements, out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
+    pub(crate) fn encode(&mut self, raw: &[u8], elements: Stride, out: &mut Vec<u8>, limit_len_bytes: usize) -> bool {
         let start = out.len();
         out.extend_from_slice(&ZLIB_HEADER_FASTEST);
         let room_len_bytes = limit_len_bytes.saturating_sub(ZLIB_HEADER_FASTEST.len() + ADLER_LEN_BYTES);
@@ -64,13 +64,13 @@ impl ElementLzEncoder {
             let end = raw.len().min(begin + BLOCK_LEN_BYTES);
             let (finder, tokens) = (&mut self.finder, &mut self.tokens);
             match elements {
-                Elements::Bytes => finder.parse::<1, 5>(raw, begin, end, tokens),
-                Elements::Pairs => finder.parse::<2, 6>(raw, begin, end, tokens),
-                Elements::Fours => finder.parse::<4, 4>(raw, begin, end, tokens),
-                Elements::SmallFours => finder.parse::<4, 8>(raw, begin, end, tokens),
-                Elements::Eights => finder.parse::<8, 8>(raw, begin, end, tokens),
-                Elements::Ascending => parse_stride::<8>(raw, begin, end, tokens),
-                Elements::AscendingPairs => parse_stride::<16>(raw, begin, end, tokens),
+                Stride::Bytes => finder.parse::<1, 5>(raw, begin, end, tokens),
+                Stride::Pairs => finder.parse::<2, 6>(raw, begin, end, tokens),
+                Stride::Fours => finder.parse::<4, 4>(raw, begin, end, tokens),
+                Stride::SmallFours => finder.parse::<4, 8>(raw, begin, end, tokens),
+                Stride::Eights => finder.parse::<8, 8>(raw, begin, end, tokens),
+                Stride::Ascending => parse_stride::<8>(raw, begin, end, tokens),
+                Stride::AscendingPairs => parse_stride::<16>(raw, begin, end, tokens),
             }
             let block = Block::new(tokens.as_slice());
             used_bits += block.len_bits();
@@ -129,14 +129,14 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Elements; 7] = [
-        Elements::Bytes,
-        Elements::Pairs,
-        Elements::Fours,
-        Elements::SmallFours,
-        Elements::Eights,
-        Elements::Ascending,
-        Elements::AscendingPairs,
+    const ALL: [Stride; 7] = [
+        Stride::Bytes,
+        Stride::Pairs,
+        Stride::Fours,
+        Stride::SmallFours,
+        Stride::Eights,
+        Stride::Ascending,
+        Stride::AscendingPairs,
     ];
 
     fn check(raw: &[u8]) {
@@ -179,11 +179,11 @@ mod tests {
     fn one_encoder_writes_the_same_after_other_data() {
         let first: Vec<u8> = (0..100_000u32).flat_map(|i| (i / 7 % 300).to_le_bytes()).collect();
         let (mut fresh, mut reused) = (vec![], vec![]);
-        assert!(ElementLzEncoder::default().encode(&first, Elements::Fours, &mut fresh, first.len()));
+        assert!(ElementLzEncoder::default().encode(&first, Stride::Fours, &mut fresh, first.len()));
         let mut encoder = ElementLzEncoder::default();
-        assert!(encoder.encode(&first[1..], Elements::Bytes, &mut reused, first.len()));
+        assert!(encoder.encode(&first[1..], Stride::Bytes, &mut reused, first.len()));
         reused.clear();
-        assert!(encoder.encode(&first, Elements::Fours, &mut reused, first.len()));
+        assert!(encoder.encode(&first, Stride::Fours, &mut reused, first.len()));
         assert_eq!(fresh, reused);
     }
 

@@ -10,26 +10,26 @@ mod codes;
 mod guarded;
 mod header;
 #[cfg(target_arch = "x86_64")]
-mod joint;
+mod interleaved;
 #[cfg(not(target_arch = "x86_64"))]
-#[path = "joint_elsewhere.rs"]
-mod joint;
+#[path = "interleaved_stub.rs"]
+mod interleaved;
 mod repeat;
 mod runs;
 #[cfg(test)]
 mod samples;
 mod small;
 
-pub(crate) use joint::JointInflater;
-pub(crate) use runs::RunInflater;
-pub(crate) use small::SmallInflater;
+pub(crate) use interleaved::InterleavedInflater;
+pub(crate) use runs::RepetitiveInflater;
+pub(crate) use small::SmallChunkInflater;
 
 use crate::deflate::ADLER_LEN_BYTES;
 use crate::libdeflate::adler32;
 
 /// Minimum length of outputs for which the inflater of columns is worth its tables, with two streams interleaved: below
 /// 64 KiB none was inflated faster than by libdeflate.
-pub(crate) const LEAST_LEN_BYTES: usize = 1 << 16;
+pub(crate) const MIN_LEN_BYTES: usize = 1 << 16;
 
 /// Length of the shortest stream: header, an empty block and the checksum.
 const MIN_STREAM_LEN_BYTES: usize = 8;

@@ -5,7 +5,7 @@
 
 use crate::deflate::ADLER_LEN_BYTES;
 use crate::error::Result;
-use crate::libdeflate::{Deflater, Inflater, adler32};
+use crate::libdeflate::{DeflateDecoder, Deflater, adler32};
 
 /// Pseudo-random number generator.
 pub struct Noise(pub u64);
@@ -60,14 +60,14 @@ pub fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Reference decoders: libdeflate, and the shipped inflater, which tries our own decoders first.
-pub struct Judges {
-    reference: Inflater,
-    shipped: Inflater,
+pub struct ReferenceInflaters {
+    reference: DeflateDecoder,
+    shipped: DeflateDecoder,
 }
 
-impl Judges {
+impl ReferenceInflaters {
     pub fn new() -> Self {
-        let inflater = || Inflater::new().unwrap();
+        let inflater = || DeflateDecoder::new().unwrap();
         Self { reference: inflater(), shipped: inflater() }
     }
 
@@ -76,7 +76,7 @@ impl Judges {
         &mut self,
         stored: &[u8],
         limit_len_bytes: usize,
-        by_libdeflate: fn(&mut Inflater, &[u8], &mut [u8]) -> Result<usize>,
+        by_libdeflate: fn(&mut DeflateDecoder, &[u8], &mut [u8]) -> Result<usize>,
         by_own: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> bool {
         let [mut expected, mut actual, mut shipped] = [(); 3].map(|()| vec![0xee; limit_len_bytes]);
@@ -97,7 +97,7 @@ impl Judges {
 }
 
 /// One of our inflaters, with its reference decoders.
-pub trait Judged {
+pub trait TestedInflater {
     /// Compares on one stream; returns whether the inflater decoded it.
     fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool;
 

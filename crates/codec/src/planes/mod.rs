@@ -48,16 +48,16 @@ pub(crate) struct PlanesEncoder {
 }
 
 /// A part of a plane that is written without libdeflate.
-struct Piece {
+struct PlanePiece {
     place: Range<usize>,
-    form: Form,
+    form: PieceEncoding,
     /// Estimated savings if libdeflate were used.
     saved_len_bits: u64,
     len_bits: u64,
 }
 
 /// Form in which a piece is written.
-enum Form {
+enum PieceEncoding {
     Stored,
     Literals(Box<Literals>),
     /// With matches at any byte.
@@ -65,7 +65,7 @@ enum Form {
 }
 
 /// Position of the next block in a zlib stream.
-struct Output<'a> {
+struct ZlibCursor<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
     remainder: Remainder,
@@ -89,7 +89,7 @@ impl PlanesEncoder {
         };
         let start = out.len();
         out.extend_from_slice(&ZLIB_HEADER_FASTEST);
-        let mut output = Output { out, start, remainder: Remainder::default(), limit_len_bytes };
+        let mut output = ZlibCursor { out, start, remainder: Remainder::default(), limit_len_bytes };
         let fits = pieces.iter().all(|piece| {
             let raw = &data[piece.place.clone()];
             output.append(raw, &piece.form, &mut self.matches, piece.place.end == data.len())
@@ -102,12 +102,12 @@ impl PlanesEncoder {
     }
 
     /// Returns the first pieces of `data`, up to the one from which on libdeflate is needed.
-    fn pieces(&mut self, data: &[u8], plane_len_bytes: usize, deflater: &mut Deflater) -> Vec<Piece> {
+    fn pieces(&mut self, data: &[u8], plane_len_bytes: usize, deflater: &mut Deflater) -> Vec<PlanePiece> {
         let places = places(data.len(), plane_len_bytes);
-        let mut pieces: Vec<Piece> = places.map_while(|place| self.piece(data, place, deflater)).collect();
+        let mut pieces: Vec<PlanePiece> = places.map_while(|place| self.piece(data, place, deflater)).collect();
         let best_len_bits: u64 = pieces.iter().map(|piece| piece.len_bits - piece.saved_len_bits).sum();
         let mut lost_bits = 0;
-        let mut is_affordable = |piece: &Piece| {
+        let mut is_affordable = |piece: &PlanePiece| {
             lost_bits += piece.saved_len_bits;
             lost_bits <= best_len_bits / LOSS
         };
@@ -117,7 +117,7 @@ impl PlanesEncoder {
     }
 
     /// Determines the form of a piece; returns `None` if it needs a general search for matches.
-    fn piece(&mut self, data: &[u8], place: Range<usize>, deflater: &mut Deflater) -> Option<Piece> {
+    fn piece(&mut self, data: &[u8], place: Range<usize>, deflater: &mut Deflater) -> Option<PlanePiece> {
         let raw = &data[place.clone()];
         let literals = Literals::new(raw);
         let len_bits = literals.len_bits();
@@ -126,9 +126,9 @@ impl PlanesEncoder {
         if RUNS * (len_bits - saved_len_bits) <= 8 * len_bits {
             let len_bits = self.matches.block(raw).len_bits();
             let is_runs = RUNS * len_bits <= 8 * raw.len() as u64;
-            return is_runs.then_some(Piece {
+            return is_runs.then_some(PlanePiece {
                 place,
-                form: Form::Runs,
+                form: PieceEncoding::Runs,
                 saved_len_bits: len_bits / SIMPLICITY,
                 len_bits,
             });
@@ -139,12 +139,12 @@ impl PlanesEncoder {
         // Stored bytes are just copied by reader and writer, which is worth a little space.
         let stored_len_bits = stored_len_bits(raw.len());
         let is_stored = stored_len_bits <= len_bits + stored_len_bits / 256;
-        let form = if is_stored { Form::Stored } else { Form::Literals(Box::new(literals)) };
-        Some(Piece { place, form, saved_len_bits, len_bits })
+        let form = if is_stored { PieceEncoding::Stored } else { PieceEncoding::Literals(Box::new(literals)) };
+        Some(PlanePiece { place, form, saved_len_bits, len_bits })
     }
 }
 
-impl Output<'_> {
+impl ZlibCursor<'_> {
     /// Returns whether there is room for `len_bits` and the checksum after them.
     fn has_room(&self, len_bits: u64) -> bool {
         let len_bytes = (u64::from(self.remainder.count()) + len_bits).div_ceil(8);
@@ -153,9 +153,9 @@ impl Output<'_> {
     }
 
     /// Appends a piece; returns false if it does not fit.
-    fn append(&mut self, raw: &[u8], form: &Form, matches: &mut ElementLzEncoder, is_last: bool) -> bool {
+    fn append(&mut self, raw: &[u8], form: &PieceEncoding, matches: &mut ElementLzEncoder, is_last: bool) -> bool {
         match form {
-            Form::Stored => {
+            PieceEncoding::Stored => {
                 let mut parts = raw.chunks(STORED_LEN_BYTES).peekable();
                 while let Some(part) = parts.next() {
                     if !self.has_room(stored_len_bits(part.len())) {
@@ -164,13 +164,13 @@ impl Output<'_> {
                     self.append_stored(part, is_last && parts.peek().is_none());
                 }
             }
-            Form::Literals(literals) => {
+            PieceEncoding::Literals(literals) => {
                 if !self.has_room(literals.len_bits()) {
                     return false;
                 }
                 self.remainder = literals.write(raw, is_last, self.remainder, self.out);
             }
-            Form::Runs => {
+            PieceEncoding::Runs => {
                 let block = matches.block(raw);
                 if !self.has_room(block.len_bits()) {
                     return false;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     /// Returns the pieces of the plane and the encoded stream, after checking it with a reference inflater.
-    fn encoded(data: &[u8], plane_len_bytes: usize) -> (Vec<Piece>, Vec<u8>) {
+    fn encoded(data: &[u8], plane_len_bytes: usize) -> (Vec<PlanePiece>, Vec<u8>) {
         let mut deflater = Deflater::new(3).unwrap();
         let mut encoder = PlanesEncoder::default();
         let pieces = encoder.pieces(data, plane_len_bytes, &mut deflater);
@@ -270,11 +270,11 @@ mod tests {
         (pieces, stream)
     }
 
-    fn letters(pieces: &[Piece]) -> String {
-        let letter = |piece: &Piece| match piece.form {
-            Form::Stored => 's',
-            Form::Literals(_) => 'l',
-            Form::Runs => 'r',
+    fn letters(pieces: &[PlanePiece]) -> String {
+        let letter = |piece: &PlanePiece| match piece.form {
+            PieceEncoding::Stored => 's',
+            PieceEncoding::Literals(_) => 'l',
+            PieceEncoding::Runs => 'r',
         };
         pieces.iter().map(letter).collect()
     }

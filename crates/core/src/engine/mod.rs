@@ -30,10 +30,10 @@ mod window_models;
 mod worker;
 
 pub use crate::claims::{Claim, Committed, Placement};
-pub use record::{Kept, PlacedBatch, Recorder};
-pub use rounds::told_len_bytes;
+pub use record::{Checkpoint, PlacedBatch, Recorder};
+pub use rounds::claim_message_len_bytes;
 pub use run::{execute, execute_part, execute_recorded, execute_together};
-pub use schedule::{Rehearsal, Schedule, costs, rehearse};
+pub use schedule::{DryRun, Schedule, costs, rehearse};
 pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
 
 use crate::arenas::Arenas;
@@ -137,14 +137,14 @@ pub trait TileWork: Sync {
     /// Collective. Sends the pieces of a round's tiles to their owners, if ranks hold them in memory; see
     /// [`crate::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are several
     /// ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
-    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
         let _ = (round, communicator);
         Ok(())
     }
 
     /// Returns the memory that the received pieces of `tile` occupy on its owner until it is assembled. Must be the
     /// same on every rank.
-    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
         let _ = tile;
         0
     }

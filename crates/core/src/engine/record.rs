@@ -28,7 +28,7 @@ pub struct PlacedBatch {
 
 /// Amount of work kept from an earlier run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct Checkpoint {
     /// Number of tiles, counted from the first of the plan.
     pub tiles: u64,
     /// Number of their stored bytes, counted from the first address.
@@ -38,7 +38,7 @@ pub struct Kept {
 /// Records placed batches. All methods are called on the engine's calling thread, with several ranks on that of rank 0.
 pub trait Recorder {
     /// Returns the amount of work that the engine can skip.
-    fn kept(&self) -> Kept;
+    fn kept(&self) -> Checkpoint;
 
     /// Returns the next kept batch in plan order; `None` after the last.
     ///

@@ -8,13 +8,13 @@
 
 use super::run::{Committer, commit_kept};
 use super::schedule::Schedule;
-use super::window::{Parcel, Window};
+use super::window::{InFlightBatch, InFlightWindow};
 use super::{Context, EngineError, PlacedBatch, Recorder, Round, SharedSink, TileWork};
 use crate::addresses::Addresses;
 use crate::claims::Claim;
 use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
-use crate::message::{Words, number};
+use crate::message::{MessageReader, number};
 use crate::plan::TileIndex;
 use crate::progress::{Event, Stage};
 use crate::report::{StageTotals, elapsed_ns, thread_cpu_ns};
@@ -31,7 +31,7 @@ const BATCH_WORDS: usize = 5;
 const CLAIM_WORDS: usize = 4;
 
 /// Returns the number of bytes that rank 0 receives for a batch with `claims` claims and a note of `note_len_bytes`.
-pub const fn told_len_bytes(claims: u64, note_len_bytes: u64) -> u64 {
+pub const fn claim_message_len_bytes(claims: u64, note_len_bytes: u64) -> u64 {
     let words = BATCH_WORDS as u64 + CLAIM_WORDS as u64 * claims;
     words * size_of::<u64>() as u64 + note_len_bytes
 }
@@ -41,7 +41,7 @@ pub(super) struct Rounds<'a, W: TileWork> {
     pub schedule: &'a Schedule,
     pub index: &'a TileIndex,
     pub work: &'a W,
-    pub window: &'a Window<W::Error>,
+    pub window: &'a InFlightWindow<W::Error>,
     pub context: &'a Context<'a>,
     /// Address allocator, not used yet.
     pub addresses: Addresses,
@@ -50,7 +50,7 @@ pub(super) struct Rounds<'a, W: TileWork> {
 }
 
 /// Marker error: all ranks leave; the window holds this rank's error.
-pub(super) struct Leave;
+pub(super) struct CollectiveAbort;
 
 impl<W: TileWork> Rounds<'_, W> {
     /// Collective. Processes all rounds; afterwards the window holds the end address or the error. Returns the totals
@@ -62,7 +62,7 @@ impl<W: TileWork> Rounds<'_, W> {
     ) -> StageTotals {
         let mut written = StageTotals::default();
         // All ranks have agreed on the error that makes them leave; the window holds it.
-        let (Ok(()) | Err(Leave)) = self.all_rounds(committer, recorder, &mut written);
+        let (Ok(()) | Err(CollectiveAbort)) = self.all_rounds(committer, recorder, &mut written);
         written
     }
 
@@ -71,14 +71,14 @@ impl<W: TileWork> Rounds<'_, W> {
         committer: &mut Committer<'_, '_, W::Error>,
         mut recorder: Option<&mut dyn Recorder>,
         written_here: &mut StageTotals,
-    ) -> Result<(), Leave> {
+    ) -> Result<(), CollectiveAbort> {
         let communicator = self.context.communicator;
         let rank = communicator.rank();
         let rounds = &self.schedule.rounds;
         let mut taken = self.addresses.clone();
         let mut opened = 0;
         // Numbers of batches of this rank up to and including the previous round, and up to the one before.
-        let (mut own_before, mut own_placed) = (0, 0);
+        let (mut own_before, mut local_placed) = (0, 0);
         // Batches of the previous round, which rank 0 records and commits once all ranks have written them.
         let mut unwritten = Vec::new();
         if let Some(first) = rounds.first() {
@@ -87,7 +87,7 @@ impl<W: TileWork> Rounds<'_, W> {
         }
         self.commit_kept(committer, &mut recorder);
         for (number, round) in rounds.iter().enumerate() {
-            own_placed = self.take_placed(own_placed, own_before, committer);
+            local_placed = self.take_placed(local_placed, own_before, committer);
             let last = if self.schedule.overlaps.get(number) == Some(&true) { number + 1 } else { number };
             while opened <= last {
                 self.open(&rounds[opened]);
@@ -122,7 +122,7 @@ impl<W: TileWork> Rounds<'_, W> {
             }
             own_before += own;
         }
-        self.take_placed(own_placed, own_before, committer);
+        self.take_placed(local_placed, own_before, committer);
         self.agree(Vec::new)?;
         self.commit(committer, &mut recorder, &unwritten);
         self.agree(Vec::new)?;
@@ -175,7 +175,7 @@ impl<W: TileWork> Rounds<'_, W> {
     fn write_together(&self, shared: &dyn SharedSink) -> StageTotals {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
         let parcels = self.window.take_gathered();
-        let runs: Vec<_> = parcels.iter().flat_map(Parcel::runs).collect();
+        let runs: Vec<_> = parcels.iter().flat_map(InFlightBatch::runs).collect();
         let len_bytes = runs.iter().map(|run| run.bytes.len() as u64).sum();
         if let Err(source) = shared.write_together(&runs) {
             let address = runs.first().map_or(0, |run| run.address);
@@ -197,7 +197,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
         let own = self.schedule.owned_by(communicator.rank(), round.clone()).count();
         self.window.reserve_brought(own);
-        let brought = self.work.bring(&Round { batches, owners, index: self.index }, communicator);
+        let brought = self.work.regroup(&Round { batches, owners, index: self.index }, communicator);
         if let Err(source) = brought {
             let first = batches.first().map_or(0, |batch| batch.first);
             self.window.fail(first, EngineError::Bring { source });
@@ -212,7 +212,7 @@ impl<W: TileWork> Rounds<'_, W> {
         sizes: &[Vec<u8>],
         taken: &mut Addresses,
     ) -> Result<Vec<Vec<u64>>, EngineError<W::Error>> {
-        let mut sizes: Vec<_> = sizes.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
+        let mut sizes: Vec<_> = sizes.iter().map(|bytes| MessageReader::new(OPERATION, bytes)).collect();
         let mut addresses = vec![Vec::new(); sizes.len()];
         for at in round.clone() {
             let owner = self.schedule.owners[at] as usize;
@@ -227,7 +227,7 @@ impl<W: TileWork> Rounds<'_, W> {
 
     /// Decodes the round's batches, in plan order, from the messages of all ranks.
     fn placed(&self, round: &Range<usize>, messages: &[Vec<u8>]) -> Result<Vec<PlacedBatch>, CoreError> {
-        let mut readers: Vec<_> = messages.iter().map(|bytes| Words::new(OPERATION, bytes)).collect();
+        let mut readers: Vec<_> = messages.iter().map(|bytes| MessageReader::new(OPERATION, bytes)).collect();
         let of_batch = |at: usize| {
             let batch = &self.schedule.batches[at];
             let reader = &mut readers[self.schedule.owners[at] as usize];
@@ -260,36 +260,36 @@ impl<W: TileWork> Rounds<'_, W> {
 
     /// Collective. Returns the payloads of all ranks if none failed; otherwise all leave with the first error in plan
     /// order.
-    fn agree(&self, payload: impl FnOnce() -> Vec<u8>) -> Result<Vec<Vec<u8>>, Leave> {
+    fn agree(&self, payload: impl FnOnce() -> Vec<u8>) -> Result<Vec<Vec<u8>>, CollectiveAbort> {
         let communicator = self.context.communicator;
-        let gather = |verdict: Verdict| {
+        let gather = |verdict: RankStatus| {
             let gathered = communicator.all_gather_bytes(&verdict.to_bytes());
-            gathered.map(|all| all.iter().map(|bytes| Verdict::from_bytes(bytes)).collect::<Vec<_>>())
+            gathered.map(|all| all.iter().map(|bytes| RankStatus::from_bytes(bytes)).collect::<Vec<_>>())
         };
         let leave = |error: CoreError| {
             self.window.fail(0, error.into());
-            Leave
+            CollectiveAbort
         };
-        let verdict = self.window.failure().map_or_else(|| Verdict::Well(payload()), Verdict::Failed);
+        let verdict = self.window.failure().map_or_else(|| RankStatus::Healthy(payload()), RankStatus::Failed);
         let all = gather(verdict).map_err(leave)?;
-        let Some(first) = all.iter().filter_map(Verdict::ordinal).min() else {
-            return Ok(all.into_iter().map(Verdict::payload).collect());
+        let Some(first) = all.iter().filter_map(RankStatus::ordinal).min() else {
+            return Ok(all.into_iter().map(RankStatus::payload).collect());
         };
         // Another rank may still find an earlier error in batches it has begun, so all finish what precedes this one.
         self.window.stop_at(first);
         self.window.wait_for_workers();
-        let verdict = self.window.failure().map_or_else(|| Verdict::Well(Vec::new()), Verdict::Failed);
+        let verdict = self.window.failure().map_or_else(|| RankStatus::Healthy(Vec::new()), RankStatus::Failed);
         let all = gather(verdict).map_err(leave)?;
         let failures = all.iter().enumerate().filter_map(|(rank, verdict)| match verdict {
-            Verdict::Failed(failure) => Some((failure.ordinal, rank, failure)),
-            Verdict::Well(_) => None,
+            RankStatus::Failed(failure) => Some((failure.ordinal, rank, failure)),
+            RankStatus::Healthy(_) => None,
         });
         if let Some((_, rank, failure)) = failures.min_by_key(|(ordinal, rank, _)| (*ordinal, *rank))
             && rank != communicator.rank()
         {
             self.window.overrule(failure.as_error(rank).into());
         }
-        Err(Leave)
+        Err(CollectiveAbort)
     }
 }
 
@@ -300,9 +300,9 @@ pub(super) fn agree_at_start<E: std::error::Error>(
     local: Result<Vec<u8>, CoreError>,
 ) -> Result<Vec<Vec<u8>>, EngineError<E>> {
     let (verdict, own_error) = match local {
-        Ok(payload) => (Verdict::Well(payload), None),
+        Ok(payload) => (RankStatus::Healthy(payload), None),
         Err(error) => {
-            (Verdict::Failed(Failure { ordinal: 0, cancelled: false, message: error.to_string() }), Some(error))
+            (RankStatus::Failed(Failure { ordinal: 0, cancelled: false, message: error.to_string() }), Some(error))
         }
     };
     let all = communicator.all_gather_bytes(&verdict.to_bytes())?;
@@ -311,9 +311,9 @@ pub(super) fn agree_at_start<E: std::error::Error>(
     }
     let mut payloads = Vec::with_capacity(all.len());
     for (rank, bytes) in all.iter().enumerate() {
-        match Verdict::from_bytes(bytes) {
-            Verdict::Well(payload) => payloads.push(payload),
-            Verdict::Failed(failure) => return Err(failure.as_error(rank).into()),
+        match RankStatus::from_bytes(bytes) {
+            RankStatus::Healthy(payload) => payloads.push(payload),
+            RankStatus::Failed(failure) => return Err(failure.as_error(rank).into()),
         }
     }
     Ok(payloads)
@@ -321,8 +321,8 @@ pub(super) fn agree_at_start<E: std::error::Error>(
 
 /// State that a rank reports to the others before each collective step.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Well(Vec<u8>),
+enum RankStatus {
+    Healthy(Vec<u8>),
     Failed(Failure),
 }
 
@@ -345,17 +345,17 @@ impl Failure {
     }
 }
 
-impl Verdict {
+impl RankStatus {
     fn ordinal(&self) -> Option<u64> {
         match self {
-            Self::Well(_) => None,
+            Self::Healthy(_) => None,
             Self::Failed(failure) => Some(failure.ordinal),
         }
     }
 
     fn payload(self) -> Vec<u8> {
         match self {
-            Self::Well(payload) => payload,
+            Self::Healthy(payload) => payload,
             Self::Failed(_) => Vec::new(),
         }
     }
@@ -364,7 +364,7 @@ impl Verdict {
     /// tile and the message follow.
     fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Well(payload) => [&[0], payload.as_slice()].concat(),
+            Self::Healthy(payload) => [&[0], payload.as_slice()].concat(),
             Self::Failed(Failure { ordinal, cancelled, message }) => {
                 [&[1 + u8::from(*cancelled)], ordinal.to_le_bytes().as_slice(), message.as_bytes()].concat()
             }
@@ -373,7 +373,7 @@ impl Verdict {
 
     fn from_bytes(bytes: &[u8]) -> Self {
         match bytes.split_first() {
-            Some((0, payload)) => Self::Well(payload.to_vec()),
+            Some((0, payload)) => Self::Healthy(payload.to_vec()),
             Some((kind, rest)) => {
                 let (ordinal, message) = rest.split_at(rest.len().min(8));
                 Self::Failed(Failure {
@@ -394,13 +394,13 @@ mod tests {
     #[test]
     fn verdicts_travel() {
         for verdict in [
-            Verdict::Well(vec![]),
-            Verdict::Well(vec![1, 2]),
-            Verdict::Failed(Failure { ordinal: 1 << 40, cancelled: false, message: String::new() }),
-            Verdict::Failed(Failure { ordinal: 0, cancelled: true, message: "cancelled".to_owned() }),
+            RankStatus::Healthy(vec![]),
+            RankStatus::Healthy(vec![1, 2]),
+            RankStatus::Failed(Failure { ordinal: 1 << 40, cancelled: false, message: String::new() }),
+            RankStatus::Failed(Failure { ordinal: 0, cancelled: true, message: "cancelled".to_owned() }),
         ] {
-            assert_eq!(Verdict::from_bytes(&verdict.to_bytes()), verdict);
+            assert_eq!(RankStatus::from_bytes(&verdict.to_bytes()), verdict);
         }
-        assert!(matches!(Verdict::from_bytes(&[]), Verdict::Failed(_)));
+        assert!(matches!(RankStatus::from_bytes(&[]), RankStatus::Failed(_)));
     }
 }

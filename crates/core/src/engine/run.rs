@@ -1,9 +1,9 @@
 //! The calling thread of an execution: starts the workers and commits arrays in plan order.
 
 use super::rounds::Rounds;
-use super::setup::Setup;
-use super::window::{Addressing, Window};
-use super::worker::Shop;
+use super::setup::ExecutionSetup;
+use super::window::{Addressing, InFlightWindow};
+use super::worker::WorkerContext;
 use super::{
     Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, SharedSink, Sink, TileWork,
 };
@@ -11,7 +11,7 @@ use crate::addresses::Addresses;
 use crate::claims::{Claim, Collector};
 use crate::communicator::SingleProcess;
 use crate::error::CoreError;
-use crate::message::{Words, of_words, put_words};
+use crate::message::{MessageReader, encode_u64s, put_u64s};
 use crate::plan::{Plan, TileIndex};
 use crate::progress::{Event, Observer, Stage};
 use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
@@ -85,7 +85,7 @@ pub fn execute<W: TileWork>(
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
-    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder: None };
+    let duty = ExecutionSpec { tiles: ALL_TILES, commit: Some(commit), recorder: None };
     execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
 
@@ -104,7 +104,7 @@ pub fn execute_together<W: TileWork>(
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let recorder = recorder.filter(|_| is_recordable(options, context));
-    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
+    let duty = ExecutionSpec { tiles: ALL_TILES, commit: Some(commit), recorder };
     execute_with(plan, work, Target::Together(sink), duty, options, context)
 }
 
@@ -125,7 +125,7 @@ pub fn execute_recorded<W: TileWork>(
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let recorder = is_recordable(options, context).then_some(recorder);
-    let duty = Duty { tiles: ALL_TILES, commit: Some(commit), recorder };
+    let duty = ExecutionSpec { tiles: ALL_TILES, commit: Some(commit), recorder };
     execute_with(plan, work, Target::Each(sink), duty, options, context)
 }
 
@@ -146,7 +146,7 @@ pub fn execute_part<W: TileWork>(
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let options = EngineOptions { placement: Placement::Ordered, arenas: None, ..options.clone() };
     let context = Context { communicator: &SingleProcess, ..*context };
-    let duty = Duty { tiles, commit: None, recorder: Some(recorder) };
+    let duty = ExecutionSpec { tiles, commit: None, recorder: Some(recorder) };
     execute_with(plan, work, Target::Each(sink), duty, &options, &context)
 }
 
@@ -165,7 +165,7 @@ enum Target<'a> {
 }
 
 /// Task of an execution.
-struct Duty<'a, 'c, 'r, E> {
+struct ExecutionSpec<'a, 'c, 'r, E> {
     /// Tiles to produce or to take from the recorder.
     tiles: Range<u64>,
     /// Callback that commits arrays, if this execution commits.
@@ -183,16 +183,16 @@ fn execute_with<W: TileWork>(
     plan: &Plan,
     work: &W,
     target: Target<'_>,
-    duty: Duty<'_, '_, '_, W::Error>,
+    duty: ExecutionSpec<'_, '_, '_, W::Error>,
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let started = Instant::now();
-    let Duty { tiles, commit, recorder } = duty;
+    let ExecutionSpec { tiles, commit, recorder } = duty;
     let index = plan.tile_index();
     let recorded = recorder.as_ref().map(|recorder| recorder.kept());
     let has_rounds = context.communicator.size() > 1 || matches!(target, Target::Together(_));
-    let setup = Setup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
+    let setup = ExecutionSetup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
     let kept = setup.recorded.unwrap_or_default();
     let addressing = match (&setup.schedule, options.placement, target) {
         (Some(_), _, Target::Each(_)) => Addressing::ByRounds,
@@ -210,11 +210,11 @@ fn execute_with<W: TileWork>(
     let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let addresses = Addresses::new(start_address, options.arenas);
-    let window = Window::new(setup.own, addressing, setup.limits, addresses.clone());
+    let window = InFlightWindow::new(setup.own, addressing, setup.limits, addresses.clone());
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
-    let shop = Shop {
+    let shop = WorkerContext {
         plan,
         index: &index,
         work,
@@ -297,7 +297,7 @@ fn execute_with<W: TileWork>(
 /// Commits arrays as their batches are placed, starting with those of an earlier run, until all are committed or
 /// something fails.
 fn commit_all<E: std::error::Error>(
-    window: &Window<E>,
+    window: &InFlightWindow<E>,
     committer: &mut Committer<'_, '_, E>,
     mut recorder: Option<&mut dyn Recorder>,
     context: &Context<'_>,
@@ -405,20 +405,20 @@ struct Counts {
 
 impl Counts {
     fn to_bytes(&self) -> Vec<u8> {
-        let mut message = of_words([self.fill_tiles, self.verbatim_tiles, self.jobs]);
-        put_words(&mut message, self.stages.to_words());
+        let mut message = encode_u64s([self.fill_tiles, self.verbatim_tiles, self.jobs]);
+        put_u64s(&mut message, self.stages.to_words());
         message
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, CoreError> {
-        let mut words = Words::new("gather the report", bytes);
+        let mut words = MessageReader::new("gather the report", bytes);
         let [fill_tiles, verbatim_tiles, jobs] = words.words()?;
         Ok(Self { fill_tiles, verbatim_tiles, jobs, stages: StageTable::from_words(&mut words)? })
     }
 }
 
 /// Stops the workers if the calling thread unwinds.
-struct StopOnPanic<'a, E: std::error::Error + 'static>(&'a Window<E>);
+struct StopOnPanic<'a, E: std::error::Error + 'static>(&'a InFlightWindow<E>);
 
 impl<E: std::error::Error + 'static> Drop for StopOnPanic<'_, E> {
     fn drop(&mut self) {

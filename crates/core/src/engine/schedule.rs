@@ -3,13 +3,13 @@
 //! [`rehearse`] computes, in one process, the schedule on which an execution by any number of ranks would agree.
 //! Invariant: rehearsal and execution use the same function on the same facts.
 
-use super::setup::{BatchNeed, Facts, Fitted};
+use super::setup::{BatchFootprint, MemoryFit, RankInfo};
 use super::{EngineOptions, TileWork};
 use crate::arenas::Arenas;
 use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::owners::{Item, Need, deal, deal_to_some, overlaps, rounds};
+use crate::owners::{Footprint, Item, deal, deal_to_some, overlaps, rounds};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -43,11 +43,11 @@ impl Schedule {
         index: &TileIndex,
         work: &W,
         batches: Vec<Batch>,
-        needs: &[BatchNeed],
-        terms: &Terms<'_>,
+        needs: &[BatchFootprint],
+        terms: &DealOptions<'_>,
     ) -> Self {
-        let Terms { buffer_len_bytes, arenas, quotas, owners } = *terms;
-        let items = batches.iter().map(|batch| BatchNeed::item(index, work, plan, batch));
+        let DealOptions { buffer_len_bytes, arenas, quotas, owners } = *terms;
+        let items = batches.iter().map(|batch| BatchFootprint::item(index, work, plan, batch));
         let lanes = lanes(plan, index, work, &batches, arenas);
         let owners = match arenas {
             Some(Arenas { lanes: count, .. }) if count as usize >= quotas.len() => {
@@ -56,8 +56,8 @@ impl Schedule {
             // With fewer lanes than ranks, some stripes are shared, which is better than leaving ranks idle.
             _ => deal_to_some(items, quotas.len(), owners),
         };
-        let of_batch = |(batch, need): (&Batch, &BatchNeed)| Need {
-            len_bytes: buffer_len_bytes.saturating_add(need.brought_len_bytes),
+        let of_batch = |(batch, need): (&Batch, &BatchFootprint)| Footprint {
+            len_bytes: buffer_len_bytes.saturating_add(need.received_len_bytes),
             tiles: batch.tiles,
         };
         let memory: Vec<_> = batches.iter().zip(needs).map(of_batch).collect();
@@ -76,7 +76,7 @@ impl Schedule {
 
 /// Constraints for assigning batches.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct DealOptions<'a> {
     /// Length of a batch buffer.
     pub buffer_len_bytes: u64,
     pub arenas: Option<Arenas>,
@@ -95,7 +95,7 @@ pub(super) fn lanes<W: TileWork>(
     arenas: Option<Arenas>,
 ) -> Vec<u32> {
     let Some(Arenas { lanes, .. }) = arenas.filter(|arenas| arenas.lanes > 1) else { return vec![0; batches.len()] };
-    let items = batches.iter().map(|batch| Item { home: None, ..BatchNeed::item(index, work, plan, batch) });
+    let items = batches.iter().map(|batch| Item { home: None, ..BatchFootprint::item(index, work, plan, batch) });
     deal(items, lanes as usize)
 }
 
@@ -112,7 +112,7 @@ fn owners_of_lanes(items: impl Iterator<Item = Item>, lanes: &[u32], count: u32,
 
 /// Setup on which an execution by many ranks would agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rehearsal {
+pub struct DryRun {
     /// Owners and rounds.
     pub schedule: Schedule,
     /// Number of worker threads of each rank.
@@ -133,23 +133,23 @@ pub fn rehearse<W: TileWork>(
     ranks: usize,
     options: &EngineOptions,
     memory_limit_bytes: u64,
-) -> Result<Rehearsal, CoreError> {
+) -> Result<DryRun, CoreError> {
     plan.validate()?;
     let (index, budget) = (plan.tile_index(), MemoryBudget::new(memory_limit_bytes));
-    let all = vec![Facts::new(plan, &index, options, None, &budget); ranks.max(1)];
-    let batches = Facts::batches(&all, plan, options.arenas, &|array| work.file(array));
-    let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(&index, work, batch)).collect();
-    let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, &budget)?;
+    let all = vec![RankInfo::new(plan, &index, options, None, &budget); ranks.max(1)];
+    let batches = RankInfo::batches(&all, plan, options.arenas, &|array| work.file(array));
+    let needs: Vec<_> = batches.iter().map(|batch| BatchFootprint::of(&index, work, batch)).collect();
+    let fitted = MemoryFit::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, &budget)?;
     let quotas = vec![fitted.quota_bytes(); all.len()];
     let (jobs, fixed_len_bytes) = (fitted.jobs(), fitted.fixed_len_bytes());
-    let terms = Terms {
+    let terms = DealOptions {
         buffer_len_bytes: fitted.buffer_len_bytes(),
         arenas: options.arenas,
         quotas: &quotas,
         owners: options.owners,
     };
     let schedule = Schedule::new(plan, &index, work, batches, &needs, &terms);
-    Ok(Rehearsal { schedule, jobs, fixed_len_bytes, permit_len_bytes: fitted.permit_len_bytes() })
+    Ok(DryRun { schedule, jobs, fixed_len_bytes, permit_len_bytes: fitted.permit_len_bytes() })
 }
 
 /// Returns the cost of encoding each batch, in the unit of the work.

@@ -4,15 +4,15 @@
 //! cannot take part makes all fail.
 
 use super::rounds::agree_at_start;
-use super::schedule::{Schedule, Terms, WINDOW_TILES, lanes};
+use super::schedule::{DealOptions, Schedule, WINDOW_TILES, lanes};
 use super::window::{Limits, OwnBatch};
-use super::{Context, EngineError, EngineOptions, Kept, Placement, TileWork};
+use super::{Checkpoint, Context, EngineError, EngineOptions, Placement, TileWork};
 use crate::arenas::Arenas;
 use crate::claims::Claim;
 use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
-use crate::message::{Words, number, of_words};
+use crate::message::{MessageReader, encode_u64s, number};
 use crate::owners::{Item, largest_share};
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 use std::ops::Range;
@@ -32,7 +32,7 @@ const WINDOW_BATCHES_PER_JOB: u64 = 16;
 const BATCHES_WITH_ARENAS: u64 = 1024;
 
 /// Setup for executing a plan within the budget.
-pub(super) struct Setup {
+pub(super) struct ExecutionSetup {
     /// Number of worker threads.
     pub jobs: usize,
     /// Batches of this rank.
@@ -45,26 +45,26 @@ pub(super) struct Setup {
     /// Assignment to ranks; `None` for a single rank.
     pub schedule: Option<Schedule>,
     /// Work that rank 0 kept from an earlier run; `None` if nothing is recorded.
-    pub recorded: Option<Kept>,
+    pub recorded: Option<Checkpoint>,
 }
 
 /// Facts that a rank sends to the others at the start.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(super) struct RankInfo {
     /// Values that must be the same on all ranks.
     common: [u64; 9],
     jobs: u64,
     batch_len_bytes: u64,
     available_bytes: u64,
-    recorded: Option<Kept>,
+    recorded: Option<Checkpoint>,
 }
 
-impl Facts {
+impl RankInfo {
     pub(super) fn new(
         plan: &Plan,
         index: &TileIndex,
         options: &EngineOptions,
-        recorded: Option<Kept>,
+        recorded: Option<Checkpoint>,
         budget: &MemoryBudget,
     ) -> Self {
         Self {
@@ -108,22 +108,24 @@ impl Facts {
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let Kept { tiles, stored_len_bytes } = self.recorded.unwrap_or_default();
+        let Checkpoint { tiles, stored_len_bytes } = self.recorded.unwrap_or_default();
         let recorded = [u64::from(self.recorded.is_some()), tiles, stored_len_bytes];
-        of_words(self.common.into_iter().chain([self.jobs, self.batch_len_bytes, self.available_bytes]).chain(recorded))
+        encode_u64s(
+            self.common.into_iter().chain([self.jobs, self.batch_len_bytes, self.available_bytes]).chain(recorded),
+        )
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, CoreError> {
-        let mut words = Words::new("set up the engine", bytes);
+        let mut words = MessageReader::new("set up the engine", bytes);
         let common = words.words()?;
         let [jobs, batch_len_bytes, available_bytes] = words.words()?;
         let [is_recorded, tiles, stored_len_bytes] = words.words()?;
-        let recorded = (is_recorded != 0).then_some(Kept { tiles, stored_len_bytes });
+        let recorded = (is_recorded != 0).then_some(Checkpoint { tiles, stored_len_bytes });
         Ok(Self { common, jobs, batch_len_bytes, available_bytes, recorded })
     }
 }
 
-impl Setup {
+impl ExecutionSetup {
     /// Collective. Agrees on the setup. Only `tiles` are produced, and of these only those after the tiles that rank 0
     /// has `recorded`. With `has_rounds` there is a schedule even for a single rank.
     pub(super) fn agree<W: TileWork>(
@@ -131,24 +133,24 @@ impl Setup {
         index: &TileIndex,
         work: &W,
         options: &EngineOptions,
-        (tiles, recorded): (Range<u64>, Option<Kept>),
+        (tiles, recorded): (Range<u64>, Option<Checkpoint>),
         has_rounds: bool,
         context: &Context<'_>,
     ) -> Result<Self, EngineError<W::Error>> {
-        let facts = plan.validate().map(|()| Facts::new(plan, index, options, recorded, context.budget).to_bytes());
+        let facts = plan.validate().map(|()| RankInfo::new(plan, index, options, recorded, context.budget).to_bytes());
         let all = agree_at_start(context.communicator, facts)?;
-        let all = all.iter().map(|bytes| Facts::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
+        let all = all.iter().map(|bytes| RankInfo::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
         if let Some(rank) = all.iter().position(|facts| facts.common != all[0].common) {
             return Err(CoreError::PlansDiffer { rank }.into());
         }
 
-        let batches = Facts::batches(&all, plan, options.arenas, &|array| work.file(array));
+        let batches = RankInfo::batches(&all, plan, options.arenas, &|array| work.file(array));
         let recorded = all[0].recorded;
         let left = tiles.start.saturating_add(recorded.unwrap_or_default().tiles)..tiles.end;
         let batches = within(&left, batches, plan, index);
-        let needs: Vec<_> = batches.iter().map(|batch| BatchNeed::of(index, work, batch)).collect();
+        let needs: Vec<_> = batches.iter().map(|batch| BatchFootprint::of(index, work, batch)).collect();
 
-        let fitted = Fitted::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
+        let fitted = MemoryFit::new(plan, &batches, &needs, work.worker_len_bytes(), options.jobs, context.budget);
         if !has_rounds {
             let lanes = lanes(plan, index, work, &batches, options.arenas);
             let own = batches.iter().zip(&needs).zip(lanes).map(|((batch, need), lane)| need.own(*batch, lane));
@@ -157,13 +159,13 @@ impl Setup {
         }
 
         let (quota, fitted) = match fitted {
-            Ok(fitted) => (Ok(of_words([fitted.quota_bytes()])), Some(fitted)),
+            Ok(fitted) => (Ok(encode_u64s([fitted.quota_bytes()])), Some(fitted)),
             Err(error) => (Err(error), None),
         };
         let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
         let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
         let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
-        let terms = Terms {
+        let terms = DealOptions {
             buffer_len_bytes: fitted.buffer_len_bytes(),
             arenas: options.arenas,
             quotas: &quotas,
@@ -196,28 +198,28 @@ fn within(tiles: &Range<u64>, batches: Vec<Batch>, plan: &Plan, index: &TileInde
 
 /// Resources that a batch needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BatchNeed {
+pub(super) struct BatchFootprint {
     /// Output file.
     pub file: u32,
     /// Maximum length of its stored form.
     bound_len_bytes: u64,
     /// Length of the pieces received from other ranks for it.
-    pub brought_len_bytes: u64,
+    pub received_len_bytes: u64,
 }
 
-impl BatchNeed {
+impl BatchFootprint {
     pub(super) fn of<W: TileWork>(index: &TileIndex, work: &W, batch: &Batch) -> Self {
         let file = index.tile(batch.first).map_or(0, |tile| work.file(tile.array));
-        let mut need = Self { file, bound_len_bytes: 0, brought_len_bytes: 0 };
+        let mut need = Self { file, bound_len_bytes: 0, received_len_bytes: 0 };
         for tile in index.tiles_in(batch) {
             need.bound_len_bytes = need.bound_len_bytes.saturating_add(work.stored_bound_len_bytes(tile) as u64);
-            need.brought_len_bytes = need.brought_len_bytes.saturating_add(work.brought_len_bytes(tile));
+            need.received_len_bytes = need.received_len_bytes.saturating_add(work.received_len_bytes(tile));
         }
         need
     }
 
     fn own(&self, batch: Batch, lane: u32) -> OwnBatch {
-        OwnBatch { batch, file: self.file, lane, brought_len_bytes: self.brought_len_bytes }
+        OwnBatch { batch, file: self.file, lane, received_len_bytes: self.received_len_bytes }
     }
 
     /// Converts a batch to an item to assign: its cost, and the rank that holds most of it.
@@ -230,19 +232,19 @@ impl BatchNeed {
 }
 
 /// Threads and memory of this rank.
-pub(super) struct Fitted {
+pub(super) struct MemoryFit {
     jobs: u64,
     limits: Limits,
     raw_len_bytes: u64,
     permit: Permit,
 }
 
-impl Fitted {
+impl MemoryFit {
     /// Chooses the largest number of workers for which memory can hold a batch each.
     pub(super) fn new(
         plan: &Plan,
         batches: &[Batch],
-        needs: &[BatchNeed],
+        needs: &[BatchFootprint],
         worker_len_bytes: u64,
         jobs: usize,
         budget: &MemoryBudget,
@@ -251,14 +253,14 @@ impl Fitted {
         let tiled = plan.arrays.iter().filter(|array| array.tile_count() > 0);
         let raw_len_bytes = tiled.map(|array| array.tile_len_bytes()).max().unwrap_or(0);
         let buffer_len_bytes = needs.iter().map(|need| need.bound_len_bytes).max().unwrap_or(0).max(1);
-        let most_brought = needs.iter().map(|need| need.brought_len_bytes).max().unwrap_or(0);
-        let largest = buffer_len_bytes.saturating_add(most_brought);
+        let max_received = needs.iter().map(|need| need.received_len_bytes).max().unwrap_or(0);
+        let largest = buffer_len_bytes.saturating_add(max_received);
 
         // Claims: those in flight (of two rounds if there are several ranks), and those of the largest array, which is
         // committed as a whole.
         let all_tiles = batches.last().map_or(0, |last| last.first + last.tiles);
-        let most_tiles = batches.iter().map(|batch| batch.tiles).max().unwrap_or(0);
-        let tiles = WINDOW_TILES.min(all_tiles).max(most_tiles);
+        let max_tiles = batches.iter().map(|batch| batch.tiles).max().unwrap_or(0);
+        let tiles = WINDOW_TILES.min(all_tiles).max(max_tiles);
         let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
         let claims = (2 * tiles).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64);
 
@@ -303,8 +305,13 @@ impl Fitted {
         self.permit.len_bytes().saturating_sub(self.limits.buffers_bytes)
     }
 
-    fn into_setup(self, own: Vec<OwnBatch>, schedule: Option<Schedule>, recorded: Option<Kept>) -> Setup {
-        Setup {
+    fn into_setup(
+        self,
+        own: Vec<OwnBatch>,
+        schedule: Option<Schedule>,
+        recorded: Option<Checkpoint>,
+    ) -> ExecutionSetup {
+        ExecutionSetup {
             jobs: self.jobs as usize,
             own,
             limits: self.limits,

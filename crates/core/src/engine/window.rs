@@ -12,7 +12,7 @@ use super::{EngineError, PlacedBatch, Run};
 use crate::addresses::Addresses;
 use crate::claims::Claim;
 use crate::error::CoreError;
-use crate::message::put_words;
+use crate::message::put_u64s;
 use crate::plan::{Batch, TileIndex};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -32,12 +32,12 @@ pub(super) struct OwnBatch {
     /// Lane whose arenas it is placed in; see [`crate::arenas`].
     pub lane: u32,
     /// Length of the pieces received from other ranks for it.
-    pub brought_len_bytes: u64,
+    pub received_len_bytes: u64,
 }
 
 /// A batch in flight.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct InFlightBatch {
     /// Number among the batches of this rank.
     pub number: usize,
     pub batch: Batch,
@@ -57,7 +57,7 @@ pub(super) struct Parcel {
     pub note: Vec<u8>,
 }
 
-impl Parcel {
+impl InFlightBatch {
     /// Assigns addresses returned by `take` for a length: one per tile if `by_tile`, otherwise one for the whole batch.
     fn place<R>(&mut self, by_tile: bool, mut take: impl FnMut(u64) -> Result<u64, R>) -> Result<(), R> {
         if by_tile {
@@ -108,9 +108,9 @@ impl Parcel {
 /// Next task of a worker.
 #[derive(Debug)]
 pub(super) enum Job {
-    Encode(Parcel),
-    Write(Parcel),
-    Leave,
+    Encode(InFlightBatch),
+    Write(InFlightBatch),
+    Exit,
 }
 
 /// Component that assigns addresses to encoded batches.
@@ -153,13 +153,13 @@ struct State<E: std::error::Error + 'static> {
     tiles_in_flight: u64,
     addresses: Addresses,
     /// Encoded batches without address, starting with number `first_encoded`.
-    encoded: VecDeque<Option<Parcel>>,
+    encoded: VecDeque<Option<InFlightBatch>>,
     first_encoded: usize,
-    writable: VecDeque<Parcel>,
+    writable: VecDeque<InFlightBatch>,
     /// Batches with addresses, to be written by the calling thread.
-    gathered: Vec<Parcel>,
+    gathered: Vec<InFlightBatch>,
     /// Placed batches that the calling thread has not taken, starting with number `first_placed`.
-    placed: VecDeque<Option<Parcel>>,
+    placed: VecDeque<Option<InFlightBatch>>,
     first_placed: usize,
     placed_count: usize,
     workers: usize,
@@ -167,7 +167,7 @@ struct State<E: std::error::Error + 'static> {
 }
 
 /// Window of batches in flight; see the module documentation.
-pub(super) struct Window<E: std::error::Error + 'static> {
+pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
     batches: Vec<OwnBatch>,
     addressing: Addressing,
     limits: Limits,
@@ -180,7 +180,7 @@ pub(super) struct Window<E: std::error::Error + 'static> {
     stop_at: AtomicU64,
 }
 
-impl<E: std::error::Error + 'static> Window<E> {
+impl<E: std::error::Error + 'static> InFlightWindow<E> {
     pub(super) fn new(batches: Vec<OwnBatch>, addressing: Addressing, limits: Limits, addresses: Addresses) -> Self {
         let by_rounds = matches!(addressing, Addressing::ByRounds | Addressing::ByRoundsTogether);
         let opened = if by_rounds { 0 } else { batches.len() };
@@ -270,13 +270,13 @@ impl<E: std::error::Error + 'static> Window<E> {
                 // one.
                 let wanted = state.next < state.opened && self.wants(self.batches[state.next].batch.first);
                 let parcel = if wanted { self.hand_out(&mut state) } else { None };
-                return parcel.map_or(Job::Leave, Job::Encode);
+                return parcel.map_or(Job::Exit, Job::Encode);
             }
             if let Some(parcel) = state.writable.pop_front() {
                 return Job::Write(parcel);
             }
             if state.placed_count == self.batches.len() {
-                return Job::Leave;
+                return Job::Exit;
             }
             if state.next < state.opened
                 && let Some(parcel) = self.hand_out(&mut state)
@@ -288,7 +288,7 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     /// Hands out the next batch with its memory, if that is free.
-    fn hand_out(&self, state: &mut State<E>) -> Option<Parcel> {
+    fn hand_out(&self, state: &mut State<E>) -> Option<InFlightBatch> {
         let number = state.next;
         let OwnBatch { batch, file, lane, .. } = self.batches[number];
         let tiles = state.tiles_in_flight + batch.tiles;
@@ -299,7 +299,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         state.next += 1;
         state.tiles_in_flight = tiles;
         let claims = state.free_claims.pop().unwrap_or_default();
-        Some(Parcel {
+        Some(InFlightBatch {
             number,
             batch,
             stored,
@@ -328,9 +328,9 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     /// Accepts an encoded batch and assigns addresses to it and to those that waited for it.
-    pub(super) fn encoded(&self, mut parcel: Parcel) {
+    pub(super) fn encoded(&self, mut parcel: InFlightBatch) {
         let mut state = self.lock();
-        state.brought_bytes -= self.batches[parcel.number].brought_len_bytes;
+        state.brought_bytes -= self.batches[parcel.number].received_len_bytes;
         match self.addressing {
             Addressing::AtOnce => {
                 if self.find_address(&mut state, &mut parcel) {
@@ -357,7 +357,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         }
     }
 
-    fn find_address(&self, state: &mut State<E>, parcel: &mut Parcel) -> bool {
+    fn find_address(&self, state: &mut State<E>, parcel: &mut InFlightBatch) -> bool {
         let (addresses, file, lane) = (&mut state.addresses, parcel.file, parcel.lane);
         let placed = parcel.place(addresses.are_by_tile(), |len_bytes| addresses.take(file, lane, len_bytes).ok_or(()));
         if placed.is_err() {
@@ -366,7 +366,7 @@ impl<E: std::error::Error + 'static> Window<E> {
         placed.is_ok()
     }
 
-    fn make_writable(&self, state: &mut State<E>, parcel: Parcel) {
+    fn make_writable(&self, state: &mut State<E>, parcel: InFlightBatch) {
         if parcel.stored.is_empty() {
             self.put_placed(state, parcel);
         } else if self.addressing == Addressing::ByRoundsTogether {
@@ -378,11 +378,11 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     /// Accepts a written batch.
-    pub(super) fn placed(&self, parcel: Parcel) {
+    pub(super) fn placed(&self, parcel: InFlightBatch) {
         self.put_placed(&mut self.lock(), parcel);
     }
 
-    fn put_placed(&self, state: &mut State<E>, mut parcel: Parcel) {
+    fn put_placed(&self, state: &mut State<E>, mut parcel: InFlightBatch) {
         let mut buffer = std::mem::take(&mut parcel.stored);
         parcel.stored_len_bytes = buffer.len() as u64;
         buffer.clear();
@@ -398,7 +398,7 @@ impl<E: std::error::Error + 'static> Window<E> {
 
     /// Waits for the next placed batch in plan order; `None` after a failure or once the workers have ended.
     /// `cancelled` is polled while waiting.
-    pub(super) fn next_placed(&self, cancelled: impl Fn() -> bool) -> Option<Parcel> {
+    pub(super) fn next_placed(&self, cancelled: impl Fn() -> bool) -> Option<InFlightBatch> {
         let mut state = self.lock();
         loop {
             if self.failed() {
@@ -421,7 +421,7 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 
     /// Takes back the claim list of a batch that the calling thread has finished.
-    pub(super) fn recycle(&self, parcel: Parcel) {
+    pub(super) fn recycle(&self, parcel: InFlightBatch) {
         let mut claims = parcel.claims;
         claims.clear();
         let mut state = self.lock();
@@ -432,12 +432,12 @@ impl<E: std::error::Error + 'static> Window<E> {
 }
 
 /// Operations of the calling thread if several ranks share the plan.
-impl<E: std::error::Error + 'static> Window<E> {
+impl<E: std::error::Error + 'static> InFlightWindow<E> {
     /// Accounts for the pieces about to be received for the next `count` batches. The schedule ensures that they fit.
     pub(super) fn reserve_brought(&self, count: usize) {
         let mut state = self.lock();
         let batches = &self.batches[state.brought..state.brought + count];
-        let len_bytes = batches.iter().map(|own| own.brought_len_bytes).sum::<u64>();
+        let len_bytes = batches.iter().map(|own| own.received_len_bytes).sum::<u64>();
         while state.allocated_bytes + state.brought_bytes + len_bytes > self.limits.buffers_bytes {
             let Some(idle) = state.free_buffers.pop() else { break };
             drop(idle);
@@ -470,16 +470,16 @@ impl<E: std::error::Error + 'static> Window<E> {
         let (state, mut message) = (self.lock(), Vec::new());
         for parcel in state.encoded.iter().take(count).flatten() {
             if by_tile {
-                put_words(&mut message, [parcel.claims.len() as u64]);
-                put_words(&mut message, parcel.claims.iter().map(|claim| claim.len_bytes));
+                put_u64s(&mut message, [parcel.claims.len() as u64]);
+                put_u64s(&mut message, parcel.claims.iter().map(|claim| claim.len_bytes));
             } else {
-                put_words(&mut message, [parcel.stored.len() as u64]);
+                put_u64s(&mut message, [parcel.stored.len() as u64]);
             }
         }
         message
     }
 
-    /// Assigns addresses to the next `count` batches, one for each length from [`Window::encoded_sizes`], and returns
+    /// Assigns addresses to the next `count` batches, one for each length from [`InFlightWindow::encoded_sizes`], and returns
     /// the message with everything that rank 0 commits and records: per batch the address of its first stored byte,
     /// checksum, number of verbatim tiles, number of claims and length of the note; tile, address, length and filter
     /// mask of each claim; and the note. `taken` is the state of the addresses of all ranks.
@@ -496,10 +496,10 @@ impl<E: std::error::Error + 'static> Window<E> {
             }
             let note = std::mem::take(&mut parcel.note);
             let (address, checksum, verbatim_tiles) = (parcel.address, parcel.checksum, parcel.verbatim_tiles);
-            put_words(&mut message, [address, checksum, verbatim_tiles, parcel.claims.len() as u64, note.len() as u64]);
+            put_u64s(&mut message, [address, checksum, verbatim_tiles, parcel.claims.len() as u64, note.len() as u64]);
             for claim in &parcel.claims {
                 let ordinal = index.ordinal(claim.tile).unwrap_or(u64::MAX);
-                put_words(&mut message, [ordinal, claim.address, claim.len_bytes, u64::from(claim.filter_mask)]);
+                put_u64s(&mut message, [ordinal, claim.address, claim.len_bytes, u64::from(claim.filter_mask)]);
             }
             message.extend_from_slice(&note);
             self.make_writable(&mut state, parcel);
@@ -507,8 +507,8 @@ impl<E: std::error::Error + 'static> Window<E> {
         message
     }
 
-    /// Takes the batches with addresses that the calling thread has to write; [`Window::placed`] returns them.
-    pub(super) fn take_gathered(&self) -> Vec<Parcel> {
+    /// Takes the batches with addresses that the calling thread has to write; [`InFlightWindow::placed`] returns them.
+    pub(super) fn take_gathered(&self) -> Vec<InFlightBatch> {
         std::mem::take(&mut self.lock().gathered)
     }
 
@@ -541,7 +541,7 @@ impl<E: std::error::Error + 'static> Window<E> {
     }
 }
 
-fn put_at(queue: &mut VecDeque<Option<Parcel>>, at: usize, parcel: Parcel) {
+fn put_at(queue: &mut VecDeque<Option<InFlightBatch>>, at: usize, parcel: InFlightBatch) {
     while queue.len() <= at {
         queue.push_back(None);
     }

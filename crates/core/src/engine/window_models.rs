@@ -5,7 +5,7 @@
 //! the calling thread's polling does not hide a missing wake-up.
 
 use super::EngineError;
-use super::window::{Addressing, Job, Limits, OwnBatch, Window};
+use super::window::{Addressing, InFlightWindow, Job, Limits, OwnBatch};
 use crate::addresses::Addresses;
 use crate::cancel::CancelToken;
 use crate::claims::Claim;
@@ -20,18 +20,23 @@ const START_ADDRESS: u64 = 100;
 /// Length of an encoded batch, and of a buffer.
 const STORED_LEN_BYTES: u64 = 2;
 
-type Shared = Arc<Window<Infallible>>;
+type Shared = Arc<InFlightWindow<Infallible>>;
 
 fn window(batches: u64, addressing: Addressing, buffers: u64) -> Shared {
     let own = |number| OwnBatch {
         batch: Batch { first: 2 * number, tiles: 2, raw_len_bytes: 2 },
         file: 0,
         lane: 0,
-        brought_len_bytes: 0,
+        received_len_bytes: 0,
     };
     let limits =
         Limits { buffers_bytes: buffers * STORED_LEN_BYTES, buffer_len_bytes: STORED_LEN_BYTES, tiles: 2 * buffers };
-    Arc::new(Window::new((0..batches).map(own).collect(), addressing, limits, Addresses::new(START_ADDRESS, None)))
+    Arc::new(InFlightWindow::new(
+        (0..batches).map(own).collect(),
+        addressing,
+        limits,
+        Addresses::new(START_ADDRESS, None),
+    ))
 }
 
 /// Runs a worker that encodes and writes; `refuse` decides whether the work at a tile fails.
@@ -41,7 +46,7 @@ fn worker(window: &Shared, refuse: impl Fn(u64) -> Option<EngineError<Infallible
     spawn(move || {
         loop {
             match window.next_job() {
-                Job::Leave => break,
+                Job::Exit => break,
                 Job::Write(parcel) => window.placed(parcel),
                 Job::Encode(mut parcel) => {
                     let (first, mut wanted) = (parcel.batch.first, true);

@@ -3,7 +3,7 @@
 //! Invariant: between the tiles of a batch no lock is taken and nothing is allocated; the raw buffer and the state of
 //! the work live as long as the thread.
 
-use super::window::{Job, Parcel, Window};
+use super::window::{InFlightBatch, InFlightWindow, Job};
 use super::{EngineError, Run, Sink, TileForm, TileWork};
 use crate::cancel::CancelToken;
 use crate::claims::Claim;
@@ -16,13 +16,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 /// State shared by all workers of a rank.
-pub(super) struct Shop<'a, W: TileWork> {
+pub(super) struct WorkerContext<'a, W: TileWork> {
     pub plan: &'a Plan,
     pub index: &'a TileIndex,
     pub work: &'a W,
     /// Output; `None` if the calling thread writes.
     pub sink: Option<&'a dyn Sink>,
-    pub window: &'a Window<W::Error>,
+    pub window: &'a InFlightWindow<W::Error>,
     pub observer: &'a dyn Observer,
     pub cancel: &'a CancelToken,
     /// Length of the largest tile.
@@ -31,7 +31,7 @@ pub(super) struct Shop<'a, W: TileWork> {
     pub is_recorded: bool,
 }
 
-impl<W: TileWork> Shop<'_, W> {
+impl<W: TileWork> WorkerContext<'_, W> {
     /// Runs one worker to its end and returns what it counted. A panic becomes a failure of the run.
     pub(super) fn run(&self) -> StageTable {
         let mut stages = StageTable::default();
@@ -57,7 +57,7 @@ impl<W: TileWork> Shop<'_, W> {
         let mut raw = vec![0; self.raw_len_bytes];
         loop {
             match self.window.next_job() {
-                Job::Leave => break,
+                Job::Exit => break,
                 Job::Encode(parcel) => self.encode(&mut worker, &mut raw, parcel, stages),
                 Job::Write(parcel) => self.write(parcel, stages),
             }
@@ -72,7 +72,7 @@ impl<W: TileWork> Shop<'_, W> {
         stages.add(&inner);
     }
 
-    fn encode(&self, worker: &mut W::Worker, raw: &mut [u8], mut parcel: Parcel, stages: &mut StageTable) {
+    fn encode(&self, worker: &mut W::Worker, raw: &mut [u8], mut parcel: InFlightBatch, stages: &mut StageTable) {
         let batch = parcel.batch;
         let Some(mut tile) = self.index.tile(batch.first) else { return };
         let cpu_before_ns = thread_cpu_ns();
@@ -111,7 +111,7 @@ impl<W: TileWork> Shop<'_, W> {
         worker: &mut W::Worker,
         tile: Tile,
         raw: &mut [u8],
-        parcel: &mut Parcel,
+        parcel: &mut InFlightBatch,
         clock: &mut Stopwatch,
         spent: &mut Spent,
     ) -> Result<(), EngineError<W::Error>> {
@@ -147,7 +147,7 @@ impl<W: TileWork> Shop<'_, W> {
         Ok(())
     }
 
-    fn write(&self, parcel: Parcel, stages: &mut StageTable) {
+    fn write(&self, parcel: InFlightBatch, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
         let totals = stages.get_mut(Stage::Place);
         for Run { file, address, bytes } in parcel.runs() {

@@ -4,7 +4,7 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Context, EngineError, EngineOptions, Placement, Rehearsal, TileWork, execute, rehearse};
+use raddle_core::engine::{Context, DryRun, EngineError, EngineOptions, Placement, TileWork, execute, rehearse};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
 use raddle_core::progress::{Silent, Stage};
@@ -31,7 +31,7 @@ fn ranks_give_the_bytes_and_claims_of_one() {
                 assert_eq!(sink.bytes(START), bytes, "{case}");
                 // Each rank has placed exactly the tiles that the rehearsal assigns to it.
                 let options = options(jobs, Placement::Ordered, batch_len);
-                let Rehearsal { schedule, .. } = rehearse(&plan, &work, ranks, &options, budget).unwrap();
+                let DryRun { schedule, .. } = rehearse(&plan, &work, ranks, &options, budget).unwrap();
                 let index = plan.tile_index();
                 let stored: HashMap<Tile, u64> =
                     arrays.iter().flat_map(|array| &array.1).map(|claim| (claim.tile, claim.len_bytes)).collect();
@@ -58,12 +58,12 @@ fn ranks_give_the_bytes_and_claims_of_one() {
 #[test]
 fn pieces_of_other_ranks_are_brought_to_the_owners() {
     let plan = Plan { arrays: vec![array(40, 100), array(7, 3000)] };
-    let work = Brought::new(&plan);
+    let work = ReceivedPieces::new(&plan);
     for ranks in [2, 3] {
         let sink = Memory::default();
         let budget_len = 2 << 20;
         Threads::run(ranks, |communicator| {
-            let work = Brought { inbox: Mutex::default(), ..Brought::new(&plan) };
+            let work = ReceivedPieces { inbox: Mutex::default(), ..ReceivedPieces::new(&plan) };
             let budget = MemoryBudget::new(budget_len);
             let cancel = CancelToken::new();
             let context = Context { communicator, budget: &budget, observer: &Silent, cancel: &cancel };

@@ -6,8 +6,8 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::SingleProcess;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{
-    Committed, Context, EngineError, EngineOptions, Kept, PlacedBatch, Placement, Recorder, execute, execute_part,
-    execute_recorded, execute_together,
+    Checkpoint, Committed, Context, EngineError, EngineOptions, PlacedBatch, Placement, Recorder, execute,
+    execute_part, execute_recorded, execute_together,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Plan;
@@ -30,8 +30,8 @@ impl Recorded {
 }
 
 impl Recorder for Recorded {
-    fn kept(&self) -> Kept {
-        Kept {
+    fn kept(&self) -> Checkpoint {
+        Checkpoint {
             tiles: self.kept.iter().map(|batch| batch.tiles).sum(),
             stored_len_bytes: self.kept.iter().map(|batch| batch.stored_len_bytes).sum(),
         }

@@ -63,20 +63,20 @@ fn a_commit_that_lags_holds_the_workers_back() {
     let (budget, cancel) = (MemoryBudget::new(BUDGET), CancelToken::new());
     let context = Context { communicator: &SingleProcess, budget: &budget, observer: &observer, cancel: &cancel };
     let mut committed = 0;
-    let mut most_ahead = 0;
+    let mut max_ahead = 0;
     let mut commit = |_: Committed<'_>| {
         if committed < 3000 {
             std::thread::sleep(std::time::Duration::from_millis(30));
         }
         committed += 1000;
-        most_ahead = most_ahead.max(encoded.load(std::sync::atomic::Ordering::SeqCst) - (committed - 1000));
+        max_ahead = max_ahead.max(encoded.load(std::sync::atomic::Ordering::SeqCst) - (committed - 1000));
         Ok(())
     };
     let report =
         execute(&plan, &work, &Memory::default(), &mut commit, &options(4, Placement::Ordered, 4096), &context)
             .unwrap();
     assert_eq!((committed, report.tiles), (300_000, 300_000));
-    assert!(most_ahead <= 64 * 1024 + 4096, "{most_ahead} tiles ahead of the commit");
+    assert!(max_ahead <= 64 * 1024 + 4096, "{max_ahead} tiles ahead of the commit");
 }
 
 #[test]

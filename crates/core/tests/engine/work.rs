@@ -115,12 +115,12 @@ impl TileWork for Pattern {
 
 /// Tiles of which every rank holds a part in memory.
 #[derive(Debug)]
-pub struct Brought {
+pub struct ReceivedPieces {
     pub tile_lens: Vec<usize>,
     pub inbox: Mutex<Vec<Inbox>>,
 }
 
-impl Brought {
+impl ReceivedPieces {
     pub fn new(plan: &Plan) -> Self {
         let tile_lens = plan.arrays.iter().map(|a| a.tile_len_bytes() as usize).collect();
         Self { tile_lens, inbox: Mutex::default() }
@@ -138,7 +138,7 @@ impl Brought {
     }
 }
 
-impl TileWork for Brought {
+impl TileWork for ReceivedPieces {
     type Error = Refused;
     type Worker = ();
 
@@ -146,7 +146,7 @@ impl TileWork for Brought {
         Ok(())
     }
 
-    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Refused> {
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Refused> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let mut outbox = Outbox::new(ranks);
         for (tile, owner) in round.tiles() {
@@ -157,7 +157,7 @@ impl TileWork for Brought {
         Ok(())
     }
 
-    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
         self.tile_lens[tile.array as usize] as u64
     }
 

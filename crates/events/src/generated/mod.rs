@@ -4,18 +4,18 @@
 //! Invariant: an entry depends only on its number and the options, regardless of its reader and the range in which it
 //! is read.
 
+mod cyclic;
 mod products;
 mod random;
-mod repeated;
-mod waiting;
+mod throttled;
 
+pub use cyclic::CyclicSource;
 pub use products::TestProducts;
 pub use random::{RandomOptions, RandomProducts, SizeLaw};
-pub use repeated::Repeated;
-pub use waiting::{EventTimesError, Waiting, parse_event_times};
+pub use throttled::{EventTimesError, ThrottledSource, parse_event_times};
 
 use crate::block::{Block, Column};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::schema::Schema;
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
 use std::ops::Range;
@@ -34,8 +34,8 @@ trait Generator: Send + Sync {
 }
 
 impl<G: Generator> Source for G {
-    fn place(&self) -> Place {
-        Place::default()
+    fn place(&self) -> Location {
+        Location::default()
     }
 
     fn schema(&self) -> &Schema {
@@ -55,7 +55,7 @@ impl<G: Generator> Source for G {
         start.saturating_add(entries).min(Generator::len_entries(self))
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes())
     }
 
@@ -74,7 +74,7 @@ struct GeneratedReader<'source, G> {
 
 impl<G: Generator> Reader for GeneratedReader<'_, G> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
-        check_entries(&Place::default(), &entries, self.generator.len_entries())?;
+        check_entries(&Location::default(), &entries, self.generator.len_entries())?;
         let mut block = Block::new(&self.schema, entries.start);
         block.entries.end = entries.end;
         block.ids.extend(entries.clone().map(event_id));

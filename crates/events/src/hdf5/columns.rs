@@ -5,11 +5,11 @@
 //! (`schema`). `/ids` holds run, subrun and event of each entry, if the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;
-use super::series::{Arranged, Attribute, Piece, Series, Value};
-use super::store::{Arrange, Arrangement, Plan, id_pieces, id_series};
+use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
+use super::store::{EventArrangement, FilePlan, PartitionBlocks, id_pieces, id_series};
 use crate::awkward::AwkwardForm;
 use crate::block::{Block, Buffer};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::schema::{BufferKind, Product, Schema};
 use crate::source::EventId;
 use raddle_hdf5::write::Compat;
@@ -35,7 +35,7 @@ pub(super) struct StoredProduct {
 
 /// The columns layout, as an arrangement.
 pub(super) struct Columns {
-    plan: Plan,
+    plan: FilePlan,
 }
 
 impl Columns {
@@ -61,18 +61,19 @@ impl Columns {
             (EVENTS, Attribute::text("form", form)),
             (EVENTS, Attribute::text(SCHEMA_ATTRIBUTE, schema)),
         ];
-        let plan = Plan { compat: Compat::V18, is_extensible: false, groups: vec![EVENTS, IDS], attributes, series };
+        let plan =
+            FilePlan { compat: Compat::V18, is_extensible: false, groups: vec![EVENTS, IDS], attributes, series };
         Ok(Self { plan })
     }
 }
 
-impl Arrangement for Columns {
-    fn plan(&self) -> &Plan {
+impl EventArrangement for Columns {
+    fn plan(&self) -> &FilePlan {
         &self.plan
     }
 
-    fn arranger(&self) -> Result<Box<dyn Arrange>> {
-        Ok(Box::new(Arranger))
+    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>> {
+        Ok(Box::new(BlockPartitioner))
     }
 
     fn last_attributes(&self, entries: u64, _first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
@@ -80,10 +81,10 @@ impl Arrangement for Columns {
     }
 }
 
-struct Arranger;
+struct BlockPartitioner;
 
-impl Arrange for Arranger {
-    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+impl PartitionBlocks for BlockPartitioner {
+    fn arrange(&mut self, block: Block, _place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries();
         let ids = id_pieces(block.ids.iter().copied());
         let buffers = block.columns.into_iter().flat_map(|column| column.buffers);
@@ -94,6 +95,6 @@ impl Arrange for Arranger {
             })
             .collect();
         pieces.extend(ids);
-        Ok(Arranged { pieces, entries })
+        Ok(PartitionedBlock { pieces, entries })
     }
 }

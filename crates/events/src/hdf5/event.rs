@@ -6,10 +6,10 @@
 
 use super::LUMI;
 use super::lumi::{attributes, blob, blobs};
-use super::series::{Arranged, Attribute, Piece, Series};
-use super::store::{Arrange, Arrangement, Plan, id_of, id_pieces, id_series};
+use super::series::{Attribute, PartitionedBlock, Piece, Series};
+use super::store::{EventArrangement, FilePlan, PartitionBlocks, id_of, id_pieces, id_series};
 use crate::block::Block;
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::schema::{Number, Schema};
 use crate::source::EventId;
 use raddle_hdf5::write::Compat;
@@ -27,7 +27,7 @@ pub(super) const BATCH_NAME: &str = "batch";
 
 /// The event or the batch layout, as an arrangement.
 pub(super) struct Events {
-    plan: Plan,
+    plan: FilePlan,
     batch: Option<NonZeroU64>,
 }
 
@@ -41,18 +41,18 @@ impl Events {
             series.push(Series::offsets(path(BATCHES)));
         }
         let attributes = attributes(if batch.is_some() { BATCH_NAME } else { EVENT_NAME }, schema)?;
-        let plan = Plan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
+        let plan = FilePlan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
         Ok(Self { plan, batch })
     }
 }
 
-impl Arrangement for Events {
-    fn plan(&self) -> &Plan {
+impl EventArrangement for Events {
+    fn plan(&self) -> &FilePlan {
         &self.plan
     }
 
-    fn arranger(&self) -> Result<Box<dyn Arrange>> {
-        Ok(Box::new(Arranger { batch: self.batch }))
+    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>> {
+        Ok(Box::new(BlockPartitioner { batch: self.batch }))
     }
 
     fn last_attributes(&self, _entries: u64, _first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
@@ -60,12 +60,12 @@ impl Arrangement for Events {
     }
 }
 
-struct Arranger {
+struct BlockPartitioner {
     batch: Option<NonZeroU64>,
 }
 
-impl Arrange for Arranger {
-    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+impl PartitionBlocks for BlockPartitioner {
+    fn arrange(&mut self, block: Block, _place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries() as usize;
         let columns = blobs(&block);
         let total_len_bytes = columns.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -102,6 +102,6 @@ impl Arrange for Arranger {
         if self.batch.is_some() {
             pieces.push(Piece::Ends(batches));
         }
-        Ok(Arranged { pieces, entries: entries as u64 })
+        Ok(PartitionedBlock { pieces, entries: entries as u64 })
     }
 }

@@ -4,7 +4,7 @@
 //! could fill, so that reading never allocates more memory than the file justifies.
 
 use super::series::number_of;
-use crate::error::{EventsError, Fault, Place, Result};
+use crate::error::{EventsError, Fault, Location, Result};
 use crate::schema::Number;
 use raddle_codec::{KnownFilter, Pipeline};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Maximum ratio of decoded to stored bytes: with deflate, and with any other filter (Zstandard has the largest).
 const DEFLATE_RATIO: u64 = 1032;
-const LARGEST_RATIO: u64 = 32_768;
+const MAX_RATIO: u64 = 32_768;
 
 /// Additional length that an array may have, because one chunk need not be stored.
 const UNSTORED_LEN_BYTES: u64 = 1 << 20;
@@ -67,8 +67,8 @@ impl EventsFile {
         Ok(self.input.check_unchanged()?)
     }
 
-    pub fn place(&self) -> Place {
-        Place::file(self.path())
+    pub fn place(&self) -> Location {
+        Location::file(self.path())
     }
 
     /// Returns the group `name` of the root group.
@@ -91,10 +91,10 @@ impl EventsFile {
 
     /// Creates a reader of arrays for one thread, which caches the last chunk of each of `arrays`.
     pub fn reader<'a>(&self, arrays: impl Iterator<Item = &'a Array>) -> DatasetReader {
-        const MOST_KEPT_LEN_BYTES: u64 = 256 << 20;
+        const MAX_CACHED_LEN_BYTES: u64 = 256 << 20;
         let kept: u64 = arrays.map(|array| array.chunk_len_bytes.saturating_mul(2)).fold(8 << 20, u64::saturating_add);
         DatasetReader::new(ReaderLimits {
-            kept_len_bytes: kept.min(MOST_KEPT_LEN_BYTES) as usize,
+            kept_len_bytes: kept.min(MAX_CACHED_LEN_BYTES) as usize,
             // A chunk may be longer than the file could fill, but not by much.
             chunk_len_bytes: self.input.len_bytes().saturating_mul(DEFLATE_RATIO).clamp(16 << 20, 1 << 30),
         })
@@ -206,7 +206,7 @@ impl<'f> GroupIn<'f> {
             ratio.saturating_mul(match KnownFilter::from_id(filter.id) {
                 Some(KnownFilter::Shuffle | KnownFilter::Fletcher32) => 1,
                 Some(KnownFilter::Deflate) => DEFLATE_RATIO,
-                _ => LARGEST_RATIO,
+                _ => MAX_RATIO,
             })
         });
         let most = self.file.input.len_bytes().saturating_mul(ratio).saturating_add(UNSTORED_LEN_BYTES);

@@ -127,7 +127,7 @@ fn number<B: Bytes>(bytes: &mut B, at: &mut u64, len: u64) -> Result<Option<u64>
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use raddle_codec::BareEncoder;
+    use raddle_codec::RawStreamEncoder;
     use std::convert::Infallible;
 
     struct Memory<'b>(&'b [u8]);
@@ -159,9 +159,9 @@ mod tests {
             let (mut zstd, mut lz4) = (Vec::new(), Vec::new());
             let (mut frames, mut blocks) = (Vec::new(), Vec::new());
             for part in &parts {
-                BareEncoder::zstd(level).unwrap().encode(part, &mut zstd).unwrap();
+                RawStreamEncoder::zstd(level).unwrap().encode(part, &mut zstd).unwrap();
                 frames.push(zstd.len() as u64);
-                BareEncoder::lz4_block().encode(part, &mut lz4).unwrap();
+                RawStreamEncoder::lz4_block().encode(part, &mut lz4).unwrap();
                 blocks.push(lz4.len() as u64);
             }
             let (mut in_zstd, mut in_lz4) = (0, 0);

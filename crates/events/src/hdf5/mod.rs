@@ -15,10 +15,10 @@
 //! datasets; [`store`] fills chunks, has them encoded and writes them. Invariant: the bytes of a file depend only on
 //! the source and the options, not on threads.
 
+mod chunk_builder;
 mod columns;
 mod event;
 mod file;
-mod growing;
 mod index;
 mod lumi;
 mod objects;
@@ -26,8 +26,8 @@ mod opening;
 mod packed;
 mod packed_source;
 mod product;
+mod rank_chunks;
 mod series;
-mod shared;
 mod source;
 mod store;
 mod stored;

@@ -2,9 +2,9 @@
 //!
 //! Invariant: predictions made before chunks are known determine only where metadata is placed, never its contents.
 
-use super::growing::{Growing, Storage};
+use super::chunk_builder::{ChunkBuilder, Storage};
 use super::series::{Attribute, EncodedAttribute, Series, class_of};
-use super::store::{INDEX_LEN_BYTES, Plan};
+use super::store::{FilePlan, INDEX_LEN_BYTES};
 use crate::error::Result;
 use raddle_codec::Encoder;
 use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Returns the number of datasets.
 pub(super) fn create(
     file: &mut OutputFile,
-    plan: &Plan,
-    (growing, encoders): (&[Growing], &[Encoder]),
+    plan: &FilePlan,
+    (growing, encoders): (&[ChunkBuilder], &[Encoder]),
     entries: u64,
     last: &[(&'static str, Attribute)],
 ) -> Result<u64> {
@@ -59,13 +59,13 @@ pub(super) fn create(
 }
 
 /// Returns whether to track and index the creation order of links: always, except in the earliest file format.
-pub(super) fn link_order(plan: &Plan) -> CreationOrder {
+pub(super) fn link_order(plan: &FilePlan) -> CreationOrder {
     let keeps = plan.compat != Compat::Earliest;
     CreationOrder { tracked: keeps, indexed: keeps }
 }
 
 /// Describes a dataset of `len` elements.
-fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Storage) -> DatasetSpec {
+fn spec(plan: &FilePlan, series: &Series, encoder: &Encoder, len: u64, storage: Storage) -> DatasetSpec {
     let dims = vec![len];
     let max_dims = if plan.is_extensible { vec![u64::MAX] } else { dims.clone() };
     let (layout, filters) = match storage {
@@ -85,9 +85,9 @@ fn spec(plan: &Plan, series: &Series, encoder: &Encoder, len: u64, storage: Stor
 
 /// Predicts the room to reserve for metadata; metadata that does not fit is placed at the end of the file.
 pub(super) fn predicted_metadata(
-    plan: &Plan,
+    plan: &FilePlan,
     encoders: &[Encoder],
-    growing: &[Growing],
+    growing: &[ChunkBuilder],
     expected_len_bytes: u64,
 ) -> u64 {
     let mut prediction = MetadataPrediction::new(plan.compat);

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::schema::{BufferKind, Form, Number, Product, Schema, Serialization};
 
 /// File whose layout is known.
-pub(super) struct Opened {
+pub(super) struct OpenedLayout {
     pub layout: FileLayout,
     pub schema: Schema,
     pub len_entries: u64,
@@ -23,7 +23,7 @@ pub(super) struct Opened {
     pub content: Content,
 }
 
-impl Opened {
+impl OpenedLayout {
     /// Detects the layout of `file`.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Opened {
     }
 }
 
-fn open_columns(file: &EventsFile, events: GroupIn<'_>) -> Result<Opened> {
+fn open_columns(file: &EventsFile, events: GroupIn<'_>) -> Result<OpenedLayout> {
     let damaged = |what: String| file.damaged(columns::EVENTS, what);
     let stored = events.text(columns::SCHEMA_ATTRIBUTE)?.ok_or_else(|| damaged("it has no schema".to_owned()))?;
     let stored: Vec<StoredProduct> =
@@ -87,7 +87,7 @@ fn open_columns(file: &EventsFile, events: GroupIn<'_>) -> Result<Opened> {
         None => Ids::None,
     };
     check_ids(file, &ids, len_entries)?;
-    Ok(Opened { layout: FileLayout::Columns, schema, len_entries, ids, content: Content::Columns(arrays) })
+    Ok(OpenedLayout { layout: FileLayout::Columns, schema, len_entries, ids, content: Content::Columns(arrays) })
 }
 
 /// Checks the lengths of those arrays for which the number of entries determines it.
@@ -167,7 +167,7 @@ fn id_arrays(lumi: GroupIn<'_>, run: &str, lumisec: &str, event: &str) -> Result
     ])))
 }
 
-fn open_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
+fn open_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     let schema = listed_products(file, lumi)?;
     let names = lumi.texts(DATASETS)?.unwrap_or_default();
     if names.len() != schema.products.len() {
@@ -192,17 +192,17 @@ fn products_opened(
     schema: Schema,
     ids: Ids,
     products: Vec<ProductArrays>,
-) -> Result<Opened> {
+) -> Result<OpenedLayout> {
     let len_entries = ids.len();
     check_ids(file, &ids, len_entries)?;
     if let Some(wrong) = products.iter().find(|product| product.ends.len != len_entries) {
         let what = format!("it has {} ends for {len_entries} events", wrong.ends.len);
         return Err(file.damaged(&wrong.ends.path, what));
     }
-    Ok(Opened { layout, schema, len_entries, ids, content: Content::Products(products) })
+    Ok(OpenedLayout { layout, schema, len_entries, ids, content: Content::Products(products) })
 }
 
-fn open_framework_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
+fn open_framework_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     // As in the framework's own reader: every dataset that does not hold sizes, in the order of links.
     let names = lumi.links().filter_map(|name| std::str::from_utf8(name).ok());
     let names: Vec<String> =
@@ -228,12 +228,18 @@ fn offsets_len(events: u64, schema: &Schema) -> u64 {
     events.saturating_mul(schema.products.len() as u64).saturating_add(1)
 }
 
-fn open_events(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
+fn open_events(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     let schema = listed_products(file, lumi)?;
     let ids = id_arrays(lumi, event::RUNS, event::LUMIS, event::EVENT_IDS)?;
     let (products, offsets) = event_arrays(file, lumi, &schema, &ids)?;
     let len_entries = ids.len();
-    Ok(Opened { layout: FileLayout::Event, schema, len_entries, ids, content: Content::Events { products, offsets } })
+    Ok(OpenedLayout {
+        layout: FileLayout::Event,
+        schema,
+        len_entries,
+        ids,
+        content: Content::Events { products, offsets },
+    })
 }
 
 fn event_arrays(file: &EventsFile, lumi: GroupIn<'_>, schema: &Schema, ids: &Ids) -> Result<(Array, Array)> {
@@ -247,7 +253,7 @@ fn event_arrays(file: &EventsFile, lumi: GroupIn<'_>, schema: &Schema, ids: &Ids
     Ok((products, offsets))
 }
 
-fn open_batches(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
+fn open_batches(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     let schema = listed_products(file, lumi)?;
     let ids = id_arrays(lumi, event::RUNS, event::LUMIS, event::EVENT_IDS)?;
     let (products, offsets) = event_arrays(file, lumi, &schema, &ids)?;
@@ -259,13 +265,13 @@ fn open_batches(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
         return Err(file.damaged(&batches.path, format!("the batches do not hold the {len_entries} events")));
     }
     let layout = FileLayout::Batch(starts.len() as u64 - 1);
-    Ok(Opened { layout, schema, len_entries, ids, content: Content::Batches { products, offsets, starts } })
+    Ok(OpenedLayout { layout, schema, len_entries, ids, content: Content::Batches { products, offsets, starts } })
 }
 
-fn open_packed(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Opened> {
+fn open_packed(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     let ids = framework_ids(lumi, event::EVENT_IDS)?;
     let len_entries = ids.len();
     let (schema, layout, packed) = PackedSource::open(file, lumi, len_entries)?;
     check_names(file, &schema)?;
-    Ok(Opened { layout, schema, len_entries, ids, content: Content::Packed(packed) })
+    Ok(OpenedLayout { layout, schema, len_entries, ids, content: Content::Packed(packed) })
 }

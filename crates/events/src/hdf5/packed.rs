@@ -8,15 +8,15 @@ use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::lumi::{
     COMPRESSION, COMPRESSION_CHOICE, COMPRESSION_LEVEL, blob, blobs, first_event, refused, serialization,
 };
-use super::series::{Arranged, Attribute, Piece, Series, Value};
-use super::store::{Arrange, Arrangement, Plan, bytes_of, id_of};
+use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
+use super::store::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of};
 use super::{CceOptions, CompressionChoice, FRAMEWORK_LEVEL, LUMI};
 use crate::block::Block;
-use crate::error::{EventsError, Place, Result};
+use crate::error::{EventsError, Location, Result};
 use crate::pds::PdsCodec;
 use crate::schema::{Number, Schema, Serialization};
 use crate::source::EventId;
-use raddle_codec::BareEncoder;
+use raddle_codec::RawStreamEncoder;
 use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const RESERVED: [&str; 5] =
 
 /// The framework's event or batch layout, as an arrangement.
 pub(super) struct Packed {
-    plan: Plan,
+    plan: FilePlan,
     packing: Packing,
 }
 
@@ -53,7 +53,7 @@ impl Packed {
     }
 
     /// Plans a file of events or of batches.
-    pub fn plan_of(schema: &Schema, options: CceOptions, is_batched: bool) -> Result<Plan> {
+    pub fn plan_of(schema: &Schema, options: CceOptions, is_batched: bool) -> Result<FilePlan> {
         let mut first = None;
         let mut attributes = vec![(LUMI, Attribute::new(COMPRESSION_LEVEL, Value::Int32(level(options.codec))))];
         if is_batched {
@@ -86,7 +86,7 @@ impl Packed {
             Series::values(path_of(PRODUCTS), Number::Int8),
             Series::values(path_of(OFFSETS), Number::Int32),
         ];
-        Ok(Plan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes, series })
+        Ok(FilePlan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes, series })
     }
 }
 
@@ -105,20 +105,20 @@ fn codec_name(codec: PdsCodec) -> &'static str {
     }
 }
 
-impl Arrangement for Packed {
-    fn plan(&self) -> &Plan {
+impl EventArrangement for Packed {
+    fn plan(&self) -> &FilePlan {
         &self.plan
     }
 
-    fn arranger(&self) -> Result<Box<dyn Arrange>> {
+    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>> {
         let Packing { path, codec, .. } = &self.packing;
         let compress = |source| EventsError::Compress { path: path.clone(), source };
         let encoder = match codec {
             PdsCodec::None => None,
-            PdsCodec::Lz4 => Some(BareEncoder::lz4_block()),
-            PdsCodec::Zstd(level) => Some(BareEncoder::zstd(*level).map_err(compress)?),
+            PdsCodec::Lz4 => Some(RawStreamEncoder::lz4_block()),
+            PdsCodec::Zstd(level) => Some(RawStreamEncoder::zstd(*level).map_err(compress)?),
         };
-        Ok(Box::new(Arranger { packing: self.packing.clone(), encoder, event: Vec::new(), batch: Vec::new() }))
+        Ok(Box::new(BlockPartitioner { packing: self.packing.clone(), encoder, event: Vec::new(), batch: Vec::new() }))
     }
 
     fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
@@ -126,14 +126,14 @@ impl Arrangement for Packed {
     }
 }
 
-struct Arranger {
+struct BlockPartitioner {
     packing: Packing,
-    encoder: Option<BareEncoder>,
+    encoder: Option<RawStreamEncoder>,
     event: Vec<u8>,
     batch: Vec<u8>,
 }
 
-impl Arranger {
+impl BlockPartitioner {
     /// Appends `data` to `out`, compressed if `compress`.
     fn push(&mut self, data: &[u8], compress: bool, out: &mut Vec<u8>) -> Result<()> {
         match self.encoder.as_mut().filter(|_| compress) {
@@ -149,7 +149,7 @@ impl Arranger {
     fn push_event<'b>(
         &mut self,
         blobs: impl Iterator<Item = &'b [u8]>,
-        place: &Place,
+        place: &Location,
         out: &mut Vec<u8>,
         offsets: &mut Vec<i32>,
     ) -> Result<()> {
@@ -179,8 +179,8 @@ impl Arranger {
     }
 }
 
-impl Arrange for Arranger {
-    fn arrange(&mut self, block: Block, place: &Place) -> Result<Arranged> {
+impl PartitionBlocks for BlockPartitioner {
+    fn arrange(&mut self, block: Block, place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries() as usize;
         let columns = blobs(&block);
         let (mut products, mut offsets) = (Vec::new(), Vec::new());
@@ -204,6 +204,6 @@ impl Arrange for Arranger {
         // As HDF5 converts the framework's 64-bit numbers: too large a number becomes the maximum.
         let ids = ids.map(|event| i32::try_from(event).unwrap_or(i32::MAX).to_le_bytes());
         let pieces = vec![bytes_of(ids), Piece::Values(products), bytes_of(offsets.into_iter().map(i32::to_le_bytes))];
-        Ok(Arranged { pieces, entries: entries as u64 })
+        Ok(PartitionedBlock { pieces, entries: entries as u64 })
     }
 }

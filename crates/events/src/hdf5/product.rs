@@ -5,11 +5,11 @@
 
 use super::LUMI;
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
-use super::series::{Arranged, Attribute, Piece, Series, Value};
-use super::store::{Arrange, Arrangement, Plan, bytes_of, id_of, id_pieces, id_series};
+use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
+use super::store::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of, id_pieces, id_series};
 use crate::awkward::link_name;
 use crate::block::Block;
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::schema::{Number, Schema, Serialization};
 use crate::source::EventId;
 use raddle_hdf5::write::Compat;
@@ -30,7 +30,7 @@ pub(super) const DATASETS: &str = "ProductDatasets";
 
 /// The product layout, as an arrangement.
 pub(super) struct Products {
-    plan: Plan,
+    plan: FilePlan,
     is_framework: bool,
 }
 
@@ -54,7 +54,7 @@ impl Products {
         let path = |name: &str| format!("{LUMI}/{name}");
         let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();
         series.extend(product_series(&of_products, schema, Number::Uint8));
-        let plan = Plan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
+        let plan = FilePlan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
         Ok(Self { plan, is_framework: false })
     }
 
@@ -75,8 +75,13 @@ impl Products {
         }
         let mut series = vec![Series::values(format!("{LUMI}/{EVENT_IDS}"), Number::Int32)];
         series.extend(product_series(&names, schema, Number::Int8));
-        let plan =
-            Plan { compat: Compat::Earliest, is_extensible: true, groups: vec![LUMI], attributes: Vec::new(), series };
+        let plan = FilePlan {
+            compat: Compat::Earliest,
+            is_extensible: true,
+            groups: vec![LUMI],
+            attributes: Vec::new(),
+            series,
+        };
         Ok(Self { plan, is_framework: true })
     }
 }
@@ -90,13 +95,13 @@ fn product_series(names: &[String], schema: &Schema, bytes: Number) -> Vec<Serie
     names.iter().zip(&schema.products).flat_map(of_product).collect()
 }
 
-impl Arrangement for Products {
-    fn plan(&self) -> &Plan {
+impl EventArrangement for Products {
+    fn plan(&self) -> &FilePlan {
         &self.plan
     }
 
-    fn arranger(&self) -> Result<Box<dyn Arrange>> {
-        Ok(Box::new(Arranger { is_framework: self.is_framework }))
+    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>> {
+        Ok(Box::new(BlockPartitioner { is_framework: self.is_framework }))
     }
 
     fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
@@ -104,12 +109,12 @@ impl Arrangement for Products {
     }
 }
 
-struct Arranger {
+struct BlockPartitioner {
     is_framework: bool,
 }
 
-impl Arrange for Arranger {
-    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+impl PartitionBlocks for BlockPartitioner {
+    fn arrange(&mut self, block: Block, _place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries();
         let ids = (0..entries as usize).map(|number| id_of(&block, number));
         let mut pieces: Vec<Piece> = match self.is_framework {
@@ -121,6 +126,6 @@ impl Arrange for Arranger {
             pieces.push(Piece::Values(bytes.to_vec()));
             pieces.push(Piece::Ends(offsets[1..].to_vec()));
         }
-        Ok(Arranged { pieces, entries })
+        Ok(PartitionedBlock { pieces, entries })
     }
 }

@@ -57,7 +57,7 @@ pub(super) enum Piece {
 
 /// Block cut into pieces, one for each dataset of the plan.
 #[derive(Debug)]
-pub(super) struct Arranged {
+pub(super) struct PartitionedBlock {
     pub pieces: Vec<Piece>,
     pub entries: u64,
 }

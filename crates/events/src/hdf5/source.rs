@@ -5,10 +5,10 @@
 use super::CceOptions;
 use super::columns;
 use super::file::{Array, EventsFile, words};
-use super::opening::Opened;
+use super::opening::OpenedLayout;
 use super::packed_source::{PackedReader, PackedSource};
 use crate::block::{Block, Buffer, Column};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::schema::{Form, Schema};
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
 use raddle_hdf5::read::DatasetReader;
@@ -94,7 +94,7 @@ impl Hdf5Source {
     /// The file is not an HDF5 file of events, or contradicts its layout.
     pub fn open(path: &Path) -> Result<Self> {
         let file = EventsFile::open(path)?;
-        let Opened { layout, schema, len_entries, ids, content } = Opened::of(&file)?;
+        let OpenedLayout { layout, schema, len_entries, ids, content } = OpenedLayout::of(&file)?;
         let ids_len_bytes = if matches!(ids, Ids::None) { 0 } else { size_of::<EventId>() as u64 };
         let entry_len_bytes = (content.len_bytes() / len_entries.max(1)).saturating_add(ids_len_bytes + 1);
         Ok(Self { file, layout, schema, len_entries, ids, content, entry_len_bytes })
@@ -204,7 +204,7 @@ impl Ids {
 }
 
 impl Source for Hdf5Source {
-    fn place(&self) -> Place {
+    fn place(&self) -> Location {
         self.file.place()
     }
 
@@ -225,7 +225,7 @@ impl Source for Hdf5Source {
         start.saturating_add(entries).min(self.len_entries)
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes)
     }
 

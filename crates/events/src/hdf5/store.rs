@@ -4,14 +4,14 @@
 //! The layout's plan determines what goes where. Invariants: chunks are stored in the order in which they were
 //! completed, which depends only on the blocks; the output's name refers to a complete file or to none.
 
-use super::growing::{Growing, Storage, StoredChunk};
+use super::chunk_builder::{ChunkBuilder, Storage, StoredChunk};
 use super::objects::{self, link_order, predicted_metadata};
-use super::series::{Arranged, Attribute, Piece, Series};
-use super::shared::Shares;
+use super::rank_chunks::RankChunks;
+use super::series::{Attribute, PartitionedBlock, Piece, Series};
 use super::stored::StoredEvents;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
 use crate::block::Block;
-use crate::error::{EventsError, Place, Result, Shape};
+use crate::error::{EventsError, Location, Result, Shape};
 use crate::output::Output;
 use crate::schema::{Number, Schema};
 use crate::sink::{Prepare, Sink};
@@ -26,7 +26,7 @@ use std::time::Instant;
 
 /// Plan of a file.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct FilePlan {
     pub compat: Compat,
     /// Whether datasets are extensible, like the framework's.
     pub is_extensible: bool,
@@ -38,33 +38,33 @@ pub(super) struct Plan {
 }
 
 /// Way to map events to datasets.
-pub(super) trait Arrangement: Send + Sync {
-    fn plan(&self) -> &Plan;
+pub(super) trait EventArrangement: Send + Sync {
+    fn plan(&self) -> &FilePlan;
 
     /// Creates the state with which one thread arranges blocks.
-    fn arranger(&self) -> Result<Box<dyn Arrange>>;
+    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>>;
 
     /// Returns the attributes of groups that are only known once all events are.
     fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)>;
 }
 
 /// Cuts blocks into pieces.
-pub(super) trait Arrange: Send {
+pub(super) trait PartitionBlocks: Send {
     /// Arranges `block`, which has been checked against the schema.
-    fn arrange(&mut self, block: Block, place: &Place) -> Result<Arranged>;
+    fn arrange(&mut self, block: Block, place: &Location) -> Result<PartitionedBlock>;
 }
 
 /// Maximum total length of all chunks that are being filled.
 const FILLING_LEN_BYTES: u64 = 128 << 20;
 
 /// Minimum and maximum length of a chunk, whatever the number of datasets.
-const SHORTEST_CHUNK_LEN_BYTES: u64 = 8 << 10;
-const LONGEST_CHUNK_LEN_BYTES: u64 = 1 << 20;
+const MIN_CHUNK_LEN_BYTES: u64 = 8 << 10;
+const MAX_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
 /// Alignment of chunks without filters, so that a GPU or a reader that maps the file can use them in place. Chunks
 /// shorter than a page are aligned to the size of a number instead, so that a page can hold several.
 const PAGE_LEN_BYTES: u64 = 4096;
-const LONGEST_NUMBER_LEN_BYTES: u64 = 8;
+const MAX_NUMBER_LEN_BYTES: u64 = 8;
 
 /// Cost of having a single chunk: the B-tree that refers to it has room for 64 chunks (24 bytes, 64 addresses and 65
 /// keys of 24 bytes). Elements that filters shorten by less than that are stored contiguously instead.
@@ -74,20 +74,20 @@ pub(super) const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
 pub struct Hdf5Sink {
     output: Output,
     schema: Arc<Schema>,
-    arrangement: Box<dyn Arrangement>,
+    arrangement: Box<dyn EventArrangement>,
     encoders: Arc<[Encoder]>,
     output_options: OutputOptions,
     replace: bool,
     chunk_len_bytes: u64,
     alignment_bytes: u64,
-    pub(super) growing: Vec<Growing>,
+    pub(super) growing: Vec<ChunkBuilder>,
     pub(super) entries: u64,
     pub(super) first: Option<EventId>,
     /// Address of the next chunk.
     end_address: u64,
     stored_len_bytes: u64,
     /// Assignment of chunks to ranks, if several ranks write.
-    pub(super) shares: Shares,
+    pub(super) shares: RankChunks,
 }
 
 impl std::fmt::Debug for Hdf5Sink {
@@ -134,7 +134,7 @@ impl Hdf5Sink {
     ///
     /// # Errors
     /// As for [`Hdf5Sink::begin`].
-    pub fn begin_among(
+    pub fn begin_collective(
         path: &Path,
         schema: &Schema,
         layout: Layout,
@@ -142,26 +142,26 @@ impl Hdf5Sink {
         ranks: &dyn Communicator,
     ) -> Result<Self> {
         let arrangement = arrangement(path, schema, layout, options)?;
-        Self::on(schema, arrangement, options, || Output::begin_among(path, options.replace, ranks))
+        Self::on(schema, arrangement, options, || Output::begin_collective(path, options.replace, ranks))
     }
 
     /// Collective. Begins the file `path` for the stored bytes of other files, which [`StoredEvents::source`] provides.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn begin_stored_among(
+    pub fn begin_stored_collective(
         path: &Path,
         stored: &StoredEvents,
         options: &Hdf5Options,
         ranks: &dyn Communicator,
     ) -> Result<Self> {
-        let begin = || Output::begin_among(path, options.replace, ranks);
+        let begin = || Output::begin_collective(path, options.replace, ranks);
         Self::on(stored.source().schema(), stored.arrangement(), options, begin)
     }
 
     fn on(
         schema: &Schema,
-        arrangement: Box<dyn Arrangement>,
+        arrangement: Box<dyn EventArrangement>,
         options: &Hdf5Options,
         begin: impl FnOnce() -> Result<Output>,
     ) -> Result<Self> {
@@ -170,7 +170,7 @@ impl Hdf5Sink {
         let chunk_len_bytes = options.chunk_len_bytes.map_or_else(
             || {
                 let share = FILLING_LEN_BYTES / (plan.series.len() as u64).max(1);
-                let share = share.clamp(SHORTEST_CHUNK_LEN_BYTES, LONGEST_CHUNK_LEN_BYTES);
+                let share = share.clamp(MIN_CHUNK_LEN_BYTES, MAX_CHUNK_LEN_BYTES);
                 1 << share.ilog2()
             },
             std::num::NonZeroU64::get,
@@ -184,8 +184,8 @@ impl Hdf5Sink {
             })
         };
         let encoders: Arc<[Encoder]> = plan.series.iter().map(encoder).collect();
-        let growing = |series| Growing::new(series, chunk_len_bytes, plan.is_extensible);
-        let growing: Vec<Growing> = plan.series.iter().map(growing).collect();
+        let growing = |series| ChunkBuilder::new(series, chunk_len_bytes, plan.is_extensible);
+        let growing: Vec<ChunkBuilder> = plan.series.iter().map(growing).collect();
         let region_len_bytes = predicted_metadata(plan, &encoders, &growing, options.expected_len_bytes);
         let order = link_order(plan);
         let output_options = OutputOptions {
@@ -208,7 +208,7 @@ impl Hdf5Sink {
             entries: 0,
             first: None,
             stored_len_bytes: 0,
-            shares: Shares::default(),
+            shares: RankChunks::default(),
             arrangement,
         })
     }
@@ -221,7 +221,7 @@ impl Hdf5Sink {
             None => Ok(()),
             Some(got) => {
                 let shape = Shape::Ids { got, expected: self.entries };
-                Err(crate::Fault::from(shape).at(&Place::file(self.output.path())))
+                Err(crate::Fault::from(shape).at(&Location::file(self.output.path())))
             }
         }
     }
@@ -229,7 +229,7 @@ impl Hdf5Sink {
     /// Assigns an address to the next chunk.
     pub(super) fn take_place(&mut self, series: usize, len_bytes: u64, filter_mask: u32) -> u64 {
         let alignment_bytes = match len_bytes < self.alignment_bytes {
-            true => self.alignment_bytes.min(LONGEST_NUMBER_LEN_BYTES),
+            true => self.alignment_bytes.min(MAX_NUMBER_LEN_BYTES),
             false => self.alignment_bytes,
         };
         let address = self.end_address.next_multiple_of(alignment_bytes);
@@ -260,7 +260,12 @@ impl Hdf5Sink {
 }
 
 /// Creates the arrangement of the products of a schema in a layout.
-fn arrangement(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Box<dyn Arrangement>> {
+fn arrangement(
+    path: &Path,
+    schema: &Schema,
+    layout: Layout,
+    options: &Hdf5Options,
+) -> Result<Box<dyn EventArrangement>> {
     Ok(match (layout, options.cce) {
         (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
         (Layout::Product, None) => Box::new(product::Products::new(schema)?),
@@ -292,7 +297,7 @@ pub struct EncodedTile {
 /// Pieces of a block.
 #[derive(Debug)]
 pub struct Pieces {
-    pub(super) arranged: Arranged,
+    pub(super) arranged: PartitionedBlock,
     pub(super) first: Option<EventId>,
 }
 
@@ -300,7 +305,7 @@ pub struct Pieces {
 pub struct Hdf5Preparer {
     path: PathBuf,
     schema: Arc<Schema>,
-    arranger: Box<dyn Arrange>,
+    arranger: Box<dyn PartitionBlocks>,
     encoders: Arc<[Encoder]>,
     state: EncodeState,
 }
@@ -346,7 +351,7 @@ impl Sink for Hdf5Sink {
 
     fn rest(&mut self) -> Result<Vec<Tile>> {
         self.check_ids()?;
-        let rest = |(series, growing): (usize, &mut Growing)| {
+        let rest = |(series, growing): (usize, &mut ChunkBuilder)| {
             growing.rest().map(|raw| Tile { series, raw, is_all: growing.is_short() })
         };
         Ok(self.growing.iter_mut().enumerate().filter_map(rest).collect())
@@ -379,7 +384,7 @@ impl Prepare for Hdf5Preparer {
     type Encoded = EncodedTile;
 
     fn prepare(&mut self, block: Block) -> Result<Pieces> {
-        let place = Place::file(&self.path).entries(block.entries.clone());
+        let place = Location::file(&self.path).entries(block.entries.clone());
         block.check(&self.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
             None => fault.at(&place),

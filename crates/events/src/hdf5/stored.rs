@@ -10,12 +10,12 @@ use super::file::EventsFile;
 use super::lumi::first_event;
 use super::packed::Packed;
 use super::packed_source::PackedSource;
-use super::series::{Arranged, Attribute, Piece};
+use super::series::{Attribute, PartitionedBlock, Piece};
 use super::source::{Hdf5Source, Ids};
-use super::store::{Arrange, Arrangement, Plan};
+use super::store::{EventArrangement, FilePlan, PartitionBlocks};
 use crate::block::{Block, Buffer, Column};
-use crate::error::{Place, Result};
-use crate::joined::Joined;
+use crate::concat_source::ConcatSource;
+use crate::error::{Location, Result};
 use crate::pds::PdsCodec;
 use crate::schema::{Form, Number, Product, Schema, Serialization};
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
@@ -28,9 +28,9 @@ const DATASETS: [&str; 3] = [EVENT_IDS, PRODUCTS, OFFSETS];
 
 /// Several files, as their stored bytes.
 pub struct StoredEvents {
-    whole: Joined,
+    whole: ConcatSource,
     layout: Layout,
-    plan: Plan,
+    plan: FilePlan,
     products: usize,
 }
 
@@ -55,7 +55,7 @@ impl StoredEvents {
         let products = files[0].schema().products.len();
         let parts = files.into_iter().filter_map(Hdf5Source::into_packed);
         let parts = parts.map(|(file, ids, packed)| Box::new(StoredFile::new(file, ids, packed)) as Box<dyn Source>);
-        Ok(Ok(Self { whole: Joined::new(parts.collect())?, layout, plan, products }))
+        Ok(Ok(Self { whole: ConcatSource::new(parts.collect())?, layout, plan, products }))
     }
 
     /// Returns a source of the stored bytes of each event.
@@ -74,7 +74,7 @@ impl StoredEvents {
     }
 
     /// Returns the arrangement of the stored bytes in datasets.
-    pub(super) fn arrangement(&self) -> Box<dyn Arrangement> {
+    pub(super) fn arrangement(&self) -> Box<dyn EventArrangement> {
         Box::new(AsStored { plan: self.plan.clone() })
     }
 }
@@ -119,7 +119,7 @@ impl StoredFile {
 }
 
 impl Source for StoredFile {
-    fn place(&self) -> Place {
+    fn place(&self) -> Location {
         self.file.place()
     }
 
@@ -140,7 +140,7 @@ impl Source for StoredFile {
         let (mut fits, mut exceeds) = (0, self.len_entries().saturating_sub(start) + 1);
         while exceeds - fits > 1 {
             let entries = fits.midpoint(exceeds);
-            match self.unit_len_bytes(start..start + entries) <= target_len_bytes {
+            match self.batch_len_bytes(start..start + entries) <= target_len_bytes {
                 true => fits = entries,
                 false => exceeds = entries,
             }
@@ -148,7 +148,7 @@ impl Source for StoredFile {
         start.saturating_add(fits.max(1)).min(self.len_entries())
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         let address = |event| self.packed.stored_address(event);
         let beside = size_of::<EventId>() + size_of::<u64>() + size_of::<i32>() * (1 + self.packed.numbers());
         let count = entries.end - entries.start;
@@ -202,16 +202,16 @@ impl Reader for StoredReader<'_> {
 
 /// Arrangement that puts stored bytes back into the datasets that they come from.
 struct AsStored {
-    plan: Plan,
+    plan: FilePlan,
 }
 
-impl Arrangement for AsStored {
-    fn plan(&self) -> &Plan {
+impl EventArrangement for AsStored {
+    fn plan(&self) -> &FilePlan {
         &self.plan
     }
 
-    fn arranger(&self) -> Result<Box<dyn Arrange>> {
-        Ok(Box::new(StoredArranger))
+    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>> {
+        Ok(Box::new(StoredPartitioner))
     }
 
     fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
@@ -219,16 +219,16 @@ impl Arrangement for AsStored {
     }
 }
 
-struct StoredArranger;
+struct StoredPartitioner;
 
-impl Arrange for StoredArranger {
-    fn arrange(&mut self, block: Block, _place: &Place) -> Result<Arranged> {
+impl PartitionBlocks for StoredPartitioner {
+    fn arrange(&mut self, block: Block, _place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries();
         let values = |buffer| match buffer {
             Buffer::Values(bytes) => Some(Piece::Values(bytes)),
             Buffer::Offsets(_) => None,
         };
         let pieces = block.columns.into_iter().map(|column| column.buffers.into_iter().find_map(values));
-        Ok(Arranged { pieces: pieces.flatten().collect(), entries })
+        Ok(PartitionedBlock { pieces: pieces.flatten().collect(), entries })
     }
 }

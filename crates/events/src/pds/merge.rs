@@ -5,7 +5,7 @@
 
 use super::PdsSummary;
 use super::reader::PdsSource;
-use crate::error::{EventsError, Place, Result};
+use crate::error::{EventsError, Location, Result};
 use crate::output::Output;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Observer, Stage};
@@ -31,7 +31,7 @@ pub fn merge(
         if number == 0 {
             output.write(stream.header_bytes(&mut buffer)?)?;
         } else if let Some(what) = streams[0].difference(stream) {
-            return Err(EventsError::StreamDiffers { place: Place::file(stream.path()).into(), what });
+            return Err(EventsError::StreamDiffers { place: Location::file(stream.path()).into(), what });
         }
         let records = stream.records_range();
         let mut at = records.start;

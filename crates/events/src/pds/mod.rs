@@ -17,7 +17,7 @@ pub use merge::merge;
 pub use reader::PdsSource;
 pub use sink::{PdsOptions, PdsSink, PdsSummary};
 
-use raddle_codec::BareCodec;
+use raddle_codec::RawStreamCodec;
 use serde::{Deserialize, Serialize};
 
 /// Length of a word.
@@ -37,11 +37,11 @@ pub enum PdsCodec {
 
 impl PdsCodec {
     /// Returns the codec for decoding; `None` if there is nothing to decode.
-    pub(crate) fn bare(self) -> Option<BareCodec> {
+    pub(crate) fn bare(self) -> Option<RawStreamCodec> {
         match self {
             Self::None => None,
-            Self::Lz4 => Some(BareCodec::Lz4Block),
-            Self::Zstd(_) => Some(BareCodec::Zstd),
+            Self::Lz4 => Some(RawStreamCodec::Lz4Block),
+            Self::Zstd(_) => Some(RawStreamCodec::Zstd),
         }
     }
 

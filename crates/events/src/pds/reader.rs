@@ -4,10 +4,10 @@
 //! every counted record lies completely within the file.
 
 use super::header::{self, Header};
-use super::record::{self, HEAD_LEN_BYTES, Head, Wanted};
+use super::record::{self, HEAD_LEN_BYTES, Head, RecordFilter};
 use super::{PdsCodec, WORD_LEN_BYTES};
 use crate::block::{Block, Column};
-use crate::error::{Fault, Place, Result};
+use crate::error::{Fault, Location, Result};
 use crate::input::InputFile;
 use crate::schema::{Schema, Serialization};
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
@@ -52,7 +52,7 @@ impl PdsSource {
     }
 
     fn of_input(file: InputFile) -> Result<Self> {
-        let place = Place::file(file.path());
+        let place = Location::file(file.path());
         let first = file.read(0, file.len_bytes().min(4), "stream header").map_err(|fault| fault.at(&place))?;
         if !header::is_pds(&first) {
             return Err(file.other_format("a packed data stream"));
@@ -94,7 +94,7 @@ impl PdsSource {
 
     /// Replaces the contents of `buffer` with stored bytes of the stream.
     pub(super) fn copy(&self, address: u64, len_bytes: u64, buffer: &mut Vec<u8>) -> Result<()> {
-        let place = Place::file(self.file.path());
+        let place = Location::file(self.file.path());
         self.file.read_into(address, len_bytes, "event records", buffer).map_err(|fault| fault.at(&place))
     }
 
@@ -145,8 +145,8 @@ fn find_records(file: &InputFile, start: u64, records: &mut Vec<Record>) -> Resu
 }
 
 impl Source for PdsSource {
-    fn place(&self) -> Place {
-        Place::file(self.file.path())
+    fn place(&self) -> Location {
+        Location::file(self.file.path())
     }
 
     fn schema(&self) -> &Schema {
@@ -167,7 +167,7 @@ impl Source for PdsSource {
         fitting.max(start.saturating_add(1)).min(self.len_entries())
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         let stored = self.address_after(entries.end).saturating_sub(self.address_after(entries.start));
         let payload = self.payload_before(entries.end).saturating_sub(self.payload_before(entries.start));
         let ids = (entries.end - entries.start).saturating_mul(size_of::<EventId>() as u64);
@@ -221,7 +221,7 @@ impl Reader for PdsReader<'_> {
             let address = self.source.address_after(entry);
             let from = (address - start) as usize;
             let to = (self.source.address_after(entry + 1) - start) as usize;
-            let mut wanted = Wanted { column_of: &self.column_of, seen: &mut self.seen };
+            let mut wanted = RecordFilter { column_of: &self.column_of, seen: &mut self.seen };
             let codec = self.source.header.codec;
             let (state, payload) = (&mut self.state, &mut self.payload);
             let bytes = &self.stored[from..to];

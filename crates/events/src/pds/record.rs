@@ -7,7 +7,7 @@ use crate::block::Column;
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::source::EventId;
-use raddle_codec::{BareEncoder, CodecError, DecodeState};
+use raddle_codec::{CodecError, DecodeState, RawStreamEncoder};
 
 /// Length of record type, run, subrun, two words of event number, and stored length.
 pub(super) const FRONT_LEN_BYTES: usize = 6 * WORD_LEN_BYTES;
@@ -70,7 +70,7 @@ impl Head {
 }
 
 /// Columns to which the products' blobs are added.
-pub(super) struct Wanted<'w> {
+pub(super) struct RecordFilter<'w> {
     /// Column of each product of the stream; `None` if it is not read.
     pub(super) column_of: &'w [Option<usize>],
     /// Whether each product of the stream has already occurred in this event.
@@ -84,7 +84,7 @@ pub(super) fn read(
     codec: PdsCodec,
     state: &mut DecodeState,
     payload: &mut Vec<u8>,
-    wanted: &mut Wanted<'_>,
+    wanted: &mut RecordFilter<'_>,
     columns: &mut [Column],
 ) -> Result<EventId, Fault> {
     let head = Head::read(bytes, address)?;
@@ -115,7 +115,7 @@ pub(super) fn read(
 }
 
 /// Reads the products, which may be in any order. Missing products get empty blobs.
-fn read_products(payload: &[u8], wanted: &mut Wanted<'_>, columns: &mut [Column]) -> Result<(), Fault> {
+fn read_products(payload: &[u8], wanted: &mut RecordFilter<'_>, columns: &mut [Column]) -> Result<(), Fault> {
     wanted.seen.clear();
     wanted.seen.resize(wanted.column_of.len(), false);
     let mut bytes = Bytes::new(payload, 0, "products of an event");
@@ -159,13 +159,13 @@ pub(super) fn payload_len_bytes(blobs: impl Iterator<Item = usize>) -> u64 {
 }
 
 /// Maximum length of the payload and of the stored data: lengths are words of 32 bits, two of which have another use.
-pub(super) const LONGEST_PAYLOAD_LEN_BYTES: u64 = !3_u32 as u64;
+pub(super) const MAX_PAYLOAD_LEN_BYTES: u64 = !3_u32 as u64;
 
-/// Appends the record of one event to `out`. `payload` must not be longer than [`LONGEST_PAYLOAD_LEN_BYTES`].
+/// Appends the record of one event to `out`. `payload` must not be longer than [`MAX_PAYLOAD_LEN_BYTES`].
 pub(super) fn push(
     id: EventId,
     payload: &[u8],
-    encoder: Option<&mut BareEncoder>,
+    encoder: Option<&mut RawStreamEncoder>,
     out: &mut Vec<u8>,
 ) -> Result<(), CodecError> {
     let start = out.len();

@@ -5,15 +5,15 @@
 
 use super::PdsCodec;
 use super::header::Header;
-use super::record::{self, LONGEST_PAYLOAD_LEN_BYTES};
-use crate::among::agreed;
+use super::record::{self, MAX_PAYLOAD_LEN_BYTES};
 use crate::block::{Block, Column};
-use crate::error::{EventsError, NEEDS_BYTES, Place, Result};
+use crate::error::{EventsError, Location, NEEDS_BYTES, Result};
 use crate::output::Output;
+use crate::ranks::agreed;
 use crate::schema::{Form, Schema, Serialization};
 use crate::sink::{NoTile, Prepare, SharedSink, Sink};
 use crate::source::EventId;
-use raddle_codec::BareEncoder;
+use raddle_codec::RawStreamEncoder;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
 use std::path::{Path, PathBuf};
 
@@ -64,10 +64,15 @@ impl PdsSink {
     ///
     /// # Errors
     /// As for [`PdsSink::begin`].
-    pub fn begin_among(path: &Path, schema: &Schema, options: PdsOptions, ranks: &dyn Communicator) -> Result<Self> {
+    pub fn begin_collective(
+        path: &Path,
+        schema: &Schema,
+        options: PdsOptions,
+        ranks: &dyn Communicator,
+    ) -> Result<Self> {
         let header = header(schema, options)?;
-        let mut output = Output::begin_among(path, options.replace, ranks)?;
-        output.append_among(if ranks.rank() == 0 { &header } else { &[] }, ranks)?;
+        let mut output = Output::begin_collective(path, options.replace, ranks)?;
+        output.append_collective(if ranks.rank() == 0 { &header } else { &[] }, ranks)?;
         Ok(Self { output, schema: schema.clone(), options, events: 0 })
     }
 }
@@ -110,7 +115,7 @@ fn check_schema(schema: &Schema) -> Result<Serialization> {
 pub struct PdsPreparer {
     path: PathBuf,
     schema: Schema,
-    encoder: Option<BareEncoder>,
+    encoder: Option<RawStreamEncoder>,
     payload: Vec<u8>,
 }
 
@@ -132,8 +137,8 @@ impl Sink for PdsSink {
         let compress = |source| EventsError::Compress { path: path.clone(), source };
         let encoder = match self.options.codec {
             PdsCodec::None => None,
-            PdsCodec::Lz4 => Some(BareEncoder::lz4_block()),
-            PdsCodec::Zstd(level) => Some(BareEncoder::zstd(level).map_err(compress)?),
+            PdsCodec::Lz4 => Some(RawStreamEncoder::lz4_block()),
+            PdsCodec::Zstd(level) => Some(RawStreamEncoder::zstd(level).map_err(compress)?),
         };
         Ok(PdsPreparer { path, schema: self.schema.clone(), encoder, payload: Vec::new() })
     }
@@ -156,24 +161,24 @@ impl Sink for PdsSink {
 }
 
 impl SharedSink for PdsSink {
-    fn commit_among(&mut self, prepared: Vec<PdsRecords>, ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
+    fn commit_collective(&mut self, prepared: Vec<PdsRecords>, ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
         let events = prepared.iter().map(|records| records.events).sum();
         self.events += ranks.all_gather_u64(events)?.iter().sum::<u64>();
         let bytes: Vec<u8> = prepared.into_iter().flat_map(|records| records.bytes).collect();
-        self.output.append_among(&bytes, ranks)?;
+        self.output.append_collective(&bytes, ranks)?;
         Ok(Vec::new())
     }
 
-    fn rest_among(&mut self, _ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
+    fn rest_collective(&mut self, _ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
         Ok(Vec::new())
     }
 
-    fn place_among(&mut self, _encoded: Vec<NoTile>, _ranks: &dyn Communicator) -> Result<()> {
+    fn place_collective(&mut self, _encoded: Vec<NoTile>, _ranks: &dyn Communicator) -> Result<()> {
         Ok(())
     }
 
-    fn finish_among(self, ranks: &dyn Communicator) -> Result<PdsSummary> {
-        self.output.sync_among(ranks)?;
+    fn finish_collective(self, ranks: &dyn Communicator) -> Result<PdsSummary> {
+        self.output.sync_collective(ranks)?;
         let summary = PdsSummary { events: self.events, len_bytes: self.output.len_bytes() };
         let published = if ranks.rank() == 0 { self.output.publish(self.options.replace).map(drop) } else { Ok(()) };
         agreed(ranks, "publish", published)?;
@@ -187,7 +192,7 @@ impl Prepare for PdsPreparer {
     type Encoded = NoTile;
 
     fn prepare(&mut self, block: Block) -> Result<PdsRecords> {
-        let place = Place::file(&self.path).entries(block.entries.clone());
+        let place = Location::file(&self.path).entries(block.entries.clone());
         block.check(&self.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
             None => fault.at(&place),
@@ -198,12 +203,12 @@ impl Prepare for PdsPreparer {
         for (number, entry) in (0..events as usize).zip(block.entries.start..) {
             let blobs = || columns.iter().map(|(offsets, bytes)| blob(offsets, bytes, number));
             let len_bytes = record::payload_len_bytes(blobs().map(<[u8]>::len));
-            if len_bytes > LONGEST_PAYLOAD_LEN_BYTES {
+            if len_bytes > MAX_PAYLOAD_LEN_BYTES {
                 return Err(EventsError::Limit {
                     place: place.entries(entry..entry + 1).into(),
                     what: "an event",
                     got: len_bytes,
-                    limit: LONGEST_PAYLOAD_LEN_BYTES,
+                    limit: MAX_PAYLOAD_LEN_BYTES,
                     layout: LAYOUT,
                 });
             }

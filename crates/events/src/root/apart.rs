@@ -1,6 +1,6 @@
 //! Why the branches of an object are not put together: which branch, which member, which class.
 
-use super::layout::Unknown;
+use super::layout::Unreadable;
 use super::tree::{Branch, ElementBranch};
 
 /// Why a branch of objects is not put together.
@@ -8,11 +8,11 @@ use super::tree::{Branch, ElementBranch};
 pub enum Apart {
     /// A branch whose entries are not understood.
     #[error("branch {branch}: {why}")]
-    Unknown {
+    Unreadable {
         /// The branch.
         branch: String,
         /// Why they are not.
-        why: Unknown,
+        why: Unreadable,
     },
     /// A version of a class that no description is of.
     #[error("branch {branch}: the file does not describe version {version} of class {class}")]
@@ -83,8 +83,8 @@ pub enum Apart {
 }
 
 /// The refusal of a branch that is not understood.
-pub(super) fn unknown(branch: &Branch, why: Unknown) -> Apart {
-    Apart::Unknown { branch: branch.path.clone(), why }
+pub(super) fn unknown(branch: &Branch, why: Unreadable) -> Apart {
+    Apart::Unreadable { branch: branch.path.clone(), why }
 }
 
 /// The refusal of a branch of another kind than is expected.

@@ -7,17 +7,17 @@
 use super::apart::{Apart, kind, unknown};
 use super::front::Front;
 use super::item::Item;
-use super::layout::{self, Layout, Unknown};
+use super::layout::{self, Layout, Unreadable};
 use super::streamer::{Element, ElementKind, StreamerInfo, StreamerInfos};
 use super::tree::{Branch, ElementBranch, Tree};
 use super::type_name::TypeName;
 use crate::schema::{Form, Serialization};
 
 /// Deepest class in a class.
-const DEEPEST: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 /// Most classes in one product, each counted as often as it is used.
-const MOST_CLASSES: usize = 4096;
+const MAX_CLASSES: usize = 4096;
 
 /// The version of `TClonesArray` whose streamer is known.
 const CLONES_VERSION: i32 = 4;
@@ -186,7 +186,7 @@ impl<'t> Planner<'t> {
     ) -> Result<Vec<Part>, Apart> {
         self.depth += 1;
         self.classes += 1;
-        if self.depth > DEEPEST || self.classes > MOST_CLASSES {
+        if self.depth > MAX_DEPTH || self.classes > MAX_CLASSES {
             return Err(Apart::Depth { branch: below.branch.path.clone() });
         }
         let mut members = Vec::with_capacity(info.elements.len());
@@ -239,7 +239,7 @@ impl<'t> Planner<'t> {
         before: &[Part],
     ) -> Result<Part, Apart> {
         let branch = &self.tree.branches[number];
-        let Some(of) = &branch.element else { return Err(unknown(branch, Unknown::NoLeaf)) };
+        let Some(of) = &branch.element else { return Err(unknown(branch, Unreadable::NoLeaf)) };
         match (of.kind, self.scope) {
             (1 | 2, None) if branch.has_branches => {
                 let name = match element.kind {
@@ -251,7 +251,7 @@ impl<'t> Planner<'t> {
                 let first = self.tree.children(number).first().map(|&number| &self.tree.branches[number]);
                 let info = self.described(name, first, element);
                 let info = info.filter(|_| layout::is_as_described(name));
-                let info = info.ok_or_else(|| unknown(branch, Unknown::Class(name.to_owned())))?;
+                let info = info.ok_or_else(|| unknown(branch, Unreadable::Class(name.to_owned())))?;
                 self.object(number, name, info)
             }
             (3, None) if element.array_len == 0 => self.clones(number, of),
@@ -261,7 +261,7 @@ impl<'t> Planner<'t> {
                 if let ElementKind::CountedNumbers { counter, .. } = &element.kind {
                     let id = info.elements.iter().position(|element| element.name == *counter);
                     let Some(Part::Stored(counter)) = id.and_then(|id| before.get(id)) else {
-                        return Err(unknown(branch, Unknown::CountElsewhere(element.type_name.clone())));
+                        return Err(unknown(branch, Unreadable::CountElsewhere(element.type_name.clone())));
                     };
                     self.stored[stored].counter = Some(*counter);
                 }
@@ -313,7 +313,7 @@ impl<'t> Planner<'t> {
         let (front, members) = self.objects(branch, class, count, &mut below)?;
         let class_version = match front {
             Front::Version(version) => version,
-            _ => return Err(unknown(branch, Unknown::Class(class.clone()))),
+            _ => return Err(unknown(branch, Unreadable::Class(class.clone()))),
         };
         Ok(Part::Clones {
             count,
@@ -335,7 +335,7 @@ impl<'t> Planner<'t> {
         let first = below.numbers.first().map(|&number| &self.tree.branches[number]);
         let info = self.statement(class, first).or_else(|| self.only(class));
         let info = info.filter(|_| layout::is_as_described(class));
-        let info = info.ok_or_else(|| unknown(branch, Unknown::Class(class.to_owned())))?;
+        let info = info.ok_or_else(|| unknown(branch, Unreadable::Class(class.to_owned())))?;
         let front = self.front(branch, class, info)?;
         self.scope = Some(count);
         let members = self.members(class, info, below, "")?;

@@ -52,7 +52,7 @@ const GENERATED_OFFSETS: u8 = 1;
 const GENERATED_FLAG: u8 = 80;
 
 /// Fields after a basket's key.
-struct Front {
+struct BasketPrefix {
     key: Key,
     entries: usize,
     /// End of the entries, counted from the start of the key.
@@ -62,7 +62,7 @@ struct Front {
     has_lengths: bool,
 }
 
-impl Front {
+impl BasketPrefix {
     fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
         let key = Key::read(bytes)?;
         let _version = bytes.be_u16()?;
@@ -90,7 +90,7 @@ impl Front {
 
 /// Returns the number of entries of a basket embedded in its tree.
 pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
-    Front::read(&mut Bytes::new(bytes, 0, STRUCTURE)).map(|front| front.entries)
+    BasketPrefix::read(&mut Bytes::new(bytes, 0, STRUCTURE)).map(|front| front.entries)
 }
 
 impl BasketOpener {
@@ -166,9 +166,9 @@ impl BasketOpener {
         state: &mut DecodeState,
         out: &mut Vec<u8>,
         from: usize,
-    ) -> Result<(Front, usize), Fault> {
+    ) -> Result<(BasketPrefix, usize), Fault> {
         let mut bytes = Bytes::new(&self.stored, address, STRUCTURE);
-        let front = Front::read(&mut bytes)?;
+        let front = BasketPrefix::read(&mut bytes)?;
         decode_payload(&self.stored, address, &front.key, state, out, from)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
         let Some(behind) = out[from..from + front.key.object_len_bytes].get(data_len_bytes..) else {
@@ -201,9 +201,9 @@ impl BasketOpener {
         varies: bool,
         out: &mut Vec<u8>,
         from: usize,
-    ) -> Result<(Front, usize), Fault> {
+    ) -> Result<(BasketPrefix, usize), Fault> {
         let mut bytes = Bytes::new(stored, 0, "embedded basket");
-        let front = Front::read(&mut bytes)?;
+        let front = BasketPrefix::read(&mut bytes)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
         // TBasket::Streamer adds 40 for displacements, 80 for offsets that are not stored, and 10 for data.
         let is_generated = front.flag >= GENERATED_FLAG;
@@ -315,7 +315,12 @@ fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<End
 
 /// Reads offsets, which are stored relative to the start of the key; the end of the last entry follows from the length
 /// of the data.
-fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offsets: Vec<u32>) -> Result<Ends, Fault> {
+fn offsets(
+    bytes: &mut Bytes<'_>,
+    front: &BasketPrefix,
+    data_len_bytes: usize,
+    mut offsets: Vec<u32>,
+) -> Result<Ends, Fault> {
     let stored = bytes.take(front.entries.saturating_mul(4))?;
     let key_len_bytes = u32::from(front.key.key_len_bytes);
     offsets.clear();
@@ -334,7 +339,7 @@ fn offsets(bytes: &mut Bytes<'_>, front: &Front, data_len_bytes: usize, mut offs
 /// Computes offsets from stored lengths: 0, then the length of each entry except the last.
 fn offsets_of_lengths(
     bytes: &mut Bytes<'_>,
-    front: &Front,
+    front: &BasketPrefix,
     data_len_bytes: usize,
     mut offsets: Vec<u32>,
 ) -> Result<Ends, Fault> {

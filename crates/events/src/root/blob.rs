@@ -11,7 +11,7 @@ use crate::block::Column;
 use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::schema::{Form, Serialization};
-use crate::serialized::NO_OBJECT;
+use crate::serializing_source::NO_OBJECT;
 
 /// Maximum number of padding zeros after a blob.
 const PADDING: usize = 3;

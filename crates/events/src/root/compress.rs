@@ -3,11 +3,11 @@
 //! Invariant: a payload that compression would not shorten is stored uncompressed, because readers detect compression
 //! by the length alone.
 
-use raddle_codec::{BareEncoder, CodecError};
+use raddle_codec::{CodecError, RawStreamEncoder};
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a block before compression: its header has 24 bits for the length.
-const LONGEST_BLOCK_LEN_BYTES: usize = (1 << 24) - 1;
+const MAX_BLOCK_LEN_BYTES: usize = (1 << 24) - 1;
 
 /// Compression of the payloads of a ROOT file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl RootCodec {
 #[derive(Debug)]
 pub(super) struct Compressor {
     front: [u8; 3],
-    encoder: Option<BareEncoder>,
+    encoder: Option<RawStreamEncoder>,
 }
 
 impl Compressor {
@@ -48,9 +48,9 @@ impl Compressor {
     pub(super) fn new(codec: RootCodec) -> Result<Self, CodecError> {
         let (front, encoder) = match codec {
             RootCodec::None => ([0; 3], None),
-            RootCodec::Zlib(level) => (*b"ZL\x08", Some(BareEncoder::zlib(level)?)),
-            RootCodec::Lz4 => (*b"L4\x01", Some(BareEncoder::lz4_block())),
-            RootCodec::Zstd(level) => (*b"ZS\x01", Some(BareEncoder::zstd(level)?)),
+            RootCodec::Zlib(level) => (*b"ZL\x08", Some(RawStreamEncoder::zlib(level)?)),
+            RootCodec::Lz4 => (*b"L4\x01", Some(RawStreamEncoder::lz4_block())),
+            RootCodec::Zstd(level) => (*b"ZS\x01", Some(RawStreamEncoder::zstd(level)?)),
         };
         Ok(Self { front, encoder })
     }
@@ -62,7 +62,7 @@ impl Compressor {
             out.extend_from_slice(payload);
             return Ok(());
         };
-        for block in payload.chunks(LONGEST_BLOCK_LEN_BYTES) {
+        for block in payload.chunks(MAX_BLOCK_LEN_BYTES) {
             let block_start = out.len();
             out.extend_from_slice(&self.front);
             // The two lengths of 24 bits are filled in once the stored length is known.
@@ -77,7 +77,7 @@ impl Compressor {
                 encoder.encode(block, out)?;
             }
             let stored_len_bytes = out.len() - stored_start;
-            if out.len() - start >= payload.len() || stored_len_bytes > LONGEST_BLOCK_LEN_BYTES {
+            if out.len() - start >= payload.len() || stored_len_bytes > MAX_BLOCK_LEN_BYTES {
                 out.truncate(start);
                 out.extend_from_slice(payload);
                 return Ok(());
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn payloads_longer_than_a_block_are_several() {
-        let payload: Vec<u8> = (0..LONGEST_BLOCK_LEN_BYTES + 70_000).map(|number| (number / 999) as u8).collect();
+        let payload: Vec<u8> = (0..MAX_BLOCK_LEN_BYTES + 70_000).map(|number| (number / 999) as u8).collect();
         for codec in CODECS {
             check(codec, &payload);
         }

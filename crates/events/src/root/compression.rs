@@ -7,7 +7,7 @@
 use super::xz;
 use crate::bytes::{Bytes, room};
 use crate::error::Fault;
-use raddle_codec::{BareCodec, DecodeState};
+use raddle_codec::{DecodeState, RawStreamCodec};
 
 /// Length of the header: letters, method, two lengths.
 const HEADER_LEN_BYTES: usize = 9;
@@ -71,11 +71,11 @@ pub(super) fn decode(
     Ok(())
 }
 
-fn bare_codec(letters: [u8; 2]) -> Option<BareCodec> {
+fn bare_codec(letters: [u8; 2]) -> Option<RawStreamCodec> {
     match &letters {
-        b"ZL" => Some(BareCodec::Zlib),
-        b"L4" => Some(BareCodec::Lz4Block),
-        b"ZS" => Some(BareCodec::Zstd),
+        b"ZL" => Some(RawStreamCodec::Zlib),
+        b"L4" => Some(RawStreamCodec::Lz4Block),
+        b"ZS" => Some(RawStreamCodec::Zstd),
         _ => None,
     }
 }
@@ -106,7 +106,7 @@ fn decode_block(block: &Block<'_>, state: &mut DecodeState, out: &mut [u8]) -> R
         return xz::decode(block.stored, out).map_err(|fault| damaged(fault.to_string()));
     };
     let mut stored = block.stored;
-    if codec == BareCodec::Lz4Block {
+    if codec == RawStreamCodec::Lz4Block {
         let (hash, rest) = stored
             .split_first_chunk::<HASH_LEN_BYTES>()
             .ok_or_else(|| damaged("an LZ4 block without its checksum".to_owned()))?;

@@ -20,7 +20,7 @@ const DATE: u32 = 1 << 22 | 1 << 17;
 const ROOT_VERSION: u32 = 63_400;
 
 /// Length from which a file has 64-bit addresses, and number by which these raise the versions of its records.
-const LONGEST_SHORT_LEN_BYTES: u64 = 2_000_000_000;
+const MAX_SHORT_LEN_BYTES: u64 = 2_000_000_000;
 const LONG_FILE: u32 = 1_000_000;
 const LONG_RECORD: u16 = 1000;
 
@@ -31,7 +31,7 @@ const KEY_VERSION: u16 = 1004;
 const FOLDER_LEN_BYTES: usize = 60;
 
 /// Maximum length of a key's payload. RNTuples split longer payloads over several keys, which this writer does not do.
-pub(super) const LONGEST_PAYLOAD_LEN_BYTES: u64 = 1 << 30;
+pub(super) const MAX_PAYLOAD_LEN_BYTES: u64 = 1 << 30;
 
 /// Class of the keys that hold parts of an RNTuple.
 const BLOB_CLASS: &str = "RBlob";
@@ -54,7 +54,7 @@ struct Payload {
     len_bytes: u64,
 }
 
-/// Returns the bytes of a key at `address`. Payloads are no longer than [`LONGEST_PAYLOAD_LEN_BYTES`].
+/// Returns the bytes of a key at `address`. Payloads are no longer than [`MAX_PAYLOAD_LEN_BYTES`].
 fn key(address: u64, [class, name, title]: [&str; 3], payload: Payload) -> Vec<u8> {
     // Lengths, version, time, length of the key, cycle and addresses.
     const FIXED_LEN_BYTES: usize = 34;
@@ -142,7 +142,7 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     let free_key = |payload: &[u8]| key(free_address, ["", FILE_NAME, ""], whole(payload));
     // Version and two addresses.
     let free_len_bytes = |address_len_bytes: usize| (free_key(&[]).len() + 2 + 2 * address_len_bytes) as u64;
-    let is_long = free_address + free_len_bytes(4) > LONGEST_SHORT_LEN_BYTES;
+    let is_long = free_address + free_len_bytes(4) > MAX_SHORT_LEN_BYTES;
     let file_len_bytes = free_address + free_len_bytes(if is_long { 8 } else { 4 });
     let version = |version: u16| if is_long { version + LONG_RECORD } else { version };
     let mut free = version(1).to_be_bytes().to_vec();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn files_beyond_two_gigabytes_have_long_addresses() {
-        let long = LONGEST_SHORT_LEN_BYTES;
+        let long = MAX_SHORT_LEN_BYTES;
         for (address, units) in [(1000, 4), (long - 5000, 4), (long - 1, 8), (5 << 30, 8)] {
             let (file, closing) = closed_at(address, b"contents");
             assert_eq!(file.ntuples(), ["Events"]);

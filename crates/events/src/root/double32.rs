@@ -19,7 +19,7 @@ pub(super) enum Packing {
 }
 
 /// Maximum number of mantissa bits: mantissa and sign are stored in 16 bits, one of which ROOT leaves out.
-const MOST_BITS: u32 = 14;
+const MAX_BITS: u32 = 14;
 
 /// Range of values from the comment of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -51,7 +51,7 @@ impl Range {
         let (mut minimum, maximum) = (limit(minimum), limit(maximum));
         let steps = if bits < 32 { f64::from(1u32 << bits) } else { f64::from(u32::MAX) };
         let factor = if minimum < maximum { steps / (maximum - minimum) } else { 0.0 };
-        if minimum >= maximum && bits <= MOST_BITS {
+        if minimum >= maximum && bits <= MAX_BITS {
             minimum = f64::from(bits) + 0.1;
         }
         Some(Self { minimum, factor })
@@ -73,7 +73,7 @@ impl Range {
         }
         match self.minimum as i64 {
             0 => Some(usual),
-            bits => u32::try_from(bits).ok().filter(|bits| *bits <= MOST_BITS).map(|bits| Packing::Truncated { bits }),
+            bits => u32::try_from(bits).ok().filter(|bits| *bits <= MAX_BITS).map(|bits| Packing::Truncated { bits }),
         }
     }
 }
@@ -128,9 +128,9 @@ fn limit(text: &str) -> f64 {
 /// Parses the number at the beginning of a text.
 fn number(text: &str) -> f64 {
     /// Length that no number written by hand exceeds.
-    const MOST_LETTERS: usize = 64;
+    const MAX_LETTERS: usize = 64;
     let text = text.trim_start();
-    let ends = text.char_indices().map(|(at, letter)| at + letter.len_utf8()).take(MOST_LETTERS).collect::<Vec<_>>();
+    let ends = text.char_indices().map(|(at, letter)| at + letter.len_utf8()).take(MAX_LETTERS).collect::<Vec<_>>();
     ends.into_iter().rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
 }
 

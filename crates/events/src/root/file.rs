@@ -6,7 +6,7 @@ use super::compression;
 use super::key::Key;
 use super::streamer::StreamerInfos;
 use crate::bytes::{Bytes, room};
-use crate::error::{EventsError, Fault, Place, Result};
+use crate::error::{EventsError, Fault, Location, Result};
 use crate::input::InputFile;
 use raddle_codec::DecodeState;
 use std::collections::HashSet;
@@ -16,10 +16,10 @@ use std::path::Path;
 const LONG_ADDRESSES: u32 = 1_000_000;
 
 /// Length of the shortest key: lengths, version, times, addresses and three empty names.
-const SHORTEST_KEY_LEN_BYTES: u64 = 29;
+const MIN_KEY_LEN_BYTES: u64 = 29;
 
 /// Maximum depth of directories that are searched.
-const DEEPEST_FOLDER: usize = 64;
+const MAX_FOLDER_DEPTH: usize = 64;
 
 /// Class of the key that leads to an RNTuple.
 const NTUPLE_CLASS: &str = "ROOT::RNTuple";
@@ -80,7 +80,7 @@ impl RootFile {
     }
 
     fn of_input(file: InputFile) -> Result<Self> {
-        let place = Place::file(file.path());
+        let place = Location::file(file.path());
         let first = file.read(0, file.len_bytes().min(4), "file header").map_err(|fault| fault.at(&place))?;
         if first != b"root" {
             return Err(file.other_format("a ROOT file"));
@@ -101,13 +101,13 @@ impl RootFile {
             }
             for key in self.read_folder(address)? {
                 let path = if path.is_empty() { key.name.clone() } else { format!("{path}/{}", key.name) };
-                if matches!(key.class.as_str(), "TDirectory" | "TDirectoryFile") && depth < DEEPEST_FOLDER {
+                if matches!(key.class.as_str(), "TDirectory" | "TDirectoryFile") && depth < MAX_FOLDER_DEPTH {
                     let record = key.address.saturating_add(u64::from(key.key_len_bytes));
                     folders.push((record, path.clone(), depth + 1));
                 }
                 keys.push(NamedKey { path, key });
             }
-            if keys.len() as u64 > self.file.len_bytes() / SHORTEST_KEY_LEN_BYTES {
+            if keys.len() as u64 > self.file.len_bytes() / MIN_KEY_LEN_BYTES {
                 let what = "folders share their lists of keys".to_owned();
                 return Err(Fault::Damaged { address, structure: "folder", what });
             }
@@ -220,7 +220,7 @@ impl RootFile {
     }
 
     fn no_such(&self, name: &str, kind: &'static str, there_is: Vec<String>) -> EventsError {
-        EventsError::NoSuch { place: Place::file(self.file.path()).tree(name).into(), kind, there_is }
+        EventsError::NoSuch { place: Location::file(self.file.path()).tree(name).into(), kind, there_is }
     }
 
     /// Returns the key of a name such as `folder/name`, or `folder/name;1` with cycle 1.

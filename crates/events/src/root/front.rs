@@ -18,7 +18,7 @@ pub(super) enum Front {
 }
 
 /// Deepest base class of a base class.
-const DEEPEST: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 impl Front {
     /// Returns the front that ROOT writes for objects of a class.
@@ -77,7 +77,7 @@ impl Front {
 
 /// Whether a class derives from `TObject`, and so has a version of its own.
 fn is_tobject(info: &StreamerInfo, infos: &StreamerInfos, depth: usize) -> bool {
-    depth < DEEPEST
+    depth < MAX_DEPTH
         && info.elements.iter().any(|element| {
             matches!(element.kind, ElementKind::Base { .. })
                 && (element.name == "TObject"

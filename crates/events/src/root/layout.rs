@@ -7,14 +7,14 @@ use super::double32::Packing;
 use super::front::Front;
 use super::item::{Class, Item};
 use super::references;
-use super::streamer::{Basic, Element, ElementKind, StreamerInfo, StreamerInfos};
+use super::streamer::{BasicType, Element, ElementKind, StreamerInfo, StreamerInfos};
 use super::tree::{Branch, ElementBranch};
 use super::type_name::TypeName;
 use crate::schema::{Field, Form, Number};
 
 /// Reason why a branch is read as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
+pub enum Unreadable {
     /// Leaves of an unknown class.
     #[error("leaves of class {0} are not supported")]
     Leaf(String),
@@ -61,11 +61,11 @@ pub enum Unknown {
 }
 
 /// Maximum depth of classes within classes.
-const DEEPEST: usize = 24;
+const MAX_DEPTH: usize = 24;
 
 /// Maximum number of classes in one branch, each counted as often as it is used: a few descriptions can refer to each
 /// other endlessly.
-const MOST_CLASSES: usize = 4096;
+const MAX_CLASSES: usize = 4096;
 
 /// Classes of ROOT that have custom streamers and are stored differently than described.
 const HAS_OTHER_STREAMER: [&str; 13] = [
@@ -104,7 +104,7 @@ pub(super) fn is_as_described(class: &str) -> bool {
 }
 
 /// Maximum number of pointers per member. Each costs memory for every object, even if nothing is stored for it.
-const MOST_POINTERS: u64 = 256;
+const MAX_POINTERS: u64 = 256;
 
 /// Item, form and counter of a branch.
 pub(super) struct Layout {
@@ -116,7 +116,7 @@ pub(super) struct Layout {
 }
 
 /// Determines the layout of a branch.
-pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout, Unknown> {
+pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout, Unreadable> {
     let mut compiler = Compiler { infos, buffers: 0, depth: 0, classes: 0, counter: None };
     let (item, form) = match &branch.element {
         None => compiler.leaves(&branch.leaves)?,
@@ -127,12 +127,12 @@ pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout
 }
 
 /// Determines the layout of a collection stored outside a tree, where no class is described.
-pub(super) fn of_collection(class: &str) -> Result<Layout, Unknown> {
+pub(super) fn of_collection(class: &str) -> Result<Layout, Unreadable> {
     let infos = StreamerInfos::default();
     let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0, counter: None };
     let (item, form) = match TypeName::parse(class) {
         collection @ (TypeName::List(_) | TypeName::Map(..)) => compiler.collection(&collection)?,
-        _ => return Err(Unknown::Class(class.to_owned())),
+        _ => return Err(Unreadable::Class(class.to_owned())),
     };
     Ok(Layout { item, form, counter: None })
 }
@@ -192,7 +192,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the layout of a number with its stored representation.
-    pub(super) fn basic(&mut self, basic: Basic) -> (Item, Form) {
+    pub(super) fn basic(&mut self, basic: BasicType) -> (Item, Form) {
         match basic.packing {
             None => self.number(basic.number),
             Some(packing) => {
@@ -206,17 +206,17 @@ impl Compiler<'_> {
         (Item::Text { buffer: self.next_buffers(2) }, Form::String)
     }
 
-    fn element_branch(&mut self, element: &ElementBranch) -> Result<(Item, Form), Unknown> {
+    fn element_branch(&mut self, element: &ElementBranch) -> Result<(Item, Form), Unreadable> {
         match element.kind {
             3 | 4 => return Ok(self.number(Number::Int32)),
             // Strings have a separate kind.
             0 | -1 if element.id < 0 => return self.whole(&element.class, element.kind == -1),
             0 | 31 | 41 => {}
-            kind => return Err(Unknown::Kind(kind)),
+            kind => return Err(Unreadable::Kind(kind)),
         }
-        let info = info_of(element, self.infos).ok_or_else(|| Unknown::Class(element.class.clone()))?;
+        let info = info_of(element, self.infos).ok_or_else(|| Unreadable::Class(element.class.clone()))?;
         let member = usize::try_from(element.id).ok().and_then(|id| info.elements.get(id));
-        let member = member.ok_or_else(|| Unknown::Class(element.class.clone()))?;
+        let member = member.ok_or_else(|| Unreadable::Class(element.class.clone()))?;
         match &member.kind {
             ElementKind::CountedNumbers { number, .. } if element.kind == 0 => {
                 return self.pointed(&element.class, member, *number, None);
@@ -240,11 +240,11 @@ impl Compiler<'_> {
     }
 
     /// Returns the layout of an entry that is one whole object, with a header if its class has a custom streamer.
-    fn whole(&mut self, class: &str, has_front: bool) -> Result<(Item, Form), Unknown> {
+    fn whole(&mut self, class: &str, has_front: bool) -> Result<(Item, Form), Unreadable> {
         match TypeName::parse(class) {
             TypeName::String | TypeName::TString => Ok(self.text()),
             TypeName::Number(_) | TypeName::Double32 | TypeName::Float16 | TypeName::Pair(..) => {
-                Err(Unknown::Class(class.to_owned()))
+                Err(Unreadable::Class(class.to_owned()))
             }
             TypeName::Class(name) => {
                 // Otherwise, unlike an object within an object, it has no header.
@@ -259,17 +259,19 @@ impl Compiler<'_> {
     }
 
     /// Returns the layout of a collection with its header.
-    fn collection(&mut self, collection: &TypeName) -> Result<(Item, Form), Unknown> {
+    fn collection(&mut self, collection: &TypeName) -> Result<(Item, Form), Unreadable> {
         let (list, form) = self.value(collection)?;
         Ok((Item::Collection { list: Box::new(list) }, form))
     }
 
     /// Returns the layout of a value inside a collection; collections there have no header.
-    fn value(&mut self, type_name: &TypeName) -> Result<(Item, Form), Unknown> {
+    fn value(&mut self, type_name: &TypeName) -> Result<(Item, Form), Unreadable> {
         match type_name {
             TypeName::Number(number) => Ok(self.number(*number)),
-            TypeName::Double32 => Ok(self.basic(Basic { number: Number::Float64, packing: Some(Packing::DOUBLE32) })),
-            TypeName::Float16 => Ok(self.basic(Basic { number: Number::Float32, packing: Some(Packing::FLOAT16) })),
+            TypeName::Double32 => {
+                Ok(self.basic(BasicType { number: Number::Float64, packing: Some(Packing::DOUBLE32) }))
+            }
+            TypeName::Float16 => Ok(self.basic(BasicType { number: Number::Float32, packing: Some(Packing::FLOAT16) })),
             TypeName::String | TypeName::TString => Ok(self.text()),
             TypeName::Class(name) => self.class(name),
             TypeName::List(content) => self.list(|compiler| compiler.value(content)),
@@ -280,14 +282,14 @@ impl Compiler<'_> {
 
     fn list(
         &mut self,
-        content: impl FnOnce(&mut Self) -> Result<(Item, Form), Unknown>,
-    ) -> Result<(Item, Form), Unknown> {
+        content: impl FnOnce(&mut Self) -> Result<(Item, Form), Unreadable>,
+    ) -> Result<(Item, Form), Unreadable> {
         let buffer = self.next_buffers(1);
         let (content, form) = content(self)?;
         Ok((Item::List { buffer, content: Box::new(content) }, Form::list(form)))
     }
 
-    fn pair(&mut self, in_map: bool, first: &TypeName, second: &TypeName) -> Result<(Item, Form), Unknown> {
+    fn pair(&mut self, in_map: bool, first: &TypeName, second: &TypeName) -> Result<(Item, Form), Unreadable> {
         let start = self.buffers;
         let (first_value, first_form) = self.value(first)?;
         let (second_value, second_form) = self.value(second)?;
@@ -306,7 +308,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the layout of a member of a pair, which equals that of a member of any class.
-    fn pair_member(&mut self, type_name: &TypeName) -> Result<Item, Unknown> {
+    fn pair_member(&mut self, type_name: &TypeName) -> Result<Item, Unreadable> {
         let (item, _form) = self.value(type_name)?;
         Ok(match type_name {
             TypeName::String => Item::Headed { content: Box::new(item) },
@@ -317,7 +319,7 @@ impl Compiler<'_> {
 
     /// Returns the layout of an object with its header, or of one of ROOT's classes that are stored differently than
     /// described.
-    fn class(&mut self, name: &str) -> Result<(Item, Form), Unknown> {
+    fn class(&mut self, name: &str) -> Result<(Item, Form), Unreadable> {
         match name {
             "TString" => return Ok(self.text()),
             "TRef" => return Ok((Item::Reference { buffer: self.next_buffers(1) }, references::form_of_one())),
@@ -326,7 +328,7 @@ impl Compiler<'_> {
                 return Ok((Item::References { buffer: self.next_buffers(form.buffers().len()) }, form));
             }
             "TDatime" => return Ok(self.bare_record("fDatime", Number::Uint32)),
-            _ if HAS_OTHER_STREAMER.contains(&name) => return Err(Unknown::Streamer(name.to_owned())),
+            _ if HAS_OTHER_STREAMER.contains(&name) => return Err(Unreadable::Streamer(name.to_owned())),
             _ => {}
         }
         if let Some(number) = array_class(name) {
@@ -334,17 +336,17 @@ impl Compiler<'_> {
         }
         self.depth += 1;
         self.classes += 1;
-        if self.depth > DEEPEST || self.classes > MOST_CLASSES {
-            return Err(Unknown::Depth);
+        if self.depth > MAX_DEPTH || self.classes > MAX_CLASSES {
+            return Err(Unreadable::Depth);
         }
-        let [info] = self.infos.versions(name) else { return Err(Unknown::Class(name.to_owned())) };
+        let [info] = self.infos.versions(name) else { return Err(Unreadable::Class(name.to_owned())) };
         let (mut items, mut fields, start) = (Vec::new(), Vec::<Field>::new(), self.buffers);
         for element in &info.elements {
             let of_element = match &element.kind {
                 ElementKind::Base { .. } => {
                     let (base, form) = self.class(&element.name)?;
                     let (Item::Object { class, fields: inner }, Form::Record(inherited)) = (base, form) else {
-                        return Err(Unknown::Streamer(element.name.clone()));
+                        return Err(Unreadable::Streamer(element.name.clone()));
                     };
                     items.push(Item::Base { class, fields: inner });
                     inherited
@@ -362,7 +364,7 @@ impl Compiler<'_> {
                 }
             };
             if of_element.iter().any(|new| fields.iter().any(|field| field.name == new.name)) {
-                return Err(Unknown::TwoMembers(name.to_owned()));
+                return Err(Unreadable::TwoMembers(name.to_owned()));
             }
             fields.extend(of_element);
         }
@@ -379,12 +381,12 @@ impl Compiler<'_> {
         &mut self,
         class: &str,
         element: &Element,
-        number: Basic,
+        number: BasicType,
         counter: Option<usize>,
-    ) -> Result<(Item, Form), Unknown> {
+    ) -> Result<(Item, Form), Unreadable> {
         let extents = array_extents(element);
         let arrays = extents.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent));
-        let arrays = arrays.filter(|arrays| (1..=MOST_POINTERS).contains(arrays));
+        let arrays = arrays.filter(|arrays| (1..=MAX_POINTERS).contains(arrays));
         let arrays = arrays.ok_or_else(|| unknown(class, element))?;
         let buffer = self.next_buffers(1);
         let (content, form) = self.basic(number);
@@ -397,7 +399,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the layout of a member of an object.
-    fn member(&mut self, class: &str, element: &Element) -> Result<(Item, Form), Unknown> {
+    fn member(&mut self, class: &str, element: &Element) -> Result<(Item, Form), Unreadable> {
         match &element.kind {
             ElementKind::Number(basic) => {
                 let (item, form) = self.basic(*basic);
@@ -456,8 +458,8 @@ fn is_count(element: &Element) -> bool {
     matches!(number, Some(Number::Int32 | Number::Uint32)) && element.array_len == 0
 }
 
-pub(super) fn unknown(class: &str, element: &Element) -> Unknown {
-    Unknown::Member { class: class.to_owned(), member: element.name.clone(), type_name: element.type_name.clone() }
+pub(super) fn unknown(class: &str, element: &Element) -> Unreadable {
+    Unreadable::Member { class: class.to_owned(), member: element.name.clone(), type_name: element.type_name.clone() }
 }
 
 /// Returns the buffer of a count among the members of a class, whose buffers begin with `start`. ROOT counts with

@@ -2,24 +2,24 @@
 
 use super::double32::{Packing, Range};
 use super::item::Item;
-use super::layout::{Compiler, Unknown, regular};
-use super::streamer::Basic;
+use super::layout::{Compiler, Unreadable, regular};
+use super::streamer::BasicType;
 use super::tree::Leaf;
 use crate::schema::{Field, Form, Number};
 
 impl Compiler<'_> {
     /// Determines the layout of the leaves of a branch: a single leaf, or several one after the other.
-    pub(super) fn leaves(&mut self, leaves: &[Leaf]) -> Result<(Item, Form), Unknown> {
+    pub(super) fn leaves(&mut self, leaves: &[Leaf]) -> Result<(Item, Form), Unreadable> {
         if let [leaf] = leaves {
             return self.leaf(leaf);
         }
         if leaves.is_empty() {
-            return Err(Unknown::NoLeaf);
+            return Err(Unreadable::NoLeaf);
         }
         let (mut items, mut fields) = (Vec::new(), Vec::new());
         for leaf in leaves {
             if leaf.is_counted || leaf.class == "TLeafC" {
-                return Err(Unknown::CountedLeaves);
+                return Err(Unreadable::CountedLeaves);
             }
             let (item, form) = self.leaf(leaf)?;
             items.push(item);
@@ -28,13 +28,13 @@ impl Compiler<'_> {
         Ok((Item::Record { fields: items }, Form::Record(fields)))
     }
 
-    fn leaf(&mut self, leaf: &Leaf) -> Result<(Item, Form), Unknown> {
+    fn leaf(&mut self, leaf: &Leaf) -> Result<(Item, Form), Unreadable> {
         if let Some(why) = &leaf.unsupported {
-            return Err(Unknown::Metadata(why.clone()));
+            return Err(Unreadable::Metadata(why.clone()));
         }
         let packed = |number, packing: Option<Packing>| {
-            let packing = packing.ok_or_else(|| Unknown::Range(leaf.title.clone()))?;
-            Ok(Basic { number, packing: Some(packing) })
+            let packing = packing.ok_or_else(|| Unreadable::Range(leaf.title.clone()))?;
+            Ok(BasicType { number, packing: Some(packing) })
         };
         let number = match (leaf.class.as_str(), leaf.is_unsigned) {
             ("TLeafC", _) => return Ok(self.text()),
@@ -55,12 +55,12 @@ impl Compiler<'_> {
             ("TLeafF16", _) => {
                 return self.leaf_of(leaf, packed(Number::Float32, Range::in_title(&leaf.title).float16())?);
             }
-            (class, _) => return Err(Unknown::Leaf(class.to_owned())),
+            (class, _) => return Err(Unreadable::Leaf(class.to_owned())),
         };
-        self.leaf_of(leaf, Basic { number, packing: None })
+        self.leaf_of(leaf, BasicType { number, packing: None })
     }
 
-    fn leaf_of(&mut self, leaf: &Leaf, basic: Basic) -> Result<(Item, Form), Unknown> {
+    fn leaf_of(&mut self, leaf: &Leaf, basic: BasicType) -> Result<(Item, Form), Unreadable> {
         let buffer = if leaf.is_counted { self.next_buffers(1) } else { 0 };
         let (mut item, mut form) = self.basic(basic);
         (item, form) = regular(item, form, &extents(leaf));

@@ -50,7 +50,7 @@ pub use apart::Apart;
 pub use blob::BlobDecoder;
 pub use compress::RootCodec;
 pub use file::{RootFile, TreeName};
-pub use layout::Unknown;
+pub use layout::Unreadable;
 pub use ntuple::{
     CLUSTER_LEN_BYTES, EncodedCluster, NTUPLE_NAME, NtupleOptions, NtuplePreparer, NtupleSink, NtupleSource,
     NtupleSummary, renamed,

@@ -24,7 +24,7 @@ const NEW_CLASS_TAG: u32 = 0xFFFF_FFFF;
 const TAG_OFFSET: u64 = 2;
 
 /// Maximum depth of objects within objects: branches are nested, with an array between each level.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Number of an object.
 pub(super) type ObjectId = usize;
@@ -281,7 +281,7 @@ impl ObjectReader<'_> {
     /// Reads header and members of an object of `class`; the members are added to object `id`.
     fn read_members_of(&mut self, class: &str, id: ObjectId) -> Result<(), Fault> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(self.bytes.damaged("objects are nested too deeply"));
         }
         match class {
@@ -402,12 +402,12 @@ impl ObjectReader<'_> {
         }))
     }
 
-    fn read_number(&mut self, number: super::streamer::Basic) -> Result<Value, Fault> {
+    fn read_number(&mut self, number: super::streamer::BasicType) -> Result<Value, Fault> {
         let bytes = self.bytes.take(number.len_bytes())?;
         Ok(number.value(bytes))
     }
 
-    fn read_numbers(&mut self, number: super::streamer::Basic, count: usize) -> Result<Value, Fault> {
+    fn read_numbers(&mut self, number: super::streamer::BasicType, count: usize) -> Result<Value, Fault> {
         let len_bytes = number.len_bytes();
         let bytes = self.bytes.take(count.saturating_mul(len_bytes))?;
         let values = bytes.chunks_exact(len_bytes).map(|bytes| number.value(bytes));

@@ -12,7 +12,7 @@ use super::source::{RootOptions, TreeSource};
 use crate::block::{Block, Buffer, Column};
 use crate::bytes::Bytes;
 use crate::compressed::decode;
-use crate::error::{EventsError, Fault, Place, Result};
+use crate::error::{EventsError, Fault, Location, Result};
 use crate::pds::PdsCodec;
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
@@ -153,7 +153,7 @@ impl PackedTree {
         Ok((count, len_bytes / events.max(1) + 8 * count as u64))
     }
 
-    fn place_of(&self, branch: &str) -> Place {
+    fn place_of(&self, branch: &str) -> Location {
         self.tree.place().branch(branch)
     }
 }
@@ -266,7 +266,7 @@ fn decoded_len_bytes(numbers: &[u32], count: usize, events: u64) -> Result<usize
 }
 
 impl Source for PackedTree {
-    fn place(&self) -> Place {
+    fn place(&self) -> Location {
         self.tree.place()
     }
 
@@ -292,7 +292,7 @@ impl Source for PackedTree {
         self.entry_of(last.max(start)).1.end
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         (entries.end - entries.start).saturating_mul(self.event_len_bytes)
     }
 

@@ -5,7 +5,7 @@ use super::counted::{self, Counts, Lengths};
 use super::file::RootFile;
 use super::ids::IdBranches;
 use super::item::Item;
-use super::layout::{self, Unknown};
+use super::layout::{self, Unreadable};
 use super::plain::PlainLists;
 use super::streamer::StreamerInfos;
 use super::tree::{BasketPlace, Branch, StoredBasket, Tree};
@@ -13,7 +13,7 @@ use super::walk;
 use crate::baskets::{Basket, Baskets};
 use crate::block::{Block, Buffer, Column};
 use crate::bytes::Bytes;
-use crate::error::{EventsError, Fault, Place, Result};
+use crate::error::{EventsError, Fault, Location, Result};
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::{Reader, Source, check_entries, check_products};
 use raddle_codec::DecodeState;
@@ -36,7 +36,7 @@ pub struct TreeSource {
     tree: Tree,
     schema: Schema,
     /// Plan of each product.
-    plans: Vec<Plan>,
+    plans: Vec<ProductPlan>,
     unread: Vec<Unread>,
     /// Branches of run, subrun and event, if the tree has them.
     ids: Option<IdBranches>,
@@ -65,13 +65,13 @@ pub enum WhyUnread {
 
 /// Way in which a product is read.
 #[derive(Debug)]
-struct Plan {
+struct ProductPlan {
     /// Number of the product's branch.
     branch: usize,
     /// Contents of its entries; `None` if they are read as bytes.
     item: Option<Item>,
     /// Reason for reading bytes, unless that was requested.
-    unknown: Option<Unknown>,
+    unknown: Option<Unreadable>,
     lengths: Lengths,
     counts: Option<Counts>,
 }
@@ -103,7 +103,7 @@ impl TreeSource {
             let counts = counter.and_then(|id| Counts::of_branch(&tree, branch, id, file.infos()));
             let layout = match layout {
                 Ok(layout) if layout.counter.is_some() && counts.is_none() => {
-                    Err(Unknown::CountElsewhere(layout::class_of(branch, file.infos())))
+                    Err(Unreadable::CountElsewhere(layout::class_of(branch, file.infos())))
                 }
                 layout => layout,
             };
@@ -117,7 +117,7 @@ impl TreeSource {
             let name = if is_unique { name } else { branch.path.clone() };
             let name = distinct(name, &mut taken);
             schema.products.push(Product { name, class: layout::class_of(branch, file.infos()), form });
-            plans.push(Plan { branch: number, item, unknown, lengths, counts });
+            plans.push(ProductPlan { branch: number, item, unknown, lengths, counts });
         }
         let unsupported = tree.unsupported.iter().cloned();
         unread.extend(unsupported.map(|(path, why)| Unread { path, why: WhyUnread::Metadata(why) }));
@@ -176,15 +176,15 @@ impl TreeSource {
         let all: u64 = places.iter().map(stored).fold(0, u64::saturating_add);
         // With a small margin, because the others are not exactly like it.
         let factor = 1.02 * all as f64 / stored(&places[0]).max(1) as f64;
-        let most_len_bytes = self.file.input().len_bytes().saturating_mul(MOST_EXPANSION) as f64;
+        let max_len_bytes = self.file.input().len_bytes().saturating_mul(MAX_EXPANSION) as f64;
         let mut bytes = Vec::new();
         // A new allocation instead of a larger one, because large pages are not moved.
-        if bytes.try_reserve_exact((factor * read.bytes.len() as f64).min(most_len_bytes) as usize).is_ok() {
+        if bytes.try_reserve_exact((factor * read.bytes.len() as f64).min(max_len_bytes) as usize).is_ok() {
             bytes.extend_from_slice(&read.bytes);
             read.bytes = bytes;
         }
         // Only a hint: if it is too short, it grows later.
-        let offsets = (factor * read.offsets.len() as f64).min(most_len_bytes / size_of::<u32>() as f64);
+        let offsets = (factor * read.offsets.len() as f64).min(max_len_bytes / size_of::<u32>() as f64);
         let _ = read.offsets.try_reserve_exact(offsets as usize);
     }
 
@@ -222,8 +222,8 @@ impl TreeSource {
 }
 
 impl Source for TreeSource {
-    fn place(&self) -> Place {
-        Place::file(self.file.input().path()).tree(&self.name)
+    fn place(&self) -> Location {
+        Location::file(self.file.input().path()).tree(&self.name)
     }
 
     fn schema(&self) -> &Schema {
@@ -250,7 +250,7 @@ impl Source for TreeSource {
         let longest = (0..self.plans.len()).map(|product| self.branch_of(product)).max_by_key(|b| b.total_len_bytes);
         let baskets = longest.map_or(&[][..], |branch| &branch.baskets);
         let before = baskets.partition_point(|basket| basket.end <= end);
-        let farthest = start.saturating_add(entries.saturating_mul(MOST_BEYOND_TARGET));
+        let farthest = start.saturating_add(entries.saturating_mul(MAX_BEYOND_TARGET));
         match before.checked_sub(1).map(|last| baskets[last].end) {
             Some(boundary) if boundary > start => boundary,
             // Otherwise, threads that read parts of the same basket would each decode it.
@@ -261,7 +261,7 @@ impl Source for TreeSource {
         }
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         let offsets = 8 * self.plans.len() as u64;
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes().saturating_add(offsets))
     }
@@ -311,7 +311,7 @@ impl Source for TreeSource {
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let branches = products.iter().map(|&product| {
-            let Plan { branch, item, lengths, counts, .. } = &self.plans[product];
+            let ProductPlan { branch, item, lengths, counts, .. } = &self.plans[product];
             let reader = BranchReader::new(&self.tree.branches[*branch], item.as_ref());
             let counts = item.as_ref().and(counts.as_ref()).map(|counts| {
                 let reader = BranchReader::new(&self.tree.branches[counts.branch], Some(&counts.item));
@@ -339,11 +339,11 @@ pub(super) fn distinct(name: String, taken: &mut HashSet<String>) -> String {
 }
 
 /// Multiple of the target size that a range may reach in order to end with a basket.
-const MOST_BEYOND_TARGET: u64 = 8;
+const MAX_BEYOND_TARGET: u64 = 8;
 
 /// Maximum ratio of the length of decoded baskets to that of the file for which memory is reserved at once: the maximum
 /// ratio of deflate.
-const MOST_EXPANSION: u64 = 1032;
+const MAX_EXPANSION: u64 = 1032;
 
 struct TreeReader<'source> {
     source: &'source TreeSource,
@@ -404,7 +404,7 @@ impl<'source> BranchReader<'source> {
     fn read(
         &mut self,
         source: &TreeSource,
-        place: &Place,
+        place: &Location,
         entries: Range<u64>,
         state: &mut DecodeState,
         column: &mut Column,

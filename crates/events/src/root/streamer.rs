@@ -13,14 +13,14 @@ use std::collections::HashMap;
 
 /// Built-in type and its stored representation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Basic {
+pub(super) struct BasicType {
     /// Type in memory.
     pub(super) number: Number,
     /// Packed representation; `None` if the number is stored unchanged, big-endian.
     pub(super) packing: Option<Packing>,
 }
 
-impl Basic {
+impl BasicType {
     /// Returns the length of a stored number.
     pub(super) fn len_bytes(self) -> usize {
         self.packing.map_or(self.number.len_bytes(), Packing::len_bytes)
@@ -82,13 +82,13 @@ pub(super) enum ElementKind {
         version: i32,
     },
     /// Number, or array of numbers of fixed length.
-    Number(Basic),
+    Number(BasicType),
     /// Bits of a `TObject`, followed by two bytes if the object is referenced.
     Bits,
     /// Array whose length is in another member.
     CountedNumbers {
         /// Type of its values.
-        number: Basic,
+        number: BasicType,
         /// Name of the member that holds the length.
         counter: String,
     },
@@ -341,13 +341,13 @@ impl InfoReader<'_> {
         Ok(match class {
             "TStreamerBase" => ElementKind::Base { version: self.bytes.be_i32()? },
             "TStreamerBasicType" if type_number == BITS => ElementKind::Bits,
-            "TStreamerBasicType" => Basic::from_type(type_number, range)
-                .or_else(|| Basic::from_type(type_number - ARRAY, range))
+            "TStreamerBasicType" => BasicType::from_type(type_number, range)
+                .or_else(|| BasicType::from_type(type_number - ARRAY, range))
                 .map_or(ElementKind::Other, ElementKind::Number),
             "TStreamerBasicPointer" => {
                 let _version = self.bytes.be_i32()?;
                 let counter = text(&mut self.bytes)?;
-                match Basic::from_type(type_number - POINTER, range) {
+                match BasicType::from_type(type_number - POINTER, range) {
                     Some(number) => ElementKind::CountedNumbers { number, counter },
                     None => ElementKind::Other,
                 }

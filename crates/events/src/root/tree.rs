@@ -4,11 +4,11 @@
 
 use super::file::RootFile;
 use super::object::{Object, ObjectId, Objects, Value, read_object};
-use crate::error::{Fault, Place, Result};
+use crate::error::{Fault, Location, Result};
 use std::collections::HashSet;
 
 /// Maximum depth of branches. If branches are references, nothing else limits it.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Metadata of a tree.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Tree {
     /// Reads the metadata of a tree.
     pub(super) fn read(file: &RootFile, path: &str) -> Result<Self> {
         let key = file.tree_key(path)?;
-        let place = Place::file(file.input().path()).tree(path);
+        let place = Location::file(file.input().path()).tree(path);
         let payload = file.read_object(key).map_err(|fault| fault.at(&place))?;
         let (objects, id) = read_object(&payload, u64::from(key.key_len_bytes), &key.class, file.infos())
             .map_err(|fault| fault.at(&place))?;
@@ -169,13 +169,13 @@ fn add_branches(
     depth: usize,
     seen: &mut HashSet<ObjectId>,
     tree: &mut Tree,
-    place: &Place,
+    place: &Location,
 ) -> Result<()> {
     let Some(object) = objects.get(id) else { return Ok(()) };
     if !seen.insert(id) {
         return Ok(());
     }
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         let what = "branches are nested too deeply".to_owned();
         return Err(Fault::Damaged { address: 0, structure: "tree", what }.at(place));
     }

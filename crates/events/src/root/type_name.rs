@@ -25,7 +25,7 @@ pub(super) enum TypeName {
 }
 
 /// Maximum depth of types within types.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 impl TypeName {
     /// Parses a name.
@@ -57,7 +57,7 @@ fn parse(name: &str, depth: usize) -> TypeName {
     let Some((outer, arguments)) = plain.strip_suffix('>').and_then(|rest| rest.split_once('<')) else {
         return class();
     };
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return class();
     }
     let arguments = split(arguments);

@@ -11,7 +11,7 @@ use super::pieces::{Pieces, cut_exactly};
 use super::source::{RootOptions, TreeSource, Unread, distinct};
 use crate::block::{Block, Buffer, Column};
 use crate::bytes::Bytes;
-use crate::error::{EventsError, Fault, Place, Result};
+use crate::error::{EventsError, Fault, Location, Result};
 use crate::schema::{Form, Product, Schema, Serialization};
 use crate::source::{Reader, Source, check_products};
 use std::collections::HashSet;
@@ -120,7 +120,7 @@ impl WholeTree {
         self.tree.unread()
     }
 
-    fn place_of(&self, product: usize) -> Place {
+    fn place_of(&self, product: usize) -> Location {
         self.place().branch(&self.schema.products[product].name)
     }
 }
@@ -130,7 +130,7 @@ fn class_of(element: &Option<super::tree::ElementBranch>) -> String {
 }
 
 impl Source for WholeTree {
-    fn place(&self) -> Place {
+    fn place(&self) -> Location {
         self.tree.place()
     }
 
@@ -155,8 +155,8 @@ impl Source for WholeTree {
     }
 
     /// Branches and what is made of them are in memory together.
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
-        self.tree.unit_len_bytes(entries).saturating_mul(2)
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
+        self.tree.batch_len_bytes(entries).saturating_mul(2)
     }
 
     fn reads_products_alone(&self) -> bool {

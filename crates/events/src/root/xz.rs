@@ -33,11 +33,11 @@ const LZMA2: u8 = 0x21;
 /// Maximum number of decoded bytes per stored byte. A range coder of 11-bit probabilities that move by 1/32 needs at
 /// least 0.0221 bits per decision, and a repeated match of 273 bytes takes at least 14 decisions, so the ratio is at
 /// most 7045.
-const LONGEST_RATIO: usize = 7168;
+const MAX_RATIO: usize = 7168;
 
 /// Fails if `stored_len_bytes` bytes cannot decode to `decoded_len_bytes` bytes.
 pub(super) fn check_stored(stored_len_bytes: usize, decoded_len_bytes: usize) -> Result<(), XzFault> {
-    match stored_len_bytes.saturating_mul(LONGEST_RATIO) < decoded_len_bytes {
+    match stored_len_bytes.saturating_mul(MAX_RATIO) < decoded_len_bytes {
         true => Err(XzFault::Truncated),
         false => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! Numbers are compared as bits: NaN equals itself, and 0 differs from -0.
 
 use crate::block::{Block, Column};
-use crate::error::{EventsError, Fault, Place, Result};
+use crate::error::{EventsError, Fault, Location, Result};
 use crate::schema::{Form, Schema};
 use crate::sink::{NoTile, Prepare, Sink};
 use crate::source::{Reader, Source};
@@ -60,7 +60,7 @@ impl<'expected> CheckSink<'expected> {
 pub struct CheckPreparer<'expected> {
     reader: Box<dyn Reader + 'expected>,
     schema: Schema,
-    place: Place,
+    place: Location,
     ignores_padding: bool,
 }
 

@@ -1,7 +1,7 @@
 //! A sink that concatenates blocks in memory.
 
 use crate::block::Block;
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::schema::Schema;
 use crate::sink::{NoTile, Prepare, Sink};
 
@@ -9,7 +9,7 @@ use crate::sink::{NoTile, Prepare, Sink};
 #[derive(Debug)]
 pub struct CollectSink {
     schema: Schema,
-    place: Place,
+    place: Location,
     entries: u64,
     collected: Option<Block>,
 }
@@ -17,7 +17,7 @@ pub struct CollectSink {
 impl CollectSink {
     /// Creates a sink for blocks of `schema` that come from `place`; `entries` is their expected total number of
     /// entries.
-    pub fn new(schema: Schema, place: Place, entries: u64) -> Self {
+    pub fn new(schema: Schema, place: Location, entries: u64) -> Self {
         Self { schema, place, entries, collected: None }
     }
 }

@@ -11,18 +11,18 @@ use std::fmt::Write as _;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     /// Maximum number of items of a list, or bytes of a text, to write; the rest is only counted.
-    most_items: usize,
+    max_items: usize,
     /// Whether to put spaces after commas and colons, and to shorten 32-bit numbers.
     is_for_people: bool,
 }
 
 impl Style {
     /// Style for programs, which writes everything.
-    pub(super) const WHOLE: Self = Self { most_items: usize::MAX, is_for_people: false };
+    pub(super) const WHOLE: Self = Self { max_items: usize::MAX, is_for_people: false };
 
     /// Returns a style for people, which writes only the first items. Truncated values are not valid JSON.
-    pub(super) fn shortened(most_items: usize) -> Self {
-        Self { most_items, is_for_people: true }
+    pub(super) fn shortened(max_items: usize) -> Self {
+        Self { max_items, is_for_people: true }
     }
 
     fn comma(self) -> &'static str {
@@ -80,7 +80,7 @@ fn push_list(content: &Form, buffers: &[Buffer], items: std::ops::Range<u64>, st
         if place > 0 {
             text.push_str(style.comma());
         }
-        if place >= style.most_items {
+        if place >= style.max_items {
             // Writing to a string cannot fail, here and below.
             let _ = write!(text, "… {} more", len - place as u64);
             break;
@@ -141,11 +141,11 @@ pub(super) fn push_text(bytes: &[u8], text: &mut String) {
 
 fn push_bytes(bytes: &[u8], style: Style, text: &mut String) {
     text.push_str(if style.is_for_people { "{\"bytes\": \"" } else { "{\"bytes\":\"" });
-    for byte in bytes.iter().take(style.most_items) {
+    for byte in bytes.iter().take(style.max_items) {
         let _ = write!(text, "{byte:02x}");
     }
-    if bytes.len() > style.most_items {
-        let _ = write!(text, "… {} more", bytes.len() - style.most_items);
+    if bytes.len() > style.max_items {
+        let _ = write!(text, "… {} more", bytes.len() - style.max_items);
     }
     text.push_str("\"}");
 }

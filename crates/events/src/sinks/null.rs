@@ -37,20 +37,20 @@ impl Sink for NullSink {
 }
 
 impl SharedSink for NullSink {
-    fn commit_among(&mut self, prepared: Vec<u64>, _: &dyn Communicator) -> Result<Vec<NoTile>> {
+    fn commit_collective(&mut self, prepared: Vec<u64>, _: &dyn Communicator) -> Result<Vec<NoTile>> {
         self.entries += prepared.iter().sum::<u64>();
         Ok(Vec::new())
     }
 
-    fn rest_among(&mut self, _: &dyn Communicator) -> Result<Vec<NoTile>> {
+    fn rest_collective(&mut self, _: &dyn Communicator) -> Result<Vec<NoTile>> {
         Ok(Vec::new())
     }
 
-    fn place_among(&mut self, _: Vec<NoTile>, _: &dyn Communicator) -> Result<()> {
+    fn place_collective(&mut self, _: Vec<NoTile>, _: &dyn Communicator) -> Result<()> {
         Ok(())
     }
 
-    fn finish_among(self, ranks: &dyn Communicator) -> Result<u64> {
+    fn finish_collective(self, ranks: &dyn Communicator) -> Result<u64> {
         Ok(ranks.all_gather_u64(self.entries)?.iter().sum())
     }
 }

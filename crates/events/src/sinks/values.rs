@@ -6,7 +6,7 @@
 
 use super::json::{self, Style};
 use crate::block::Block;
-use crate::error::{EventsError, Place, Result};
+use crate::error::{EventsError, Location, Result};
 use crate::schema::Schema;
 use crate::sink::{NoTile, Prepare, Sink};
 use std::io::Write;
@@ -17,10 +17,10 @@ pub enum ValuesFormat {
     /// One line of JSON per entry: `{"entry":0,"id":{"run":1,"lumi":1,"event":1},"products":{…}}`, without `id` if the
     /// source has no ids.
     JsonLines,
-    /// One line per product, with at most `most_items` items of each list or bytes.
+    /// One line per product, with at most `max_items` items of each list or bytes.
     Text {
         /// Maximum number of items.
-        most_items: usize,
+        max_items: usize,
     },
 }
 
@@ -88,7 +88,7 @@ impl Prepare for ValuesPreparer {
     type Encoded = NoTile;
 
     fn prepare(&mut self, block: Block) -> Result<(u64, String)> {
-        let place = Place::default().entries(block.entries.clone());
+        let place = Location::default().entries(block.entries.clone());
         block.check(&self.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
             None => fault.at(&place),
@@ -97,7 +97,7 @@ impl Prepare for ValuesPreparer {
         for (number, entry) in (0..block.len_entries()).zip(block.entries.start..) {
             match self.format {
                 ValuesFormat::JsonLines => self.push_json(&block, number, entry, &mut text),
-                ValuesFormat::Text { most_items } => self.push_text(&block, number, entry, most_items, &mut text),
+                ValuesFormat::Text { max_items } => self.push_text(&block, number, entry, max_items, &mut text),
             }
         }
         Ok((block.len_entries(), text))
@@ -126,7 +126,7 @@ impl ValuesPreparer {
         text.push_str("}}\n");
     }
 
-    fn push_text(&self, block: &Block, number: u64, entry: u64, most_items: usize, text: &mut String) {
+    fn push_text(&self, block: &Block, number: u64, entry: u64, max_items: usize, text: &mut String) {
         text.push_str(&format!("entry {entry}"));
         if let Some(id) = block.ids.get(number as usize) {
             text.push_str(&format!(": run {}, lumi {}, event {}", id.run, id.lumi, id.event));
@@ -135,7 +135,7 @@ impl ValuesPreparer {
         let width = self.width;
         for (product, column) in self.schema.products.iter().zip(&block.columns) {
             text.push_str(&format!("  {:width$}  ", shown_name(&product.name)));
-            json::push_value(&product.form, &column.buffers, number, Style::shortened(most_items), text);
+            json::push_value(&product.form, &column.buffers, number, Style::shortened(max_items), text);
             text.push('\n');
         }
     }

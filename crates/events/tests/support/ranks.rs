@@ -4,11 +4,11 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::Silent;
 use raddle_core::threads::Threads;
-use raddle_events::{ConvertOptions, Converted, Result, SharedSink, Source, convert_among};
+use raddle_events::{ConvertOptions, Converted, Result, SharedSink, Source, convert_collective};
 use std::num::NonZeroUsize;
 
 /// Converts with `ranks` ranks, each with its own number of threads, and returns the result of each.
-pub fn run_among<K: SharedSink + Sync>(
+pub fn run_collective<K: SharedSink + Sync>(
     ranks: usize,
     source: &dyn Source,
     begin: impl Fn(&dyn Communicator) -> Result<K> + Sync,
@@ -20,6 +20,6 @@ where
     Threads::run(ranks, |ranks| {
         let jobs = NonZeroUsize::MIN.saturating_add(ranks.rank() % 2);
         let options = ConvertOptions { jobs, ..options.clone() };
-        convert_among(source, begin(ranks)?, &options, &Silent, &CancelToken::new(), ranks)
+        convert_collective(source, begin(ranks)?, &options, &Silent, &CancelToken::new(), ranks)
     })
 }

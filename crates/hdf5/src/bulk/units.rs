@@ -76,9 +76,9 @@ pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
     let block = block_len(&source, 0);
     let chunk_len_bytes = row_len_bytes.saturating_mul(block);
     let are_decoded_in_turn =
-        chunk_len_bytes <= CHUNK_LIMIT_LEN_BYTES && source.pipeline.is_for_two(chunk_len_bytes as usize);
-    let least_blocks = if are_decoded_in_turn { 2 } else { 1 };
-    let blocks_per_unit = (UNIT_LEN_BYTES / chunk_len_bytes.max(1)).max(least_blocks);
+        chunk_len_bytes <= CHUNK_LIMIT_LEN_BYTES && source.pipeline.prefers_pairs(chunk_len_bytes as usize);
+    let min_blocks = if are_decoded_in_turn { 2 } else { 1 };
+    let blocks_per_unit = (UNIT_LEN_BYTES / chunk_len_bytes.max(1)).max(min_blocks);
     let rows_per_unit = blocks_per_unit.saturating_mul(block);
     let end = start[0] + count[0];
     while start[0] < end {

@@ -1,12 +1,12 @@
 //! Fuzzing entry point that reads arbitrary bytes as frames of the protocol with a reader process.
 
 use super::is_closed;
-use super::protocol::{self, Answer, Fragment, Greeting, HEADER_LEN_BYTES, Header, ListedChunk, Request, Task};
+use super::protocol::{self, Answer, Fragment, HEADER_LEN_BYTES, Header, Hello, ListedChunk, Request, Task};
 use crate::error::Hdf5Error;
 use crate::logical::ObjectPaths;
 use crate::metadata::take_in;
 use crate::model::{FileTree, Object, ObjectKind};
-use crate::sent_error::SentError;
+use crate::wire_error::WireError;
 use std::path::Path;
 
 /// Maximum length of an answer accepted here.
@@ -15,7 +15,7 @@ const ANSWER_LIMIT_LEN_BYTES: u64 = 1 << 20;
 /// Reads `bytes` as each kind of frame that either side may receive, and processes an answer as the parent would. Must
 /// never panic, which is the property under test.
 pub fn read(bytes: &[u8]) {
-    let _ = protocol::receive::<Greeting>(&mut &*bytes);
+    let _ = protocol::receive::<Hello>(&mut &*bytes);
     let _ = protocol::receive::<Request>(&mut &*bytes);
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_LEN_BYTES>() else { return };
     let Ok(header) = Header::parse(header, ANSWER_LIMIT_LEN_BYTES) else { return };
@@ -60,7 +60,7 @@ pub fn seeds(tree: FileTree) -> Vec<Vec<u8>> {
         protocol::encode(&Answer::Fragment(Fragment { objects: tree.objects.clone() })),
         protocol::encode(&Answer::Tree(tree)),
         protocol::encode(&Answer::Chunks(vec![chunk; 3])),
-        protocol::encode(&Answer::Failed(SentError::from(refused))),
+        protocol::encode(&Answer::Failed(WireError::from(refused))),
         protocol::encode(&Request { task: Task::Fragment { addresses: vec![96, 800] } }),
     ]
 }

@@ -26,9 +26,9 @@ pub use serve::serve;
 use crate::error::{Hdf5Error, Result};
 use crate::model::{FileTree, Link, LinkTarget, Object, ObjectKind};
 use crate::source::InputFile;
-use process::{Death, Process};
-use protocol::{Answer, Fragment, Frame, Greeting, Request, Task};
-use raddle_core::handle::FileIdentity;
+use process::{ChildExit, Process};
+use protocol::{Answer, Fragment, Frame, Hello, Request, Task};
+use raddle_core::pooled_file::FileIdentity;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -158,12 +158,12 @@ impl ChildReader {
     }
 
     fn ask(&self, path: &Path, task: Task) -> Result<Reply> {
-        let died = |death: Death| Hdf5Error::ReaderDied { path: path.to_path_buf(), status: death.to_string() };
+        let died = |death: ChildExit| Hdf5Error::ReaderDied { path: path.to_path_buf(), status: death.to_string() };
         // Opening also refuses folders and special files, which would block the child.
         let identity = InputFile::open(path)?.identity();
         let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).copied();
         if let Some(lost) = lost.filter(|lost| *lost >= self.options.patience) {
-            return Err(died(Death::GivenUp(lost)));
+            return Err(died(ChildExit::GivenUp(lost)));
         }
         let request = protocol::encode(&Request { task });
         let mut process = match self.take_idle(path, identity) {
@@ -183,7 +183,7 @@ impl ChildReader {
             Frame::Values(bytes) => Reply::Values(bytes),
             Frame::Message(bytes) => match protocol::decode(&bytes) {
                 Ok(answer) => Reply::Message(answer),
-                Err(error) => return Err(died(Death::Garbage(error))),
+                Err(error) => return Err(died(ChildExit::Garbage(error))),
             },
         };
         self.put_idle(Idle { path: path.to_path_buf(), identity, process });
@@ -202,7 +202,7 @@ impl ChildReader {
         };
         let absolute = std::path::absolute(path).map_err(start)?;
         let mut process = Process::start(&self.command.executable, &self.command.arguments).map_err(start)?;
-        let greeting = protocol::encode(&Greeting {
+        let greeting = protocol::encode(&Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             path: absolute.as_os_str().as_bytes().to_vec(),
             any_foreign_file: self.options.foreign_files == ForeignFiles::Anywhere,
@@ -213,8 +213,8 @@ impl ChildReader {
         let answer = process
             .exchange(&greeting, self.options.timeout, self.options.answer_limit_len_bytes)
             .and_then(|frame| match frame {
-                Frame::Message(bytes) => protocol::decode(&bytes).map_err(Death::Garbage),
-                Frame::Values(_) => Err(Death::Garbage("values in reply to the greeting".to_owned())),
+                Frame::Message(bytes) => protocol::decode(&bytes).map_err(ChildExit::Garbage),
+                Frame::Values(_) => Err(ChildExit::Garbage("values in reply to the greeting".to_owned())),
             })
             .map_err(|death| Hdf5Error::ReaderNotStarted {
                 executable: self.command.executable.clone(),
@@ -267,7 +267,7 @@ fn is_closed(objects: &[Object]) -> bool {
 fn unexpected(path: &Path) -> Hdf5Error {
     Hdf5Error::ReaderDied {
         path: path.to_path_buf(),
-        status: Death::Garbage("unexpected kind of answer".to_owned()).to_string(),
+        status: ChildExit::Garbage("unexpected kind of answer".to_owned()).to_string(),
     }
 }
 

@@ -29,7 +29,7 @@ const ENDING: Duration = Duration::from_secs(1);
 
 /// Reason why a child ended or was not used.
 #[derive(Debug)]
-pub(super) enum Death {
+pub(super) enum ChildExit {
     /// It ended without answering; with the last line of its standard error.
     Ended(ExitStatus, String),
     /// It was killed because it did not answer in time.
@@ -44,7 +44,7 @@ pub(super) enum Death {
     Io(io::Error),
 }
 
-impl fmt::Display for Death {
+impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(status, last_words) => {
@@ -64,7 +64,7 @@ impl fmt::Display for Death {
     }
 }
 
-impl Death {
+impl ChildExit {
     /// Returns whether the child would have run indefinitely.
     pub(super) fn is_hang(&self) -> bool {
         matches!(self, Self::TimedOut(_) | Self::OutOfCpuTime)
@@ -124,20 +124,25 @@ impl Process {
     }
 
     /// Sends a frame and receives the frame of the answer. After an error the process has ended.
-    pub(super) fn exchange(&mut self, request: &[u8], timeout: Duration, limit_len_bytes: u64) -> Result<Frame, Death> {
+    pub(super) fn exchange(
+        &mut self,
+        request: &[u8],
+        timeout: Duration,
+        limit_len_bytes: u64,
+    ) -> Result<Frame, ChildExit> {
         self.converse(request, timeout, limit_len_bytes).inspect_err(|_| self.end())
     }
 
-    fn converse(&mut self, request: &[u8], timeout: Duration, limit_len_bytes: u64) -> Result<Frame, Death> {
+    fn converse(&mut self, request: &[u8], timeout: Duration, limit_len_bytes: u64) -> Result<Frame, ChildExit> {
         let deadline = Instant::now() + timeout;
         let (mut unsent, mut answer) = (request, Vec::new());
         let mut header: Option<Header> = None;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Death::TimedOut(timeout));
+                return Err(ChildExit::TimedOut(timeout));
             }
-            let (socket_ready, errors_ready) = self.wait(!unsent.is_empty(), left).map_err(Death::Io)?;
+            let (socket_ready, errors_ready) = self.wait(!unsent.is_empty(), left).map_err(ChildExit::Io)?;
             if errors_ready {
                 self.take_errors();
             }
@@ -147,7 +152,7 @@ impl Process {
                     Err(error) if is_transient(&error) => {}
                     // It no longer reads; what it wrote before it ended must still be read.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => unsent = &[],
-                    Err(error) => return Err(Death::Io(error)),
+                    Err(error) => return Err(ChildExit::Io(error)),
                 }
             }
             if !socket_ready {
@@ -159,12 +164,12 @@ impl Process {
                 Ok(_) => {}
                 Err(error) if is_transient(&error) => continue,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(self.ended()),
-                Err(error) => return Err(Death::Io(error)),
+                Err(error) => return Err(ChildExit::Io(error)),
             }
             if header.is_none()
                 && let Ok(bytes) = <&[u8; HEADER_LEN_BYTES]>::try_from(answer.as_slice())
             {
-                header = Some(Header::parse(bytes, limit_len_bytes).map_err(Death::Garbage)?);
+                header = Some(Header::parse(bytes, limit_len_bytes).map_err(ChildExit::Garbage)?);
                 answer.clear();
             }
             if let Some(header) = header
@@ -223,18 +228,18 @@ impl Process {
 
     /// Returns the reason for the end of a child that closed its socket: its exit status, or garbage if it keeps
     /// running.
-    fn ended(&mut self) -> Death {
+    fn ended(&mut self) -> ChildExit {
         let deadline = Instant::now() + ENDING;
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) if status.signal() == Some(libc::SIGXCPU) => return Death::OutOfCpuTime,
+                Ok(Some(status)) if status.signal() == Some(libc::SIGXCPU) => return ChildExit::OutOfCpuTime,
                 Ok(Some(status)) => {
                     self.take_errors();
-                    return Death::Ended(status, last_line(&self.last_errors));
+                    return ChildExit::Ended(status, last_line(&self.last_errors));
                 }
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
-                Ok(None) => return Death::Garbage("it closed the connection but kept running".to_owned()),
-                Err(error) => return Death::Io(error),
+                Ok(None) => return ChildExit::Garbage("it closed the connection but kept running".to_owned()),
+                Err(error) => return ChildExit::Io(error),
             }
         }
     }
@@ -353,7 +358,7 @@ mod tests {
         let mut process = shell("exec sleep 100");
         let request = vec![0; 8 << 20];
         let death = process.exchange(&request, Duration::from_millis(200), LIMIT).unwrap_err();
-        assert!(matches!(death, Death::TimedOut(_)), "{death}");
+        assert!(matches!(death, ChildExit::TimedOut(_)), "{death}");
     }
 
     #[test]

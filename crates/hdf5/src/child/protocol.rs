@@ -7,7 +7,7 @@
 //! the bytes that have arrived, not with the declared length.
 
 use crate::model::{FileTree, Object};
-use crate::sent_error::SentError;
+use crate::wire_error::WireError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
@@ -49,7 +49,7 @@ pub struct ListedChunk {
 
 /// First frame of a conversation.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Greeting {
+pub(super) struct Hello {
     /// Version of the parent: an executable may be replaced while it runs.
     pub version: String,
     /// Absolute path of the file that this child serves.
@@ -98,7 +98,7 @@ pub(super) enum Answer {
     /// Answer to [`Task::Chunks`].
     Chunks(Vec<ListedChunk>),
     /// The task failed, but the child can continue.
-    Failed(SentError),
+    Failed(WireError),
 }
 
 /// Objects whose links use indices of the same list.

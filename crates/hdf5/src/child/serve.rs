@@ -5,8 +5,8 @@
 use super::cpu_time::CpuTime;
 use super::inherited;
 use super::library::{OpenFile, Outcome};
-use super::protocol::{self, Answer, Greeting, Request};
-use crate::sent_error::SentError;
+use super::protocol::{self, Answer, Hello, Request};
+use crate::wire_error::WireError;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ pub fn serve() -> io::Result<()> {
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
-    let Some(greeting) = protocol::receive::<Greeting>(&mut socket)? else { return Ok(()) };
+    let Some(greeting) = protocol::receive::<Hello>(&mut socket)? else { return Ok(()) };
     if greeting.version != env!("CARGO_PKG_VERSION") {
         return socket.write_all(&protocol::encode(&Answer::OtherVersion));
     }
@@ -50,7 +50,7 @@ pub fn serve() -> io::Result<()> {
                 socket.write_all(&protocol::values_header(bytes.len()))?;
                 socket.write_all(&bytes)?;
             }
-            Err(error) => socket.write_all(&protocol::encode(&Answer::Failed(SentError::from(error))))?,
+            Err(error) => socket.write_all(&protocol::encode(&Answer::Failed(WireError::from(error))))?,
         }
         pending.fetch_sub(1, Ordering::AcqRel);
     }
@@ -58,7 +58,7 @@ pub fn serve() -> io::Result<()> {
 }
 
 /// Returns the length of the file, or 0 if it cannot be determined; opening the file will report why.
-fn file_len_bytes(greeting: &Greeting) -> u64 {
+fn file_len_bytes(greeting: &Hello) -> u64 {
     std::fs::metadata(OsStr::from_bytes(&greeting.path)).map_or(0, |file| file.len())
 }
 

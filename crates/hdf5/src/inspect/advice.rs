@@ -1,7 +1,7 @@
 //! Suggestions for improving a file, as text with the command to run.
 //!
 //! Each rule looks at an [`Inspection`] and yields at most one suggestion. Invariant: suggestions state counted
-//! figures, and rules stay silent if less than [`LEAST_GAIN_BYTES`] or [`LEAST_CHUNKS`] are at stake.
+//! figures, and rules stay silent if less than [`MIN_GAIN_BYTES`] or [`MIN_CHUNKS`] are at stake.
 
 use super::{DatasetStatistics, Inspection, StorageKind};
 use serde::{Serialize, Serializer};
@@ -79,11 +79,11 @@ const SMALL_CHUNK_LEN_BYTES: u64 = 16 << 10;
 /// for 16 MiB.
 const LARGE_CHUNK_LEN_BYTES: u64 = 16 << 20;
 /// Number of chunks below which their cost is not noticeable.
-const LEAST_CHUNKS: u64 = 1000;
+const MIN_CHUNKS: u64 = 1000;
 /// Gain below which rewriting a file is not worthwhile.
-const LEAST_GAIN_BYTES: u64 = 1 << 20;
+const MIN_GAIN_BYTES: u64 = 1 << 20;
 /// Share of a file, in percent, from which metadata or unused space is reported.
-const LEAST_SHARE_PERCENT: u64 = 10;
+const MIN_SHARE_PERCENT: u64 = 10;
 /// First identifier of plug-in filters; filters with smaller numbers belong to HDF5.
 const FIRST_PLUGIN_FILTER: u16 = 256;
 
@@ -101,7 +101,7 @@ pub(super) fn advise(inspection: &Inspection) -> Vec<Advice> {
 }
 
 fn is_large_share(part: u64, whole: u64) -> bool {
-    part >= LEAST_GAIN_BYTES && part >= whole / 100 * LEAST_SHARE_PERCENT
+    part >= MIN_GAIN_BYTES && part >= whole / 100 * MIN_SHARE_PERCENT
 }
 
 fn small_chunks(inspection: &Inspection) -> Option<Advice> {
@@ -115,7 +115,7 @@ fn small_chunks(inspection: &Inspection) -> Option<Advice> {
         *by_len.entry(dataset.chunk_len_bytes()).or_default() += dataset.chunks;
     }
     let typical_len_bytes = by_len.into_iter().max_by_key(|&(_, count)| count)?.0;
-    (chunks >= LEAST_CHUNKS).then_some(Advice::SmallChunks { chunks, datasets, typical_len_bytes })
+    (chunks >= MIN_CHUNKS).then_some(Advice::SmallChunks { chunks, datasets, typical_len_bytes })
 }
 
 fn large_chunks(inspection: &Inspection) -> Option<Advice> {
@@ -135,7 +135,7 @@ fn padded_chunks(inspection: &Inspection) -> Option<Advice> {
             padding_len_bytes = padding_len_bytes.saturating_add(in_chunks - dataset.logical_len_bytes);
         }
     }
-    (padding_len_bytes >= LEAST_GAIN_BYTES).then_some(Advice::PaddedChunks { datasets, padding_len_bytes })
+    (padding_len_bytes >= MIN_GAIN_BYTES).then_some(Advice::PaddedChunks { datasets, padding_len_bytes })
 }
 
 fn much_metadata(inspection: &Inspection) -> Option<Advice> {

@@ -36,7 +36,7 @@ const SEARCH_LIMIT_BYTES: u64 = 1 << 30;
 
 /// Ranges found by an inspection, before they are counted.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SpaceFindings {
     /// Raw data.
     pub raw: Ranges,
     /// Bytes read as metadata.
@@ -49,7 +49,7 @@ pub(super) struct Found {
     pub may_have_heap: bool,
 }
 
-impl Found {
+impl SpaceFindings {
     /// Divides the length of `file` by use.
     pub fn account(self, file: &InputFile) -> Result<SpaceUse> {
         let file_len_bytes = file.len_bytes();
@@ -130,8 +130,12 @@ mod tests {
         bytes[603..611].copy_from_slice(COLLECTION_SIGNATURE);
         bytes[611..619].copy_from_slice(&200_u64.to_le_bytes());
         let (_named, file) = file_of(&bytes);
-        let mut found =
-            Found { userblock_len_bytes: 100, length_len_bytes: 8, may_have_heap: true, ..Found::default() };
+        let mut found = SpaceFindings {
+            userblock_len_bytes: 100,
+            length_len_bytes: 8,
+            may_have_heap: true,
+            ..SpaceFindings::default()
+        };
         found.metadata.push(100, 96);
         found.metadata.push(150, 50); // read twice
         found.raw.push(200, 300);
@@ -156,7 +160,7 @@ mod tests {
                 bytes[start + 8..start + 16].copy_from_slice(&(4096 - number as u64).to_le_bytes());
             }
             let (_named, file) = file_of(&bytes);
-            let found = Found { length_len_bytes: 8, may_have_heap: true, ..Found::default() };
+            let found = SpaceFindings { length_len_bytes: 8, may_have_heap: true, ..SpaceFindings::default() };
             assert_eq!(found.account(&file).unwrap().heap_len_bytes, 2 * 4096 - 1, "{at}");
         }
     }
@@ -167,7 +171,7 @@ mod tests {
         bytes[..8].copy_from_slice(COLLECTION_SIGNATURE);
         bytes[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
         let (_named, file) = file_of(&bytes);
-        let found = Found { length_len_bytes: 8, may_have_heap: true, ..Found::default() };
+        let found = SpaceFindings { length_len_bytes: 8, may_have_heap: true, ..SpaceFindings::default() };
         let space = found.account(&file).unwrap();
         assert_eq!((space.heap_len_bytes, space.unused_len_bytes), (0, 64));
     }

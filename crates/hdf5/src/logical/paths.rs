@@ -39,7 +39,7 @@ impl ObjectPaths {
                 ObjectKind::Dataset(dataset) => {
                     paths.objects[index as usize].rank = u8::try_from(dataset.dataspace.dims().len()).ok();
                 }
-                ObjectKind::Formed(formed) => {
+                ObjectKind::Templated(formed) => {
                     paths.objects[index as usize].rank = u8::try_from(formed.form.dataset.dataspace.dims().len()).ok();
                 }
                 ObjectKind::Group(group) => {

@@ -18,24 +18,24 @@ pub mod dataspace;
 pub mod datatype;
 mod fill;
 mod filters;
-mod forms;
 mod fractal_heap;
+mod header_template;
 mod layout;
 mod links;
 mod object;
 mod object_header;
 mod reader;
 mod shared;
-mod stencil;
 pub mod superblock;
 mod symbol_table;
+mod templates;
 mod walk;
 
 pub use attributes::stored_attribute_names;
 pub use cursor::{Cursor, Defect, Encoding};
-pub use forms::Forms;
 pub use object::read_object;
 pub use superblock::Superblock;
+pub use templates::HeaderTemplateCache;
 pub use walk::{read_outline, read_tree, read_tree_through};
 
 /// Limits beyond which a metadata reader refuses a file.

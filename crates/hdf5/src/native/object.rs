@@ -12,7 +12,7 @@ use super::shared::kind;
 use super::superblock::Superblock;
 use super::{ReadLimits, attributes, dataspace, fill, filters};
 use crate::error::{Hdf5Error, Result};
-use crate::model::form::FormedDataset;
+use crate::model::template::TemplatedDataset;
 use crate::model::{
     CreationOrder, Dataset, Dataspace, Datatype, FillValue, Group, Layout, Link, LinkTarget, Object, ObjectIndex,
     ObjectKind,
@@ -81,8 +81,8 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object,
     })
 }
 
-fn formed_object(address: u64, attribute_order: CreationOrder, formed: FormedDataset) -> Object {
-    Object { address, kind: ObjectKind::Formed(formed), attributes: Vec::new(), attribute_order, comment: None }
+fn formed_object(address: u64, attribute_order: CreationOrder, formed: TemplatedDataset) -> Object {
+    Object { address, kind: ObjectKind::Templated(formed), attributes: Vec::new(), attribute_order, comment: None }
 }
 
 fn read_kind(

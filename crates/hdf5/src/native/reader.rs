@@ -6,12 +6,12 @@
 use super::ReadLimits;
 use super::cursor::{Cursor, Encoding, InFile};
 use super::datatype;
-use super::forms::{FormReader, Forms};
 use super::object_header::ObjectHeader;
 use super::shared::{self, SharedHeaps, SharedPointer, kind};
 use super::superblock::Superblock;
+use super::templates::{HeaderTemplateCache, TemplateReader};
 use crate::error::{Hdf5Error, Result};
-use crate::model::form::FormedDataset;
+use crate::model::template::TemplatedDataset;
 use crate::model::{Datatype, TypeClass};
 use crate::source::MetadataView;
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub(crate) struct Reader<'v, 'f> {
     shared_heaps: Option<SharedHeaps>,
     spare_headers: Vec<ObjectHeader>,
     /// Recognition of datasets by their form, if requested.
-    pub forms: Option<FormReader<'v>>,
+    pub forms: Option<TemplateReader<'v>>,
 }
 
 impl<'v, 'f> Reader<'v, 'f> {
@@ -60,8 +60,8 @@ impl<'v, 'f> Reader<'v, 'f> {
     }
 
     /// Makes the reader recognise datasets by their form.
-    pub fn with_forms(self, forms: &'v Forms) -> Self {
-        Self { forms: Some(FormReader::new(forms)), ..self }
+    pub fn with_forms(self, forms: &'v HeaderTemplateCache) -> Self {
+        Self { forms: Some(TemplateReader::new(forms)), ..self }
     }
 
     /// Returns the encoding of addresses and lengths in the file.
@@ -107,7 +107,7 @@ impl<'v, 'f> Reader<'v, 'f> {
     }
 
     /// Returns the dataset whose header is at `address`, if a remembered header matches all of it.
-    pub fn recognise(&mut self, address: u64) -> Result<Option<FormedDataset>> {
+    pub fn recognise(&mut self, address: u64) -> Result<Option<TemplatedDataset>> {
         let left = self.file_len_bytes().saturating_sub(address);
         let Some(forms) = &mut self.forms else { return Ok(None) };
         let len = left.min(forms.longest_stencil_len_bytes() as u64);

@@ -4,11 +4,11 @@
 //! not on the location of objects; the walk does not recurse.
 
 use super::ReadLimits;
-use super::forms::Forms;
 use super::links::{StoredLink, StoredTarget};
 use super::object::{self, reason};
 use super::reader::Reader;
 use super::superblock::Superblock;
+use super::templates::HeaderTemplateCache;
 use crate::error::{Hdf5Error, Result};
 use crate::model::{CreationOrder, FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use crate::source::{InputFile, MetadataView};
@@ -35,9 +35,9 @@ pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Re
     walk(reader, limits, 0)
 }
 
-/// Like [`read_tree_through`], but returns datasets with a known form as [`ObjectKind::Formed`], which is several times
-/// faster if thousands of datasets in many files are alike. New forms are added to `forms`.
-pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &Forms) -> Result<FileTree> {
+/// Like [`read_tree_through`], but returns datasets with a known form as [`ObjectKind::Templated`], which is several times
+/// faster if thousands of datasets in many files are alike. New forms are added to `templates`.
+pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &HeaderTemplateCache) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
     let reader = Reader::new(view, &superblock, limits).with_forms(forms);
     // Files that are scanned together are mostly of one kind, and growing a list of thousands of objects step by step

@@ -20,7 +20,7 @@ const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES;
 
 /// Maximum length of a chunk decoded in an interleaved pair. Longer chunks are decoded alone, which takes half the
 /// memory.
-pub(super) const LONGEST_OF_TWO_LEN_BYTES: usize = 8 << 20;
+pub(super) const MAX_PAIR_LEN_BYTES: usize = 8 << 20;
 
 /// Size of a huge page, which costs one page fault instead of 512.
 const PAGE_LEN_BYTES: usize = 2 << 20;
@@ -170,9 +170,9 @@ impl<'a> BoxChunks<'a> {
     }
 
     /// Returns whether chunks are decoded in interleaved pairs if their places allow it.
-    fn is_for_two(&self) -> bool {
+    fn prefers_pairs(&self) -> bool {
         let chunk_len_bytes = self.grid.chunk_len_bytes as usize;
-        chunk_len_bytes <= LONGEST_OF_TWO_LEN_BYTES && self.source.pipeline.is_for_two(chunk_len_bytes)
+        chunk_len_bytes <= MAX_PAIR_LEN_BYTES && self.source.pipeline.prefers_pairs(chunk_len_bytes)
     }
 
     /// Returns whether the chunk is decoded directly to its place.
@@ -270,7 +270,7 @@ impl ChunkBuffers {
         counts: &mut ReadCounts,
     ) -> Result<usize> {
         let file = box_chunks.source.file;
-        let limit_len_bytes = if box_chunks.is_for_two() { MAX_TWO_LEN_BYTES } else { MAX_READ_LEN_BYTES };
+        let limit_len_bytes = if box_chunks.prefers_pairs() { MAX_TWO_LEN_BYTES } else { MAX_READ_LEN_BYTES };
         let mut filled = 0_usize;
         let mut next = 0;
         while next < chunks.len() {
@@ -318,7 +318,7 @@ impl ChunkBuffers {
         out: &mut [u8],
     ) -> Result<bool> {
         let pipeline = box_chunks.source.pipeline;
-        if !box_chunks.is_for_two()
+        if !box_chunks.prefers_pairs()
             || chunks.iter().any(|chunk| chunk.filter_mask != 0)
             || !origins.iter().all(|origin| box_chunks.is_direct(origin))
         {
@@ -326,7 +326,7 @@ impl ChunkBuffers {
         }
         let Ok(places) = out.get_disjoint_mut(origins.map(|origin| box_chunks.run(origin))) else { return Ok(false) };
         let stored = chunks.map(|chunk| &self.stored[chunk.at..chunk.at + chunk.len_bytes as usize]);
-        let decoded = pipeline.decode_two(&mut self.decode, stored, places);
+        let decoded = pipeline.decode_pair(&mut self.decode, stored, places);
         for (chunk, decoded) in chunks.into_iter().zip(decoded) {
             decoded.map_err(|source| box_chunks.decode_error(chunk, source))?;
         }

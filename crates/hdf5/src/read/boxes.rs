@@ -2,7 +2,7 @@
 //!
 //! Invariant: a box accepted by [`BoxRead::check`] lies in its dataset and in the output.
 
-use super::stride::{Place, fill_box};
+use super::stride::{BoxOffset, fill_box};
 use super::{Encoding, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
 use crate::model::{Dataset, Dataspace};
@@ -89,8 +89,8 @@ impl DatasetSource<'_> {
 }
 
 impl<'a> BoxRead<'a> {
-    pub(super) fn place(&self) -> Place<'a> {
-        Place { shape: self.out_shape, origin: self.out_origin }
+    pub(super) fn place(&self) -> BoxOffset<'a> {
+        BoxOffset { shape: self.out_shape, origin: self.out_origin }
     }
 
     pub(super) fn check(&self, source: &DatasetSource<'_>, out_len: usize) -> Result<()> {

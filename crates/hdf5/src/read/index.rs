@@ -8,7 +8,7 @@ use crate::error::{Hdf5Error, Result};
 use crate::model::{ChunkIndex, Dataset};
 use crate::native::checksum::lookup3;
 use crate::source::{InputFile, MetadataView};
-use raddle_core::handle::FileIdentity;
+use raddle_core::pooled_file::FileIdentity;
 use std::ops::{ControlFlow, Range};
 
 /// Callback for each chunk, which may end the walk.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the kept bytes stay within the limit, except for a single chunk that alone exceeds it.
 
-use raddle_core::handle::FileIdentity;
+use raddle_core::pooled_file::FileIdentity;
 use std::collections::{HashMap, VecDeque};
 
 /// Key of a kept chunk: the file, the address of the dataset's index and the address of the chunk.

@@ -5,7 +5,7 @@
 //! allocated per chunk. Invariant: every byte of the box is written (with a value or the fill value), and no byte
 //! outside of it.
 
-use super::batch::{Batch, BoxChunks, ChunkBuffers, LONGEST_OF_TWO_LEN_BYTES};
+use super::batch::{Batch, BoxChunks, ChunkBuffers, MAX_PAIR_LEN_BYTES};
 use super::grid::ChunkGrid;
 use super::index::{DirectSource, IndexReader, NodeCache, walk};
 use super::unchunked::{read_compact, read_contiguous};
@@ -222,9 +222,9 @@ impl ReaderLimits {
         let stored = stored_len_bytes.min(longest_stored(chunk)).saturating_add(READ_AHEAD_LEN_BYTES);
         let kept = self.kept_len_bytes as u64;
         let decoded = if chunk > kept { chunk } else { kept + chunk };
-        let is_for_two = chunk <= LONGEST_OF_TWO_LEN_BYTES as u64 && pipeline.is_for_two(chunk as usize);
+        let prefers_pairs = chunk <= MAX_PAIR_LEN_BYTES as u64 && pipeline.prefers_pairs(chunk as usize);
         let between = pipeline.state_len_bytes(chunk as usize) as u64;
-        stored.saturating_add(decoded).saturating_add(if is_for_two { between.max(2 * chunk) } else { between })
+        stored.saturating_add(decoded).saturating_add(if prefers_pairs { between.max(2 * chunk) } else { between })
     }
 
     fn check_chunk(&self, file: &InputFile, grid: &ChunkGrid<'_>) -> Result<()> {

@@ -8,7 +8,7 @@ use raddle_core::extent::fill_with;
 
 /// A row-major array and the position of a box in it, in elements.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct BoxOffset<'a> {
     pub shape: &'a [u64],
     pub origin: &'a [u64],
 }
@@ -27,7 +27,7 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    pub fn new(count: &'a [u64], from: Place<'_>, to: Place<'_>, element_len_bytes: u64) -> Self {
+    pub fn new(count: &'a [u64], from: BoxOffset<'_>, to: BoxOffset<'_>, element_len_bytes: u64) -> Self {
         let rank = count.len();
         let mut run_len_bytes = element_len_bytes;
         let mut outer = rank;
@@ -82,7 +82,13 @@ impl Iterator for Runs<'_> {
 }
 
 /// Fills a box of `count` elements of `out` with `pattern`, the bytes of one element; `None` means zeros.
-pub(super) fn fill_box(count: &[u64], element_len_bytes: u64, pattern: Option<&[u8]>, out: &mut [u8], to: Place<'_>) {
+pub(super) fn fill_box(
+    count: &[u64],
+    element_len_bytes: u64,
+    pattern: Option<&[u8]>,
+    out: &mut [u8],
+    to: BoxOffset<'_>,
+) {
     let runs = Runs::new(count, to, to, element_len_bytes);
     let len = runs.run_len_bytes() as usize;
     for (_, at) in runs {

@@ -1,6 +1,6 @@
 //! Reads boxes of compact and contiguous datasets.
 
-use super::stride::{Place, Runs};
+use super::stride::{BoxOffset, Runs};
 use super::{BoxRead, DatasetSource, ReadCounts};
 use crate::error::{Hdf5Error, Result};
 use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
@@ -52,7 +52,7 @@ pub(super) fn read_contiguous(
     source.file.check_range(address, needed, "contiguous data")?;
     let started = Instant::now();
     let mut counts = ReadCounts::default();
-    let from = Place { shape: source.dataset.dataspace.dims(), origin: target.start };
+    let from = BoxOffset { shape: source.dataset.dataspace.dims(), origin: target.start };
     let mut runs = Runs::new(target.count, from, target.place(), source.dataset.datatype.class.len_bytes());
     let run_len = runs.run_len_bytes();
     let mut pending = runs.next();

@@ -100,7 +100,7 @@ struct Walk<'w> {
 }
 
 /// Outcome for one object.
-enum Fate {
+enum ReferenceOutcome {
     Done,
     Stopped,
     LeftOut(String),
@@ -115,7 +115,7 @@ impl Walk<'_> {
         while let Some((path, index)) = stack.pop() {
             let object = &tree.objects[index as usize];
             let fate = if std::mem::replace(&mut seen[index as usize], true) {
-                Fate::LeftOut("a second name of an object".to_owned())
+                ReferenceOutcome::LeftOut("a second name of an object".to_owned())
             } else {
                 if let ObjectKind::Group(group) = &object.kind {
                     for link in group.links.iter().rev() {
@@ -129,17 +129,17 @@ impl Walk<'_> {
                 self.object(&path, index, object)
             };
             match fate {
-                Fate::Done => {}
-                Fate::Stopped => return ControlFlow::Break(()),
-                Fate::LeftOut(reason) => self.left_out.push(LeftOut { path, reason }),
+                ReferenceOutcome::Done => {}
+                ReferenceOutcome::Stopped => return ControlFlow::Break(()),
+                ReferenceOutcome::LeftOut(reason) => self.left_out.push(LeftOut { path, reason }),
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn object(&mut self, path: &[u8], index: ObjectIndex, object: &Object) -> Fate {
+    fn object(&mut self, path: &[u8], index: ObjectIndex, object: &Object) -> ReferenceOutcome {
         let Ok(name) = std::str::from_utf8(path) else {
-            return Fate::LeftOut("a name that is not valid UTF-8".to_owned());
+            return ReferenceOutcome::LeftOut("a name that is not valid UTF-8".to_owned());
         };
         let prefix = name.strip_prefix('/').map(|name| format!("{name}/")).unwrap_or_default();
         match &object.kind {
@@ -150,56 +150,65 @@ impl Walk<'_> {
                 if written.is_break()
                     || (!attributes.is_empty() && self.attributes_text(&prefix, attributes).is_break())
                 {
-                    return Fate::Stopped;
+                    return ReferenceOutcome::Stopped;
                 }
-                Fate::Done
+                ReferenceOutcome::Done
             }
-            ObjectKind::Dataset(_) if is_without_values(object) => Fate::Done,
+            ObjectKind::Dataset(_) if is_without_values(object) => ReferenceOutcome::Done,
             ObjectKind::Dataset(dataset) => self.dataset(path, &prefix, index, object, dataset),
-            ObjectKind::CommittedDatatype(_) => Fate::LeftOut("a datatype".to_owned()),
-            ObjectKind::Unreadable { reason, .. } => Fate::LeftOut(reason.clone()),
+            ObjectKind::CommittedDatatype(_) => ReferenceOutcome::LeftOut("a datatype".to_owned()),
+            ObjectKind::Unreadable { reason, .. } => ReferenceOutcome::LeftOut(reason.clone()),
             // Trees read here have no forms.
-            ObjectKind::Formed(_) => Fate::LeftOut("a form".to_owned()),
+            ObjectKind::Templated(_) => ReferenceOutcome::LeftOut("a form".to_owned()),
         }
     }
 
-    fn dataset(&mut self, path: &[u8], prefix: &str, index: ObjectIndex, object: &Object, dataset: &Dataset) -> Fate {
+    fn dataset(
+        &mut self,
+        path: &[u8],
+        prefix: &str,
+        index: ObjectIndex,
+        object: &Object,
+        dataset: &Dataset,
+    ) -> ReferenceOutcome {
         let chunk_shape = match chunk_shape(dataset) {
             Ok(shape) => shape,
-            Err(reason) => return Fate::LeftOut(reason),
+            Err(reason) => return ReferenceOutcome::LeftOut(reason),
         };
         // Damage is detected before the first entry is made.
         let chunks = match self.chunks(path, dataset, &chunk_shape) {
             Ok(chunks) => chunks,
-            Err(reason) => return Fate::LeftOut(reason),
+            Err(reason) => return ReferenceOutcome::LeftOut(reason),
         };
         let is_whole = chunks.len() as u64 == chunk_count(dataset.dataspace.dims(), &chunk_shape);
         let array = match zarr::array(dataset, &chunk_shape, is_whole) {
             Ok(array) => array,
-            Err(reason) => return Fate::LeftOut(reason),
+            Err(reason) => return ReferenceOutcome::LeftOut(reason),
         };
         let mut attributes = self.attributes(object);
         let names = match self.dimensions.names(index) {
             Ok(names) => names,
-            Err(error) => return Fate::LeftOut(error.to_string()),
+            Err(error) => return ReferenceOutcome::LeftOut(error.to_string()),
         };
         attributes.insert("_ARRAY_DIMENSIONS".to_owned(), self.named(names, dataset.dataspace.dims()));
         if self.text(&format!("{prefix}.zarray"), &array.to_string()).is_break()
             || self.attributes_text(prefix, attributes).is_break()
         {
-            return Fate::Stopped;
+            return ReferenceOutcome::Stopped;
         }
         for (key, place) in &chunks {
             let key = format!("{prefix}{key}");
             let visited = match place {
-                Place::InHeader(bytes) => self.text(&key, &format!("base64:{}", zarr::base64(bytes))),
-                &Place::InFile { address, len_bytes } => (self.visit)(&key, Reference::Range { address, len_bytes }),
+                ChunkLocation::InHeader(bytes) => self.text(&key, &format!("base64:{}", zarr::base64(bytes))),
+                &ChunkLocation::InFile { address, len_bytes } => {
+                    (self.visit)(&key, Reference::Range { address, len_bytes })
+                }
             };
             if visited.is_break() {
-                return Fate::Stopped;
+                return ReferenceOutcome::Stopped;
             }
         }
-        Fate::Done
+        ReferenceOutcome::Done
     }
 
     /// Returns the key and location of every chunk, or the reason why one cannot be expressed in Zarr.
@@ -208,7 +217,7 @@ impl Walk<'_> {
         path: &[u8],
         dataset: &Dataset,
         chunk_shape: &[u64],
-    ) -> std::result::Result<Vec<(String, Place)>, String> {
+    ) -> std::result::Result<Vec<(String, ChunkLocation)>, String> {
         let first_key = || match dataset.dataspace.dims().len() {
             0 => "0".to_owned(),
             rank => vec!["0"; rank].join("."),
@@ -216,14 +225,14 @@ impl Walk<'_> {
         match &dataset.layout {
             Layout::Compact(data) => match data.stored() {
                 Some([]) => Ok(Vec::new()),
-                Some(bytes) => Ok(vec![(first_key(), Place::InHeader(bytes.to_vec()))]),
+                Some(bytes) => Ok(vec![(first_key(), ChunkLocation::InHeader(bytes.to_vec()))]),
                 None => Err("values that only libhdf5 reads".to_owned()),
             },
             Layout::Contiguous { address, len_bytes } => match *address {
                 Some(address) if *len_bytes > 0 => {
                     let checked = self.view.file().check_range(address, *len_bytes, "contiguous data");
                     checked.map_err(|error| error.to_string())?;
-                    Ok(vec![(first_key(), Place::InFile { address, len_bytes: *len_bytes })])
+                    Ok(vec![(first_key(), ChunkLocation::InFile { address, len_bytes: *len_bytes })])
                 }
                 _ => Ok(Vec::new()),
             },
@@ -239,7 +248,7 @@ impl Walk<'_> {
                     let numbers =
                         chunk.origin.iter().zip(chunk_shape).map(|(origin, shape)| (origin / shape).to_string());
                     let key = numbers.collect::<Vec<_>>().join(".");
-                    chunks.push((key, Place::InFile { address: chunk.address, len_bytes: chunk.len_bytes }));
+                    chunks.push((key, ChunkLocation::InFile { address: chunk.address, len_bytes: chunk.len_bytes }));
                 };
                 let taken = match (index, self.library) {
                     (ChunkIndex::ThroughLibrary, Some(library)) => {
@@ -319,7 +328,7 @@ impl Walk<'_> {
 }
 
 /// Location of a chunk's bytes.
-enum Place {
+enum ChunkLocation {
     InHeader(Vec<u8>),
     InFile { address: u64, len_bytes: u64 },
 }

@@ -95,14 +95,14 @@ impl Drop for Placeholder {
 }
 
 /// The plan of one output file. All methods require libhdf5's lock, because the driver's callbacks run under it.
-pub(super) struct Plan {
+pub(super) struct DriverHandle {
     raw: NonNull<RawPlan>,
     placeholder: Placeholder,
     /// Pending changes of an existing file. The driver keeps a pointer to it.
     overlay: Option<Box<Overlay>>,
 }
 
-impl Plan {
+impl DriverHandle {
     /// Creates a plan for the empty file `file`, which must stay open as long as libhdf5 has it open.
     pub fn new(file: &impl AsRawFd, region_end: u64) -> std::io::Result<Self> {
         let placeholder = Placeholder::map()?;
@@ -235,7 +235,7 @@ impl Plan {
     }
 }
 
-impl Drop for Plan {
+impl Drop for DriverHandle {
     fn drop(&mut self) {
         // SAFETY: owners drop a plan only when the file is closed or was never opened (otherwise they call `leak`).
         unsafe { raddle_plan_free(self.raw.as_ptr()) }

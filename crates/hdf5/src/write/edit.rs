@@ -7,7 +7,7 @@
 //!
 //! Invariant: until the caller writes the changes, every byte below the old end is unchanged.
 
-use super::driver::Plan;
+use super::driver::DriverHandle;
 use super::overlay::{Change, Overlay};
 use super::{Compat, OutputFile, not_writable, properties};
 use crate::error::{Hdf5Error, Result};
@@ -46,7 +46,7 @@ impl OutputFile {
         let io = |source| Hdf5Error::Io { path: path.to_path_buf(), operation: "prepare to edit".to_owned(), source };
         let overlay = Overlay::new(file.try_clone().map_err(io)?, old_end);
         let _library = Library::lock();
-        let plan = Plan::for_editing(&file, overlay, raw_end).map_err(io)?;
+        let plan = DriverHandle::for_editing(&file, overlay, raw_end).map_err(io)?;
         let mut output = Self::around(file, path, Compat::Earliest, old_end);
         output.open(plan)?;
         let call = Call::of_file(path);
@@ -117,7 +117,7 @@ impl OutputFile {
         self.settle(removed)
     }
 
-    fn open(&mut self, plan: Plan) -> Result<()> {
+    fn open(&mut self, plan: DriverHandle) -> Result<()> {
         let path = self.shared_path();
         let call = Call::of_file(&path);
         let access = properties::file_access(call, &plan, self.compat())?;

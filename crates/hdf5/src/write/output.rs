@@ -1,8 +1,8 @@
 //! Output file: its lifecycle from creation to finish, and the space for its metadata.
 
-use super::driver::Plan;
+use super::driver::DriverHandle;
 use super::links::LinkClasses;
-use super::predict::{self, Ledger};
+use super::predict::{self, MetadataSizeEstimator};
 use super::properties;
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
@@ -81,7 +81,7 @@ pub struct OutputFile {
     compat: Compat,
     raw_start: u64,
     raw_end: Option<u64>,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: MetadataSizeEstimator,
     /// State of the front region when the running operation began, and the bytes allowed to the operation; tests
     /// compare them with the bytes used.
     bound: Option<(Front, u64)>,
@@ -89,7 +89,7 @@ pub struct OutputFile {
     pub(super) parent: Option<(Vec<u8>, Handle)>,
     /// `None` once the file is closed.
     pub(super) id: Option<Handle>,
-    plan: Option<Plan>,
+    plan: Option<DriverHandle>,
     // Must be dropped after the file is closed.
     pub(super) link_classes: LinkClasses,
     /// Committed datatypes that do not have a name yet, by their future path.
@@ -155,7 +155,7 @@ impl OutputFile {
         erase(&file, raw_start).map_err(|source| io("erase the metadata of an earlier run", source))?;
         let _library = Library::lock();
         let call = Call::of_file(path);
-        let mut plan = Plan::new(&file, raw_start).map_err(|source| io("prepare to write", source))?;
+        let mut plan = DriverHandle::new(&file, raw_start).map_err(|source| io("prepare to write", source))?;
         let access = properties::file_access(call, &plan, options.compat)?;
         let creation = properties::file_creation(call, options)?;
         let name = call.c_string("H5Fcreate", path.as_os_str().as_encoded_bytes())?;
@@ -179,7 +179,7 @@ impl OutputFile {
             compat,
             raw_start,
             raw_end: None,
-            ledger: Ledger::new(compat),
+            ledger: MetadataSizeEstimator::new(compat),
             bound: None,
             parent: None,
             id: None,
@@ -256,7 +256,7 @@ impl OutputFile {
     // ---- for the other files of this module, which hold the lock ----
 
     /// Writes libhdf5's pending metadata and closes the file. The returned plan has no failure.
-    pub(super) fn close(&mut self) -> Result<Plan> {
+    pub(super) fn close(&mut self) -> Result<DriverHandle> {
         self.parent = None;
         self.unnamed_types.clear();
         let (Some(id), Some(mut plan)) = (self.id.take(), self.plan.take()) else {
@@ -276,7 +276,7 @@ impl OutputFile {
     }
 
     /// Takes over a file that libhdf5 has just opened with `plan`.
-    pub(super) fn opened_with(&mut self, id: Handle, mut plan: Plan) {
+    pub(super) fn opened_with(&mut self, id: Handle, mut plan: DriverHandle) {
         plan.begin();
         self.raw_end = Some(plan.usage().raw_end);
         (self.id, self.plan) = (Some(id), Some(plan));
@@ -292,7 +292,7 @@ impl OutputFile {
         self.id.as_ref()
     }
 
-    pub(super) fn plan(&mut self, call: Call<'_>) -> Result<&mut Plan> {
+    pub(super) fn plan(&mut self, call: Call<'_>) -> Result<&mut DriverHandle> {
         self.plan.as_mut().ok_or_else(|| call.error("H5Fopen"))
     }
 
@@ -334,7 +334,7 @@ impl OutputFile {
 
     /// Returns the bytes left in front. The caller holds the lock.
     pub(super) fn front_left_bytes(&self) -> u64 {
-        self.plan.as_ref().map_or(0, Plan::front_left_bytes)
+        self.plan.as_ref().map_or(0, DriverHandle::front_left_bytes)
     }
 
     /// Returns the allocated part of the front, for later comparison. The caller holds the lock.
@@ -393,7 +393,7 @@ impl Drop for OutputFile {
 }
 
 /// Closes the file; returns the plan only if libhdf5 no longer uses it. The caller holds the lock.
-fn close(path: &Path, id: Handle, plan: Plan, link_classes: &mut LinkClasses) -> Result<Plan> {
+fn close(path: &Path, id: Handle, plan: DriverHandle, link_classes: &mut LinkClasses) -> Result<DriverHandle> {
     let call = Call::of_file(path);
     // SAFETY: the only reference of the file, released by `into_raw`; lock held. With the strong close degree, objects
     // that are still open are closed with it.

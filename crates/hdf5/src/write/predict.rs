@@ -6,7 +6,7 @@
 //! (measured where the format leaves a choice; tests compare the sum with real files). It exceeds the actual length by
 //! a few percent, so that the region ends with a small hole instead of overflowing.
 //!
-//! Correctness does not depend on it: `Ledger` bounds each operation before it begins, so that a region that is too
+//! Correctness does not depend on it: `MetadataSizeEstimator` bounds each operation before it begins, so that a region that is too
 //! small is reported ([`crate::Hdf5Error::MetadataRegionFull`]) before anything is changed.
 //!
 //! All lengths are for 8-byte addresses and lengths, which outputs use.
@@ -14,14 +14,14 @@
 mod chunk_index;
 mod extensible_array;
 mod heap;
-mod ledger;
 mod messages;
+mod metadata_size;
 mod objects;
 mod structures;
 
 pub(super) use chunk_index::IndexRoom;
 pub use heap::HeapContent;
-pub(super) use ledger::Ledger;
+pub(super) use metadata_size::MetadataSizeEstimator;
 pub(super) use objects::values_len_bytes;
 
 use super::{AttributeSpec, Compat, DatasetSpec, OutputLayout};

@@ -1,7 +1,7 @@
 //! Property lists of an output, with the settings that make files reproducible and allow the driver to place data.
 
 use super::dataset::{DatasetSpec, OutputLayout};
-use super::driver::Plan;
+use super::driver::DriverHandle;
 use super::filters;
 use super::output::{Compat, OutputOptions};
 use super::{datatype, mappings, memory, not_writable};
@@ -31,7 +31,7 @@ fn create(call: Call<'_>, class: hid_t) -> Result<Handle> {
 }
 
 /// Creates a file access list: the planning driver, format bounds, and closing of all objects with the file.
-pub(super) fn file_access(call: Call<'_>, plan: &Plan, compat: Compat) -> Result<Handle> {
+pub(super) fn file_access(call: Call<'_>, plan: &DriverHandle, compat: Compat) -> Result<Handle> {
     let list = create(call, *H5P_CLS_FILE_ACCESS)?;
     plan.attach(call, list.id())?;
     let low = match compat {

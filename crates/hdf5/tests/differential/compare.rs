@@ -8,7 +8,7 @@ use raddle_hdf5::metadata::{MetadataReader, NativeReader};
 use raddle_hdf5::model::{
     Attribute, ChunkIndex, Dataset, FileTree, InlineData, Layout, LinkTarget, Object, ObjectKind, TypeClass,
 };
-use raddle_hdf5::native::{Forms, ReadLimits, Superblock, read_outline};
+use raddle_hdf5::native::{HeaderTemplateCache, ReadLimits, Superblock, read_outline};
 use raddle_hdf5::source::{InputFile, MetadataView};
 use std::fmt::Debug;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn compare_files(path: &Path, native: &FileTree, library: &FileTree, child: &Chi
 }
 
 /// Forms of the files of all tests: forms learned from one file must not change how another is read.
-static FORMS: LazyLock<Forms> = LazyLock::new(Forms::default);
+static FORMS: LazyLock<HeaderTemplateCache> = LazyLock::new(HeaderTemplateCache::default);
 
 /// Compares a file read twice with forms, the second time with its own forms known, to the file read in full.
 fn compare_outline(file: &InputFile, native: &FileTree) -> Difference {
@@ -60,7 +60,7 @@ fn compare_outline(file: &InputFile, native: &FileTree) -> Difference {
         let mut view = MetadataView::new(file, 1 << 20);
         let mut outline = read_outline(&mut view, &ReadLimits::default(), &FORMS).map_err(|error| error.to_string())?;
         for object in &mut outline.objects {
-            if let ObjectKind::Formed(formed) = &object.kind {
+            if let ObjectKind::Templated(formed) = &object.kind {
                 let form = formed.form.clone();
                 object.kind = ObjectKind::Dataset(Box::new(formed.dataset()));
                 object.attributes.clone_from(&form.attributes);

@@ -7,9 +7,9 @@ use crate::make::{BOUNDS, Maker, Space, attribute, write_all};
 use hdf5_metno_sys::h5d::H5Dclose;
 use hdf5_metno_sys::h5p::H5Pclose;
 use hdf5_metno_sys::h5t::{H5T_STD_I32LE, H5T_STD_REF_OBJ};
-use raddle_hdf5::model::form::Place;
+use raddle_hdf5::model::template::DatasetLocation;
 use raddle_hdf5::model::{FileTree, LinkTarget, ObjectKind};
-use raddle_hdf5::native::{Forms, ReadLimits, read_outline};
+use raddle_hdf5::native::{HeaderTemplateCache, ReadLimits, read_outline};
 use raddle_hdf5::source::{InputFile, MetadataView};
 
 fn make(path: &std::path::Path, format: usize, rows: [u64; 2]) {
@@ -31,12 +31,12 @@ fn make(path: &std::path::Path, format: usize, rows: [u64; 2]) {
     maker.finish();
 }
 
-fn place(tree: &FileTree, name: &str) -> Option<Place> {
+fn place(tree: &FileTree, name: &str) -> Option<DatasetLocation> {
     let ObjectKind::Group(root) = &tree.objects[0].kind else { panic!("the root is a group") };
     let link = root.links.iter().find(|link| link.name == name.as_bytes()).unwrap();
     let LinkTarget::Hard(index) = link.target else { panic!("{name} is a hard link") };
     match &tree.objects[index as usize].kind {
-        ObjectKind::Formed(formed) => {
+        ObjectKind::Templated(formed) => {
             assert_eq!(formed.form.attributes.len(), usize::from(name != "other"));
             Some(formed.place)
         }
@@ -48,7 +48,7 @@ fn place(tree: &FileTree, name: &str) -> Option<Place> {
 fn alike_datasets_are_recognised_in_a_file_and_from_file_to_file() {
     let folder = tempfile::tempdir().unwrap();
     for format in 0..BOUNDS.len() {
-        let forms = Forms::default();
+        let forms = HeaderTemplateCache::default();
         let outline = |rows| {
             let path = folder.path().join("file.h5");
             make(&path, format, rows);
@@ -61,7 +61,7 @@ fn alike_datasets_are_recognised_in_a_file_and_from_file_to_file() {
         assert_eq!(place(&first, "other"), None);
         let second = outline([0, 2]);
         assert_eq!(place(&second, "b").map(|place| place.rows), Some(2));
-        assert_eq!(place(&second, "other"), Some(Place { rows: 2, address: None }));
+        assert_eq!(place(&second, "other"), Some(DatasetLocation { rows: 2, address: None }));
         for tree in [&first, &second] {
             assert_eq!(place(tree, "points"), None, "references mean something in their file only");
         }

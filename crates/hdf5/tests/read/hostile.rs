@@ -4,12 +4,12 @@
 use crate::maker::{Made, Spec, Storage, make};
 use raddle_codec::{Effort, EncodeState, Encoder, Pipeline};
 use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::*;
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, check_chunks};
 use raddle_hdf5::source::{InputFile, MetadataView};
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -237,7 +237,7 @@ fn chunks_where_none_can_be() {
 
 /// Writes a dataset of two chunks of 64 bytes: zeros, and the chunk that `stored` decodes to.
 fn with_second_chunk(path: &Path, stored: &[u8], filter_mask: u32) -> (Encoding, Dataset) {
-    let mut file = StockFile::create(path).unwrap();
+    let mut file = DefaultFormatFile::create(path).unwrap();
     let spec = StockDatasetSpec { element: Element::U8, dims: vec![128], chunk_shape: vec![64], gzip_level: 6 };
     let mut dataset = file.create_dataset(b"/d", &spec).unwrap();
     dataset.write_chunk(&[0], &deflated(&[0; 64]), 0).unwrap();

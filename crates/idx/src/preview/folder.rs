@@ -5,7 +5,7 @@
 
 use crate::durability::sync_folders;
 use crate::error::{IdxError, Result};
-use crate::publish::{Existing, holds_blocks_alone, remove, write};
+use crate::publish::{IfExists, holds_blocks_alone, remove, write};
 use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
 use rustix::fs::RenameFlags;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ pub struct PreviewFolder {
     staging: PathBuf,
     /// Path of the older preview while folders are renamed.
     aside: PathBuf,
-    existing: Existing,
+    existing: IfExists,
     _lock: OutputLock,
 }
 
@@ -37,12 +37,12 @@ impl PreviewFolder {
     ///
     /// # Errors
     /// If the folder is refused or cannot be read.
-    pub fn check(folder: &Path, output: &Path, existing: Existing) -> Result<()> {
+    pub fn check(folder: &Path, output: &Path, existing: IfExists) -> Result<()> {
         let path = folder.to_path_buf();
         if folder.symlink_metadata().is_err() {
             return Ok(());
         }
-        if existing == Existing::Refuse {
+        if existing == IfExists::Fail {
             return Err(IdxError::Exists { path });
         }
         if !holds_datasets_alone(folder).map_err(write(folder, "list"))? {
@@ -61,7 +61,7 @@ impl PreviewFolder {
     ///
     /// # Errors
     /// If another process holds the lock, the folder is taken, or its parent folder is not writable.
-    pub fn begin(folder: &Path, output: &Path, existing: Existing) -> Result<Self> {
+    pub fn begin(folder: &Path, output: &Path, existing: IfExists) -> Result<Self> {
         if folder.file_name().is_none() {
             let source = std::io::Error::new(ErrorKind::InvalidInput, "not the name of a folder");
             return Err(write(folder, "make")(source));

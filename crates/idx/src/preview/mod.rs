@@ -10,10 +10,10 @@ mod plan;
 mod samples;
 
 pub use folder::PreviewFolder;
-pub use plan::{Candidate, LEAST_SAMPLES, PlannedPreview, PreviewOptions, PreviewPlan, is_worth};
+pub use plan::{Candidate, MIN_SAMPLES, PlannedPreview, PreviewOptions, PreviewPlan, is_worth};
 
 use crate::error::{IdxError, Result};
-use crate::exchange::{Patch, agree};
+use crate::exchange::{BoxData, agree};
 use crate::options::WriteOptions;
 use crate::writer::Writer;
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -102,7 +102,7 @@ impl Preview {
     ///
     /// # Errors
     /// If communication fails, or the first rank has not enough memory.
-    pub fn bring(&self, ranks: &dyn Communicator) -> Result<()> {
+    pub fn gather(&self, ranks: &dyn Communicator) -> Result<()> {
         if ranks.size() == 1 {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl Preview {
         let mut outcome = Ok(());
         for samples in &self.samples {
             // Even after an error here, the other ranks wait for the next message.
-            outcome = outcome.and(samples.bring(ranks)?);
+            outcome = outcome.and(samples.gather(ranks)?);
         }
         agree(ranks, "gather the preview", outcome)
     }
@@ -132,8 +132,8 @@ impl Preview {
         let mut datasets = Vec::new();
         for (of, samples) in self.plan.datasets.iter().zip(&self.samples) {
             let mut writer = Writer::new(&folder.made(&of.file_name()), of.header.clone(), options.clone())?;
-            let patches: Vec<Patch<'static>> = samples.give_up(of);
-            let written = writer.write_among(None, patches, &watch, &SingleProcess)?;
+            let patches: Vec<BoxData<'static>> = samples.give_up(of);
+            let written = writer.write_collective(None, patches, &watch, &SingleProcess)?;
             datasets.push(PreviewOf {
                 path: of.path.clone(),
                 file: self.plan.folder.join(of.file_name()),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// Maximum length of a name before its number: with extension, number and hidden companion files it stays below Linux's
 /// 255 bytes.
-const LONGEST: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// Replaces characters that are not allowed in names of files and fields.
 pub(super) fn plain(text: &str) -> String {
@@ -22,7 +22,7 @@ pub(super) fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> Vec<String> 
         let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(plain).collect();
         let whole = parts.join(".");
         // The end of a path is more specific than its beginning. All characters are ASCII here.
-        let kept = &whole[whole.len().saturating_sub(LONGEST)..];
+        let kept = &whole[whole.len().saturating_sub(MAX_NAME_LEN)..];
         let kept = kept.trim_start_matches(['.', '-']);
         let first = if kept.is_empty() { "array".to_owned() } else { kept.to_owned() };
         let numbered = (2u64..).map(|number| format!("{first}-{number}"));
@@ -47,6 +47,6 @@ mod tests {
         let names = of_paths(paths.into_iter());
         assert_eq!(names[..4], ["fields.rho", "fields_rho", "fields-rho", "fields_rho-2"]);
         assert_eq!(names[4..8], ["__04x___x_", "__.__", "rf", "array"]);
-        assert!(names[8].ends_with("a.end") && names[8].len() == LONGEST);
+        assert!(names[8].ends_with("a.end") && names[8].len() == MAX_NAME_LEN);
     }
 }

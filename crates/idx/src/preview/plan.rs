@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const PICTURE: u64 = 32;
 
 /// Smallest allowed maximum number of samples of a dataset: smaller previews show nothing.
-pub const LEAST_SAMPLES: u64 = 1 << 10;
+pub const MIN_SAMPLES: u64 = 1 << 10;
 
 /// Whether an array of this shape gets a preview: two to five axes, two of them long. Columns of a table (`N x 1`, `N x
 /// 3`) do not.
@@ -142,13 +142,13 @@ fn level_within(bitmask: &Bitmask, of: &Candidate, max_samples: u64) -> u32 {
 }
 
 impl PreviewPlan {
-    /// Plans a preview of all `candidates`; `None` if even [`LEAST_SAMPLES`] of each exceed the limit.
+    /// Plans a preview of all `candidates`; `None` if even [`MIN_SAMPLES`] of each exceed the limit.
     ///
     /// # Errors
     /// If an array has more elements than IDX can address.
     pub fn new(candidates: &[Candidate], options: &PreviewOptions) -> Result<Option<Self>> {
         let names = names::of_paths(candidates.iter().map(|of| of.path.as_str()));
-        let mut max_samples = options.max_samples.max(LEAST_SAMPLES);
+        let mut max_samples = options.max_samples.max(MIN_SAMPLES);
         loop {
             let mut datasets = Vec::new();
             for (of, name) in candidates.iter().zip(&names) {
@@ -164,10 +164,10 @@ impl PreviewPlan {
             if plan.len_bytes() <= options.max_len_bytes {
                 return Ok(Some(plan));
             }
-            if max_samples == LEAST_SAMPLES {
+            if max_samples == MIN_SAMPLES {
                 return Ok(None);
             }
-            max_samples = (max_samples / 2).max(LEAST_SAMPLES);
+            max_samples = (max_samples / 2).max(MIN_SAMPLES);
         }
     }
 

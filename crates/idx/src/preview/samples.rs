@@ -5,7 +5,7 @@
 
 use super::plan::PlannedPreview;
 use crate::error::{IdxError, Result};
-use crate::exchange::{MESSAGES_LEN_BYTES, Patch};
+use crate::exchange::{BoxData, MESSAGES_LEN_BYTES};
 use crate::reader::zeros;
 use crate::region::SampleBox;
 use raddle_core::CoreError;
@@ -94,7 +94,7 @@ impl Samples {
 
     /// Collective. Gathers the slabs of the other ranks on the first. An error of this rank alone is returned in the
     /// inner result, after all messages were exchanged.
-    pub(super) fn bring(&self, ranks: &dyn Communicator) -> Result<Result<()>> {
+    pub(super) fn gather(&self, ranks: &dyn Communicator) -> Result<Result<()>> {
         let mut outcome = Ok(());
         let message_len_bytes = (MESSAGES_LEN_BYTES / ranks.size() as u64).max(1);
         for slab in &self.slabs {
@@ -125,7 +125,7 @@ impl Samples {
     }
 
     /// Moves the samples out, as boxes of the dataset.
-    pub(super) fn give_up(&self, of: &PlannedPreview) -> Vec<Patch<'static>> {
+    pub(super) fn give_up(&self, of: &PlannedPreview) -> Vec<BoxData<'static>> {
         let patch = |slab: &Slab| {
             let mut bytes = std::mem::take(&mut *slab.lock());
             if of.is_big_endian {
@@ -137,7 +137,7 @@ impl Samples {
             if let (Some(start), Some(count)) = (start.last_mut(), counts.last_mut()) {
                 (*start, *count) = (slab.rows.start, slab.rows.end - slab.rows.start);
             }
-            Patch { region: SampleBox::new(&start, &counts), arrays: vec![Cow::Owned(bytes)] }
+            BoxData { region: SampleBox::new(&start, &counts), arrays: vec![Cow::Owned(bytes)] }
         };
         self.slabs.iter().map(patch).collect()
     }

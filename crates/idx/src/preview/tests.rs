@@ -1,6 +1,6 @@
 use super::*;
 use crate::bitmask::Bitmask;
-use crate::publish::Existing;
+use crate::publish::IfExists;
 use crate::reader::Dataset;
 use crate::sample::Number;
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn what_passes_in_boxes_is_written_and_published() {
     assert_eq!(plan.datasets[0].spacing(), [8, 2, 2]);
     let preview = Preview::new(plan.clone());
     show(&preview, 0, &[16, 8, 33], |_| true);
-    let made = PreviewFolder::begin(&folder, &output, Existing::Refuse).unwrap();
+    let made = PreviewFolder::begin(&folder, &output, IfExists::Fail).unwrap();
     let error = completed(&preview, &made).unwrap_err().to_string();
     assert!(error.contains("which is a bug in raddle"), "{error}");
     show(&preview, 1, &[1, 7, 20], |_| true);
@@ -114,15 +114,15 @@ fn an_older_preview_comes_back_unless_the_output_is_replaced() {
     std::fs::write(folder.join(".preview-of"), "out.h5").unwrap();
     std::fs::write(folder.join("a.idx"), "old").unwrap();
     std::fs::write(folder.join("a/0000.bin"), "old").unwrap();
-    assert!(matches!(PreviewFolder::begin(&folder, &output, Existing::Refuse), Err(IdxError::Exists { .. })));
-    let made = PreviewFolder::begin(&folder, &output, Existing::Replace).unwrap();
-    assert!(matches!(PreviewFolder::begin(&folder, &output, Existing::Replace), Err(IdxError::Locked { .. })));
+    assert!(matches!(PreviewFolder::begin(&folder, &output, IfExists::Fail), Err(IdxError::Exists { .. })));
+    let made = PreviewFolder::begin(&folder, &output, IfExists::Replace).unwrap();
+    assert!(matches!(PreviewFolder::begin(&folder, &output, IfExists::Replace), Err(IdxError::Locked { .. })));
     made.make().unwrap();
     made.withdraw().unwrap();
     assert!(!folder.exists());
     drop(made);
     assert_eq!(std::fs::read(folder.join("a.idx")).unwrap(), b"old");
-    let made = PreviewFolder::begin(&folder, &output, Existing::Replace).unwrap();
+    let made = PreviewFolder::begin(&folder, &output, IfExists::Replace).unwrap();
     made.make().unwrap();
     made.withdraw().unwrap();
     made.publish().unwrap();
@@ -130,7 +130,7 @@ fn an_older_preview_comes_back_unless_the_output_is_replaced() {
     let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, [".preview-of"], "the new one, without datasets");
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
-    assert!(matches!(PreviewFolder::begin(&folder, &output, Existing::Replace), Err(IdxError::Foreign { .. })));
+    assert!(matches!(PreviewFolder::begin(&folder, &output, IfExists::Replace), Err(IdxError::Foreign { .. })));
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
 }
 
@@ -139,7 +139,7 @@ fn a_preview_of_another_output_is_never_replaced() {
     let root = tempfile::tempdir().unwrap();
     let (folder, output, elsewhere) = (root.path().join("p"), root.path().join("a.h5"), root.path().join("other/a.h5"));
     std::fs::create_dir(root.path().join("other")).unwrap();
-    let begin = |output: &Path| PreviewFolder::begin(&folder, output, Existing::Replace);
+    let begin = |output: &Path| PreviewFolder::begin(&folder, output, IfExists::Replace);
     // An empty folder has nothing to lose.
     std::fs::create_dir(&folder).unwrap();
     let made = begin(&output).unwrap();
@@ -156,7 +156,7 @@ fn a_preview_of_another_output_is_never_replaced() {
     }
     // Moved with its output, it is still that output's.
     std::fs::rename(&folder, root.path().join("other/p")).unwrap();
-    assert!(PreviewFolder::check(&root.path().join("other/p"), &elsewhere, Existing::Replace).is_ok());
+    assert!(PreviewFolder::check(&root.path().join("other/p"), &elsewhere, IfExists::Replace).is_ok());
     // A folder that does not name its output.
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("a.idx"), "of something").unwrap();
@@ -173,9 +173,9 @@ fn ranks_bring_what_they_saw_to_the_first() {
         let preview = Preview::new(plan.clone());
         // The first rank sees no sample of some slabs.
         show(&preview, 0, &[13, 90, 40], |tile| tile as usize % 3 == ranks.rank());
-        preview.bring(ranks).unwrap();
+        preview.gather(ranks).unwrap();
         if ranks.rank() == 0 {
-            let made = PreviewFolder::begin(&folder, &output, Existing::Refuse).unwrap();
+            let made = PreviewFolder::begin(&folder, &output, IfExists::Fail).unwrap();
             completed(&preview, &made).unwrap();
             made.withdraw().unwrap();
             made.publish().unwrap();

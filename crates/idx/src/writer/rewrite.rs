@@ -13,7 +13,7 @@ use crate::header::Header;
 use crate::kernel;
 use crate::options::{Counts, WriteReport};
 use crate::reader::{Dataset, Query};
-use crate::step::{BlockPlace, StepPlan, lattice, samples_in};
+use crate::step_plan::{BlockPlace, StepPlan, lattice, samples_in};
 use crate::stored::{BlockReader, StoredBlocks};
 use crate::work::{Samples, StepWork, Worker};
 use raddle_core::communicator::Communicator;
@@ -58,8 +58,8 @@ impl Writer {
     /// Collective. Writes a time step from the blocks of `source`, for which [`BlockSource::has_blocks_of`] holds.
     ///
     /// # Errors
-    /// As for [`Writer::write_among`]; also if the source has other blocks, or one is missing or damaged.
-    pub fn rewrite_among(
+    /// As for [`Writer::write_collective`]; also if the source has other blocks, or one is missing or damaged.
+    pub fn rewrite_collective(
         &mut self,
         time: Option<u64>,
         source: &BlockSource<'_>,

@@ -42,14 +42,14 @@ fn arrays(header: &Header) -> Vec<Vec<u8>> {
     header.fields.iter().enumerate().map(array).collect()
 }
 
-fn held<'a>(domain: &SampleBox, region: &SampleBox, whole: &[Vec<u8>], header: &Header) -> Patch<'a> {
+fn held<'a>(domain: &SampleBox, region: &SampleBox, whole: &[Vec<u8>], header: &Header) -> BoxData<'a> {
     let cut = |(array, field): (&Vec<u8>, &Field)| {
         let len = field.sample.len_bytes();
         let mut out = vec![0; region.sample_count().unwrap() as usize * len];
         copy_part((domain, array), (region, &mut out), region, len).unwrap();
         Cow::Owned(out)
     };
-    Patch { region: *region, arrays: whole.iter().zip(&header.fields).map(cut).collect() }
+    BoxData { region: *region, arrays: whole.iter().zip(&header.fields).map(cut).collect() }
 }
 
 fn header(domain: &SampleBox, samples: &[(&str, &str, &str)], bits: u32, blocks_per_file: u64) -> Header {
@@ -132,7 +132,7 @@ fn write(
         let options = WriteOptions { jobs: 1 + ranks.rank() % 2, ..options.clone() };
         let mut writer = Writer::new(&folder.join("d.idx"), header.clone(), options)?;
         let patches = partition[ranks.rank()].iter().map(|region| held(&domain, region, whole, header)).collect();
-        writer.write_among(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+        writer.write_collective(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
     })
 }
 
@@ -212,10 +212,10 @@ proptest! {
             let patch = |region: &SampleBox| {
                 let mut whole = held(&domain, region, &other, &header);
                 let arrays = fields.iter().map(|field| std::mem::take(&mut whole.arrays[*field])).collect();
-                Patch { region: *region, arrays }
+                BoxData { region: *region, arrays }
             };
             let patches = boxes[ranks.rank()].iter().map(patch).collect();
-            writer.update_among(None, &fields, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+            writer.update_collective(None, &fields, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
         });
         for result in results {
             match result {
@@ -259,7 +259,7 @@ proptest! {
         let results = Threads::run(ranks, |ranks| {
             let options = WriteOptions { jobs: 1 + ranks.rank() % 2, ..WriteOptions::default() };
             let mut writer = Writer::new(&target.path().join("d.idx"), to.clone(), options)?;
-            writer.rewrite_among(None, &source, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+            writer.rewrite_collective(None, &source, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
         });
         for result in results {
             result.unwrap();
@@ -286,7 +286,7 @@ fn ranks_that_contradict_each_other_leave_the_step_as_it_was() {
             let mut writer = Writer::of_existing(&path, WriteOptions::default())?;
             let patches = vec![held(&domain, &boxes[ranks.rank()], &whole, &header)];
             let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-            writer.update_among(steps[ranks.rank()], fields, patches, &watch, ranks)
+            writer.update_collective(steps[ranks.rank()], fields, patches, &watch, ranks)
         })
     };
     let (left, right) = (SampleBox::new(&[0; 2], &[20, 27]), SampleBox::new(&[20, 0], &[20, 27]));
@@ -395,7 +395,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
         header.bits_per_block += u32::from(ranks.rank() == 2);
         let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), WriteOptions::default())?;
         let patches = vec![held(&domain, &good[ranks.rank()][0], &whole, &header)];
-        writer.write_among(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+        writer.write_collective(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
     });
     let differs = |result: &Result<_>| matches!(result, Err(IdxError::Core(CoreError::PlansDiffer { rank: 2 })));
     assert!(results.iter().all(differs) && files_in(folder.path()).is_empty(), "{results:?}");
@@ -424,7 +424,7 @@ fn a_rank_that_is_stopped_leaves_nothing() {
         let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), options).unwrap();
         let region = &partition[ranks.rank()][0];
         let patches = vec![held(&domain, region, &whole, &header)];
-        writer.write_among(None, patches, &Watch { observer: &observer, cancel: &cancel }, ranks).map(|_| ())
+        writer.write_collective(None, patches, &Watch { observer: &observer, cancel: &cancel }, ranks).map(|_| ())
     });
     assert!(results.iter().all(|result| matches!(result, Err(IdxError::Core(_)))), "{results:?}");
     assert!(files_in(folder.path()).is_empty(), "something is left");

@@ -8,15 +8,15 @@
 use super::{Run, Writer, there};
 use crate::compression::{BlockFault, Coding, Compression};
 use crate::error::{IdxError, Result, TimeFault, UpdateFault};
-use crate::exchange::{Patch, agree, check_arrays, gather_any_boxes, partition_error};
+use crate::exchange::{BoxData, agree, check_arrays, gather_any_boxes, partition_error};
 use crate::files::StepFiles;
 use crate::grid::{ArrayGrid, Layout, blocks};
 use crate::options::{Counts, WriteOptions, WriteReport};
-use crate::publish::{Existing, Staging, staging_folder};
+use crate::publish::{IfExists, Staging, staging_folder};
 use crate::reader::Dataset;
 use crate::region::SampleBox;
 use crate::restructure::check_disjoint;
-use crate::step::{BlockPlace, Homes, StepPlan};
+use crate::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use crate::stored::{BlockReader, StoredBlocks};
 use crate::work::{Samples, StepWork, Worker};
 use raddle_codec::ZfpMode;
@@ -36,7 +36,7 @@ use std::time::Instant;
 const HZ: u32 = 1 << 8;
 
 impl Writer {
-    /// Creates a writer of boxes into time steps of the dataset at `path`, for [`Writer::update_among`].
+    /// Creates a writer of boxes into time steps of the dataset at `path`, for [`Writer::update_collective`].
     ///
     /// # Errors
     /// If it cannot be read, or its blocks cannot be read or written.
@@ -53,13 +53,13 @@ impl Writer {
     /// not restructured, even if the options request it.
     ///
     /// # Errors
-    /// As for [`Writer::write_among`]; also if the step does not exist, a block to change is missing or damaged, a
+    /// As for [`Writer::write_collective`]; also if the step does not exist, a block to change is missing or damaged, a
     /// field has lossy compression, or the step has no separate folder. The step is unchanged then.
-    pub fn update_among(
+    pub fn update_collective(
         &mut self,
         time: Option<u64>,
         fields: &[usize],
-        patches: Vec<Patch<'_>>,
+        patches: Vec<BoxData<'_>>,
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
     ) -> Result<WriteReport> {
@@ -90,9 +90,9 @@ impl Writer {
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
         let (encoding, mut counts) = (Instant::now(), Counts::default());
-        let held: Vec<Patch<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
+        let held: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
         let samples = Samples { header: &self.header, domain: &domain, held: &held };
-        let homes = (ranks.size() > 1).then(|| Homes::new(&self.header, &partition));
+        let homes = (ranks.size() > 1).then(|| BlockOwners::new(&self.header, &partition));
         let is_shared = homes.is_some();
         let (path, effort) = (self.path.clone(), self.options.effort);
         let stored = (0..self.header.fields.len()).map(|field| StoredBlocks::new(&dataset, field, time)).collect();
@@ -145,7 +145,7 @@ impl Writer {
         dataset: &Dataset,
         time: Option<u64>,
         fields: &[usize],
-        patches: &[Patch<'_>],
+        patches: &[BoxData<'_>],
     ) -> Result<ArrayGrid> {
         if let Some(what) = dataset.header().difference(&self.header) {
             return Err(IdxError::HeaderDiffers { path: self.path.clone(), what });
@@ -188,12 +188,12 @@ impl Writer {
     }
 
     /// Returns the patch with an array for every field, empty for fields that are not updated.
-    fn by_field<'p>(&self, fields: &[usize], patch: Patch<'p>) -> Patch<'p> {
+    fn by_field<'p>(&self, fields: &[usize], patch: BoxData<'p>) -> BoxData<'p> {
         let mut arrays: Vec<Cow<'p, [u8]>> = vec![Cow::Borrowed(&[]); self.header.fields.len()];
         for (field, array) in fields.iter().zip(patch.arrays) {
             arrays[*field] = array;
         }
-        Patch { region: patch.region, arrays }
+        BoxData { region: patch.region, arrays }
     }
 
     fn begin_update(&self, step: &StepPlan, time: Option<u64>) -> Result<Staging> {
@@ -201,7 +201,7 @@ impl Writer {
             let template = self.header.files.text().to_owned();
             return Err(self.update_error(UpdateFault::NoFolder { template }));
         }
-        let how = (Existing::Replace, self.options.durability);
+        let how = (IfExists::Replace, self.options.durability);
         let staging = Staging::begin(&self.path, (step, &self.header), how, true)?;
         // Checked again under the lock: another process may have replaced the dataset since.
         there(&self.path, &self.header)?;
@@ -329,11 +329,11 @@ impl TileWork for UpdateWork<'_> {
         self.work.home(tile)
     }
 
-    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        self.work.bring(round, communicator)
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        self.work.regroup(round, communicator)
     }
 
-    fn brought_len_bytes(&self, tile: Tile) -> u64 {
-        self.work.brought_len_bytes(tile)
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
+        self.work.received_len_bytes(tile)
     }
 }

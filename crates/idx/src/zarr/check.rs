@@ -5,8 +5,8 @@
 //! zeros), or reported as a fault, never skipped.
 
 use super::downsample::{Downsample, Halving};
-use super::form::{Level, is_space};
 use super::image::Image;
+use super::layout::{Level, is_space};
 use super::shard::ChunkDecoder;
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::{IdxError, Result};

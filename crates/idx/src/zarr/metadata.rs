@@ -5,7 +5,7 @@
 //! what was found.
 
 use super::fault::ZarrFault;
-use super::form::{ChunkCompression, Form, is_space};
+use super::layout::{ChunkCompression, ImageLayout, is_space};
 use super::shard::{ShardForm, named_gzip_level, zstd_level};
 use crate::bitmask::{MAX_RANK, Point};
 use crate::sample::SampleType;
@@ -41,13 +41,13 @@ pub(crate) fn collection() -> String {
 }
 
 /// Returns the metadata of the group `OME`, which lists several images.
-pub(crate) fn series(form: &Form) -> String {
+pub(crate) fn series(form: &ImageLayout) -> String {
     let names: Vec<&str> = form.fields.iter().map(|(name, _)| name.as_str()).collect();
     group(json!({ "ome": { "version": OME_VERSION, "series": names } }))
 }
 
 /// Returns the metadata of the group of an image.
-pub(crate) fn image(form: &Form, field: usize) -> String {
+pub(crate) fn image(form: &ImageLayout, field: usize) -> String {
     let names = form.array_axes(field);
     let axis = |name: &char| {
         let mut axis = json!({ "name": name.to_string(), "type": axis_type(*name) });
@@ -94,7 +94,7 @@ fn axis_type(name: char) -> &'static str {
 }
 
 /// Returns the metadata of the array of a level with `shards` stored shards.
-pub(crate) fn array(form: &Form, field: usize, level: usize, shards: u64, effort: Effort) -> String {
+pub(crate) fn array(form: &ImageLayout, field: usize, level: usize, shards: u64, effort: Effort) -> String {
     let sample = form.fields[field].1;
     let of_array = |of: &Point, step: u64, component: u64| form.of_array(field, step, component, &|axis| of[axis]);
     let components = sample.count as u64;
@@ -349,7 +349,7 @@ mod tests {
     use crate::zarr::{Downsample, FormOptions};
     use std::path::PathBuf;
 
-    fn form() -> Form {
+    fn form() -> ImageLayout {
         let fields = vec![("v".to_owned(), "float32[3]".parse().unwrap())];
         let options = FormOptions {
             chunk: Some(vec![4, 4, 2]),
@@ -361,7 +361,7 @@ mod tests {
             steps: Some(7),
             ..FormOptions::default()
         };
-        Form::new(&[9, 6, 3], fields, &options).unwrap()
+        ImageLayout::new(&[9, 6, 3], fields, &options).unwrap()
     }
 
     fn file() -> PathBuf {

@@ -3,7 +3,7 @@
 //!
 //! A folder holds one image (one field) or several (one group each); an image holds one array per level. An array is
 //! stored in shards, files of many chunks that can be read one by one. Samples, boxes, ranks and phases are those of
-//! the rest of this crate. `form` describes an image, `plan` assigns shards to ranks, `pyramid` makes the levels, and
+//! the rest of this crate. `layout` describes an image, `plan` assigns shards to ranks, `pyramid` makes the levels, and
 //! `shard` and `metadata` define the bytes. Design decisions are in docs/design/024-ome-zarr.md.
 //!
 //! Sources: Zarr core specification 3.0, sharding codec 1.0, OME-NGFF 0.5.
@@ -11,8 +11,8 @@
 mod check;
 mod downsample;
 mod fault;
-mod form;
 mod image;
+mod layout;
 mod metadata;
 mod plan;
 mod publish;
@@ -24,6 +24,6 @@ mod writer;
 pub use check::{BadShard, ImageCheck};
 pub use downsample::Downsample;
 pub use fault::ZarrFault;
-pub use form::{ChunkCompression, Form, FormOptions, Level};
 pub use image::{Image, Images, is_zarr};
+pub use layout::{ChunkCompression, FormOptions, ImageLayout, Level};
 pub use writer::ZarrWriter;

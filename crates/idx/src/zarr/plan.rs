@@ -4,7 +4,7 @@
 //! owns the tile writes the whole shard; two ranks cannot write the same shard.
 
 use super::fault::ZarrFault;
-use super::form::Form;
+use super::layout::ImageLayout;
 use super::shard::ShardForm;
 use crate::bitmask::{MAX_RANK, Point};
 use crate::region::SampleBox;
@@ -42,7 +42,7 @@ pub(crate) struct ShardPlace {
 /// The shards of a time step.
 #[derive(Debug, Clone)]
 pub(crate) struct ShardPlan<'a> {
-    pub(crate) form: &'a Form,
+    pub(crate) form: &'a ImageLayout,
     /// Plan for the engine.
     pub(crate) tiles: Plan,
     /// Form of the shards, by field.
@@ -51,7 +51,7 @@ pub(crate) struct ShardPlan<'a> {
 }
 
 impl<'a> ShardPlan<'a> {
-    pub(crate) fn new(form: &'a Form) -> Result<Self, ZarrFault> {
+    pub(crate) fn new(form: &'a ImageLayout) -> Result<Self, ZarrFault> {
         let shard_forms: Vec<_> = (0..form.fields.len()).map(|field| ShardForm::of(form, field)).collect();
         let (mut groups, mut next) = (Vec::new(), 0u64);
         for field in 0..form.fields.len() {
@@ -117,14 +117,14 @@ impl<'a> ShardPlan<'a> {
 
 /// The rank that holds most samples of each shard; ties go to the lowest rank.
 #[derive(Debug, Default)]
-pub(crate) struct ShardHomes {
+pub(crate) struct ShardOwners {
     /// By level and shard number: number of samples, rank, and number of ranks with samples.
     most: HashMap<(usize, Point), (u64, u32, u32)>,
 }
 
-impl ShardHomes {
+impl ShardOwners {
     /// Finds the ranks of shards for the boxes of `partitions`, one partition per level.
-    pub(crate) fn new(form: &Form, partitions: &[Vec<Vec<SampleBox>>]) -> Self {
+    pub(crate) fn new(form: &ImageLayout, partitions: &[Vec<Vec<SampleBox>>]) -> Self {
         let mut most: HashMap<(usize, Point), (u64, u32, u32)> = HashMap::new();
         for (level, partition) in partitions.iter().enumerate() {
             for (rank, boxes) in (0u32..).zip(partition) {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::zarr::FormOptions;
 
-    fn form() -> Form {
+    fn form() -> ImageLayout {
         let fields = ["a", "b"].map(|name| (name.to_owned(), "uint16".parse().unwrap())).to_vec();
         let options = FormOptions {
             chunk: Some(vec![2, 2]),
@@ -190,7 +190,7 @@ mod tests {
             steps: Some(9),
             ..FormOptions::default()
         };
-        Form::new(&[7, 5], fields, &options).unwrap()
+        ImageLayout::new(&[7, 5], fields, &options).unwrap()
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         let plan = ShardPlan::new(&form).unwrap();
         let halves = vec![vec![SampleBox::new(&[0, 0], &[5, 5])], vec![SampleBox::new(&[5, 0], &[2, 5])]];
         let coarse = vec![vec![], vec![form.levels[1].domain()]];
-        let homes = ShardHomes::new(&form, &[halves, coarse]);
+        let homes = ShardOwners::new(&form, &[halves, coarse]);
         let of: Vec<_> = (0..8).map(|shard| homes.of(&plan.place(shard))).collect();
         assert_eq!(of, [0, 1, 0, 1, 0, 1, 1, 1].map(Some));
         assert_eq!((homes.holders(&plan.place(1)), homes.holders(&plan.place(0))), (2, 1));

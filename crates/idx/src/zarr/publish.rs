@@ -7,7 +7,7 @@ use super::metadata::{self, FILE_NAME};
 use super::plan::ShardPlan;
 use crate::durability::Durability;
 use crate::error::{IdxError, Result};
-use crate::publish::{Existing, remove, staging_folder, write, write_whole};
+use crate::publish::{IfExists, remove, staging_folder, write, write_whole};
 use raddle_core::engine::Sink;
 use raddle_core::output::{OutputLock, close, folder_of};
 use rustix::fs::RenameFlags;
@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Staging {
     output: PathBuf,
-    existing: Existing,
+    existing: IfExists,
     durability: Durability,
     folder: PathBuf,
     _lock: OutputLock,
@@ -29,10 +29,10 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// Takes the lock on `output`, checks that its name is free, and creates the hidden folder.
-    pub(crate) fn begin(output: &Path, (existing, durability): (Existing, Durability)) -> Result<Self> {
+    pub(crate) fn begin(output: &Path, (existing, durability): (IfExists, Durability)) -> Result<Self> {
         let lock = OutputLock::take(output)?;
         if output.symlink_metadata().is_ok() {
-            if existing == Existing::Refuse {
+            if existing == IfExists::Fail {
                 return Err(IdxError::Exists { path: output.to_path_buf() });
             }
             refuse_foreign(output)?;
@@ -63,7 +63,7 @@ impl Staging {
         let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags);
         match rename(RenameFlags::NOREPLACE) {
             Ok(()) => {}
-            Err(rustix::io::Errno::EXIST) if self.existing == Existing::Refuse => {
+            Err(rustix::io::Errno::EXIST) if self.existing == IfExists::Fail => {
                 return Err(IdxError::Exists { path: to.clone() });
             }
             // The old folder is exchanged with the new one and removed with the hidden folder.
@@ -112,7 +112,7 @@ fn is_foreign(path: &Path) -> std::io::Result<bool> {
 }
 
 /// Path of the folder of an image within the output: the output itself if it has only one image.
-pub(crate) fn image_folder(form: &super::Form, field: usize) -> PathBuf {
+pub(crate) fn image_folder(form: &super::ImageLayout, field: usize) -> PathBuf {
     match form.fields.len() {
         1 => PathBuf::new(),
         _ => PathBuf::from(&form.fields[field].0),
@@ -122,7 +122,7 @@ pub(crate) fn image_folder(form: &super::Form, field: usize) -> PathBuf {
 /// Writes the metadata of all groups and arrays; `shards` are the numbers of stored shards per array.
 pub(crate) fn describe(
     staging: &Staging,
-    form: &super::Form,
+    form: &super::ImageLayout,
     shards: &[u64],
     effort: raddle_codec::Effort,
 ) -> Result<()> {

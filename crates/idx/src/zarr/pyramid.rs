@@ -5,10 +5,10 @@
 //! rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
 
 use super::downsample::{Downsample, Halving};
-use super::form::{Form, Level};
+use super::layout::{ImageLayout, Level};
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::Result;
-use crate::exchange::{Patch, agree, partition_error, restructure, zero_samples};
+use crate::exchange::{BoxData, agree, partition_error, restructure, zero_samples};
 use crate::region::SampleBox;
 use crate::restructure::{ImposedBox, Restructuring};
 use raddle_core::cancel::CancelToken;
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Minimum length, along halved axes, of the boxes that bring cells together: at 8, moving is needed again only after
 /// three halvings.
-const SHORTEST_SIDE: u64 = 8;
+const MIN_SIDE: u64 = 8;
 
 /// The boxes of every rank.
 pub(crate) type Partition = Vec<Vec<SampleBox>>;
@@ -29,7 +29,7 @@ pub(crate) type Partition = Vec<Vec<SampleBox>>;
 #[derive(Debug)]
 pub(crate) struct Pyramid<'a> {
     /// Boxes that this rank holds, by level.
-    pub(crate) levels: Vec<Vec<Patch<'a>>>,
+    pub(crate) levels: Vec<Vec<BoxData<'a>>>,
     /// Boxes of all ranks, by level.
     pub(crate) partitions: Vec<Partition>,
     /// Size of the power-of-two boxes of the first level, if it was restructured.
@@ -38,10 +38,10 @@ pub(crate) struct Pyramid<'a> {
 }
 
 /// Inputs of making the levels.
-pub(crate) struct Making<'m> {
+pub(crate) struct PyramidBuild<'m> {
     /// The output, for errors.
     pub(crate) path: &'m Path,
-    pub(crate) form: &'m Form,
+    pub(crate) form: &'m ImageLayout,
     /// Boxes to restructure the first level to, if requested.
     pub(crate) imposed: Option<ImposedBox>,
     pub(crate) budget: &'m MemoryBudget,
@@ -50,24 +50,24 @@ pub(crate) struct Making<'m> {
     pub(crate) ranks: &'m dyn Communicator,
 }
 
-impl Making<'_> {
+impl PyramidBuild<'_> {
     /// Collective. Makes the levels from `patches`, this rank's boxes of the first level.
     pub(crate) fn make<'a>(
         &self,
-        patches: Vec<Patch<'a>>,
+        patches: Vec<BoxData<'a>>,
         partition: Partition,
         traffic: &mut Traffic,
     ) -> Result<Pyramid<'a>> {
         let mut pyramid =
             Pyramid { levels: vec![patches], partitions: vec![partition], imposed_counts: None, permits: Vec::new() };
         if let Some(imposed) = self.imposed {
-            pyramid.imposed_counts = Some(self.bring(&mut pyramid, imposed, traffic)?);
+            pyramid.imposed_counts = Some(self.gather(&mut pyramid, imposed, traffic)?);
         }
         for level in &self.form.levels[1..] {
             if self.form.downsample == Downsample::Average
                 && let Some(counts) = self.whole_cells(pyramid.last_partition(), level)
             {
-                let made = self.bring(&mut pyramid, ImposedBox::Counts(counts), traffic)?;
+                let made = self.gather(&mut pyramid, ImposedBox::Counts(counts), traffic)?;
                 if pyramid.levels.len() == 1 {
                     pyramid.imposed_counts = Some(made);
                 }
@@ -99,13 +99,13 @@ impl Making<'_> {
         };
         let side = |axis: usize| {
             let longest = boxes().map(|of| of.counts()[axis]).max().unwrap_or(1).next_power_of_two();
-            if level.factors[axis] > 1 { longest.max(SHORTEST_SIDE) } else { longest }
+            if level.factors[axis] > 1 { longest.max(MIN_SIDE) } else { longest }
         };
         (0..MAX_RANK).any(cuts).then(|| std::array::from_fn(side))
     }
 
     /// Collective. Moves the samples of the last level to power-of-two boxes; returns their size.
-    fn bring(&self, pyramid: &mut Pyramid<'_>, imposed: ImposedBox, traffic: &mut Traffic) -> Result<Point> {
+    fn gather(&self, pyramid: &mut Pyramid<'_>, imposed: ImposedBox, traffic: &mut Traffic) -> Result<Point> {
         let domain = self.before(pyramid).domain();
         let plan = Restructuring::new(&domain, pyramid.last_partition(), imposed);
         let plan = plan.map_err(|source| partition_error(self.path, source))?;
@@ -120,9 +120,9 @@ impl Making<'_> {
     }
 
     /// Computes the samples of `level` from this rank's boxes of the last level.
-    fn halve(&self, pyramid: &Pyramid<'_>, level: &Level) -> Result<(Vec<Patch<'static>>, Permit)> {
+    fn halve(&self, pyramid: &Pyramid<'_>, level: &Level) -> Result<(Vec<BoxData<'static>>, Permit)> {
         let (before, downsample) = (&pyramid.levels[pyramid.levels.len() - 1], self.form.downsample);
-        let made = |patch: &Patch<'_>| downsample.made_of(&patch.region, level);
+        let made = |patch: &BoxData<'_>| downsample.made_of(&patch.region, level);
         let samples: u64 = before.iter().map(|patch| made(patch).sample_count().unwrap_or(u64::MAX)).sum();
         let per_sample: u64 = self.form.fields.iter().map(|(_, sample)| sample.len_bytes() as u64).sum();
         let permit = self.budget.try_acquire(samples.saturating_mul(per_sample), "coarser levels")?;
@@ -139,7 +139,7 @@ impl Making<'_> {
                 halving.make(&region, &mut out, self.threads, self.cancel)?;
                 arrays.push(Cow::Owned(out));
             }
-            patches.push(Patch { region, arrays });
+            patches.push(BoxData { region, arrays });
         }
         Ok((patches, permit))
     }

@@ -7,12 +7,12 @@
 //! Source: Zarr sharding codec 1.0 (`index_location` end), codecs bytes, gzip, zstd and crc32c.
 
 use super::fault::ZarrFault;
-use super::form::{ChunkCompression, Form};
+use super::layout::{ChunkCompression, ImageLayout};
 use crate::bitmask::{MAX_RANK, Point};
 use crate::error::Result;
 use crate::region::{SampleBox, copy_part};
 use crate::sample::SampleType;
-use raddle_codec::{BareCodec, BareEncoder, CodecError, DecodeState, Effort};
+use raddle_codec::{CodecError, DecodeState, Effort, RawStreamCodec, RawStreamEncoder};
 use raddle_core::extent::product;
 
 /// Length of the offset and length of a chunk in the index.
@@ -46,9 +46,9 @@ pub(crate) struct Entry {
 
 impl ShardForm {
     /// Returns the form of the shards of a field.
-    pub(crate) fn of(form: &Form, field: usize) -> Self {
+    pub(crate) fn of(form: &ImageLayout, field: usize) -> Self {
         let samples = product(&form.chunk).unwrap_or(u64::MAX);
-        let steps = if form.has_own_steps() { form.chunk[form.rank() - 1] } else { 1 };
+        let steps = if form.has_local_steps() { form.chunk[form.rank() - 1] } else { 1 };
         Self {
             sample: form.fields[field].1,
             chunk: form.chunk,
@@ -204,8 +204,8 @@ impl ShardForm {
         let want_bytes = self.chunk_len_bytes();
         let codec = match self.compression {
             ChunkCompression::None => None,
-            ChunkCompression::Gzip => Some(BareCodec::Gzip),
-            ChunkCompression::Zstd => Some(BareCodec::Zstd),
+            ChunkCompression::Gzip => Some(RawStreamCodec::Gzip),
+            ChunkCompression::Zstd => Some(RawStreamCodec::Zstd),
         };
         match codec {
             None if stored.len() != want_bytes => {
@@ -246,7 +246,7 @@ impl ShardForm {
 /// Chunk compressor; one per thread.
 #[derive(Debug)]
 pub(crate) struct ChunkEncoder {
-    encoder: Option<BareEncoder>,
+    encoder: Option<RawStreamEncoder>,
     /// Samples of a chunk.
     raw: Vec<u8>,
     /// The same samples as planes of components.
@@ -257,8 +257,8 @@ impl ChunkEncoder {
     pub(crate) fn new(compression: ChunkCompression, effort: Effort) -> Result<Self, CodecError> {
         let encoder = match compression {
             ChunkCompression::None => None,
-            ChunkCompression::Gzip => Some(BareEncoder::gzip(gzip_level(effort))?),
-            ChunkCompression::Zstd => Some(BareEncoder::zstd(zstd_level(effort))?),
+            ChunkCompression::Gzip => Some(RawStreamEncoder::gzip(gzip_level(effort))?),
+            ChunkCompression::Zstd => Some(RawStreamEncoder::zstd(zstd_level(effort))?),
         };
         Ok(Self { encoder, raw: Vec::new(), planes: Vec::new() })
     }

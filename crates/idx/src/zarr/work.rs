@@ -3,16 +3,16 @@
 //!
 //! Invariant: a shard's bytes depend only on its samples, not on the ranks that hold or encode them.
 
-use super::plan::{ShardHomes, ShardPlace, ShardPlan};
+use super::plan::{ShardOwners, ShardPlace, ShardPlan};
 use super::pyramid::Pyramid;
 use super::shard::ChunkEncoder;
 use crate::error::{IdxError, Result};
 use crate::region::{SampleBox, copy_part};
 use raddle_codec::Effort;
-use raddle_core::brought::{Brought, Sent};
 use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::plan::Tile;
+use raddle_core::received::{ReceivedPieces, SentTraffic};
 use raddle_core::regroup::Outbox;
 use raddle_core::report::StageTimer;
 
@@ -28,10 +28,10 @@ pub(crate) struct ShardWork<'a> {
     pyramid: &'a Pyramid<'a>,
     effort: Effort,
     /// With several ranks: which ranks hold samples of each shard.
-    homes: Option<ShardHomes>,
+    homes: Option<ShardOwners>,
     /// Maximum length of a stored chunk, by field.
     chunk_bounds: Vec<u64>,
-    brought: Brought,
+    brought: ReceivedPieces,
 }
 
 impl<'a> ShardWork<'a> {
@@ -39,15 +39,15 @@ impl<'a> ShardWork<'a> {
         plan: &'a ShardPlan<'a>,
         pyramid: &'a Pyramid<'a>,
         effort: Effort,
-        homes: Option<ShardHomes>,
+        homes: Option<ShardOwners>,
     ) -> Result<Self> {
         let encoder = ChunkEncoder::new(plan.form.compression, effort).map_err(IdxError::Encode)?;
         let chunk_bounds = plan.shard_forms.iter().map(|form| form.chunk_bound_len_bytes(&encoder)).collect();
-        Ok(Self { plan, pyramid, effort, homes, chunk_bounds, brought: Brought::default() })
+        Ok(Self { plan, pyramid, effort, homes, chunk_bounds, brought: ReceivedPieces::default() })
     }
 
     /// Messages that this rank sent.
-    pub(crate) fn into_sent(self) -> Sent {
+    pub(crate) fn into_sent(self) -> SentTraffic {
         self.brought.sent()
     }
 
@@ -130,7 +130,7 @@ impl TileWork for ShardWork<'_> {
         self.homes.as_ref()?.of(&self.place(tile))
     }
 
-    fn bring(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
         let (rank, timer) = (communicator.rank(), StageTimer::start());
         let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
@@ -140,7 +140,7 @@ impl TileWork for ShardWork<'_> {
         packed
     }
 
-    fn brought_len_bytes(&self, tile: Tile) -> u64 {
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
         let Some(homes) = &self.homes else { return 0 };
         let place = self.place(tile);
         let samples = place.region.sample_count().unwrap_or(u64::MAX);

@@ -11,13 +11,13 @@
 //! is published whole or not at all.
 
 use super::fault::ZarrFault;
-use super::form::Form;
-use super::plan::{ShardHomes, ShardPlan};
+use super::layout::ImageLayout;
+use super::plan::{ShardOwners, ShardPlan};
 use super::publish::{ShardFiles, Staging, describe};
-use super::pyramid::Making;
+use super::pyramid::PyramidBuild;
 use super::work::ShardWork;
 use crate::error::{IdxError, Result};
-use crate::exchange::{Patch, agree, check_arrays, gather_boxes};
+use crate::exchange::{BoxData, agree, check_arrays, gather_boxes};
 use crate::options::{Counts, Phases, WriteOptions, WriteReport};
 use raddle_core::communicator::Communicator;
 use raddle_core::digest::Digest;
@@ -32,7 +32,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct ZarrWriter {
     path: PathBuf,
-    form: Form,
+    form: ImageLayout,
     options: WriteOptions,
     /// The hidden folder, on the first rank, once writing has begun.
     staging: Option<Staging>,
@@ -47,7 +47,7 @@ impl ZarrWriter {
     ///
     /// # Errors
     /// If the options ask for one phase, or there are too many shards.
-    pub fn new(path: &Path, form: Form, options: WriteOptions) -> Result<Self> {
+    pub fn new(path: &Path, form: ImageLayout, options: WriteOptions) -> Result<Self> {
         let refused = |source| IdxError::Zarr { path: path.to_path_buf(), source: Box::new(source) };
         if options.phases == Phases::One {
             return Err(refused(ZarrFault::OnePhase));
@@ -58,7 +58,7 @@ impl ZarrWriter {
     }
 
     /// Description of the output.
-    pub fn form(&self) -> &Form {
+    pub fn form(&self) -> &ImageLayout {
         &self.form
     }
 
@@ -73,9 +73,9 @@ impl ZarrWriter {
     /// # Errors
     /// If arrays do not fit the form, the output exists, or files cannot be written; on every rank. If only another
     /// rank met an error, `RankFailed`. The writer must not be used afterwards.
-    pub fn write_among(
+    pub fn write_collective(
         &mut self,
-        patches: Vec<Patch<'_>>,
+        patches: Vec<BoxData<'_>>,
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
     ) -> Result<WriteReport> {
@@ -101,7 +101,7 @@ impl ZarrWriter {
         let mut counts = Counts::default();
         let timer = StageTimer::start();
         let is_brought = self.options.phases == Phases::Three && ranks.size() > 1;
-        let making = Making {
+        let making = PyramidBuild {
             path: &self.path,
             form,
             imposed: is_brought.then_some(self.options.imposed),
@@ -116,7 +116,7 @@ impl ZarrWriter {
         let restructure_s = started.elapsed().as_secs_f64();
 
         let encoding = Instant::now();
-        let homes = (ranks.size() > 1).then(|| ShardHomes::new(form, &pyramid.partitions));
+        let homes = (ranks.size() > 1).then(|| ShardOwners::new(form, &pyramid.partitions));
         let work = ShardWork::new(&plan, &pyramid, self.options.effort, homes);
         let work = agree(ranks, "begin encoding", work)?;
         let options =

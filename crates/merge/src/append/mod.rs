@@ -11,6 +11,7 @@ pub mod redo;
 
 use crate::commit::write_provenance;
 use crate::conventions::Choice;
+use crate::dataset_specs::column_spec;
 use crate::digests::Digests;
 use crate::digests::blocks::{Form, InOrder};
 use crate::digests::stored;
@@ -26,7 +27,6 @@ use crate::ranks::{agree, share};
 use crate::remembered::{self, Contradiction};
 use crate::resume::sample;
 use crate::schema::{Entry, display_path};
-use crate::specs::column_spec;
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use growth::Growth;
@@ -39,7 +39,7 @@ use raddle_core::progress::{Event, Stage};
 use raddle_core::report::{InputDifference, MemoryReport, StageTimer};
 use raddle_hdf5::source::InputFile;
 use raddle_hdf5::write::{EditedFile, OutputFile};
-use redo::{Redo, Settled};
+use redo::{Recovery, Redo};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -52,15 +52,15 @@ const APPENDING: &str = "append to the file";
 /// New chunks begin on a page boundary, so that large writes are aligned.
 const ALIGNMENT_BYTES: u64 = 4096;
 /// How long to wait for programs that have the file open before its metadata is changed.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// The exclusive right to append to a file, and the state in which it was found.
 #[derive(Debug)]
-pub struct Held {
+pub struct AppendLock {
     /// Path of the file itself, with symbolic links resolved.
     pub path: PathBuf,
     /// Outcome of settling an interrupted append.
-    pub settled: Settled,
+    pub settled: Recovery,
     file: File,
     /// Lock on the file; only the first rank holds it.
     _lock: Option<OutputLock>,
@@ -102,7 +102,7 @@ pub struct AppendReport {
 ///
 /// # Errors
 /// [`MergeError::Locked`] if another process is writing it, [`MergeError::Output`] if it cannot be written.
-pub fn hold(path: &Path) -> Result<Held> {
+pub fn open_for_append(path: &Path) -> Result<AppendLock> {
     let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let refuse = |reason: &str| Err(MergeError::Output { path: path.to_path_buf(), reason: reason.to_owned() });
     if !own.is_file() {
@@ -115,7 +115,7 @@ pub fn hold(path: &Path) -> Result<Held> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(MergeError::InUse { path: own }),
         // File systems without locks offer no way to detect such programs.
-        _ => Ok(Held { path: own, settled, file, _lock: lock }),
+        _ => Ok(AppendLock { path: own, settled, file, _lock: lock }),
     }
 }
 
@@ -128,16 +128,16 @@ fn open(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// As [`hold`], on every rank.
-pub fn hold_among(path: &Path, ranks: &dyn Communicator) -> Result<Held> {
+pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Result<AppendLock> {
     const OPERATION: &str = "lock the file";
-    let held = (ranks.rank() == 0).then(|| hold(path)).transpose();
+    let held = (ranks.rank() == 0).then(|| open_for_append(path)).transpose();
     let held = agree(ranks, OPERATION, held)?;
     let code = held.as_ref().map_or(0, |held| held.settled.code());
-    let settled = Settled::of_code(ranks.all_gather_u64(code)?[0]);
+    let settled = Recovery::of_code(ranks.all_gather_u64(code)?[0]);
     let of_others = || {
         let own =
             std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
-        Ok(Held { file: open(&own)?, path: own, settled, _lock: None })
+        Ok(AppendLock { file: open(&own)?, path: own, settled, _lock: None })
     };
     let held = held.map_or_else(of_others, Ok);
     agree(ranks, OPERATION, held)
@@ -148,21 +148,21 @@ pub fn hold_among(path: &Path, ranks: &dyn Communicator) -> Result<Held> {
 /// # Errors
 /// As [`crate::plan::plan`]; also [`MergeError::Repeated`], and [`MergeError::Object`] for a dataset that cannot grow.
 pub fn plan(
-    held: &Held,
+    held: &AppendLock,
     inputs: &[PathBuf],
     again: bool,
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
-    plan_among(held, inputs, again, options, watch, &SingleProcess)
+    plan_collective(held, inputs, again, options, watch, &SingleProcess)
 }
 
 /// Collective. Like [`plan`], with each input scanned by one of the `ranks`.
 ///
 /// # Errors
 /// As [`plan`], on every rank.
-pub fn plan_among(
-    held: &Held,
+pub fn plan_collective(
+    held: &AppendLock,
     inputs: &[PathBuf],
     again: bool,
     options: &MergeOptions,
@@ -175,7 +175,7 @@ pub fn plan_among(
     }
     let stored = agree(ranks, APPENDING, stored::find(&held.path, options))?;
     if let Some(stored) = &stored {
-        let repeated = if again { Vec::new() } else { repeated_among(stored, inputs, ranks)? };
+        let repeated = if again { Vec::new() } else { repeated_collective(stored, inputs, ranks)? };
         if !repeated.is_empty() {
             return Err(MergeError::Repeated { file: held.path.clone(), repeated });
         }
@@ -224,7 +224,7 @@ pub fn plan_among(
 }
 
 /// Completes `options` with the records of the file, and exempts the file from the selection.
-fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: &Held) -> Result<MergeOptions> {
+fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: &AppendLock) -> Result<MergeOptions> {
     let mut recalled = remembered::recall(stored, options, Contradiction::Refused)?;
     if recalled.join.join == Join::Union {
         // Rows are added to the datasets of all inputs.
@@ -235,7 +235,7 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
 }
 
 /// Collective. Like [`repeated`], with each input checked by one of the `ranks`.
-fn repeated_among(
+fn repeated_collective(
     stored: &stored::StoredDigests,
     inputs: &[PathBuf],
     ranks: &dyn Communicator,
@@ -290,8 +290,8 @@ pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Ve
 ///
 /// # Errors
 /// After any error the file is unchanged, unless the error says that the append is complete.
-pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<AppendReport> {
-    let report = append_among(plan, held, watch, &SingleProcess)?;
+pub fn append(plan: &MergePlan, held: &AppendLock, watch: &Watch<'_>) -> Result<AppendReport> {
+    let report = append_collective(plan, held, watch, &SingleProcess)?;
     // Only a run with several ranks can have its report on another rank.
     report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
 }
@@ -301,9 +301,9 @@ pub fn append(plan: &MergePlan, held: &Held, watch: &Watch<'_>) -> Result<Append
 ///
 /// # Errors
 /// As [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
-pub fn append_among(
+pub fn append_collective(
     plan: &MergePlan,
-    held: &Held,
+    held: &AppendLock,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<Option<AppendReport>> {
@@ -364,7 +364,7 @@ pub fn append_among(
 fn place(
     plan: &MergePlan,
     growth: &Growth,
-    held: &Held,
+    held: &AppendLock,
     old_end: u64,
     budget: &MemoryBudget,
     watch: &Watch<'_>,
@@ -408,12 +408,12 @@ fn place(
 }
 
 /// Waits until no program has the file open through libhdf5, because readers must not see half of the changes.
-fn wait_for_readers(held: &Held, watch: &Watch<'_>) -> Result<()> {
+fn wait_for_readers(held: &AppendLock, watch: &Watch<'_>) -> Result<()> {
     let started = Instant::now();
     loop {
         watch.cancel.check()?;
         match rustix::fs::flock(&held.file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < LONGEST_WAIT => {
+            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < MAX_WAIT => {
                 std::thread::sleep(Duration::from_millis(50));
             }
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(MergeError::InUse { path: held.path.clone() }),
@@ -433,7 +433,7 @@ struct Edit<'a, 'p> {
 impl Edit<'_, '_> {
     fn run(
         &self,
-        held: &Held,
+        held: &AppendLock,
         old_end: u64,
         raw_end: u64,
         claims: &[Vec<Claim>],

@@ -27,7 +27,7 @@ const MAGIC: &[u8; 16] = b"raddle redo 1\n\0\0";
 /// Number of bytes per sample by which a log recognises its file: at the start and at the end of a range.
 const SAMPLE_LEN_BYTES: u64 = 4096;
 /// How long to wait for another raddle that writes committed changes, which takes as long as writing some metadata.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Content of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl Redo {
 
 /// State in which a file was found before an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum Recovery {
     /// No log, or an append in progress that has not changed the file yet.
     Nothing,
     /// An append was interrupted before its commit: the file has been restored to its earlier state.
@@ -202,7 +202,7 @@ pub enum Settled {
     Completed,
 }
 
-impl Settled {
+impl Recovery {
     /// Encodes the state for messages between ranks.
     pub(super) fn code(self) -> u64 {
         match self {
@@ -226,24 +226,24 @@ impl Settled {
 ///
 /// # Errors
 /// If the file cannot be written, the log does not belong to it, or another raddle keeps writing it.
-pub fn settle(path: &Path) -> Result<Settled> {
+pub fn settle(path: &Path) -> Result<Recovery> {
     let own = match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
         _ => path.to_path_buf(),
     };
     if std::fs::symlink_metadata(log_path(&own)).is_err() {
-        return Ok(Settled::Nothing);
+        return Ok(Recovery::Nothing);
     }
     let started = Instant::now();
     loop {
         match OutputLock::take(&own) {
             Ok(_lock) => return settle_locked(&own),
             Err(error @ LockError::Held { .. }) => match read_log(&own)? {
-                Some(Log { commit: Some(_), .. }) if started.elapsed() < LONGEST_WAIT => {
+                Some(Log { commit: Some(_), .. }) if started.elapsed() < MAX_WAIT => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Some(Log { commit: Some(_), .. }) => return Err(error.into()),
-                _ => return Ok(Settled::Nothing),
+                _ => return Ok(Recovery::Nothing),
             },
             Err(error) => return Err(error.into()),
         }
@@ -251,10 +251,10 @@ pub fn settle(path: &Path) -> Result<Settled> {
 }
 
 /// Like [`settle`], for the holder of the lock on `path`, which must not be a symbolic link.
-pub fn settle_locked(path: &Path) -> Result<Settled> {
+pub fn settle_locked(path: &Path) -> Result<Recovery> {
     let log_path = log_path(path);
     if std::fs::symlink_metadata(&log_path).is_err() {
-        return Ok(Settled::Nothing);
+        return Ok(Recovery::Nothing);
     }
     // A log is renamed into place when it is complete, so a damaged log was damaged later and cannot be used.
     let Some(log) = read_log(path)? else {
@@ -275,7 +275,7 @@ pub fn settle_locked(path: &Path) -> Result<Settled> {
             file.sync_all().map_err(failed(path, "fsync"))?;
         }
         remove(&log_path)?;
-        return Ok(if is_old { Settled::Discarded } else { Settled::Nothing });
+        return Ok(if is_old { Recovery::Discarded } else { Recovery::Nothing });
     };
     let is_placed = metadata.len() == new_end
         && sample(&file, log.old_end, new_end).is_ok_and(|sample| sample == log.sample)
@@ -286,7 +286,7 @@ pub fn settle_locked(path: &Path) -> Result<Settled> {
     apply(path, &file, &changes)?;
     remove(&log_path)?;
     let _ = sync_folder(path);
-    Ok(Settled::Completed)
+    Ok(Recovery::Completed)
 }
 
 fn foreign(path: &Path, what: &str) -> MergeError {
@@ -414,9 +414,9 @@ mod tests {
             let log = Log { sample, commit: Some((1500, changes())), ..log_of(&path) };
             redo.prepare(&log).and_then(|()| redo.put()).unwrap();
             apply(&path, &file, &changes()[..applied]).unwrap();
-            assert_eq!(settle(&path).unwrap(), Settled::Completed);
+            assert_eq!(settle(&path).unwrap(), Recovery::Completed);
             assert_eq!(std::fs::read(&path).unwrap(), new);
-            assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+            assert_eq!(settle(&path).unwrap(), Recovery::Nothing);
         }
     }
 
@@ -440,7 +440,7 @@ mod tests {
         let (path, ..) = placed(folder.path());
         let other = vec![1; 1500];
         std::fs::write(&path, &other).unwrap();
-        assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        assert_eq!(settle(&path).unwrap(), Recovery::Nothing);
         assert_eq!(std::fs::read(&path).unwrap(), other);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
@@ -450,7 +450,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, ..) = placed(folder.path());
         let lock = OutputLock::take(&path).unwrap();
-        assert_eq!(settle(&path).unwrap(), Settled::Nothing);
+        assert_eq!(settle(&path).unwrap(), Recovery::Nothing);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 1500);
         drop(lock);
     }

@@ -71,7 +71,7 @@ impl Convention for Cf {
             return Some("attribute _NCProperties".to_owned());
         }
         let is_netcdf = |at: &usize| file.has(*at, DIMENSION_NUMBER);
-        let at = (1..file.len()).take(MOST_LOOKED_AT).find(is_netcdf)?;
+        let at = (1..file.len()).take(MAX_EXAMINED).find(is_netcdf)?;
         Some(format!("{} has an attribute _Netcdf4Dimid", display_path(file.path_of(at))))
     }
 
@@ -219,7 +219,7 @@ fn of_root(options: &ConventionOptions) -> Rule {
 const GRID_MAPPING: &str = "grid_mapping_name";
 
 /// Number of objects that are searched for a mark of netCDF-4: files of that library store dimensions first.
-const MOST_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 
 /// Whether an attribute holds internal information of the netCDF library.
 fn is_of_library(name: &[u8]) -> bool {

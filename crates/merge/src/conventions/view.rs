@@ -5,7 +5,7 @@
 use crate::paths::Paths;
 use crate::rules::attribute;
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{AttributeValue, ColumnFact, Role};
+use crate::schema::{AttributeValue, InputExtent, Role};
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ impl<'a> FileView<'a> {
     /// first axis, and that size.
     pub fn column(&self, at: usize) -> Option<(&'a Dataset, u64)> {
         match &self.entries[at].role {
-            ScannedRole::Column { template, fact: ColumnFact { rows, .. }, .. } => Some((template, *rows)),
+            ScannedRole::Column { template, fact: InputExtent { rows, .. }, .. } => Some((template, *rows)),
             ScannedRole::Other(_) => None,
         }
     }

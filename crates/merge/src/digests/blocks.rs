@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 
 /// Maximum length of a block of rows, in raw bytes: damage is located as precisely as with chunks of the default size,
 /// and digests take 8 ppm of the values, which is little even for maps that compress by a factor of a thousand.
-const LONGEST_BLOCK_LEN_BYTES: u64 = 1 << 20;
+const MAX_BLOCK_LEN_BYTES: u64 = 1 << 20;
 /// Minimum length of a block. Its digest takes 0.2 % of that length.
-const SHORTEST_BLOCK_LEN_BYTES: u64 = 4 << 10;
+const MIN_BLOCK_LEN_BYTES: u64 = 4 << 10;
 /// Number of blocks into which a dataset is cut between these limits: 512 bytes of digests for each of many small
 /// datasets.
 const BLOCKS: u64 = 64;
@@ -21,7 +21,7 @@ const BLOCKS: u64 = 64;
 /// Returns the number of rows per block, for a column of `rows` rows of this length.
 pub fn block_rows(row_len_bytes: u64, rows: u64) -> u64 {
     let share = rows.saturating_mul(row_len_bytes) / BLOCKS;
-    (share.clamp(SHORTEST_BLOCK_LEN_BYTES, LONGEST_BLOCK_LEN_BYTES) / row_len_bytes.max(1)).max(1)
+    (share.clamp(MIN_BLOCK_LEN_BYTES, MAX_BLOCK_LEN_BYTES) / row_len_bytes.max(1)).max(1)
 }
 
 /// Contents over which the digests of a column are computed.

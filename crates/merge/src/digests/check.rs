@@ -15,7 +15,7 @@ use crate::ranks::{agree, share_by_cost};
 use crate::schema::{Role, display_path};
 use crate::selection::Selection;
 use crate::values::{ColumnReader, open_pool};
-use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_among, together};
+use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_collective, together};
 use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
@@ -43,7 +43,7 @@ const READ_LEN_BYTES: u64 = 4 << 20;
 /// # Errors
 /// The file cannot be read, or has no digests. A mismatch is part of the report, not an error.
 pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
-    check_among(path, options, watch, &SingleProcess)
+    check_collective(path, options, watch, &SingleProcess)
 }
 
 /// Collective. Checks the file like [`check`], with each run of blocks read by one of the `ranks`. All ranks return the
@@ -52,7 +52,7 @@ pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<V
 /// # Errors
 /// As for [`check`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank encountered an
 /// error.
-pub fn check_among(
+pub fn check_collective(
     path: &Path,
     options: &MergeOptions,
     watch: &Watch<'_>,
@@ -72,7 +72,7 @@ pub fn check_among(
             return Ok(VerifyReport { mismatches: vec![mismatch], ..VerifyReport::default() });
         }
     };
-    let found = plan_file_among(path, Selection::default(), options, watch, ranks)?;
+    let found = plan_file_collective(path, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(found.logical_len_bytes());
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let pool = open_pool(&found);

@@ -4,11 +4,11 @@
 
 use crate::digests::{ColumnDigests, Form};
 use crate::error::{MergeError, Result};
-use crate::keys::MadeSpec;
+use crate::input_reader::InputReader;
+use crate::keys::DerivedSpec;
 use crate::links::{Link, LinkPaths};
 use crate::options::MergeOptions;
 use crate::provenance::{FORMAT, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
-use crate::readers::InputReader;
 use crate::remembered::{JOIN, Remembered};
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -34,7 +34,7 @@ pub struct StoredDigests {
     /// Concatenated datasets, by path.
     pub datasets: HashMap<Vec<u8>, StoredColumn>,
     /// Specifications of computed datasets, which no input has.
-    pub made: Vec<MadeSpec>,
+    pub made: Vec<DerivedSpec>,
     /// Whether and how the file links to its inputs.
     pub link: (Link, LinkPaths),
     /// Settings that decided how the inputs were combined; `None` if all had their defaults, or the file does not
@@ -75,7 +75,7 @@ pub struct Records {
     /// Convention, rules and options of the merge; `None` if all had their defaults.
     pub remembered: Option<Remembered>,
     /// Datasets that the merge computed, such as partition keys.
-    pub made: Vec<MadeSpec>,
+    pub made: Vec<DerivedSpec>,
 }
 
 /// Reads the records of a scanned file. The seal is not checked, because that would require all of `/_raddle`.

@@ -3,7 +3,7 @@
 //!
 //! They cover kind, character set of the name, datatype (with names, paddings and offsets), dimensions and their
 //! maxima, fill value, link target, comment, attributes with type, extent and value, and the whole value of scalar
-//! datasets. They do not cover the storage layout. The digested bytes are the serialisation of [`Facts`] below in
+//! datasets. They do not cover the storage layout. The digested bytes are the serialisation of [`DigestedObject`] below in
 //! postcard's format, so any change of the types in this file or in the model is a change of
 //! [`crate::provenance::FORMAT`]; a test guards this.
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 /// Digested properties of an object.
 #[derive(Serialize)]
-struct Facts<'p> {
+struct DigestedObject<'p> {
     utf8: bool,
     kind: Kind<'p>,
     comment: &'p Option<Vec<u8>>,
@@ -73,7 +73,7 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
 
 /// Returns the digest in `stored` of the structure of the dataset of `entry`, and the current digest to compare with
 /// it. The latter is `as_it_is`, or is computed as when the dataset was written if it was assembled from scalars of all
-/// inputs (`--scalars stack`): their values are digested together with the structure.
+/// inputs (`--scalars stacked_scalars`): their values are digested together with the structure.
 pub fn known_and_found(
     plan: &MergePlan,
     stored: &StoredDigests,
@@ -173,12 +173,17 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
         Role::ExternalLink { file, path } => Kind::ExternalLink(file, path),
         Role::UserLink { class, data } => Kind::UserLink(*class, data),
     };
-    let facts =
-        Facts { utf8: entry.utf8, kind, comment: &entry.comment, attribute_order: entry.attribute_order, attributes };
+    let facts = DigestedObject {
+        utf8: entry.utf8,
+        kind,
+        comment: &entry.comment,
+        attribute_order: entry.attribute_order,
+        attributes,
+    };
     of_facts(&facts)
 }
 
-fn of_facts(facts: &Facts<'_>) -> u64 {
+fn of_facts(facts: &DigestedObject<'_>) -> u64 {
     // Serialising plain values to memory cannot fail. If it did, no digest would match the empty serialisation.
     let bytes = postcard::to_stdvec(facts).unwrap_or_default();
     Digest::of(&bytes).crc64_nvme()
@@ -206,7 +211,7 @@ mod tests {
             dataspace: &Dataspace::Scalar,
             value: b"\x02\0\0\0\0\0\0\0cm",
         };
-        let facts = |dims| Facts {
+        let facts = |dims| DigestedObject {
             utf8: true,
             kind: Kind::Column {
                 class: &class,
@@ -223,7 +228,7 @@ mod tests {
         // If these change, older files would be reported as damaged: FORMAT must change with them.
         assert_eq!(of_facts(&facts(&[7, 3])), 14_470_578_904_392_753_516);
         assert_ne!(of_facts(&facts(&[8, 3])), of_facts(&facts(&[7, 3])));
-        let with_attribute = Facts { attributes: vec![attribute], ..facts(&[7, 3]) };
+        let with_attribute = DigestedObject { attributes: vec![attribute], ..facts(&[7, 3]) };
         assert_eq!(of_facts(&with_attribute), 10_046_929_017_648_245_959);
     }
 }

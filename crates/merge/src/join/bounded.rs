@@ -9,7 +9,7 @@ use std::ops::Bound;
 /// Maximum number of values shown for one expected value.
 const SHOWN_VALUES: usize = 3;
 /// Maximum number of differences of one kind per object; further attributes are not named.
-const MOST_DIFFERENCES: usize = 512;
+const MAX_DIFFERENCES: usize = 512;
 
 impl Found {
     /// Returns this difference, or one of "yet other values" if `known` already holds enough for its object.
@@ -25,7 +25,7 @@ impl Found {
         if after(from(&self.expected)).take_while(has_value).take(SHOWN_VALUES).count() == SHOWN_VALUES {
             return others(self);
         }
-        if after(from("")).take_while(|other| alike(other)).take(MOST_DIFFERENCES).count() == MOST_DIFFERENCES {
+        if after(from("")).take_while(|other| alike(other)).take(MAX_DIFFERENCES).count() == MAX_DIFFERENCES {
             return others(Self { expected: "the first input's".to_owned(), ..self });
         }
         self
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn an_object_has_no_more_than_so_many_differences() {
         let found = all_of((0..5000).map(|place| (format!("a[{place}] = 0"), format!("a[{place}] = 1"))));
-        assert_eq!((found.len(), found.iter().map(|row| row.2).sum::<usize>()), (MOST_DIFFERENCES + 1, 5000));
+        assert_eq!((found.len(), found.iter().map(|row| row.2).sum::<usize>()), (MAX_DIFFERENCES + 1, 5000));
         assert_eq!(found.last().unwrap().1, "yet other values");
     }
 }

@@ -80,7 +80,7 @@ fn words(class: &TypeClass, canonical: &[u8]) -> Option<String> {
 /// Returns the shortest decimal number that reads back as the stored one.
 fn describe_float(class: &TypeClass, canonical: &[u8]) -> Option<String> {
     /// Number of decimal digits after the first one that distinguish all 64-bit floating-point numbers.
-    const MOST_DIGITS: usize = 16;
+    const MAX_DIGITS: usize = 16;
     let number::Float { value, is_exact, spacing } = number::float(class, canonical)?;
     if !is_exact {
         return Some(format!("{value:?} ({})", describe_bytes(canonical)));
@@ -94,7 +94,7 @@ fn describe_float(class: &TypeClass, canonical: &[u8]) -> Option<String> {
         let nearest = if is_power && text.abs() < value.abs() { spacing / 2.0 } else { spacing };
         (text - value).abs() < nearest / 2.0
     };
-    let shorter = (0..MOST_DIGITS).filter_map(|digits| format!("{value:.digits$e}").parse().ok());
+    let shorter = (0..MAX_DIGITS).filter_map(|digits| format!("{value:.digits$e}").parse().ok());
     Some(format!("{:?}", { shorter }.find(is_near).unwrap_or(value)))
 }
 

@@ -7,11 +7,11 @@
 //! columns.
 
 use super::{JoinedEntry, parent_path};
-use crate::schema::{ABSENT, ColumnFact};
+use crate::schema::{ABSENT, InputExtent};
 use std::collections::{BTreeSet, HashMap};
 
 /// A column whose number of rows in an input cannot be determined.
-pub(super) struct Unclear {
+pub(super) struct AmbiguousFill {
     pub path: Vec<u8>,
     pub input: u32,
     /// Numbers of rows in that input of the datasets that could belong to the same table.
@@ -23,7 +23,7 @@ type Lengths = Vec<Option<u64>>;
 
 /// Gives absent columns the number of rows that their table has in the same input; returns the unclear ones, which get
 /// no rows.
-pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<Unclear> {
+pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<AmbiguousFill> {
     let mut groups: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for (index, joined) in entries.iter().enumerate() {
         // The number of records is known from the convention.
@@ -43,7 +43,7 @@ pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<
 }
 
 /// Fills the absent columns of one group.
-fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<Unclear>) {
+fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<AmbiguousFill>) {
     // Most datasets of a group have the same lengths as another one.
     let mut numbers: HashMap<Lengths, usize> = HashMap::new();
     let mut of_members = Vec::with_capacity(members.len());
@@ -68,10 +68,10 @@ fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<
             }
             let lengths = lengths_in(input, table, &known);
             if lengths.len() > 1 {
-                unclear.push(Unclear { path: path.clone(), input: input as u32, lengths });
+                unclear.push(AmbiguousFill { path: path.clone(), input: input as u32, lengths });
                 return *fact;
             }
-            lengths.first().map_or(*fact, |&rows| ColumnFact::absent(rows))
+            lengths.first().map_or(*fact, |&rows| InputExtent::absent(rows))
         });
         column.facts = filled.collect();
     }
@@ -81,7 +81,7 @@ fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<
 fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     let mut tables: Vec<Vec<usize>> = Vec::new();
     for number in 0..known.len() {
-        let is_tied = |other: &usize| tie(&known[number], &known[*other]) == Tie::Same;
+        let is_tied = |other: &usize| tie(&known[number], &known[*other]) == LengthRelation::Same;
         let (tied, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut tables).into_iter().partition(|table| table.iter().any(is_tied));
         tables = others;
@@ -97,7 +97,7 @@ fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64>
     if !own.is_empty() {
         return own;
     }
-    let fits = |other: &Lengths| table.iter().all(|&number| tie(&known[number], other) != Tie::Other);
+    let fits = |other: &Lengths| table.iter().all(|&number| tie(&known[number], other) != LengthRelation::Other);
     let near: BTreeSet<u64> = known.iter().filter(|other| fits(other)).filter_map(|other| other[input]).collect();
     // With several candidates, nothing determines which one it belongs to, so none is used.
     if near.len() == 1 { near } else { BTreeSet::new() }
@@ -105,7 +105,7 @@ fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64>
 
 /// Relation of two datasets of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tie {
+enum LengthRelation {
     /// They have different lengths in some input.
     Other,
     /// The lengths neither tie nor separate them.
@@ -114,12 +114,12 @@ enum Tie {
     Same,
 }
 
-fn tie(left: &Lengths, right: &Lengths) -> Tie {
-    let mut tie = Tie::Open;
+fn tie(left: &Lengths, right: &Lengths) -> LengthRelation {
+    let mut tie = LengthRelation::Open;
     for (left, right) in left.iter().zip(right) {
         match (left, right) {
-            (Some(left), Some(right)) if left != right => return Tie::Other,
-            (Some(1..), Some(_)) => tie = Tie::Same,
+            (Some(left), Some(right)) if left != right => return LengthRelation::Other,
+            (Some(1..), Some(_)) => tie = LengthRelation::Same,
             _ => {}
         }
     }

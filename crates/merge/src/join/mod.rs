@@ -26,19 +26,19 @@ pub use difference::{Difference, DifferenceKind};
 pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 
 use crate::conventions::{Choice, Recognised, Refusal};
-use crate::facts::Facts;
-use crate::keys::MadeSpec;
+use crate::input_extents::InputExtents;
+use crate::keys::DerivedSpec;
 use crate::paths::Paths;
 use crate::picking::Uncounted;
 use crate::rules::once::OTHER_VALUES;
 use crate::rules::settle::Declared;
 use crate::rules::{Placement, Rule, Values};
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, EntryIndex, Role, Schema, display_path};
-use crate::stack::Differing;
+use crate::schema::{ABSENT, AttributeValue, Column, Entry, EntryIndex, InputExtent, Role, Schema, display_path};
+use crate::stacked_scalars::StackedScalars;
 use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
-use fill::{Unclear, fill_absent_rows};
+use fill::{AmbiguousFill, fill_absent_rows};
 use of_inputs::Gathered;
 use raddle_hdf5::model::{Dataset, Dataspace};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -96,7 +96,7 @@ pub struct Joiner {
     /// Whether the first input is a file to which the others are appended.
     grows: bool,
     /// Columns that are computed in that file.
-    made: Vec<MadeSpec>,
+    made: Vec<DerivedSpec>,
     /// Attributes that become columns.
     gathered: Gathered,
     /// Convention that the first input was recognised as.
@@ -122,7 +122,7 @@ struct JoinedEntry {
     /// Attributes of inputs that differ from those of the first, if they are stacked; by input number.
     other_attributes: Vec<(u32, Arc<[AttributeValue]>)>,
     /// Values of a scalar that differ from the first one.
-    differing: Differing,
+    differing: StackedScalars,
     /// Facts about the inputs that a rule needs; `None` if no rule applies.
     declared: Option<Box<Declared>>,
     /// Whether inputs have different rules for it; its rule is then not settled.
@@ -186,9 +186,9 @@ impl Joiner {
         }
     }
 
-    /// Configures the joiner for an append to the first input. The other inputs need not have the columns `made`.
+    /// Configures the joiner for an append to the first input. The other inputs need not have the columns `derived`.
     #[must_use]
-    pub(crate) fn growing(self, made: &[MadeSpec]) -> Self {
+    pub(crate) fn growing(self, made: &[DerivedSpec]) -> Self {
         Self { grows: true, made: made.to_vec(), ..self }
     }
 
@@ -279,11 +279,11 @@ impl Joiner {
             ScannedRole::Column { template, fact, committed, kept: digest, values } => {
                 kept = digest;
                 first_values = values;
-                let facts = Facts::expecting(self.expected_inputs);
+                let facts = InputExtents::expecting(self.expected_inputs);
                 let mut column = Column::new(template, committed, facts);
                 column.axis = rule.map_or(0, Rule::axis);
                 column.is_lifted = rule.is_some_and(|rule| rule.is_lifted);
-                column.facts.fill_to(input as usize, ColumnFact::absent(0));
+                column.facts.fill_to(input as usize, InputExtent::absent(0));
                 column.facts.push(fact);
                 (Role::Column(0), Some(column))
             }
@@ -316,7 +316,7 @@ impl Joiner {
             present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
             other_attributes: Vec::new(),
-            differing: Differing::default(),
+            differing: StackedScalars::default(),
             declared,
             is_disputed: false,
         });
@@ -422,7 +422,7 @@ impl Joiner {
                     }
                 };
                 joined.has_rows |= fact.rows > 0;
-                column.facts.fill_to(input as usize, ColumnFact::absent(0));
+                column.facts.fill_to(input as usize, InputExtent::absent(0));
                 column.facts.push(fact);
             }
             (ScannedRole::Other(role), None) => match (compare_roles(&joined.entry.role, &role), role) {
@@ -448,8 +448,8 @@ impl Joiner {
                     && dataset.datatype == column.model().datatype =>
             {
                 joined.differing.push(input, value);
-                column.facts.fill_to(input as usize, ColumnFact::absent(0));
-                column.facts.push(ColumnFact::absent(1));
+                column.facts.fill_to(input as usize, InputExtent::absent(0));
+                column.facts.push(InputExtent::absent(1));
             }
             (ScannedRole::Other(role), Some(_)) => {
                 report(DifferenceKind::Kind, "dataset".to_owned(), role.word().to_owned());
@@ -477,14 +477,14 @@ impl Joiner {
             let is_once = joined.kept.is_some() || joined.is_widest();
             if let Some(column) = &mut joined.column {
                 column.is_once = is_once;
-                column.facts.fill_to(inputs as usize, ColumnFact::absent(0));
+                column.facts.fill_to(inputs as usize, InputExtent::absent(0));
             }
             if self.options.attributes == AttributePolicy::Identical && joined.drop_attributes() {
                 stuck.extend(self.grows.then(|| joined.entry.path.clone()));
             }
         }
         if self.options.join == Join::Outer {
-            for Unclear { path, input, lengths } in fill_absent_rows(&mut self.entries, inputs) {
+            for AmbiguousFill { path, input, lengths } in fill_absent_rows(&mut self.entries, inputs) {
                 let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
                 let (kind, expected) = (DifferenceKind::Rows, "the number of rows of its table".to_owned());
                 let found = format!("nothing, and tables of {} rows", lengths.join(" and "));

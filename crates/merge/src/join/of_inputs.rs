@@ -1,4 +1,4 @@
-//! Datasets with one value per input: differing scalars and attributes (`--scalars stack`, `--attributes stack`), and
+//! Datasets with one value per input: differing scalars and attributes (`--scalars stacked_scalars`, `--attributes stacked_scalars`), and
 //! added columns (`--add-column`).
 //!
 //! A stack has one row per input, an added column has one for each row of its table. No input holds these datasets;
@@ -10,11 +10,11 @@ use super::attribute_rows::{Made, Source, make};
 use super::attributes::shown;
 use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Joiner, parent_path};
 use crate::conventions::Choice;
-use crate::facts::Facts;
+use crate::input_extents::InputExtents;
 use crate::rules::Placement;
 use crate::rules::attribute::named;
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, InputValues, Role, child_path, display_path};
-use crate::stack::Differing;
+use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, InputValues, Role, child_path, display_path};
+use crate::stacked_scalars::StackedScalars;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Joiner {
         (differences, warnings)
     }
 
-    /// Creates datasets from scalars that differ (`--scalars stack`), or adds rows to the existing ones in an append.
+    /// Creates datasets from scalars that differ (`--scalars stacked_scalars`), or adds rows to the existing ones in an append.
     /// Returns the differences that prevent it.
     pub(super) fn stack_scalars(&mut self) -> Vec<Difference> {
         let (inputs, grows) = (self.inputs, self.grows);
@@ -151,7 +151,7 @@ impl Joiner {
             template.dataspace = one_axis(u64::from(inputs), &[], is_extendible);
             template.layout = Layout::Contiguous { address: None, len_bytes: 0 };
             template.filters = Vec::new();
-            let facts: Facts = (0..inputs).map(|_| ColumnFact::absent(1)).collect();
+            let facts: InputExtents = (0..inputs).map(|_| InputExtent::absent(1)).collect();
             let mut column = Column::new(Arc::new(template), committed.take(), facts);
             column.of_inputs = Some(Arc::new(InputValues { rows }));
             joined.entry.role = Role::Column(0);
@@ -325,8 +325,8 @@ impl Joiner {
     /// Adds rows after the existing ones of a file that is appended to.
     fn lengthen(&mut self, at: usize, made: Made, rows: Vec<u64>) {
         if let Some(column) = &mut self.entries[at].column {
-            let first = column.facts.first().copied().unwrap_or(ColumnFact::absent(0));
-            let others = rows.into_iter().skip(1).map(ColumnFact::absent);
+            let first = column.facts.first().copied().unwrap_or(InputExtent::absent(0));
+            let others = rows.into_iter().skip(1).map(InputExtent::absent);
             column.facts = std::iter::once(first).chain(others).collect();
             column.of_inputs = Some(Arc::new(InputValues { rows: made.rows }));
         }
@@ -341,7 +341,7 @@ impl Joiner {
             filters: Vec::new(),
             fill: FillValue::default(),
         };
-        let facts: Facts = rows.into_iter().map(ColumnFact::absent).collect();
+        let facts: InputExtents = rows.into_iter().map(InputExtent::absent).collect();
         let mut column = Column::new(Arc::new(template), None, facts);
         column.of_inputs = Some(Arc::new(InputValues { rows: made.rows }));
         let entry = Entry {
@@ -360,7 +360,7 @@ impl Joiner {
             present: std::iter::once(0..self.inputs).collect(),
             dropped_attributes: HashSet::new(),
             other_attributes: Vec::new(),
-            differing: Differing::default(),
+            differing: StackedScalars::default(),
             declared: None,
             is_disputed: false,
         });

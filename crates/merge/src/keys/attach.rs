@@ -1,14 +1,14 @@
 //! Adds computed columns to a plan: chooses the groups that get them, joins their ids, and determines the shapes of the
 //! columns.
 
+use super::derived::{DerivedColumn, KeyedTable, StoredRuns, Values};
 use super::ids::{Domain, IdTable, Ids};
 use super::index::Index;
-use super::made::{KeyedTable, MadeColumn, StoredRuns, Values};
 use super::runs::{RunStore, TableRuns};
 use super::scratch::Scratch;
-use super::shared_join::{JOIN, join_among};
+use super::shared_join::{JOIN, join_collective};
 use super::table::{Join, KeyTable, fault_of};
-use super::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, last_name};
+use super::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, last_name};
 use super::{first_value, growth};
 use crate::error::{MergeError, Result};
 use crate::join::{Difference, DifferenceKind, parent_path};
@@ -30,14 +30,14 @@ use std::sync::Arc;
 /// Deflate and its level: the only filter that readers of keys support.
 const DEFLATE: (u16, u32) = (1, 6);
 
-/// Removes the datasets that `specs` replace, and returns their number.
+/// Removes the datasets that `dataset_specs` replace, and returns their number.
 ///
 /// # Errors
 /// There are such datasets, and they must not be replaced.
-pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
+pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64> {
     let mut replaced = 0;
     for spec in specs {
-        if let MadeSpec::FirstValue(spec) = spec
+        if let DerivedSpec::FirstValue(spec) = spec
             && spec.made_path() == spec.dataset.as_bytes()
         {
             let reason = "already exists in the index group".to_owned();
@@ -57,10 +57,10 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[MadeSpec]) -> Result<u64> {
 
 /// Returns a function that tests whether a path of `schema` is a dataset that `spec` computes. Keys are only computed
 /// in groups that get them.
-pub(super) fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
+pub(super) fn maker<'a>(schema: &Schema, spec: &'a DerivedSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
     let groups: Option<HashSet<Vec<u8>>> = match spec {
-        MadeSpec::Keys(keys) => Some(key_groups(schema, keys)?.keyed.into_iter().map(|(group, _)| group).collect()),
-        MadeSpec::FirstValue(_) => None,
+        DerivedSpec::Keys(keys) => Some(key_groups(schema, keys)?.keyed.into_iter().map(|(group, _)| group).collect()),
+        DerivedSpec::FirstValue(_) => None,
     };
     Ok(move |path: &[u8]| spec.makes(path) && groups.as_ref().is_none_or(|groups| groups.contains(parent_path(path))))
 }
@@ -70,7 +70,7 @@ pub(super) fn maker<'a>(schema: &Schema, spec: &'a MadeSpec) -> Result<impl Fn(&
 ///
 /// # Errors
 /// Specs of keys that do not fit the file.
-pub fn left_over(plan: &MergePlan, earlier: &MadeSpec, spec: &MadeSpec) -> Result<Option<MadeSpec>> {
+pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) -> Result<Option<DerivedSpec>> {
     let schema = &plan.schema;
     let makes = maker(schema, spec)?;
     let is_left = |entry: &Entry| {
@@ -80,7 +80,7 @@ pub fn left_over(plan: &MergePlan, earlier: &MadeSpec, spec: &MadeSpec) -> Resul
         return Ok(None);
     }
     let mut left = earlier.clone();
-    if let (MadeSpec::Keys(left), MadeSpec::Keys(spec)) = (&mut left, spec) {
+    if let (DerivedSpec::Keys(left), DerivedSpec::Keys(spec)) = (&mut left, spec) {
         let keyed = key_groups(schema, spec)?.keyed;
         // The index group always gets keys, and both specs compute the same ones for it.
         let groups = keyed.iter().skip(1).map(|(group, _)| globset::escape(&String::from_utf8_lossy(group)));
@@ -90,12 +90,17 @@ pub fn left_over(plan: &MergePlan, earlier: &MadeSpec, spec: &MadeSpec) -> Resul
 }
 
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as
-/// partition keys, unless `specs` recompute it. In groups that `specs` leave out, datasets with names of keys also
+/// partition keys, unless `dataset_specs` recompute it. In groups that `dataset_specs` leave out, datasets with names of keys also
 /// count, whichever program wrote them.
 ///
 /// # Errors
 /// Specs of keys that do not fit the inputs.
-pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs: u32) -> Result<Vec<Difference>> {
+pub fn stale(
+    schema: &Schema,
+    of_inputs: &[DerivedSpec],
+    specs: &[DerivedSpec],
+    inputs: u32,
+) -> Result<Vec<Difference>> {
     let again = specs.iter().map(|spec| maker(schema, spec)).collect::<Result<Vec<_>>>()?;
     let mut differences = Vec::new();
     let left_out = specs.iter().filter(|spec| !of_inputs.contains(spec)).map(|spec| (spec, true));
@@ -114,14 +119,16 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
         };
         let is_left_out = is_asked_for || specs.iter().any(|spec| spec.makes(&first.path));
         let found = match spec {
-            MadeSpec::Keys(_) if is_left_out => {
+            DerivedSpec::Keys(_) if is_left_out => {
                 format!("partition keys of a group that gets none{others}; --exclude leaves them out")
             }
-            MadeSpec::Keys(keys) => {
+            DerivedSpec::Keys(keys) => {
                 let columns = keys.columns.join(",");
                 format!("partition keys, which count the events of one file{others}; --keys {columns} recreates them")
             }
-            MadeSpec::FirstValue(_) => "a first value, which is that of one file; --exclude leaves it out".to_owned(),
+            DerivedSpec::FirstValue(_) => {
+                "a first value, which is that of one file; --exclude leaves it out".to_owned()
+            }
         };
         differences.push(Difference {
             path: display_path(&first.path),
@@ -138,8 +145,8 @@ pub fn stale(schema: &Schema, of_inputs: &[MadeSpec], specs: &[MadeSpec], inputs
 pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
     for spec in plan.options.made.clone() {
         match spec {
-            MadeSpec::Keys(spec) => attach_keys(plan, &spec, watch, ranks)?,
-            MadeSpec::FirstValue(spec) => {
+            DerivedSpec::Keys(spec) => attach_keys(plan, &spec, watch, ranks)?,
+            DerivedSpec::FirstValue(spec) => {
                 agree(ranks, "find the first value", first_value::attach(plan, &spec, watch))?;
             }
         }
@@ -199,7 +206,7 @@ fn join_tables(
     let allows_repeated = spec.repeated == RepeatedIds::First;
     let join = Join { plan, by_input, domains, watch };
     let with_index = !is_disjoint && !allows_repeated;
-    let (joined, found) = join_among(&join, tables, with_index, &index, &pool, &store, ranks)?;
+    let (joined, found) = join_collective(&join, tables, with_index, &index, &pool, &store, ranks)?;
     let mut faults: Vec<KeyFault> = Vec::new();
     if is_disjoint && !allows_repeated {
         faults.extend(index.repeated.map(|repeated| KeyFault {
@@ -409,7 +416,7 @@ fn add_key_columns(
                 return;
             }
             let column = NewColumn { entry: entry(path), template: template(i64_class(), dims, None), rows };
-            new.push((column, MadeColumn { values, starts, recorded_starts: recorded }));
+            new.push((column, DerivedColumn { values, starts, recorded_starts: recorded }));
         };
         if spec.datasets.seq {
             // One number per row, even if an id consists of several.
@@ -433,7 +440,7 @@ fn add_key_columns(
 }
 
 /// Adds computed columns, or extends them if the output is an existing file.
-fn place(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>) -> Result<()> {
+fn place(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Result<()> {
     if plan.growth.is_some() {
         return growth::go_on(plan, columns);
     }
@@ -492,7 +499,7 @@ pub(super) fn add_constant(
     let group = parent_path(plan.schema.column_path(like)).to_vec();
     let dims = plan.columns[like as usize].dims.clone();
     let rows = plan.schema.columns[like as usize].facts.iter().map(|fact| fact.rows).collect();
-    let made = MadeColumn {
+    let made = DerivedColumn {
         values: Values::Constant(element),
         starts: starts_of(plan, like),
         recorded_starts: Some(recorded_starts(plan, like)?),

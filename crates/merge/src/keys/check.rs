@@ -29,14 +29,14 @@ pub struct KeysReport {
     /// Number of rows that were checked.
     pub rows: u64,
     /// Faults found; empty if all keys are in order.
-    pub faults: Vec<Disorder>,
+    pub faults: Vec<SortViolation>,
     /// Wall time.
     pub elapsed_s: f64,
 }
 
 /// Key dataset that is not in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disorder {
+pub struct SortViolation {
     /// Path of the dataset, escaped for display.
     pub path: String,
     /// First row that is wrong; `None` if the whole dataset is.
@@ -80,7 +80,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
         faults.lock().unwrap_or_else(PoisonError::into_inner).extend(disorder);
         Ok::<_, MergeError>(())
     })?;
-    let mut faults: Vec<Disorder> = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut faults: Vec<SortViolation> = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     faults.sort_by(|left, right| left.path.cmp(&right.path));
     let elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s });
@@ -94,9 +94,9 @@ fn check_one(
     key: ColumnIndex,
     events: Option<u64>,
     watch: &Watch<'_>,
-) -> Result<Option<Disorder>> {
+) -> Result<Option<SortViolation>> {
     let path = found.schema.column_path(key);
-    let disorder = |row: Option<u64>, what: String| Some(Disorder { path: display_path(path), row, what });
+    let disorder = |row: Option<u64>, what: String| Some(SortViolation { path: display_path(path), row, what });
     let mut table = [IdTable::of(found, &[key])?];
     let domain = IdTable::set_domains(&mut table).first().copied().unwrap_or(Domain::Signed);
     let [table] = table;

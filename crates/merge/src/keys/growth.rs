@@ -5,20 +5,20 @@
 //! the value of an existing row is refused.
 
 use super::attach::maker;
-use super::made::{MadeColumn, StoredRuns};
+use super::derived::{DerivedColumn, StoredRuns};
 use super::table::KeyTable;
-use super::{KeyDatasets, MadeSpec};
+use super::{DerivedSpec, KeyDatasets};
 use crate::error::{MergeError, Result};
 use crate::join::{DifferenceKind, Joined};
 use crate::plan::{Growable, MergePlan, NewColumn, Planner};
-use crate::schema::{ABSENT, ColumnFact, ColumnIndex, Role, display_path};
+use crate::schema::{ABSENT, ColumnIndex, InputExtent, Role, display_path};
 use std::collections::HashSet;
 
-/// Excludes the columns that `specs` compute from the join: inputs need not have them and contribute no rows to them.
+/// Excludes the columns that `dataset_specs` compute from the join: inputs need not have them and contribute no rows to them.
 ///
 /// # Errors
 /// The specs do not fit the file.
-pub fn set_apart(joined: &mut Joined, specs: &[MadeSpec]) -> Result<()> {
+pub fn set_apart(joined: &mut Joined, specs: &[DerivedSpec]) -> Result<()> {
     let makers = specs.iter().map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
     let is_made = |path: &[u8]| makers.iter().any(|makes| makes(path));
     let mut made = HashSet::new();
@@ -26,9 +26,9 @@ pub fn set_apart(joined: &mut Joined, specs: &[MadeSpec]) -> Result<()> {
         let Role::Column(column) = entry.role else { continue };
         let facts = &mut joined.schema.columns[column as usize].facts;
         if is_made(&entry.path) && facts.first().is_some_and(|fact| fact.template != ABSENT) {
-            let without_rows = |(input, fact): (usize, &ColumnFact)| match input {
+            let without_rows = |(input, fact): (usize, &InputExtent)| match input {
                 0 => *fact,
-                _ => ColumnFact::absent(0),
+                _ => InputExtent::absent(0),
             };
             *facts = facts.iter().enumerate().map(without_rows).collect();
             made.insert(display_path(&entry.path));
@@ -84,7 +84,7 @@ pub(super) fn check_continues(
 ///
 /// # Errors
 /// [`MergeError::Object`] for columns that cannot grow or do not match the record of the file.
-pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>) -> Result<()> {
+pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Result<()> {
     let options = plan.options.clone();
     for (NewColumn { entry, rows, .. }, mut made) in columns {
         let is_it = |known: &&crate::schema::Entry| known.path == entry.path;
@@ -113,7 +113,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, MadeColumn)>)
         let first = facts.first().copied();
         let with_rows = |(input, rows): (usize, &u64)| match first.filter(|_| input == 0) {
             Some(fact) => fact,
-            None => ColumnFact { template: 0, ..ColumnFact::absent(*rows) },
+            None => InputExtent { template: 0, ..InputExtent::absent(*rows) },
         };
         *facts = rows.iter().enumerate().map(with_rows).collect();
         let mut planner = Planner {

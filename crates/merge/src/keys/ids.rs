@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Number added to signed numbers so that they compare like unsigned ones.
 const BIAS: u64 = 1 << 63;
 /// Maximum number of elements per row of an id column. Ids have a few (run, subrun, event); this limit rejects images.
-const MOST_IN_A_ROW: u64 = 16;
+const MAX_CONSECUTIVE: u64 = 16;
 
 /// Mapping to 64 bits of the numbers at one position of the tuples of all tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,8 +169,8 @@ impl IdTable {
             };
             let dims = &plan.columns[column as usize].dims;
             let row_elements = dims[1..].iter().product::<u64>();
-            if !(1..=MOST_IN_A_ROW).contains(&row_elements) {
-                return Err(refuse(format!("has {row_elements} numbers per row, not 1 to {MOST_IN_A_ROW}")));
+            if !(1..=MAX_CONSECUTIVE).contains(&row_elements) {
+                return Err(refuse(format!("has {row_elements} numbers per row, not 1 to {MAX_CONSECUTIVE}")));
             }
             if dims[0] != rows {
                 return Err(refuse(format!("has {} rows, but other keys of its group have {rows}", dims[0])));

@@ -11,17 +11,17 @@
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!
 //! The first two are those of ph5concat. All ranks join the ids as sorted sequences ([`index`], [`table`],
-//! [`shared_join`]) before anything is written; values are computed together with their tiles ([`made`]). Invariant: an
+//! [`shared_join`]) before anything is written; values are computed together with their tiles ([`derived`]). Invariant: an
 //! id that is not in the index is an error, never a number.
 
 pub mod attach;
 pub mod check;
+pub mod derived;
 mod faults;
 pub mod first_value;
 pub(crate) mod growth;
 pub(crate) mod ids;
 mod index;
-pub mod made;
 pub mod partition;
 pub mod rewrite;
 mod runs;
@@ -39,14 +39,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum MadeSpec {
+pub enum DerivedSpec {
     /// Partition keys.
     Keys(KeySpec),
     /// Column of the index group with the first value of another dataset.
     FirstValue(first_value::FirstValueSpec),
 }
 
-impl MadeSpec {
+impl DerivedSpec {
     /// Whether this specification computes a dataset at `path`.
     pub(crate) fn makes(&self, path: &[u8]) -> bool {
         match self {

@@ -5,12 +5,12 @@
 //! again, so that earlier damage remains visible. Invariant: the file's name refers to the old file or to the complete
 //! new one.
 
-use super::MadeSpec;
+use super::DerivedSpec;
 use super::attach::left_over;
 use crate::digests::stored;
 use crate::digests::structure::{check_structure, structure_digests};
 use crate::error::{MergeError, Result};
-use crate::execute::{MergeReport, merge, merge_among};
+use crate::execute::{MergeReport, merge, merge_collective};
 use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::{Beginning, MergePlan, plan_from};
@@ -25,17 +25,17 @@ const ADDING: &str = "add columns to the file";
 ///
 /// # Errors
 /// As for [`crate::plan::plan`]; also if the file has changed since its digests were computed.
-pub fn plan_rewrite(path: &Path, spec: MadeSpec, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    plan_rewrite_among(path, spec, options, watch, &SingleProcess)
+pub fn plan_rewrite(path: &Path, spec: DerivedSpec, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
+    plan_rewrite_collective(path, spec, options, watch, &SingleProcess)
 }
 
 /// Collective. Plans like [`plan_rewrite`], across `ranks`.
 ///
 /// # Errors
 /// As for [`plan_rewrite`], on every rank.
-pub fn plan_rewrite_among(
+pub fn plan_rewrite_collective(
     path: &Path,
-    spec: MadeSpec,
+    spec: DerivedSpec,
     options: &MergeOptions,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
@@ -67,7 +67,7 @@ pub fn plan_rewrite_among(
     }
     if let Some(carried) = &plan.carried {
         check_structure(&plan, carried, structure_digests(&plan))?;
-        let same_kind = |known: &MadeSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);
+        let same_kind = |known: &DerivedSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);
         let mut specs = Vec::new();
         for known in &carried.made {
             match same_kind(known) {
@@ -86,6 +86,6 @@ pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 }
 
 /// Collective. Writes like [`write`], on the ranks that made the plan; the first rank returns the report.
-pub fn write_among(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
-    merge_among(plan, watch, ranks)
+pub fn write_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
+    merge_collective(plan, watch, ranks)
 }

@@ -10,9 +10,9 @@
 use super::KeyFault;
 use super::index::{Index, Lookup};
 use super::runs::{RunStore, RunWriter, TableRuns};
-use super::table::{Found, Join, KeyTable};
-use crate::ahead::Ahead;
+use super::table::{Join, KeyTable, MatchedRows};
 use crate::error::{MergeError, Result};
+use crate::ordered_queue::OrderedQueue;
 use crate::ranks::{agree, gather_in_steps};
 use crate::values::ColumnReader;
 use raddle_core::CoreError;
@@ -42,7 +42,7 @@ const TOLD_LEN_BYTES: u64 = 8 << 20;
 
 /// Rows of several tables, concatenated and cut evenly.
 #[derive(Debug)]
-struct Stretches {
+struct TableStretches {
     /// Number of rows of each table.
     rows: Vec<u64>,
     /// Beginning of each table, followed by the end of the last. A table counts as longer than its rows by the cost of
@@ -51,7 +51,7 @@ struct Stretches {
     len: u64,
 }
 
-impl Stretches {
+impl TableStretches {
     /// Cuts tables with these numbers of rows for a number of threads.
     fn new(rows: Vec<u64>, threads: u64) -> Self {
         let mut starts = vec![0];
@@ -115,7 +115,7 @@ impl Windows {
 
 /// Collective. Joins all `tables`, the first of which is the index itself and is only looked up if `with_index`.
 /// Returns the events of all tables, and the faults.
-pub fn join_among(
+pub fn join_collective(
     join: &Join<'_>,
     tables: &[KeyTable],
     with_index: bool,
@@ -130,11 +130,11 @@ pub fn join_among(
     let all_threads = ranks.all_gather_u64(threads as u64)?;
     let rows =
         tables.iter().enumerate().map(|(number, table)| if number > 0 || with_index { table.ids.rows } else { 0 });
-    let stretches = Stretches::new(rows.collect(), all_threads.iter().sum());
+    let stretches = TableStretches::new(rows.collect(), all_threads.iter().sum());
     let windows = Windows::new(&all_threads, stretches.count());
     let own: Vec<u64> = (0..windows.count()).flat_map(|window| windows.of(ranks.rank(), window)).collect();
 
-    let ahead = Ahead::new(own.len(), STRETCHES_AHEAD * threads);
+    let ahead = OrderedQueue::new(own.len(), STRETCHES_AHEAD * threads);
     let work = || {
         let mut lookup = Lookup::new(join.plan, index, ColumnReader::new(join.plan, pool));
         while let Some(place) = ahead.next() {
@@ -142,7 +142,7 @@ pub fn join_among(
                 0 => join.index(&mut lookup, &tables[0], rows),
                 number => join.table(&mut lookup, &tables[number], rows),
             });
-            ahead.put(place, pieces.collect::<Result<Vec<Found>>>().map(|found| to_bytes(&found)));
+            ahead.put(place, pieces.collect::<Result<Vec<MatchedRows>>>().map(|found| to_bytes(&found)));
         }
     };
     let mut joined = JoinedTables::new(tables.len(), store);
@@ -173,13 +173,13 @@ pub fn join_among(
 }
 
 /// Returns the result of the next stretch of this rank.
-fn take(ahead: &Ahead<Result<Vec<u8>>>, place: Option<usize>) -> Result<Vec<u8>> {
+fn take(ahead: &OrderedQueue<Result<Vec<u8>>>, place: Option<usize>) -> Result<Vec<u8>> {
     let left = || Err(MergeError::Core(CoreError::RankLeft { operation: JOIN }));
     place.and_then(|place| ahead.take(place)).unwrap_or_else(left)
 }
 
 /// Encodes results, which cannot fail, because their sequences have known lengths.
-fn to_bytes(found: &[Found]) -> Vec<u8> {
+fn to_bytes(found: &[MatchedRows]) -> Vec<u8> {
     found.iter().flat_map(|found| postcard::to_stdvec(found).unwrap_or_default()).collect()
 }
 
@@ -209,7 +209,7 @@ impl<'s> JoinedTables<'s> {
     ) -> Result<()> {
         let nonsense = || CoreError::MessageContent { operation: JOIN, rank };
         for (number, rows) in pieces {
-            let (found, rest) = postcard::take_from_bytes::<Found>(message).map_err(|_| nonsense())?;
+            let (found, rest) = postcard::take_from_bytes::<MatchedRows>(message).map_err(|_| nonsense())?;
             message = rest;
             self.begin(number)?;
             for run in found.runs() {
@@ -250,7 +250,7 @@ mod tests {
             rows in prop::collection::vec(prop_oneof![Just(0), 1_u64..100, 1_u64..2_000_000], 0..40),
             threads in prop::collection::vec(1_u64..9, 1..6),
         ) {
-            let stretches = Stretches::new(rows.clone(), threads.iter().sum());
+            let stretches = TableStretches::new(rows.clone(), threads.iter().sum());
             let windows = Windows::new(&threads, stretches.count());
             let mut next: Vec<u64> = vec![0; rows.len()];
             let (mut last, mut loads) = (0, vec![0; threads.len()]);

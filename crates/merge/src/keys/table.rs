@@ -31,7 +31,7 @@ pub struct KeyTable {
 
 /// Result of joining consecutive rows of a table.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct MatchedRows {
     /// Runs: the event, as the difference from that of the previous run, and the number of rows. Small numbers are
     /// short in a message.
     runs: Vec<(i64, u64)>,
@@ -40,7 +40,7 @@ pub struct Found {
     pub fault: Option<KeyFault>,
 }
 
-impl Found {
+impl MatchedRows {
     fn push(&mut self, event: u64, rows: u64) {
         match self.runs.last_mut() {
             Some((_, of_run)) if self.last_event == event => *of_run += rows,
@@ -72,8 +72,8 @@ pub struct Join<'j> {
 
 impl Join<'_> {
     /// Joins `rows` of `table`.
-    pub fn table(&self, lookup: &mut Lookup<'_>, table: &KeyTable, rows: Range<u64>) -> Result<Found> {
-        let mut found = Found::default();
+    pub fn table(&self, lookup: &mut Lookup<'_>, table: &KeyTable, rows: Range<u64>) -> Result<MatchedRows> {
+        let mut found = MatchedRows::default();
         let mut fault: Option<KeyFault> = None;
         self.each_event(lookup, table, rows, &mut |rows, ids, at, event| match event {
             Some(event) => found.push(event, rows.end - rows.start),
@@ -88,7 +88,7 @@ impl Join<'_> {
     }
 
     /// Looks up `rows` of the index in the index itself. Rows with ids that an earlier row has are a fault.
-    pub fn index(&self, lookup: &mut Lookup<'_>, own: &KeyTable, rows: Range<u64>) -> Result<Found> {
+    pub fn index(&self, lookup: &mut Lookup<'_>, own: &KeyTable, rows: Range<u64>) -> Result<MatchedRows> {
         let mut fault: Option<KeyFault> = None;
         self.each_event(lookup, own, rows, &mut |rows, ids, at, event| {
             for row in rows.filter(|&row| event != Some(row)) {
@@ -97,7 +97,7 @@ impl Join<'_> {
                 fault.rows += 1;
             }
         })?;
-        Ok(Found { fault, ..Found::default() })
+        Ok(MatchedRows { fault, ..MatchedRows::default() })
     }
 
     fn each_event(
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn runs_travel() {
-        let mut found = Found::default();
+        let mut found = MatchedRows::default();
         let pushed = [(5, 2), (5, 1), (9, 1), (0, 3), (u64::MAX, 1), (7, 4)];
         pushed.iter().for_each(|(event, rows)| found.push(*event, *rows));
         let bytes = postcard::to_stdvec(&found).unwrap();
-        let heard: Found = postcard::from_bytes(&bytes).unwrap();
+        let heard: MatchedRows = postcard::from_bytes(&bytes).unwrap();
         let runs: Vec<(u64, u64)> = heard.runs().map(|run| (run.event, run.rows)).collect();
         assert_eq!(runs, [(5, 3), (9, 1), (0, 3), (u64::MAX, 1), (7, 4)]);
         assert!(bytes.len() < 40, "{}", bytes.len());

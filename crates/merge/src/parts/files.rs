@@ -6,8 +6,8 @@
 
 use crate::error::{MergeError, Result};
 use crate::publish::remove_recorded;
-use crate::resume::{Record, open_new};
-use raddle_core::engine::Kept;
+use crate::resume::{JournalPaths, open_new};
+use raddle_core::engine::Checkpoint;
 use raddle_core::journal::{self, Binding};
 use raddle_core::output::{beside, folder_of, sync_folder};
 use raddle_core::plan::TileIndex;
@@ -57,13 +57,13 @@ impl PartFiles {
     }
 
     /// Returns the record of an unfinished part that begins with `first_tile`.
-    pub fn record(&self, first_tile: u64) -> Record<'_> {
-        Record { data: &self.data, journal: &self.journal, first_tile, start_address: 0 }
+    pub fn record(&self, first_tile: u64) -> JournalPaths<'_> {
+        JournalPaths { data: &self.data, journal: &self.journal, first_tile, start_address: 0 }
     }
 
     /// Returns the record of a complete part.
-    pub fn done(&self, first_tile: u64) -> Record<'_> {
-        Record { journal: &self.done, ..self.record(first_tile) }
+    pub fn done(&self, first_tile: u64) -> JournalPaths<'_> {
+        JournalPaths { journal: &self.done, ..self.record(first_tile) }
     }
 
     /// Makes a finished part durable, also for processes on other nodes, and marks it as complete.
@@ -84,7 +84,7 @@ impl PartFiles {
         match state_of(self.done(first_tile), count, binding, index)? {
             State::Missing => Ok(match state_of(self.record(first_tile), count, binding, index)? {
                 // Not durable yet, or its process was killed just before it was made durable.
-                State::Complete(_) => State::Begun,
+                State::Complete(_) => State::ResumedRun,
                 state => state,
             }),
             state => Ok(state),
@@ -104,15 +104,15 @@ pub(super) enum State {
     /// There are no files, or no readable ones.
     Missing,
     /// Some tiles are written.
-    Begun,
+    ResumedRun,
     /// All tiles are written.
-    Complete(Kept),
+    Complete(Checkpoint),
     /// The part belongs to a different plan; names the difference.
     Differs(String),
 }
 
 /// Returns the progress of a record that should have `count` tiles and this `binding`.
-pub(super) fn state_of(record: Record<'_>, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
+pub(super) fn state_of(record: JournalPaths<'_>, count: u64, binding: &Binding, index: &TileIndex) -> Result<State> {
     let Some(mut journal) = record.open_journal()? else { return Ok(State::Missing) };
     if let Some(subject) = binding.difference(journal.binding()) {
         return Ok(State::Differs(subject.to_owned()));
@@ -121,13 +121,13 @@ pub(super) fn state_of(record: Record<'_>, count: u64, binding: &Binding, index:
     let kept = journal.kept();
     let end = record.start_address.saturating_add(kept.stored_len_bytes);
     let is_whole = kept.tiles == count && std::fs::metadata(record.data).is_ok_and(|data| data.len() >= end);
-    Ok(if is_whole { State::Complete(kept) } else { State::Begun })
+    Ok(if is_whole { State::Complete(kept) } else { State::ResumedRun })
 }
 
 /// Joins complete parts, in tile order, into the files that an interrupted merge by one process would have left.
 pub(super) fn join(
-    parts: &[(Record<'_>, Kept)],
-    joined: Record<'_>,
+    parts: &[(JournalPaths<'_>, Checkpoint)],
+    joined: JournalPaths<'_>,
     binding: &Binding,
     index: &TileIndex,
 ) -> Result<()> {

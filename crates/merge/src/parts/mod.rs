@@ -10,13 +10,13 @@
 mod files;
 
 use crate::cost::TileCosts;
+use crate::dataset_specs::output_options;
 use crate::error::{MergeError, Result};
 use crate::execute::{MergeReport, bridged, complete};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::publish::{Publication, check_output, journal_path, temporary_path};
-use crate::resume::{Beginning, Begun, Record, Source, begin, binding, samples};
-use crate::specs::output_options;
+use crate::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun, begin, binding, samples};
 use crate::tiles::MergeWork;
 use crate::values::open_pool;
 use files::{PartFiles, State, join, state_of};
@@ -101,7 +101,7 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
     let files = PartFiles::of(&output, part.number);
     let _lock = OutputLock::take_at(&output, files.lock.clone())?;
     let pool = open_pool(&plan);
-    let array = Array::of(&plan, part, &pool)?;
+    let array = PartLayout::of(&plan, part, &pool)?;
     array.settle_others(&output, part, starts_over)?;
     if starts_over {
         files.remove()?;
@@ -127,7 +127,7 @@ pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<
 }
 
 /// All parts of a plan.
-struct Array {
+struct PartLayout {
     index: TileIndex,
     /// First tile of each part, and the end of the last part.
     bounds: Vec<u64>,
@@ -139,7 +139,7 @@ struct Array {
     binding: Binding,
 }
 
-impl Array {
+impl PartLayout {
     fn of(plan: &MergePlan, part: Part, pool: &InputPool) -> Result<Self> {
         let raw_start = output_options(plan).raw_start().unwrap_or(0);
         let whole = binding(plan, &samples(plan, pool, |_| 0, &SingleProcess)?, raw_start);
@@ -177,8 +177,8 @@ impl Array {
     }
 
     /// Returns the record of the joined parts, which is that of a merge by one process.
-    fn joined<'a>(&self, data: &'a Path, journal: &'a Path) -> Record<'a> {
-        Record { data, journal, first_tile: 0, start_address: self.raw_start }
+    fn joined<'a>(&self, data: &'a Path, journal: &'a Path) -> JournalPaths<'a> {
+        JournalPaths { data, journal, first_tile: 0, start_address: self.raw_start }
     }
 
     /// Refuses parts of other plans next to the output, or removes them.
@@ -205,9 +205,9 @@ impl Array {
         let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));
         let record = files.record(tiles.start);
         let beginning =
-            Beginning { plan, work: &work, record, resume: true, source: Source::Interrupted, watch: *watch };
+            ResumeRequest { plan, work: &work, record, resume: true, source: ResumeSource::Interrupted, watch: *watch };
         let begun = begin(&beginning, Some(&self.binding), &SingleProcess)?;
-        let Begun { data, mut journal } = begun.ok_or(CoreError::RankLeft { operation: "merge" })?;
+        let ResumedRun { data, mut journal } = begun.ok_or(CoreError::RankLeft { operation: "merge" })?;
         let budget = MemoryBudget::new(plan.options.memory_limit_bytes);
         let context =
             Context { communicator: &SingleProcess, budget: &budget, observer: watch.observer, cancel: watch.cancel };
@@ -296,7 +296,7 @@ impl Array {
                     State::Complete(kept) => {
                         parts.push((PartFiles::of(output, number), self.tiles(number).start, kept));
                     }
-                    State::Missing | State::Begun => missing.push(number),
+                    State::Missing | State::ResumedRun => missing.push(number),
                     State::Differs(subject) => {
                         let (path, output) = (PartFiles::of(output, number).data, output.to_path_buf());
                         return Err(MergeError::PartDiffers { output, part: number, path, subject });

@@ -3,14 +3,14 @@
 //!
 //! Merged files are often appended to, and one fixed-size dataset is enough to prevent that. An extendible dataset must
 //! be chunked: this costs a chunk index for small datasets that would be stored contiguously, and nothing for others.
-//! Invariant: by default a merge adds at most [`MOST_ADDED`] of the bytes stored by its inputs.
+//! Invariant: by default a merge adds at most [`MAX_ADDED`] of the bytes stored by its inputs.
 
 use super::column::is_stored_whole;
 use crate::options::Extendible;
 use crate::schema::{ABSENT, Column, Schema};
 
 /// Largest share of the inputs' stored bytes that chunk indexes may add.
-const MOST_ADDED: f64 = 0.01;
+const MAX_ADDED: f64 = 0.01;
 /// Upper bound for the index of a single chunk, a B-tree node in the HDF5 1.8 format. Measured: 1,862 bytes per
 /// dataset.
 const INDEX_LEN_BYTES: u64 = 2048;
@@ -57,5 +57,5 @@ fn is_cheap(schema: &Schema) -> bool {
         schema.columns.iter().filter(|column| !column.is_once && is_of_several(column) && is_stored_whole(column));
     let added = indexes.count() as f64 * INDEX_LEN_BYTES as f64;
     let stored: u64 = schema.columns.iter().map(Column::stored_len_bytes).fold(0, u64::saturating_add);
-    added <= stored as f64 * MOST_ADDED
+    added <= stored as f64 * MAX_ADDED
 }

@@ -12,10 +12,11 @@ use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
 use crate::digests::stored::{Records, StoredDigests};
+use crate::dimension_scales;
 use crate::error::{BadInput, MergeError, Result};
 use crate::fill_references;
 use crate::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
-use crate::keys::{self, MadeSpec, made::Made};
+use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
 use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::links::{self, Link, RootObjects};
 use crate::memory::ReaderMemory;
@@ -29,9 +30,8 @@ use crate::rules::{
     repack::{self, Ranges},
     user,
 };
-use crate::scales;
 use crate::scan::{self, ScannedFile, ScannedInput};
-use crate::schema::{Column, ColumnFact, ColumnIndex, Entry, Role, Schema};
+use crate::schema::{Column, ColumnIndex, Entry, InputExtent, Role, Schema};
 use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::progress::{Event, Severity, Stage};
@@ -69,7 +69,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
 ///
 /// # Errors
 /// As [`plan`]; also [`CoreError::RankFailed`] if only another rank met an error.
-pub fn plan_among(
+pub fn plan_collective(
     inputs: &[PathBuf],
     options: &MergeOptions,
     watch: &Watch<'_>,
@@ -78,7 +78,7 @@ pub fn plan_among(
     plan_from(inputs, Beginning::New, options, watch, ranks)
 }
 
-/// Collective. Like [`plan_among`], for an output that may already exist. Plans again if the records of the inputs turn
+/// Collective. Like [`plan_collective`], for an output that may already exist. Plans again if the records of the inputs turn
 /// out to be in a different order or to overlap.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
@@ -87,8 +87,8 @@ pub(crate) fn plan_from(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    let own_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
-    let settled = own_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
+    let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
+    let settled = local_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
     agree(ranks, "complete an interrupted append", settled)?;
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
@@ -167,7 +167,7 @@ pub(crate) struct FoundInputs {
     /// Records in the inputs about the merges that wrote them.
     remembered: Option<Remembered>,
     /// Datasets that those merges added to the inputs.
-    made: Vec<MadeSpec>,
+    made: Vec<DerivedSpec>,
 }
 
 impl FoundInputs {
@@ -292,7 +292,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_reported(new)).collect();
     joined.differences.extend(unsettled);
     if options.join.join == Join::Inner {
-        scales::drop_missing(&mut joined.schema);
+        dimension_scales::drop_missing(&mut joined.schema);
     }
     rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
     rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
@@ -381,7 +381,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         elapsed_s: started.elapsed().as_secs_f64(),
         scan_s,
         open_s,
-        made: Made::new(options.made.clone(), replaced),
+        made: DerivedColumns::new(options.made.clone(), replaced),
         link_names,
         remembered,
         carried,
@@ -486,7 +486,7 @@ impl MergePlan {
         for NewColumn { mut entry, template, rows } in new {
             let index = self.schema.columns.len() as ColumnIndex;
             entry.role = Role::Column(index);
-            let facts = rows.into_iter().map(|rows| ColumnFact { template: 0, ..ColumnFact::absent(rows) }).collect();
+            let facts = rows.into_iter().map(|rows| InputExtent { template: 0, ..InputExtent::absent(rows) }).collect();
             let mut column = Column::new(Arc::new(template), None, facts);
             column.entry = self.schema.entries.len() as u32;
             let rows = table_rows.get(parent_path(&entry.path)).copied().unwrap_or(1);

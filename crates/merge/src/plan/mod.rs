@@ -15,7 +15,7 @@ pub(crate) use column::{Planner, decoders};
 pub(crate) use filters::{encoder_like, ids, library_filters};
 pub(crate) use growable::Growable;
 pub(crate) use make::{Beginning, FoundInputs, NewColumn, plan_found, plan_from};
-pub use make::{plan, plan_among};
+pub use make::{plan, plan_collective};
 
 use crate::alignment::Alignment;
 use crate::append::growth::Growth;
@@ -23,15 +23,15 @@ use crate::conventions::Choice;
 use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
 use crate::join::Difference;
-use crate::keys::made::Made;
+use crate::keys::derived::DerivedColumns;
 use crate::options::MergeOptions;
 use crate::picking::Uncounted;
 use crate::remembered::Remembered;
 use crate::rules::Rule;
 use crate::schema::{ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
 use raddle_codec::{Encoder, Filter, Pipeline};
-use raddle_core::handle::FileIdentity;
 use raddle_core::plan::Plan;
+use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::native::Encoding;
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ pub struct MergePlan {
     /// Mean wall time of opening an input during the scan.
     pub open_s: f64,
     /// Columns that are computed and added, not read.
-    pub made: Made,
+    pub made: DerivedColumns,
     /// Names by which the output links to its inputs, if it does.
     pub link_names: Vec<Vec<u8>>,
     /// Records of the inputs that also hold for the output.

@@ -1,7 +1,7 @@
 //! Checks that HDF5 can count the rows of each dataset and the bytes of all datasets.
 //!
 //! libhdf5 counts elements and bytes in signed 64-bit integers, although dimensions are unsigned. Invariant: after
-//! [`check`], neither the rows of a column nor the bytes of all columns exceed [`MOST`].
+//! [`check`], neither the rows of a column nor the bytes of all columns exceed [`MAX`].
 
 use super::{MergePlan, PlannedInput};
 use crate::error::{MergeError, Result};
@@ -9,23 +9,23 @@ use crate::schema::{Column, ColumnIndex, Schema, display_path};
 use raddle_core::CoreError;
 
 /// Largest number of the signed type in which libhdf5 counts (`hssize_t`): 2⁶³ - 1.
-const MOST: u64 = i64::MAX as u64;
+const MAX: u64 = i64::MAX as u64;
 
 /// Returns an error that names dataset and input if the inputs of `schema` have more rows or bytes than can be counted.
 pub(super) fn check(schema: &Schema, inputs: &[PlannedInput]) -> Result<()> {
     let mut all = 0_u128;
     for (index, column) in (0..).zip(&schema.columns) {
         let rows = column.rows();
-        if rows > MOST {
+        if rows > MAX {
             let needed = column.facts.iter().map(|fact| u128::from(fact.rows)).sum();
             return Err(oversized(schema, inputs, index, "rows", needed));
         }
         let len_bytes = row_len_bytes(column).saturating_mul(rows.into());
         all = all.saturating_add(len_bytes);
-        if len_bytes > MOST.into() {
+        if len_bytes > MAX.into() {
             return Err(oversized(schema, inputs, index, "bytes", len_bytes));
         }
-        if all > MOST.into() {
+        if all > MAX.into() {
             return Err(oversized(schema, inputs, largest(schema), "bytes with all other datasets", all));
         }
     }
@@ -73,6 +73,6 @@ fn oversized(
         rows,
         what,
         needed,
-        limit: MOST,
+        limit: MAX,
     }
 }

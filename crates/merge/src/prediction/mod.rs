@@ -9,9 +9,9 @@ mod estimate;
 mod trial;
 mod untiled;
 
+use crate::dataset_specs::output_options;
 use crate::error::Result;
 use crate::plan::MergePlan;
-use crate::specs::output_options;
 use crate::tiles::MergeWork;
 use crate::values::open_pool_for_trials;
 use estimate::Estimate;
@@ -42,9 +42,9 @@ impl Sample {
 }
 
 /// Largest [`Prediction::size_error`] with which the size counts as known.
-pub const LARGEST_SIZE_ERROR: f64 = 0.15;
+pub const MAX_SIZE_ERROR: f64 = 0.15;
 /// Largest uncertainty with which a time is predicted: two standard errors as a share of it.
-const LARGEST_TIME_ERROR: f64 = 0.3;
+const MAX_TIME_ERROR: f64 = 0.3;
 /// Shortest wall time that is predicted, in seconds. Below this, the state of memory and disk matters as much as the
 /// work.
 pub const SHORT_S: f64 = 2.0;
@@ -78,7 +78,7 @@ pub struct Prediction {
     /// Bytes of the inputs.
     pub input_len_bytes: u64,
     /// Uncertainty of the output's size as a share of it: twice the standard error of the sample. The size counts as
-    /// unknown above [`LARGEST_SIZE_ERROR`].
+    /// unknown above [`MAX_SIZE_ERROR`].
     pub size_error: f64,
     /// Wall time of scan, planning and execution with the planned number of threads, assuming that the machine stays as
     /// busy as during the trials; `None` if the trials do not determine it, or if it is less than [`SHORT_S`].
@@ -102,7 +102,7 @@ impl Prediction {
 
     /// Whether the sample determines the size of the output.
     pub fn is_size_known(&self) -> bool {
-        self.size_error <= LARGEST_SIZE_ERROR
+        self.size_error <= MAX_SIZE_ERROR
     }
 
     /// Returns the lower and upper bound of the size of the output, in bytes.
@@ -152,7 +152,7 @@ pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
         sync_s: SYNC_S + size.total * SYNC_S_PER_BYTE,
     };
     let wall = time.wall(engine.threads, plan.tiles.tile_count());
-    let is_known = |time: &Estimate| time.two_errors() <= time.total * LARGEST_TIME_ERROR;
+    let is_known = |time: &Estimate| time.two_errors() <= time.total * MAX_TIME_ERROR;
     let elapsed_s = plan.elapsed_s + wall.total;
     Ok(Prediction {
         stored_len_bytes: chunks.total as u64,

@@ -20,13 +20,13 @@ use std::time::Instant;
 /// Number of trials into which a budget is divided: enough for dozens of datasets, while each trial stays long relative
 /// to deflate's window of 32 KiB. Shorter parts would compress worse than the whole.
 const TRIALS: u64 = 64;
-const SHORTEST_TRIAL_LEN_BYTES: u64 = 64 << 10;
-const LONGEST_TRIAL_LEN_BYTES: u64 = 256 << 10;
+const MIN_TRIAL_LEN_BYTES: u64 = 64 << 10;
+const MAX_TRIAL_LEN_BYTES: u64 = 256 << 10;
 /// Maximum number of trials in one dataset.
 const TRIALS_IN_ONE: u64 = 64;
 /// Divisor of the budget. An input's chunk is decoded as a whole, and no trial is made if that would take more than
 /// this part of the budget.
-const LONGEST_SHARE: u64 = 4;
+const MAX_SHARE: u64 = 4;
 /// Divisor of the budget: the quotient is spent on small datasets.
 const SHARE_OF_SMALL: u64 = 4;
 /// Number of bytes whose decoding and encoding takes as long as finding and opening a piece of one input.
@@ -146,7 +146,7 @@ pub(super) struct Trials {
 }
 
 /// Trials chosen within a budget.
-struct Choice {
+struct TrialSelection {
     of_large: Vec<Trial>,
     of_small: Vec<Trial>,
     untried: Vec<usize>,
@@ -162,7 +162,7 @@ pub(super) fn make<'p>(
     subjects: &[Subject],
     budget_len_bytes: u64,
 ) -> Result<Trials> {
-    let Choice { of_large, of_small, untried } = choose(plan, subjects, budget_len_bytes);
+    let TrialSelection { of_large, of_small, untried } = choose(plan, subjects, budget_len_bytes);
     let count_large = of_large.len();
     let all: Vec<Trial> = of_large.into_iter().chain(of_small).collect();
     let step = |bench: &mut Bench<'p>, trial: &Trial| bench.make(work, &subjects[trial.subject], trial);
@@ -224,9 +224,9 @@ impl<'p> Bench<'p> {
 }
 
 /// Chooses the trials.
-fn choose(plan: &MergePlan, subjects: &[Subject], budget_len_bytes: u64) -> Choice {
-    let trial_len_bytes = (budget_len_bytes / TRIALS).clamp(SHORTEST_TRIAL_LEN_BYTES, LONGEST_TRIAL_LEN_BYTES);
-    let longest = budget_len_bytes / LONGEST_SHARE;
+fn choose(plan: &MergePlan, subjects: &[Subject], budget_len_bytes: u64) -> TrialSelection {
+    let trial_len_bytes = (budget_len_bytes / TRIALS).clamp(MIN_TRIAL_LEN_BYTES, MAX_TRIAL_LEN_BYTES);
+    let longest = budget_len_bytes / MAX_SHARE;
     let weight = |at: usize| subjects[at].weight();
     let mut order: Vec<usize> = (0..subjects.len()).filter(|&at| subjects[at].amount > 0.0).collect();
     order.sort_by(|&one, &other| weight(other).total_cmp(&weight(one)).then(one.cmp(&other)));
@@ -267,7 +267,7 @@ fn choose(plan: &MergePlan, subjects: &[Subject], budget_len_bytes: u64) -> Choi
         left -= trial.cost_bytes;
         Some(trial)
     });
-    Choice { of_large, of_small, untried }
+    TrialSelection { of_large, of_small, untried }
 }
 
 /// Chooses up to `count` trials among the subjects `small`, with a probability proportional to the weight.

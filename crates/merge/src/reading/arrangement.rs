@@ -2,7 +2,7 @@
 //!
 //! Invariant: all ranks read in the same way.
 
-use super::choice::{Choice, PredictedReading, ReadBy, Reading, ReadingReport, Strategy, choose};
+use super::choice::{PredictedReading, ReadBy, Reading, ReadingChoice, ReadingReport, Strategy, choose};
 use super::files::FileReading;
 use crate::error::Result;
 use crate::options::Watch;
@@ -35,7 +35,7 @@ pub(crate) fn arrange<'p>(
     let plan = work.plan();
     let one_machine = vec![0; ranks.size()];
     let machines = if reading.machines.len() == ranks.size() { reading.machines } else { &one_machine };
-    let Choice { groups, compared } = choose(plan, reading.strategy, machines);
+    let ReadingChoice { groups, compared } = choose(plan, reading.strategy, machines);
     let mut arrangement = Arrangement { ranks_per_group: 1, open_s: plan.open_s, compared, _room: None };
     let Some(groups) = groups else { return Ok((work, arrangement)) };
     let threads = plan.options.jobs.max(1);

@@ -39,9 +39,9 @@ const NETWORK_BYTES_PER_S: f64 = 1e9;
 pub(crate) const MEMORY_BYTES_PER_S: f64 = 2e9;
 
 /// Minimum number of seconds that reading by files must save.
-const LEAST_SAVED_S: f64 = 1.0;
+const MIN_SAVED_S: f64 = 1.0;
 /// Maximum time of reading by files, relative to reading by tiles.
-const MOST_OF_TILES: f64 = 0.5;
+const MAX_SHARE_OF_TILES: f64 = 0.5;
 
 /// A way of reading and its predicted time, without decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl PredictedReading {
 
 /// The chosen way of reading.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct ReadingChoice {
     /// Groups that share the inputs; `None`: each rank reads the inputs of its own tiles.
     pub groups: Option<ReadingGroups>,
     /// The ways that were compared; empty if the user chose.
@@ -101,15 +101,20 @@ pub struct ReadingReport {
 }
 
 /// Chooses how ranks read the inputs of `plan`; `machines` holds the number of each rank's node.
-pub(crate) fn choose(plan: &MergePlan, strategy: Strategy, machines: &[u32]) -> Choice {
+pub(crate) fn choose(plan: &MergePlan, strategy: Strategy, machines: &[u32]) -> ReadingChoice {
     choose_with(plan, strategy, machines, NETWORK_BYTES_PER_S)
 }
 
 /// Like [`choose`], for a network on which ranks of other nodes send `network_bytes_per_s`.
-pub(crate) fn choose_with(plan: &MergePlan, strategy: Strategy, machines: &[u32], network_bytes_per_s: f64) -> Choice {
+pub(crate) fn choose_with(
+    plan: &MergePlan,
+    strategy: Strategy,
+    machines: &[u32],
+    network_bytes_per_s: f64,
+) -> ReadingChoice {
     let ranks = machines.len();
     if ranks <= 1 || strategy == Strategy::Tiles {
-        return Choice { groups: None, compared: Vec::new() };
+        return ReadingChoice { groups: None, compared: Vec::new() };
     }
     let predicted = |groups: &ReadingGroups| {
         let bytes_per_s = if groups.are_within(machines) { MEMORY_BYTES_PER_S } else { network_bytes_per_s };
@@ -121,15 +126,15 @@ pub(crate) fn choose_with(plan: &MergePlan, strategy: Strategy, machines: &[u32]
         left_s.total_cmp(&right_s)
     });
     if strategy != Strategy::Auto {
-        return Choice { groups: fastest.cloned(), compared: Vec::new() };
+        return ReadingChoice { groups: fastest.cloned(), compared: Vec::new() };
     }
     let by_tiles = by_tiles(plan, ranks);
     let is_better = |groups: &&ReadingGroups| {
         let [files_s, tiles_s] = [predicted(groups), by_tiles].map(|way| way.elapsed_s());
-        files_s <= tiles_s - LEAST_SAVED_S && files_s <= tiles_s * MOST_OF_TILES
+        files_s <= tiles_s - MIN_SAVED_S && files_s <= tiles_s * MAX_SHARE_OF_TILES
     };
     let compared = std::iter::once(by_tiles).chain(ways.iter().map(predicted)).collect();
-    Choice { groups: fastest.filter(is_better).cloned(), compared }
+    ReadingChoice { groups: fastest.filter(is_better).cloned(), compared }
 }
 
 /// Returns the groups that may share the inputs: groups of the size set by the user, or the ranks of each node, and all
@@ -150,7 +155,7 @@ pub(crate) fn ways(plan: &MergePlan, strategy: Strategy, machines: &[u32]) -> Ve
 /// Predicts reading by files: a rank opens its share of the inputs, and receives values of its tiles from others of its
 /// group.
 fn by_files(plan: &MergePlan, ranks: usize, groups: &ReadingGroups, bytes_per_s: f64) -> PredictedReading {
-    let (opens, ranks_per_group) = (groups.most_inputs(), groups.largest() as u64);
+    let (opens, ranks_per_group) = (groups.max_inputs(), groups.largest() as u64);
     let raw_len_bytes = plan.tiles.raw_len_bytes() as f64 / ranks as f64;
     let received_len_bytes = raw_len_bytes * (1.0 - 1.0 / ranks_per_group as f64);
     PredictedReading {
@@ -164,7 +169,7 @@ fn by_files(plan: &MergePlan, ranks: usize, groups: &ReadingGroups, bytes_per_s:
 /// Predicts reading by tiles. A rank keeps some inputs open; if there are more, it opens one for every piece of its
 /// tiles.
 fn by_tiles(plan: &MergePlan, ranks: usize) -> PredictedReading {
-    let pieces = plan.tiles.arrays.iter().map(most_pieces).fold(0, u64::saturating_add).div_ceil(ranks as u64);
+    let pieces = plan.tiles.arrays.iter().map(max_pieces).fold(0, u64::saturating_add).div_ceil(ranks as u64);
     let inputs = plan.inputs.len();
     let opens = if inputs <= open_inputs() { pieces.min(inputs as u64) } else { pieces };
     PredictedReading { ranks_per_group: 1, opens, open_s: opens as f64 * plan.open_s, receive_s: 0.0 }
@@ -172,7 +177,7 @@ fn by_tiles(plan: &MergePlan, ranks: usize) -> PredictedReading {
 
 /// Returns an upper bound for the pieces in the tiles of an array: each tile begins one, and so does each segment in
 /// each row of tiles along the axis.
-fn most_pieces(array: &ArrayPlan) -> u64 {
+fn max_pieces(array: &ArrayPlan) -> u64 {
     let tiles = array.tile_count();
     let across = tiles / array.tiles_along(array.axis).max(1);
     tiles.saturating_add(across.saturating_mul(array.segments.len() as u64))

@@ -12,7 +12,6 @@ use crate::schema::ABSENT;
 use crate::tiles::MergeWork;
 use crate::values::ColumnReader;
 use raddle_core::CoreError;
-use raddle_core::brought::{Brought, Sent};
 use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::engine::Round;
@@ -20,6 +19,7 @@ use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, copy_box};
 use raddle_core::owners::largest_share;
 use raddle_core::parallel::for_each;
 use raddle_core::plan::{ArrayPlan, Piece, Tile};
+use raddle_core::received::{ReceivedPieces, SentTraffic};
 use raddle_core::regroup::{Outbox, piece_len_bytes};
 use raddle_core::report::{StageTable, StageTimer};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ pub(crate) struct FileReading<'p> {
     rank: Rank,
     threads: usize,
     cancel: &'p CancelToken,
-    brought: Brought,
+    brought: ReceivedPieces,
     /// Readers that no thread is using. They keep their open files and chunks from round to round.
     idle: Mutex<Vec<ColumnReader<'p>>>,
     /// Whether a rank could not read everything, so that pieces are missing and the run fails.
@@ -79,7 +79,7 @@ impl<'p> FileReading<'p> {
             rank,
             threads,
             cancel: watch.cancel,
-            brought: Brought::default(),
+            brought: ReceivedPieces::default(),
             idle: Mutex::default(),
             is_cut_short: AtomicBool::new(false),
         }
@@ -104,7 +104,7 @@ impl<'p> FileReading<'p> {
     }
 
     /// Returns the memory for the received pieces of a tile.
-    pub(crate) fn brought_len_bytes(&self, work: &MergeWork<'p>, tile: Tile) -> u64 {
+    pub(crate) fn received_len_bytes(&self, work: &MergeWork<'p>, tile: Tile) -> u64 {
         let (column, array) = work.array(tile);
         if !is_sent(work, column) {
             return 0;
@@ -121,7 +121,12 @@ impl<'p> FileReading<'p> {
 
     /// Collective. Sends the pieces of this round that this rank reads for others, and receives those for its own
     /// tiles.
-    pub(crate) fn bring(&self, work: &MergeWork<'p>, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+    pub(crate) fn regroup(
+        &self,
+        work: &MergeWork<'p>,
+        round: &Round<'_>,
+        communicator: &dyn Communicator,
+    ) -> Result<()> {
         self.brought.begin_round();
         let mut wanted = round.tiles().flat_map(|(tile, owner)| self.wanted(work, tile, owner));
         loop {
@@ -224,7 +229,7 @@ impl<'p> FileReading<'p> {
     }
 
     /// Returns the traffic that this rank sent.
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> SentTraffic {
         self.brought.sent()
     }
 

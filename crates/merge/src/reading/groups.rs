@@ -66,7 +66,7 @@ impl ReadingGroups {
     }
 
     /// Returns the largest number of inputs that one rank reads.
-    pub(crate) fn most_inputs(&self) -> u64 {
+    pub(crate) fn max_inputs(&self) -> u64 {
         let smallest = self.members.iter().map(Vec::len).min().unwrap_or(1).max(1);
         self.inputs.div_ceil(smallest as u64)
     }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn ranks_of_a_machine_share_all_inputs() {
         let groups = ReadingGroups::of_machines(&[0, 1, 0, 1], 8);
-        assert_eq!((groups.count(), groups.largest(), groups.most_inputs()), (2, 2, 4));
+        assert_eq!((groups.count(), groups.largest(), groups.max_inputs()), (2, 2, 4));
         // Ranks 0, 2, 1, 3 are home to two inputs each.
         assert_eq!((0..8).map(|input| groups.home(input)).collect::<Vec<_>>(), [0, 0, 2, 2, 1, 1, 3, 3]);
         assert_eq!((0..8).map(|input| groups.reader(0, input)).collect::<Vec<_>>(), [0, 0, 2, 2, 0, 2, 0, 2]);
@@ -105,7 +105,7 @@ mod tests {
             }
             // With one group every rank reads its share.
             if groups.count() == 1 {
-                prop_assert!(read.iter().all(|count| *count <= groups.most_inputs()));
+                prop_assert!(read.iter().all(|count| *count <= groups.max_inputs()));
             }
         }
     }

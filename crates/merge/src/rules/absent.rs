@@ -10,7 +10,7 @@ use super::packing::nan_fill;
 use super::settle::{Declared, Mismatch, Settling};
 use super::{Placement, Values};
 use crate::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, Schema, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, InputExtent, Schema, display_path};
 use raddle_hdf5::model::{InlineData, TypeClass};
 use std::collections::HashMap;
 
@@ -31,9 +31,9 @@ pub(super) fn settle(
     }
     let scanned = &mut settling.schema.columns[column as usize];
     let facts = scanned.facts.iter().zip(lengths);
-    let facts = facts.map(|(fact, &rows)| if fact.template == ABSENT { ColumnFact::absent(rows) } else { *fact });
+    let facts = facts.map(|(fact, &rows)| if fact.template == ABSENT { InputExtent::absent(rows) } else { *fact });
     scanned.facts = facts.collect();
-    let is_lacking = |(_, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0;
+    let is_lacking = |(_, fact): &(u32, &InputExtent)| fact.template == ABSENT && fact.rows > 0;
     let absent: Vec<u32> = (0..).zip(scanned.facts.iter()).filter(is_lacking).map(|(input, _)| input).collect();
     if absent.is_empty() || scanned.is_file_local() {
         return;
@@ -73,7 +73,7 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
     for (number, column) in (0..).zip(&schema.columns).filter(|(_, column)| is_read(column)) {
         let is_blank = |input| column.conversion_of(input).is_some_and(|one| one.map == ElementMap::Blank);
         let is_lacking =
-            |(input, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0 && !is_blank(*input);
+            |(input, fact): &(u32, &InputExtent)| fact.template == ABSENT && fact.rows > 0 && !is_blank(*input);
         let inputs: Vec<u32> = (0..).zip(column.facts.iter()).filter(is_lacking).map(|(input, _)| input).collect();
         if !inputs.is_empty() {
             differences.push(Difference {

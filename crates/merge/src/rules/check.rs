@@ -325,7 +325,7 @@ impl Checker<'_> {
     fn trim(&mut self, column: ColumnIndex, spans: &[Span], number: NumberType) -> Result<RecordOrder> {
         let plan = self.plan;
         let scanned = &plan.schema.columns[column as usize];
-        let all = |fact: &crate::schema::ColumnFact| TakenRecords { leading: 0, count: fact.rows };
+        let all = |fact: &crate::schema::InputExtent| TakenRecords { leading: 0, count: fact.rows };
         let mut taken: Vec<TakenRecords> = scanned.facts.iter().map(all).collect();
         let starts: Vec<u64> =
             scanned.facts.iter().scan(0, |next, fact| Some(std::mem::replace(next, *next + fact.rows))).collect();

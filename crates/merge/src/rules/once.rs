@@ -6,11 +6,11 @@
 
 use super::number::NumberType;
 use crate::error::Result;
+use crate::input_reader::InputReader;
 use crate::join::{Difference, DifferenceKind, describe_value};
 use crate::options::MergeOptions;
 use crate::order::find;
 use crate::plan::PlannedInput;
-use crate::readers::InputReader;
 use crate::schema::{ABSENT, Column, Role, Schema, display_path};
 use crate::value_source::ValueSource;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};

@@ -6,7 +6,7 @@
 use super::PositionForm;
 use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
 use super::settle::{Declared, Mismatch, Settling, common_number};
-use crate::schema::{ABSENT, ColumnFact, ColumnIndex, display_path};
+use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path};
 
 /// Settles positions of rows of the dataset at `target`.
 pub(super) fn settle(
@@ -54,7 +54,7 @@ pub(super) fn settle(
         // The end of one input is the beginning of the next, so it is stored once.
         let facts = &settling.schema.columns[column as usize].facts;
         let trim =
-            |(input, fact): (usize, &ColumnFact)| (input > 0).then_some(Trim { leading: 1, stored_rows: fact.rows });
+            |(input, fact): (usize, &InputExtent)| (input > 0).then_some(Trim { leading: 1, stored_rows: fact.rows });
         let trims = facts.iter().enumerate().map(trim).collect();
         settling.trim(column, trims, |input, rows| if input > 0 { rows.saturating_sub(1) } else { rows });
     }

@@ -11,9 +11,9 @@ use super::repack::Ranges;
 use super::versions::{self, CONVENTIONS};
 use super::{Placement, Rule, Values, absent, coordinate, packing, positions};
 use crate::conventions::{ConventionOptions, Units};
-use crate::facts::Facts;
+use crate::input_extents::InputExtents;
 use crate::join::{Difference, DifferenceKind, describe};
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, ColumnIndex, EntryIndex, Role, Schema, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, EntryIndex, InputExtent, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Settling<'_> {
     fn require_one_type(&mut self, declared: &Declared) {
         let Some(column) = self.column_of(declared) else { return };
         let scanned = &self.schema.columns[column as usize];
-        let differs = |(input, fact): &(u32, &ColumnFact)| {
+        let differs = |(input, fact): &(u32, &InputExtent)| {
             let is_same = scanned.conversion_of(*input).is_none_or(|one| one.map == ElementMap::Same);
             let template = scanned.templates.get(fact.template as usize);
             is_same && template.is_some_and(|template| template.datatype != scanned.model().datatype)
@@ -174,7 +174,7 @@ impl Settling<'_> {
         };
         let Some(lengths) = declared.rule.record.as_ref().and_then(|record| lengths.get(record)) else { return };
         let scanned = &self.schema.columns[column as usize];
-        let is_short = |(fact, length): (&ColumnFact, &u64)| fact.template != ABSENT && fact.rows < *length;
+        let is_short = |(fact, length): (&InputExtent, &u64)| fact.template != ABSENT && fact.rows < *length;
         let short: Vec<u32> = (0..)
             .zip(scanned.facts.iter().zip(lengths))
             .filter(|(_, pair)| is_short(*pair))
@@ -187,7 +187,7 @@ impl Settling<'_> {
             let mismatch = Mismatch::new("texts of all records", "fewer, whose rows cannot be filled");
             return self.refuse(declared.entry, mismatch, short);
         }
-        let trim = |pair: (&ColumnFact, &u64)| is_short(pair).then_some(Trim { leading: 0, stored_rows: pair.0.rows });
+        let trim = |pair: (&InputExtent, &u64)| is_short(pair).then_some(Trim { leading: 0, stored_rows: pair.0.rows });
         let trims = scanned.facts.iter().zip(lengths).map(trim).collect();
         let is_short = |input: usize| short.binary_search(&(input as u32)).is_ok();
         self.trim(column, trims, |input, rows| if is_short(input) { lengths[input] } else { rows });
@@ -200,16 +200,16 @@ impl Settling<'_> {
         if declared.rule.placement == Placement::Widest {
             let widest = scanned.facts.iter().map(|fact| fact.rows).max().unwrap_or(0);
             let mut is_taken = false;
-            let take = |fact: &ColumnFact| {
+            let take = |fact: &InputExtent| {
                 let rows = if fact.rows == widest && !std::mem::replace(&mut is_taken, true) { widest } else { 0 };
                 let rows = if is_taken && rows == 0 { 0 } else { rows };
-                ColumnFact { rows, ..*fact }
+                InputExtent { rows, ..*fact }
             };
             scanned.facts = scanned.facts.iter().map(take).collect();
             return;
         }
         let Some(axis) = declared.rule.widened else { return };
-        let size = |fact: &ColumnFact| {
+        let size = |fact: &InputExtent| {
             scanned
                 .templates
                 .get(fact.template as usize)
@@ -252,7 +252,7 @@ impl Settling<'_> {
         let Some(column) = self.column_of(declared) else { return };
         let Some(taken) = declared.rule.record.as_ref().and_then(|record| taken.0.get(record)) else { return };
         let scanned = &self.schema.columns[column as usize];
-        let trim = |((input, fact), taken): ((u32, &ColumnFact), &TakenRecords)| {
+        let trim = |((input, fact), taken): ((u32, &InputExtent), &TakenRecords)| {
             let stored_rows = scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows);
             (*taken != TakenRecords { leading: 0, count: stored_rows })
                 .then_some(Trim { leading: taken.leading, stored_rows })
@@ -342,11 +342,11 @@ impl Settling<'_> {
     /// Adds casts for inputs whose values are the same numbers in another type.
     pub fn with_casts(&self, column: ColumnIndex, number: NumberType, maps: Vec<ElementMap>) -> Vec<ElementMap> {
         let column = &self.schema.columns[column as usize];
-        let is_other = |fact: &ColumnFact| {
+        let is_other = |fact: &InputExtent| {
             let template = column.templates.get(fact.template as usize);
             template.is_some_and(|template| NumberType::of(&template.datatype.class) != Some(number))
         };
-        let cast = |(map, fact): (ElementMap, &ColumnFact)| match map {
+        let cast = |(map, fact): (ElementMap, &InputExtent)| match map {
             ElementMap::Same if is_other(fact) => ElementMap::Cast,
             map => map,
         };
@@ -368,9 +368,9 @@ impl Settling<'_> {
     pub fn trim(&mut self, column: ColumnIndex, trims: Vec<Option<Trim>>, rows: impl Fn(usize, u64) -> u64) {
         let column = &mut self.schema.columns[column as usize];
         let trimmed = column.facts.iter().enumerate();
-        let trimmed = trimmed.map(|(input, fact)| ColumnFact { rows: rows(input, fact.rows), ..*fact });
+        let trimmed = trimmed.map(|(input, fact)| InputExtent { rows: rows(input, fact.rows), ..*fact });
         // Inputs that contribute no rows may still have rows that are checked.
-        column.facts = Facts::with_addresses(trimmed);
+        column.facts = InputExtents::with_addresses(trimmed);
         column.trims = Some(trims.into());
     }
 

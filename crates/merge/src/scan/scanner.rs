@@ -4,18 +4,18 @@
 
 use super::visits::{UNSEEN, Visited, Visits};
 use super::{ScannedEntry, ScannedRole};
+use crate::chunk_checks::{FormedChunks, Stored};
+use crate::input_reader::InputReader;
 use crate::lifted::lift;
-use crate::readers::InputReader;
 use crate::rules::Rule;
 use crate::schema::{
-    AddressKind, AttributeValue, ColumnFact, Role, address_kind, complete, display_path, split, split_again,
+    AddressKind, AttributeValue, InputExtent, Role, address_kind, complete, display_path, split, split_again,
 };
-use crate::stored::{FormedChunks, Stored};
 use crate::value_source::ValueSource;
 use foldhash::HashMap;
 use raddle_core::digest::fragment;
 use raddle_hdf5::logical::Resolver;
-use raddle_hdf5::model::form::{DatasetForm, FormedDataset};
+use raddle_hdf5::model::template::{DatasetTemplate, TemplatedDataset};
 use raddle_hdf5::model::{
     Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FileTree, InlineData, Layout, LinkTarget,
     ObjectIndex, ObjectKind, TypeClass,
@@ -39,7 +39,7 @@ pub(super) struct Scanner<'a, 'f> {
     /// Objects by header address; built on first use.
     pub by_address: OnceCell<HashMap<u64, ObjectIndex>>,
     /// Attributes shared by all entries of a form, by the address of the form in memory.
-    pub of_forms: HashMap<*const DatasetForm, Arc<[AttributeValue]>>,
+    pub of_forms: HashMap<*const DatasetTemplate, Arc<[AttributeValue]>>,
     pub chunks: FormedChunks,
     pub reader: &'a InputReader,
     pub encoding: Encoding,
@@ -73,7 +73,7 @@ impl Scanner<'_, '_> {
         };
         let object = &self.tree.objects[index as usize];
         entry.attribute_order = object.attribute_order;
-        if let ObjectKind::Formed(formed) = &object.kind {
+        if let ObjectKind::Templated(formed) = &object.kind {
             entry.role = self.formed(formed, index, at)?;
             if let ScannedRole::Column { kept, .. } = &mut entry.role
                 && self.reader.keeps(path)
@@ -117,7 +117,7 @@ impl Scanner<'_, '_> {
         let formed;
         let dataset = match &self.tree.objects[index as usize].kind {
             ObjectKind::Dataset(dataset) => dataset,
-            ObjectKind::Formed(of_form) => {
+            ObjectKind::Templated(of_form) => {
                 formed = of_form.dataset();
                 &formed
             }
@@ -158,14 +158,14 @@ impl Scanner<'_, '_> {
 
     /// Returns the role of a dataset with a known form. Such datasets hold no references and have no committed
     /// datatype.
-    fn formed(&mut self, formed: &FormedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
+    fn formed(&mut self, formed: &TemplatedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
         let form = Arc::as_ptr(&formed.form);
         if !self.of_forms.contains_key(&form) {
             // None of these attributes holds a reference.
             let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
             self.of_forms.insert(form, attributes);
         }
-        let mut fact = ColumnFact::at(formed.place, 0);
+        let mut fact = InputExtent::at(formed.place, 0);
         if let Some(stored) = self.chunks.take(index) {
             let stored = stored?;
             fact.stored_len_bytes = stored.len_bytes;

@@ -20,7 +20,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::plan::{Beginning, FoundInputs, MergePlan, Route, plan_found};
 use crate::reading::{self, Strategy, choose_with};
 use crate::scan::{self, ScannedInput};
-use crate::schema::ColumnFact;
+use crate::schema::InputExtent;
 use crate::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::communicator::SingleProcess;
@@ -243,7 +243,7 @@ pub fn simulate(
         dealt_cost: Spread::of(dealt.iter().copied()),
     };
     let (tiles, pairs_with_rows) = (plan.tiles.tile_count(), pairs_with_rows(&plan));
-    let facts_len_bytes = pairs_with_rows * size_of::<ColumnFact>() as u64;
+    let facts_len_bytes = pairs_with_rows * size_of::<InputExtent>() as u64;
     let rates = &machine.rates;
     let commit_s = rates.commit_dataset_s * plan.columns.len() as f64 + rates.commit_chunk_s * tiles as f64;
     let scan_s = (objects as f64 / machine.ranks as f64).ceil() * rates.scan_object_s / rehearsal.jobs as f64;

@@ -11,9 +11,9 @@ use crate::digests::stored::Records;
 use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
-use crate::schema::{ColumnFact, Role};
+use crate::schema::{InputExtent, Role};
 use raddle_codec::Filter;
-use raddle_core::handle::FileIdentity;
+use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::model::{
     BitRange, ByteOrder, ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };
@@ -133,7 +133,7 @@ impl StatedInputs {
                 let dataset = stated(statistic, wide, table.mean_rows, (number, column));
                 let role = ScannedRole::Column {
                     template: Arc::clone(&dataset.template),
-                    fact: ColumnFact::absent(0),
+                    fact: InputExtent::absent(0),
                     committed: None,
                     kept: None,
                     values: None,
@@ -182,10 +182,10 @@ impl StatedInputs {
                 let raw_len_bytes = rows * dataset.row_len_bytes;
                 let stored_len_bytes = (raw_len_bytes as f64 * share) as u64;
                 // Any address will do, because it is never read.
-                *fact = ColumnFact { rows, address: number, stored_len_bytes, template: 0 };
+                *fact = InputExtent { rows, address: number, stored_len_bytes, template: 0 };
                 chunk_count += rows.div_ceil(CHUNK_ROWS);
             } else {
-                *fact = ColumnFact { template: 0, ..ColumnFact::absent(0) };
+                *fact = InputExtent { template: 0, ..InputExtent::absent(0) };
             }
         }
         ScannedInput {

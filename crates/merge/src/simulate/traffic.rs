@@ -9,7 +9,7 @@ use crate::reading::{ReadingGroups, is_sent};
 use crate::tiles::MergeWork;
 use crate::values::open_inputs;
 use foldhash::HashMap;
-use raddle_core::engine::{Rehearsal, Schedule, told_len_bytes};
+use raddle_core::engine::{DryRun, Schedule, claim_message_len_bytes};
 use raddle_core::plan::{Batch, TileIndex};
 use std::collections::HashSet;
 
@@ -67,7 +67,7 @@ pub(super) struct Traffic {
 pub(super) fn go_through(
     plan: &MergePlan,
     work: &MergeWork<'_>,
-    rehearsal: &Rehearsal,
+    rehearsal: &DryRun,
     ranks: usize,
     way: &Way<'_>,
 ) -> Traffic {
@@ -89,7 +89,8 @@ pub(super) fn go_through(
             let batch = &schedule.batches[at];
             let made = traffic.add(work, &index, batch, owner, way, &mut sent);
             // Assumes that no tile consists of fill values only.
-            traffic.claims_len_bytes += told_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
+            traffic.claims_len_bytes +=
+                claim_message_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
             encode_s[owner] += made.encode_s / rehearsal.jobs as f64;
             for (reader, busy_s) in made.of_readers {
                 encode_s[reader as usize] += busy_s / rehearsal.jobs as f64;
@@ -206,9 +207,9 @@ impl Clock {
         Self { encoded_s: vec![0.0; ranks], agreed_s: 0.0, agreed_before_s: 0.0 }
     }
 
-    fn round(&mut self, is_alone: bool, encode_s: &[f64], least_s: f64, gathers_s: f64) {
+    fn round(&mut self, is_alone: bool, encode_s: &[f64], min_s: f64, gathers_s: f64) {
         let opened_s = if is_alone { self.agreed_s } else { self.agreed_before_s };
-        let mut all_s = self.agreed_s + least_s;
+        let mut all_s = self.agreed_s + min_s;
         for (encoded_s, encode_s) in self.encoded_s.iter_mut().zip(encode_s) {
             *encoded_s = encoded_s.max(opened_s) + encode_s;
             all_s = all_s.max(*encoded_s);

@@ -10,7 +10,7 @@ use crate::plan::MergePlan;
 use crate::reading::{FileReading, MEMORY_BYTES_PER_S, ReadBy, ReadingGroups};
 use crate::tiles::MergeWork;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{EngineOptions, Rehearsal, costs, rehearse};
+use raddle_core::engine::{DryRun, EngineOptions, costs, rehearse};
 use raddle_core::progress::Silent;
 use raddle_core::spread::Spread;
 use raddle_hdf5::source::InputPool;
@@ -43,7 +43,7 @@ pub struct SimulatedReading {
 /// Simulation of one way of reading.
 pub(super) struct Played {
     pub(super) groups: Option<ReadingGroups>,
-    pub(super) rehearsal: Rehearsal,
+    pub(super) rehearsal: DryRun,
     pub(super) traffic: Traffic,
     pub(super) dealt: Vec<f64>,
     pub(super) deal_s: f64,

@@ -5,7 +5,7 @@ use crate::folder::names;
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use raddle_hdf5::write::Compat;
-use raddle_merge::append::{append, hold, plan as plan_append};
+use raddle_merge::append::{append, open_for_append, plan as plan_append};
 use raddle_merge::digests::check::check;
 use raddle_merge::{MergeError, MergeOptions, verify};
 use raddle_testing::plain;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 fn appended(file: &Path, inputs: &[PathBuf], again: bool, options: &MergeOptions) -> Result<(), MergeError> {
     watched(|watch| {
-        let held = hold(file)?;
+        let held = open_for_append(file)?;
         append(&plan_append(&held, inputs, again, options, watch)?, &held, watch).map(drop)
     })
 }

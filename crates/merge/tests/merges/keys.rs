@@ -6,7 +6,7 @@ use raddle_hdf5::model::{ByteOrder, TypeClass};
 use raddle_merge::digests::check::check;
 use raddle_merge::keys::first_value::FirstValueSpec;
 use raddle_merge::keys::rewrite::{plan_rewrite, write};
-use raddle_merge::keys::{KeyFaultKind, KeyScope, KeySpec, MadeSpec, RepeatedIds, check as keys_check};
+use raddle_merge::keys::{DerivedSpec, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, check as keys_check};
 use raddle_merge::{MergeError, MergeOptions, merge, plan, verify};
 use raddle_testing::content::Content;
 use raddle_testing::plain::{self, numbers};
@@ -73,7 +73,7 @@ pub fn spec() -> KeySpec {
 
 pub fn options(output: &Path, spec: &KeySpec) -> MergeOptions {
     MergeOptions {
-        made: vec![MadeSpec::Keys(spec.clone())],
+        made: vec![DerivedSpec::Keys(spec.clone())],
         jobs: 2,
         memory_limit_bytes: 64 << 20,
         ..MergeOptions::new(output)
@@ -194,7 +194,7 @@ proptest! {
         let without = MergeOptions { output: plain_output.clone(), ..bare.clone() };
         watched(|watch| merge(&plan(&inputs, &without, watch)?, watch)).unwrap();
         let added = watched(|watch| {
-            write(&plan_rewrite(&plain_output, MadeSpec::Keys(spec()), &bare, watch)?, watch)
+            write(&plan_rewrite(&plain_output, DerivedSpec::Keys(spec()), &bare, watch)?, watch)
         });
         prop_assert!(added.is_ok(), "{added:?}");
         let rewritten = plain::read(&plain_output).unwrap();
@@ -323,7 +323,7 @@ fn event_numbers_that_begin_anew_in_each_input_are_keys_within_it() {
     let later = folder.path().join("later.h5");
     let bare = MergeOptions { made: Vec::new(), output: later.clone(), ..options };
     watched(|watch| merge(&plan(&inputs, &bare, watch)?, watch)).unwrap();
-    watched(|watch| write(&plan_rewrite(&later, MadeSpec::Keys(in_input.clone()), &bare, watch)?, watch)).unwrap();
+    watched(|watch| write(&plan_rewrite(&later, DerivedSpec::Keys(in_input.clone()), &bare, watch)?, watch)).unwrap();
     assert_eq!(numbers_of(&plain::read(&later).unwrap(), "/tracks/evt.seq"), [1, 2, 4, 4]);
     assert_eq!(watched(|watch| verify(&later, &inputs, &bare, watch)).unwrap().mismatches, []);
 }
@@ -336,7 +336,7 @@ fn keys_that_are_there_are_made_anew_only_when_asked() {
         plain::make_all(folder.path(), &[file(&index, &[("/table", &index)], &plain_types())]).unwrap().remove(0);
     let bare = MergeOptions::new(&path);
     let add = |spec: KeySpec| {
-        watched(|watch| write(&plan_rewrite(&path, MadeSpec::Keys(spec), &bare, watch)?, watch)).map(drop)
+        watched(|watch| write(&plan_rewrite(&path, DerivedSpec::Keys(spec), &bare, watch)?, watch)).map(drop)
     };
     add(spec()).unwrap();
     let again = add(spec()).unwrap_err().to_string();
@@ -349,7 +349,7 @@ fn keys_that_are_there_are_made_anew_only_when_asked() {
     let link = folder.path().join("link.h5");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-    let again = MadeSpec::Keys(KeySpec { replace: true, ..spec() });
+    let again = DerivedSpec::Keys(KeySpec { replace: true, ..spec() });
     watched(|watch| write(&plan_rewrite(&link, again, &bare, watch)?, watch)).unwrap();
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
@@ -368,7 +368,7 @@ fn damage_from_before_stays_damage_when_keys_are_added() {
     let mut bytes = std::fs::read(&output).unwrap();
     bytes[chunk.address as usize + 40] ^= 1;
     std::fs::write(&output, bytes).unwrap();
-    watched(|watch| write(&plan_rewrite(&output, MadeSpec::Keys(spec()), &bare, watch)?, watch)).unwrap();
+    watched(|watch| write(&plan_rewrite(&output, DerivedSpec::Keys(spec()), &bare, watch)?, watch)).unwrap();
     let mismatches = watched(|watch| check(&output, &bare, watch)).unwrap().mismatches;
     assert_eq!(mismatches.iter().map(|mismatch| mismatch.path.as_str()).collect::<Vec<_>>(), ["/table/weight"]);
     assert_eq!(mismatches[0].input.as_ref(), Some(&inputs[0]));
@@ -438,7 +438,11 @@ fn the_index_gets_the_first_value_of_another_dataset() {
     spec.objects.push(DatasetSpec::plain(numbers::i32(), &[3, 1], cycles).at("/table/cycle"));
     let path = plain::make_all(folder.path(), &[spec]).unwrap().remove(0);
     let first = |dataset: &str| {
-        MadeSpec::FirstValue(FirstValueSpec { dataset: dataset.to_owned(), group: "/spill".to_owned(), replace: false })
+        DerivedSpec::FirstValue(FirstValueSpec {
+            dataset: dataset.to_owned(),
+            group: "/spill".to_owned(),
+            replace: false,
+        })
     };
     let bare = MergeOptions::new(&path);
     watched(|watch| write(&plan_rewrite(&path, first("/table/cycle"), &bare, watch)?, watch)).unwrap();

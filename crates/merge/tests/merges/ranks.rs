@@ -6,8 +6,10 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Event, Silent, Stage};
 use raddle_core::threads::Threads;
-use raddle_hdf5::stock::{Element, StockDatasetSpec, StockFile};
-use raddle_merge::{Compress, Contiguous, Link, MergeError, MergeOptions, MergeReport, Watch, merge_among, plan_among};
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_merge::{
+    Compress, Contiguous, Link, MergeError, MergeOptions, MergeReport, Watch, merge_collective, plan_collective,
+};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
@@ -16,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub type Outcome = Result<Option<MergeReport>, MergeError>;
 
 pub fn merge_by(ranks: &dyn Communicator, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Outcome {
-    let plan = plan_among(inputs, options, watch, ranks)?;
-    merge_among(&plan, watch, ranks)
+    let plan = plan_collective(inputs, options, watch, ranks)?;
+    merge_collective(&plan, watch, ranks)
 }
 
 pub fn run(size: usize, inputs: &[PathBuf], options: &MergeOptions) -> Vec<Outcome> {
@@ -47,7 +49,7 @@ pub fn is_stopped(outcome: &Outcome) -> bool {
 pub fn numbers(folder: &Path, files: u32, chunks: u64) -> (Vec<PathBuf>, MergeOptions) {
     let make = |file: u32| {
         let path = folder.join(format!("in{file}.h5"));
-        let mut out = StockFile::create(&path).unwrap();
+        let mut out = DefaultFormatFile::create(&path).unwrap();
         for name in ["/a", "/b"] {
             let spec = StockDatasetSpec {
                 element: Element::U32,
@@ -214,13 +216,13 @@ fn a_failure_of_one_rank_is_the_outcome_of_all() {
     let gone = folder.path().join("gone.h5");
     let outcomes = Threads::run(3, |ranks| {
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-        let plan = plan_among(&inputs, &options, &watch, ranks).unwrap();
+        let plan = plan_collective(&inputs, &options, &watch, ranks).unwrap();
         ranks.barrier().unwrap();
         if ranks.rank() == 2 {
             std::fs::rename(&inputs[1], &gone).unwrap();
         }
         ranks.barrier().unwrap();
-        merge_among(&plan, &watch, ranks).unwrap_err().to_string()
+        merge_collective(&plan, &watch, ranks).unwrap_err().to_string()
     });
     assert!(outcomes.iter().all(|told| told.contains("in1.h5")), "{outcomes:?}");
     assert!(outcomes.iter().any(|told| !told.contains("failed: /")), "one has its own error: {outcomes:?}");

@@ -8,8 +8,8 @@ use raddle_core::progress::{Event, Silent};
 use raddle_core::threads::Threads;
 use raddle_merge::options::Contiguous;
 use raddle_merge::{
-    Compress, Join, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy, Through, Watch,
-    merge_through, plan_among,
+    Compress, Join, MergeContext, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy,
+    Watch, merge_through, plan_collective,
 };
 use raddle_testing::plain::{self, numbers as spec_numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
@@ -30,9 +30,9 @@ fn read_by(
     Threads::run(machines.len(), |ranks| {
         let options = MergeOptions { jobs: 1 + (options.jobs + ranks.rank()) % 3, ..options.clone() };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-        let mut plan = plan_among(inputs, &options, &watch, ranks)?;
+        let mut plan = plan_collective(inputs, &options, &watch, ranks)?;
         plan.open_s = open_s.unwrap_or(plan.open_s);
-        let through = Through { reading: Reading { strategy, machines }, ..Through::default() };
+        let through = MergeContext { reading: Reading { strategy, machines }, ..MergeContext::default() };
         merge_through(&plan, &watch, ranks, through)
     })
 }
@@ -206,7 +206,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
         let whole = std::fs::read(input).unwrap();
         let outcomes = Threads::run(3, |ranks| {
             let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-            let plan = plan_among(&inputs, &options, &watch, ranks).unwrap();
+            let plan = plan_collective(&inputs, &options, &watch, ranks).unwrap();
             ranks.barrier().unwrap();
             if ranks.rank() == 2 {
                 // The values are damaged, but the file appears to be the one that was scanned.
@@ -217,7 +217,8 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
                 file.set_modified(modified).unwrap();
             }
             ranks.barrier().unwrap();
-            let through = Through { reading: Reading { strategy: files_by(3), machines: &[] }, ..Through::default() };
+            let through =
+                MergeContext { reading: Reading { strategy: files_by(3), machines: &[] }, ..MergeContext::default() };
             merge_through(&plan, &watch, ranks, through).unwrap_err()
         });
         let name = input.file_name().unwrap().to_str().unwrap();
@@ -249,8 +250,9 @@ fn a_stopped_run_is_resumed_by_ranks_that_read_otherwise() {
                 }
             };
             let watch = Watch { observer: &observer, cancel: &cancel };
-            let plan = plan_among(&inputs, &options, &watch, ranks)?;
-            let through = Through { reading: Reading { strategy: files_by(2), machines: &[] }, ..Through::default() };
+            let plan = plan_collective(&inputs, &options, &watch, ranks)?;
+            let through =
+                MergeContext { reading: Reading { strategy: files_by(2), machines: &[] }, ..MergeContext::default() };
             merge_through(&plan, &watch, ranks, through)
         });
         assert!(outcomes.iter().all(Result::is_ok) || outcomes.iter().all(is_stopped), "{outcomes:?}");

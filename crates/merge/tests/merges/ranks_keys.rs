@@ -7,8 +7,8 @@ use crate::ranks::{is_stopped, merge_by, report, run};
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::{Event, Silent, Stage};
 use raddle_core::threads::Threads;
-use raddle_merge::keys::{KeyFault, KeyFaultKind, KeyScope, KeySpec, MadeSpec};
-use raddle_merge::{MergeError, MergeOptions, Watch, plan_among};
+use raddle_merge::keys::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec};
+use raddle_merge::{MergeError, MergeOptions, Watch, plan_collective};
 use raddle_testing::plain;
 use raddle_testing::spec::FileSpec;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,8 @@ fn the_progress_of_all_is_shown_by_each() {
                     joined.fetch_add(*bytes, Ordering::Relaxed);
                 }
             };
-            plan_among(&inputs, &options, &Watch { observer: &observer, cancel: &CancelToken::new() }, ranks).unwrap();
+            plan_collective(&inputs, &options, &Watch { observer: &observer, cancel: &CancelToken::new() }, ranks)
+                .unwrap();
             joined.into_inner()
         });
         assert!(rows.iter().all(|of_rank| *of_rank == rows[0]), "{rows:?}");
@@ -200,7 +201,7 @@ fn keys_that_cannot_be_made_are_refused_by_all() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = made(folder.path(), &files(1), &spec());
     let key = KeySpec::new(vec!["/spill/none".to_owned()]);
-    let options = MergeOptions { made: vec![MadeSpec::Keys(key)], ..options };
+    let options = MergeOptions { made: vec![DerivedSpec::Keys(key)], ..options };
     for outcome in run(3, &inputs, &options) {
         let told = outcome.unwrap_err().to_string();
         assert!(told.contains("/spill/none") && told.contains("is not in the inputs"), "{told}");

@@ -6,7 +6,9 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
 use raddle_core::progress::{Event, Silent};
 use raddle_core::threads::Threads;
-use raddle_merge::{Align, Compress, Io, MergeError, MergeOptions, Through, Watch, merge_through, plan_among};
+use raddle_merge::{
+    Align, Compress, IoBackend, MergeContext, MergeError, MergeOptions, Watch, merge_through, plan_collective,
+};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -64,21 +66,21 @@ fn run_stopped(size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at:
 fn run_by(writes: Writes, size: usize, inputs: &[PathBuf], options: &MergeOptions, stop_at: u64) -> Vec<Outcome> {
     Threads::run(size, |ranks| {
         let (cancel, events, is_last) = (CancelToken::new(), AtomicU64::new(0), ranks.rank() + 1 == size);
-        let plan = plan_among(inputs, options, &Watch { observer: &Silent, cancel: &cancel }, ranks)?;
+        let plan = plan_collective(inputs, options, &Watch { observer: &Silent, cancel: &cancel }, ranks)?;
         let observer = |_: &Event| {
             if is_last && events.fetch_add(1, Ordering::Relaxed) == stop_at {
                 cancel.cancel();
             }
         };
         let io = match writes {
-            Each => Io::Posix,
-            Together => Io::Shared(&ByRounds),
+            Each => IoBackend::Posix,
+            Together => IoBackend::Shared(&ByRounds),
         };
         merge_through(
             &plan,
             &Watch { observer: &observer, cancel: &cancel },
             ranks,
-            Through { io, ..Through::default() },
+            MergeContext { io, ..MergeContext::default() },
         )
     })
 }

@@ -4,7 +4,7 @@
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use raddle_merge::append::{append, hold, plan as plan_append};
+use raddle_merge::append::{append, open_for_append, plan as plan_append};
 use raddle_merge::{AttributePolicy, Join, MergeError, MergeOptions, ScalarPolicy, Selection, verify};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
@@ -54,7 +54,7 @@ fn appending_under_other_options_is_refused() {
     other.join.join = Join::Inner;
     let appended = |options: &MergeOptions| {
         watched(|watch| {
-            let held = hold(&output)?;
+            let held = open_for_append(&output)?;
             append(&plan_append(&held, &inputs[2..], true, options, watch)?, &held, watch).map(drop)
         })
     };

@@ -6,7 +6,7 @@ use super::{Done, Run, Sample, check};
 use crate::error::Result;
 use crate::kernel::{BURSTS, Kernel, ReadBack};
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Element, Values};
+use raddle_hdf5::dynamic::{Element, Values};
 
 /// A dataset and the numbers of elements of its pieces.
 struct Pieces {

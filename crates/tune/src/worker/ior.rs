@@ -7,7 +7,7 @@ use super::{Done, Run, Sample, check, io};
 use crate::error::Result;
 use crate::kernel::{Api, Kernel, ReadBack};
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Element, Values};
+use raddle_hdf5::dynamic::{Element, Values};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;

@@ -6,7 +6,7 @@ use super::{Done, Run, Sample, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Element, Values};
+use raddle_hdf5::dynamic::{Element, Values};
 
 fn name(place: u64) -> String {
     format!("d{place:06}")

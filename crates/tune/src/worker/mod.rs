@@ -27,7 +27,7 @@ use crate::translate::{self, Abilities, Translated};
 use clock::Clock;
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::chosen::{Chosen, ChosenMpi, Dataset, Element, File, FileSettings};
+use raddle_hdf5::dynamic::{Dataset, DynamicLibrary, DynamicMpi, Element, File, FileSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -225,7 +225,7 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
     let Some(library) = &request.library else { return Err(takes_ranks()) };
     sign(file)?;
     let hints = translate::hints(&request.settings);
-    let mpi = match ChosenMpi::of(library, &hints) {
+    let mpi = match DynamicMpi::of(library, &hints) {
         Ok(mpi) => mpi,
         Err(error) => return say_of_rank(file, 0, &Answer::NotApplicable(error.to_string())),
     };
@@ -247,7 +247,7 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
 
 /// State of a run, used by its kernel.
 struct Run<'a> {
-    chosen: &'a Chosen,
+    chosen: &'a DynamicLibrary,
     kernel: Kernel,
     settings: Translated,
     path: &'a Path,
@@ -260,17 +260,17 @@ struct Run<'a> {
 /// # Errors
 /// If the library or the system fails, or the values read differ from those written.
 pub fn carry_out(request: &Request) -> Result<Outcome> {
-    let chosen = request.library.as_deref().map_or_else(|| Ok(Chosen::bundled()), Chosen::load)?;
+    let chosen = request.library.as_deref().map_or_else(|| Ok(DynamicLibrary::bundled()), DynamicLibrary::load)?;
     carry_out_with(request, &chosen, Team::alone())
 }
 
 /// Collective. Executes this rank's part of a run.
-fn together(request: &Request, mpi: &ChosenMpi) -> Result<Outcome> {
-    let chosen = Chosen::load(mpi.library())?;
+fn together(request: &Request, mpi: &DynamicMpi) -> Result<Outcome> {
+    let chosen = DynamicLibrary::load(mpi.library())?;
     carry_out_with(request, &chosen, Team::of(mpi))
 }
 
-fn carry_out_with(request: &Request, chosen: &Chosen, team: Team<'_>) -> Result<Outcome> {
+fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) -> Result<Outcome> {
     let abilities = Abilities {
         version: chosen.version(),
         filters: chosen.filters(),

@@ -11,7 +11,7 @@ use crate::error::{Result, TuneError};
 use crate::kernel::Kernel;
 use crate::nova::{Creation, EmptyLayout, Nova, Partition, Step};
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Dataset, DatasetSettings, Element, File, FileSettings, Values};
+use raddle_hdf5::dynamic::{Dataset, DatasetSettings, Element, File, FileSettings, Values};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -302,7 +302,7 @@ mod tests {
     use super::super::{Abilities, Request, Team, Translated, carry_out};
     use super::*;
     use crate::knob::{Knob, Settings, Value};
-    use raddle_hdf5::chosen::Chosen;
+    use raddle_hdf5::dynamic::DynamicLibrary;
     use std::path::Path;
 
     fn nova(columns: u64) -> Nova {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     fn with_run<T>(request: &Request, seed: u64, work: impl FnOnce(&Run<'_>) -> T) -> T {
-        let chosen = Chosen::bundled();
+        let chosen = DynamicLibrary::bundled();
         let abilities = Abilities { version: chosen.version(), filters: chosen.filters(), ranks: None, zlib: None };
         let settings = Translated::of(&request.settings, &abilities).unwrap();
         let (kernel, path) = (request.kernel.clone(), request.path.as_path());

@@ -5,7 +5,7 @@ use super::{Done, Run, Sample};
 use crate::error::Result;
 use crate::kernel::{Data, Kernel};
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Element, Values};
+use raddle_hdf5::dynamic::{Element, Values};
 
 /// Name of the dataset.
 const NAME: &str = "temperature";

@@ -6,7 +6,7 @@ use super::{Done, Run, Sample, check};
 use crate::error::Result;
 use crate::kernel::{Kernel, VARIABLES};
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Element, Values};
+use raddle_hdf5::dynamic::{Element, Values};
 use std::ops::Range;
 
 /// Number of particles generated together, so that a rank can generate its share without that of others.

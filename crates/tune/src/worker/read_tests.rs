@@ -5,7 +5,7 @@ use super::{Abilities, Kernel, Phase, Request, Run, Team, Translated, carry_out}
 use crate::kernel::{Api, ReadBack};
 use crate::knob::Settings;
 use crate::worker::Stage;
-use raddle_hdf5::chosen::Chosen;
+use raddle_hdf5::dynamic::DynamicLibrary;
 use std::path::Path;
 
 fn ior(api: Api, read_back: ReadBack) -> Kernel {
@@ -42,7 +42,7 @@ fn readers() -> Vec<Kernel> {
 /// Writes with `kernel`, changes one byte of a value in the middle of the file, and reads.
 fn read_of_changed_file(kernel: &Kernel, folder: &Path, is_changed: bool) -> Result<(), String> {
     let path = folder.join("run.h5");
-    let chosen = Chosen::bundled();
+    let chosen = DynamicLibrary::bundled();
     let abilities = Abilities { version: chosen.version(), filters: chosen.filters(), ranks: None, zlib: None };
     let settings = Translated::of(&Settings::default(), &abilities).unwrap();
     let run = Run { chosen: &chosen, kernel: kernel.clone(), settings, path: &path, seed: 5, team: Team::alone() };

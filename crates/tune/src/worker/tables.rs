@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::statistics::order_of_block;
 use raddle_core::random::Random;
-use raddle_hdf5::chosen::{Element, Values};
+use raddle_hdf5::dynamic::{Element, Values};
 use std::ops::Range;
 
 fn name(place: u64) -> String {

@@ -3,13 +3,13 @@
 use crate::error::Result;
 use crate::kernel::ReadBack;
 use crate::statistics::order_of_block;
-use raddle_hdf5::chosen::ChosenMpi;
+use raddle_hdf5::dynamic::DynamicMpi;
 use std::ops::Range;
 
 /// This process among those that share a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Team<'a> {
-    mpi: Option<&'a ChosenMpi>,
+    mpi: Option<&'a DynamicMpi>,
     pub rank: u64,
     pub size: u64,
 }
@@ -21,12 +21,12 @@ impl<'a> Team<'a> {
     }
 
     /// Returns the team of one of several ranks.
-    pub(super) fn of(mpi: &'a ChosenMpi) -> Self {
+    pub(super) fn of(mpi: &'a DynamicMpi) -> Self {
         Self { mpi: Some(mpi), rank: u64::from(mpi.rank()), size: u64::from(mpi.size()) }
     }
 
     /// Returns the ranks, if there are any.
-    pub(super) fn mpi(&self) -> Option<&'a ChosenMpi> {
+    pub(super) fn mpi(&self) -> Option<&'a DynamicMpi> {
         self.mpi
     }
 

@@ -128,7 +128,7 @@ pub struct Candidate {
 }
 
 /// Maximum number of ranks: what a machine can start in a minute.
-pub(crate) const MOST_RANKS: u32 = 1 << 16;
+pub(crate) const MAX_RANKS: u32 = 1 << 16;
 
 /// Names and texts of the built-in workloads.
 const PRESETS: [(&str, &str); 9] = [
@@ -282,14 +282,14 @@ impl Experiment {
     /// If not, with the reason.
     pub fn check(&self) -> Result<(), WorkloadFault> {
         let candidates = self.candidates();
-        if self.ranks == 0 || self.ranks > MOST_RANKS {
+        if self.ranks == 0 || self.ranks > MAX_RANKS {
             return Err(WorkloadFault::Size("ranks"));
         }
         if candidates.len() <= self.cases.len() {
             return Err(WorkloadFault::NothingCompared);
         }
         for Candidate { settings, kernel, ranks, .. } in &candidates {
-            if *ranks == 0 || *ranks > MOST_RANKS {
+            if *ranks == 0 || *ranks > MAX_RANKS {
                 return Err(WorkloadFault::Ranks);
             }
             kernel.check_ranks(*ranks)?;
@@ -312,7 +312,7 @@ impl Experiment {
 
     /// Number of ranks that share a run of `kernel`; some kernels define it.
     fn ranks_of(&self, kernel: &Kernel) -> u32 {
-        kernel.own_processes().map_or(self.ranks, |processes| u32::try_from(processes).unwrap_or(u32::MAX))
+        kernel.local_processes().map_or(self.ranks, |processes| u32::try_from(processes).unwrap_or(u32::MAX))
     }
 
     fn candidates_of(&self, case: &Case) -> Vec<Candidate> {

@@ -82,7 +82,7 @@ fn one_rank() -> u32 {
 }
 
 /// Maximum number of patterns of an experiment.
-const MOST_PATTERNS: u32 = 1000;
+const MAX_PATTERNS: u32 = 1000;
 
 pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
     let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
@@ -145,7 +145,7 @@ impl ExperimentText {
     fn expanded(&self) -> Result<Vec<Self>, WorkloadFault> {
         let mut each = self.each.clone();
         if let Some(patterns) = self.patterns {
-            if patterns == 0 || patterns > MOST_PATTERNS {
+            if patterns == 0 || patterns > MAX_PATTERNS {
                 return Err(WorkloadFault::Size("patterns"));
             }
             each.insert("pattern".to_owned(), (1..=i64::from(patterns)).collect());

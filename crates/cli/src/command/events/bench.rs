@@ -7,20 +7,22 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::compression::Compression;
 use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
+use crate::ranks::Ranks;
 use crate::render::events;
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::cancel::CancelToken;
 use raddle_core::progress::Silent;
 use raddle_events::generated::{
-    Empty, RandomOptions, RandomProducts, Repeated, SizeLaw, TestProducts, Waiting, parse_event_times,
+    CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts, ThrottledSource, parse_event_times,
 };
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::pds::PdsCodec;
 use raddle_events::sinks::NullSink;
-use raddle_events::{ConvertOptions, Converted, EventsError, Serialization, Serialized, Source, convert_among};
+use raddle_events::{
+    ConvertOptions, Converted, EventsError, Serialization, SerializingSource, Source, convert_collective,
+};
 use raddle_merge::options::Watch;
 use serde::Serialize;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -98,7 +100,7 @@ pub struct BenchArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -136,11 +138,11 @@ struct Medians<'a> {
 }
 
 /// Collective. Measures every layout; the first rank reports.
-pub fn run(arguments: &BenchArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Failure> {
     let options =
         SinkOptions { batch: arguments.batch, compress: arguments.compress, chunk: None, codec: arguments.codec };
     let sinks = arguments.sinks.iter().map(|name| sink_of(name, &options)).collect::<Result<Vec<_>, _>>()?;
-    let watching = Watching::start_among(team, &arguments.running, "events bench", [&arguments.source])?;
+    let watching = Session::start_collective(team, &arguments.running, "events bench", [&arguments.source])?;
     watching.conclude(|watch| {
         let folder = Folder::make(arguments.folder.as_deref(), team)?;
         let opened = || {
@@ -174,7 +176,7 @@ struct Folder {
 
 impl Folder {
     /// Collective. Creates a folder in `parent`, or in the folder of temporary files.
-    fn make(parent: Option<&Path>, team: &Team) -> Result<Self, Failure> {
+    fn make(parent: Option<&Path>, team: &Ranks) -> Result<Self, Failure> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let mut made = None;
         let paths = team.paths_of_first(|| {
@@ -254,13 +256,13 @@ fn source_of(arguments: &BenchArgs) -> Result<Box<dyn Source>, EventsError> {
         "empty" => Box::new(Empty::new(events)),
         path => {
             let opened = open(Path::new(path), &OpenOptions { raw: true, ..OpenOptions::default() })?;
-            let source = Serialized::new(Opened::into_source(opened), Serialization::Root);
-            return Ok(Box::new(Repeated::new(&source, arguments.repeat, events)?));
+            let source = SerializingSource::new(OpenedSource::into_source(opened), Serialization::Root);
+            return Ok(Box::new(CyclicSource::new(&source, arguments.repeat, events)?));
         }
     };
     // Held in memory, so that generating events is not measured.
     let kept = arguments.repeat.min(events);
-    Ok(Box::new(Repeated::new(source.as_ref(), kept, events)?))
+    Ok(Box::new(CyclicSource::new(source.as_ref(), kept, events)?))
 }
 
 /// Wraps the source so that it waits as requested; `recorded` holds the times of individual events.
@@ -268,7 +270,7 @@ fn waiting(source: Box<dyn Source>, arguments: &BenchArgs, recorded: Vec<Duratio
     let (event, byte) = (Duration::from_micros(arguments.wait_event), Duration::from_nanos(arguments.wait_byte));
     match event.is_zero() && byte.is_zero() && recorded.is_empty() {
         true => source,
-        false => Box::new(Waiting::new(source, event, byte).as_recorded(recorded)),
+        false => Box::new(ThrottledSource::new(source, event, byte).as_recorded(recorded)),
     }
 }
 
@@ -287,7 +289,7 @@ fn measure(
     threads: NonZeroUsize,
     folder: &Folder,
     arguments: &BenchArgs,
-    (watch, team): (&Watch<'_>, &Team),
+    (watch, team): (&Watch<'_>, &Ranks),
 ) -> Result<Measured, Failure> {
     let mut options = ConvertOptions { jobs: threads, ..ConvertOptions::default() };
     if let Some(memory) = arguments.running.memory {
@@ -295,7 +297,7 @@ fn measure(
     }
     let (len_bytes, converted) = match &sink.layout {
         None => {
-            let done = convert_among(source, NullSink::default(), &options, &Silent, watch.cancel, team.ranks());
+            let done = convert_collective(source, NullSink::default(), &options, &Silent, watch.cancel, team.ranks());
             (0, done.map_err(|error| Failure::of_events(&error, None))?.0)
         }
         Some(layout) => {

@@ -1,19 +1,19 @@
 //! `raddle events convert`: writes events in another layout.
 
-use super::output::{LeftOut, Written, chosen, convert_options, open_all, shown, tell_needs, write};
+use super::output::{LeftOut, WrittenEvents, chosen, convert_options, open_all, print_needs, shown, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::events::{EventLayoutArgs, SelectionArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::output::check_output;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
+use crate::ranks::{Ranks, agreed};
 use crate::render::{events, json};
-use crate::team::{Team, agreed};
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Event, Severity};
-use raddle_events::readable::readable;
+use raddle_events::readable_products::readable;
 use raddle_events::{ConvertOptions, EventsError, Source};
 use raddle_merge::options::Watch;
 use raddle_merge::published_path;
@@ -54,7 +54,7 @@ pub struct ConvertArgs {
     layout: EventLayoutArgs,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -102,10 +102,11 @@ pub(super) fn parse_range(text: &str) -> Result<EntryRange, String> {
 }
 
 /// Collective. Converts the inputs.
-pub fn run(arguments: &ConvertArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Failure> {
     let ConvertArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, running, "events convert", inputs.iter().chain([&arguments.output]))?;
+    let watching =
+        Session::start_collective(team, running, "events convert", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.convert(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {
@@ -129,7 +130,7 @@ impl ConvertArgs {
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
         cores: usize,
-    ) -> Result<Written, Failure> {
+    ) -> Result<WrittenEvents, Failure> {
         let Self { selection, entries, force, layout, running, .. } = self;
         let output = &published_path(&self.output);
         let failed = |error| Failure::of_events(&error, Some(output));
@@ -138,7 +139,7 @@ impl ConvertArgs {
             .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products, layout)?, source, lacking)));
         let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;
         tell(&lacking, watch);
-        tell_needs(layout, watch, ranks);
+        print_needs(layout, watch, ranks);
         let mut options = convert_options(running, cores);
         options.entries = Some(entries.of(source.len_entries()));
         let bad = match self.skip_bad {
@@ -166,7 +167,7 @@ impl ConvertArgs {
     ) -> Result<Vec<LeftOut>, Failure> {
         let own: Vec<usize> = products.iter().skip(ranks.rank()).step_by(ranks.size()).copied().collect();
         let range = self.entries.of(source.len_entries());
-        let found = readable(source, &own, range, options.unit_len_bytes, options.jobs, watch.cancel)
+        let found = readable(source, &own, range, options.batch_len_bytes, options.jobs, watch.cancel)
             .map_err(|error| Failure::of_events(&error, Some(&self.output)));
         let found = agreed(ranks, "look for what cannot be read", found)?;
         let left_out = |(product, error): (usize, EventsError)| LeftOut {

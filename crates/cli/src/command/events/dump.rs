@@ -4,13 +4,13 @@ use super::convert::{EntryRange, parse_range};
 use super::output::convert_options;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::RunningArgs;
-use crate::watching::Watching;
+use crate::options::running::RuntimeArgs;
+use crate::session::Session;
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Silent;
 use raddle_events::open::{OpenOptions, open};
 use raddle_events::sinks::{ValuesFormat, ValuesSink};
-use raddle_events::{ConvertOptions, Decoded, EventsError, Source, convert};
+use raddle_events::{ConvertOptions, DecodingSource, EventsError, Source, convert};
 use raddle_merge::options::Watch;
 use serde::Serialize;
 use std::io::BufWriter;
@@ -53,7 +53,7 @@ pub struct DumpArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -77,7 +77,7 @@ struct DumpedEvents {
 
 /// Prints the events.
 pub fn run(arguments: &DumpArgs) -> Result<Exit, Failure> {
-    let watching = Watching::start(&arguments.running, "events dump", [&arguments.file])?;
+    let watching = Session::start(&arguments.running, "events dump", [&arguments.file])?;
     watching.conclude(|watch| {
         let dumped = arguments.dump(watch)?;
         arguments.running.write_report(&dumped)?;
@@ -94,18 +94,18 @@ impl DumpArgs {
         };
         let opened =
             open(file, &OpenOptions { tree: tree.clone(), raw: *raw, whole: *whole }).map_err(failed)?.into_source();
-        let source = if *raw { opened } else { Decoded::new(opened).into_source() };
+        let source = if *raw { opened } else { DecodingSource::new(opened).into_source() };
         let chosen = chosen(source.as_ref(), products)?;
         let schema = source.schema().select(&chosen);
         let format = match json {
             true => ValuesFormat::JsonLines,
-            false => ValuesFormat::Text { most_items: *items },
+            false => ValuesFormat::Text { max_items: *items },
         };
         let options = ConvertOptions {
             entries: Some(entries.of(source.len_entries())),
             products: Some(chosen),
             // The text is several times as long as the values.
-            unit_len_bytes: 256 << 10,
+            batch_len_bytes: 256 << 10,
             ..convert_options(running, default_jobs())
         };
         let sink = ValuesSink::new(BufWriter::new(std::io::stdout()), &schema, format);

@@ -4,11 +4,11 @@ use super::output::{convert_options, mean_len_bytes};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::events;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::engine::default_jobs;
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::sinks::SizesSink;
 use raddle_events::{Product, convert};
 use raddle_merge::options::Watch;
@@ -44,7 +44,7 @@ pub struct InspectArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -87,7 +87,7 @@ pub struct InspectedProduct {
 /// Inspects a file and prints the result.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
     let InspectArgs { json, running, .. } = arguments;
-    let watching = Watching::start(running, "events inspect", [&arguments.file])?;
+    let watching = Session::start(running, "events inspect", [&arguments.file])?;
     watching.conclude(|watch| {
         let inspection = arguments.inspect(watch)?;
         running.write_report(&inspection)?;
@@ -114,18 +114,18 @@ impl InspectArgs {
             products: source.schema().products.iter().map(inspected).collect(),
             unread: Vec::new(),
         };
-        if let Opened::Tree(tree) = &opened {
+        if let OpenedSource::Tree(tree) = &opened {
             inspection.unread = tree.unread().iter().map(ToString::to_string).collect();
             for (unknown, why) in tree.unknown() {
                 let found = inspection.products.iter_mut().find(|inspected| inspected.product.name == unknown.name);
                 found.into_iter().for_each(|inspected| inspected.as_bytes = Some(why.clone()));
             }
         }
-        if let Opened::Whole(tree) = &opened {
+        if let OpenedSource::Whole(tree) = &opened {
             inspection.unread = tree.unread().iter().map(ToString::to_string).collect();
             inspection.unread.extend(tree.refused().map(|(product, why)| format!("{}: {why}", product.name)));
         }
-        if let Opened::Ntuple(ntuple) = &opened {
+        if let OpenedSource::Ntuple(ntuple) = &opened {
             inspection.unread = ntuple.unread().to_vec();
         }
         if *sizes {

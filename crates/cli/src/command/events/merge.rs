@@ -1,6 +1,6 @@
 //! `raddle events merge`: concatenates files with the same layout.
 
-use super::output::{Written, convert_options, tell_needs, write};
+use super::output::{WrittenEvents, convert_options, print_needs, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -8,16 +8,16 @@ use crate::options::compression::Compression;
 use crate::options::events::{Batch, Choice, EventForm, EventLayout, EventLayoutArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::output::check_output;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
+use crate::ranks::{Ranks, agreed};
 use crate::render::events;
-use crate::team::{Team, agreed};
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::communicator::Communicator;
 use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::pds::PdsSource;
-use raddle_events::{ConvertOptions, Converted, EventsError, Joined, Source, convert_among};
+use raddle_events::{ConcatSource, ConvertOptions, Converted, EventsError, Source, convert_collective};
 use raddle_merge::options::Watch;
 use raddle_merge::published_path;
 use std::num::NonZeroU64;
@@ -48,7 +48,7 @@ pub struct MergeArgs {
     chunk: Option<Size>,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -60,10 +60,10 @@ Examples:
 Every input must have the same products. ROOT files cannot be merged: convert them.";
 
 /// Collective. Merges the inputs and reports.
-pub fn run(arguments: &MergeArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Failure> {
     let MergeArgs { inputs, running, .. } = arguments;
     let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
-    let watching = Watching::start_among(team, running, "events merge", inputs.iter().chain([&arguments.output]))?;
+    let watching = Session::start_collective(team, running, "events merge", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.merge(&inputs, watch, team.ranks(), team.default_jobs())?;
         if team.leads() {
@@ -88,7 +88,7 @@ impl MergeArgs {
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
         cores: usize,
-    ) -> Result<Option<Written>, Failure> {
+    ) -> Result<Option<WrittenEvents>, Failure> {
         let Self { force, running, .. } = self;
         let output = &published_path(&self.output);
         let failed = |error| Failure::of_events(&error, Some(output));
@@ -106,8 +106,8 @@ impl MergeArgs {
             Inputs::Stored(stored) => merging.copy_stored(&stored, self.chunk).map(Some),
             Inputs::Hdf5(layout, sources) => {
                 let layout = layout_of(layout, sources[0].len_entries(), self);
-                tell_needs(&layout, watch, ranks);
-                let source = agreed(ranks, "join the inputs", Joined::new(sources).map_err(failed))?;
+                print_needs(&layout, watch, ranks);
+                let source = agreed(ranks, "join the inputs", ConcatSource::new(sources).map_err(failed))?;
                 write(&source, output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }
             Inputs::Root => {
@@ -136,16 +136,18 @@ impl Inputs {
     fn open(paths: &[PathBuf]) -> Result<Self, EventsError> {
         let options = OpenOptions { raw: true, ..OpenOptions::default() };
         let layout = match open(&paths[0], &options)? {
-            Opened::Pds(_) => {
+            OpenedSource::Pds(_) => {
                 return Ok(Self::Streams(paths.iter().map(|path| PdsSource::open(path)).collect::<Result<_, _>>()?));
             }
-            Opened::Hdf5(file) => file.layout(),
-            Opened::Tree(_) | Opened::Whole(_) | Opened::Packed(_) | Opened::Ntuple(_) => return Ok(Self::Root),
+            OpenedSource::Hdf5(file) => file.layout(),
+            OpenedSource::Tree(_) | OpenedSource::Whole(_) | OpenedSource::Packed(_) | OpenedSource::Ntuple(_) => {
+                return Ok(Self::Root);
+            }
         };
         let (mut files, mut others): (Vec<Hdf5Source>, Vec<Box<dyn Source>>) = (Vec::new(), Vec::new());
         for path in paths {
             match open(path, &options)? {
-                Opened::Hdf5(file) if others.is_empty() => files.push(*file),
+                OpenedSource::Hdf5(file) if others.is_empty() => files.push(*file),
                 other => others.push(other.into_source()),
             }
         }
@@ -170,13 +172,13 @@ struct Merging<'m> {
 }
 
 impl Merging<'_> {
-    fn copy_streams(&self, streams: &[PdsSource]) -> Result<Written, Failure> {
+    fn copy_streams(&self, streams: &[PdsSource]) -> Result<WrittenEvents, Failure> {
         let Self { output, force, watch, .. } = self;
         let started = std::time::Instant::now();
         let summary = raddle_events::pds::merge(streams, output, *force, watch.observer, watch.cancel)
             .map_err(|error| Failure::of_events(&error, Some(output)))?;
         let elapsed_s = started.elapsed().as_secs_f64();
-        Ok(Written {
+        Ok(WrittenEvents {
             output: output.to_path_buf(),
             layout: "pds",
             events: summary.events,
@@ -190,21 +192,21 @@ impl Merging<'_> {
     }
 
     /// Collective. Copies the stored events.
-    fn copy_stored(&self, stored: &StoredEvents, chunk: Option<Size>) -> Result<Written, Failure> {
+    fn copy_stored(&self, stored: &StoredEvents, chunk: Option<Size>) -> Result<WrittenEvents, Failure> {
         let Self { output, force, watch, ranks, convert } = self;
         let failed = |error| Failure::of_events(&error, Some(output));
         let source = stored.source();
         let hdf5 = Hdf5Options {
             chunk_len_bytes: chunk.and_then(|size| NonZeroU64::new(size.0)),
-            expected_len_bytes: source.unit_len_bytes(0..source.len_entries()),
+            expected_len_bytes: source.batch_len_bytes(0..source.len_entries()),
             replace: *force,
             ..Hdf5Options::default()
         };
-        let sink = Hdf5Sink::begin_stored_among(output, stored, &hdf5, *ranks).map_err(failed)?;
+        let sink = Hdf5Sink::begin_stored_collective(output, stored, &hdf5, *ranks).map_err(failed)?;
         let (mut converted, summary) =
-            convert_among(source, sink, convert, watch.observer, watch.cancel, *ranks).map_err(failed)?;
+            convert_collective(source, sink, convert, watch.observer, watch.cancel, *ranks).map_err(failed)?;
         converted.metadata_s = summary.metadata_s;
-        Ok(Written {
+        Ok(WrittenEvents {
             output: output.to_path_buf(),
             layout: stored.layout_name(),
             events: summary.events,

@@ -9,7 +9,7 @@ pub mod output;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::team::Team;
+use crate::ranks::Ranks;
 
 /// Commands of `raddle events`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -34,7 +34,7 @@ impl EventsCommand {
 }
 
 /// Runs a subcommand. Collective for the subcommands that ranks share.
-pub fn run(command: &EventsCommand, team: &Team) -> Result<Exit, Failure> {
+pub fn run(command: &EventsCommand, team: &Ranks) -> Result<Exit, Failure> {
     match command {
         EventsCommand::Convert(arguments) => convert::run(arguments, team),
         EventsCommand::Inspect(arguments) => inspect::run(arguments),

@@ -3,18 +3,18 @@
 use crate::failure::Failure;
 use crate::options::compression::readers_need;
 use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
+use crate::ranks::agreed;
 use crate::render::escape;
-use crate::team::agreed;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::{Event, Severity};
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
-use raddle_events::open::{OpenOptions, Opened, open};
+use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::pds::{PdsOptions, PdsSink};
 use raddle_events::root::{CLUSTER_LEN_BYTES, NtupleOptions, NtupleSink, renamed};
 use raddle_events::{
-    ConvertOptions, Converted, Decoded, EventsError, Joined, ProductGlobs, Schema, Serialization, Serialized, Source,
-    convert_among,
+    ConcatSource, ConvertOptions, Converted, DecodingSource, EventsError, ProductGlobs, Schema, Serialization,
+    SerializingSource, Source, convert_collective,
 };
 use raddle_merge::options::Watch;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Summary of a written file, for the report and the terminal.
 #[derive(Debug, Clone, Serialize)]
-pub struct Written {
+pub struct WrittenEvents {
     /// Path of the file.
     pub output: PathBuf,
     /// Layout of the file.
@@ -64,7 +64,7 @@ pub fn open_all(
     let is_columns = layout.takes_columns();
     let options =
         OpenOptions { tree: selection.tree.clone(), raw: selection.raw || !is_columns, whole: selection.whole };
-    let open_one = |path: &PathBuf| open(path, &options).map(Opened::into_source);
+    let open_one = |path: &PathBuf| open(path, &options).map(OpenedSource::into_source);
     let sources = inputs.iter().map(open_one).collect::<Result<Vec<_>, _>>()?;
     // Before they are joined, because inputs must agree on how products are read, not on how each file stores them.
     let mut sources = as_taken(sources, selection, layout);
@@ -76,7 +76,7 @@ pub fn open_all(
         sources.iter().flat_map(|source| &source.schema().products).any(|product| globs.is_match(&product.name))
     });
     let is_wanted = |name: &str| globs.as_ref().is_none_or(|globs| globs.is_match(name));
-    let joined = Joined::of(sources, is_wanted, selection.differing.into())?;
+    let joined = ConcatSource::of(sources, is_wanted, selection.differing.into())?;
     let left_out =
         |(product, error): &(String, EventsError)| LeftOut { product: product.clone(), reason: error.to_string() };
     let left_out = joined.left_out().iter().map(left_out).collect();
@@ -92,7 +92,7 @@ fn as_taken(
     if layout.takes_columns() {
         return match selection.raw {
             true => sources,
-            false => sources.into_iter().map(|source| Decoded::new(source).into_source()).collect(),
+            false => sources.into_iter().map(|source| DecodingSource::new(source).into_source()).collect(),
         };
     }
     let has_baskets = sources.iter().any(|source| has_baskets(source.schema()));
@@ -108,7 +108,9 @@ fn as_taken(
         None => None,
     };
     match wanted {
-        Some(wanted) => sources.into_iter().map(|source| Serialized::new(source, wanted).into_source()).collect(),
+        Some(wanted) => {
+            sources.into_iter().map(|source| SerializingSource::new(source, wanted).into_source()).collect()
+        }
         None => sources,
     }
 }
@@ -119,7 +121,7 @@ fn has_baskets(schema: &Schema) -> bool {
 }
 
 /// Returns the threads and memory of a conversion on a machine with `cores` cores.
-pub fn convert_options(running: &RunningArgs, cores: usize) -> ConvertOptions {
+pub fn convert_options(running: &RuntimeArgs, cores: usize) -> ConvertOptions {
     let mut options = ConvertOptions {
         jobs: running.jobs.or_else(|| NonZeroUsize::new(cores)).unwrap_or(NonZeroUsize::MIN),
         ..ConvertOptions::default()
@@ -158,11 +160,11 @@ pub fn no_such_product(source: &dyn Source, globs: &[String]) -> Failure {
 /// Returns the mean length of an event in memory.
 pub fn mean_len_bytes(source: &dyn Source) -> u64 {
     let entries = source.len_entries();
-    source.unit_len_bytes(0..entries) / entries.max(1)
+    source.batch_len_bytes(0..entries) / entries.max(1)
 }
 
 /// Warns about filters that readers of the output may lack.
-pub fn tell_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Communicator) {
+pub fn print_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Communicator) {
     let is_hdf5 = !matches!(layout.layout, EventLayout::Pds | EventLayout::Rntuple);
     let is_filtered = is_hdf5 && layout.compat.is_none() && ranks.rank() == 0;
     if let (true, Ok(compression)) = (is_filtered, layout.compression())
@@ -173,7 +175,7 @@ pub fn tell_needs(layout: &EventLayoutArgs, watch: &Watch<'_>, ranks: &dyn Commu
 }
 
 /// Warns about products that have different names in an RNTuple.
-fn tell_renamed(schema: &Schema, watch: &Watch<'_>, ranks: &dyn Communicator) {
+fn print_renamed(schema: &Schema, watch: &Watch<'_>, ranks: &dyn Communicator) {
     if ranks.rank() > 0 {
         return;
     }
@@ -201,7 +203,7 @@ pub fn write(
     mut options: ConvertOptions,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-) -> Result<Written, Failure> {
+) -> Result<WrittenEvents, Failure> {
     let failed = |error: EventsError| Failure::of_events(&error, Some(path));
     // Every rank reads the profile: the output is on a file system that all of them see anyway.
     let layout = &agreed(ranks, "read the profile", layout.with_profile(path))?;
@@ -225,18 +227,18 @@ pub fn write(
                 replace: force,
                 ..NtupleOptions::default()
             };
-            options.unit_len_bytes = CLUSTER_LEN_BYTES;
-            tell_renamed(&schema, watch, ranks);
-            let sink = NtupleSink::begin_among(path, &schema, ntuple, ranks).map_err(failed)?;
+            options.batch_len_bytes = CLUSTER_LEN_BYTES;
+            print_renamed(&schema, watch, ranks);
+            let sink = NtupleSink::begin_collective(path, &schema, ntuple, ranks).map_err(failed)?;
             let (converted, summary) =
-                convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
+                convert_collective(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
             (converted, without_datasets(summary.events, summary.len_bytes))
         }
         None => {
             let pds = PdsOptions { codec: layout.framework_codec()?, replace: force };
-            let sink = PdsSink::begin_among(path, &schema, pds, ranks).map_err(failed)?;
+            let sink = PdsSink::begin_collective(path, &schema, pds, ranks).map_err(failed)?;
             let (converted, summary) =
-                convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
+                convert_collective(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?;
             (converted, without_datasets(summary.events, summary.len_bytes))
         }
         Some(hdf5_layout) => {
@@ -244,13 +246,13 @@ pub fn write(
             let hdf5 = Hdf5Options {
                 compress: layout.compression()?,
                 chunk_len_bytes: layout.chunk.and_then(|size| NonZeroU64::new(size.0)),
-                expected_len_bytes: source.unit_len_bytes(entries),
+                expected_len_bytes: source.batch_len_bytes(entries),
                 cce: layout.cce()?,
                 replace: force,
             };
             options.unit_multiple = hdf5_layout.unit_multiple();
-            let sink = Hdf5Sink::begin_among(path, &schema, hdf5_layout, &hdf5, ranks).map_err(failed)?;
-            convert_among(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?
+            let sink = Hdf5Sink::begin_collective(path, &schema, hdf5_layout, &hdf5, ranks).map_err(failed)?;
+            convert_collective(source, sink, &options, watch.observer, watch.cancel, ranks).map_err(failed)?
         }
     };
     converted.metadata_s = summary.metadata_s;
@@ -259,7 +261,7 @@ pub fn write(
         (EventLayout::Rntuple, None) => ("rntuple", false),
         (_, None) => ("pds", false),
     };
-    Ok(Written {
+    Ok(WrittenEvents {
         output: path.to_path_buf(),
         layout: name,
         events: summary.events,

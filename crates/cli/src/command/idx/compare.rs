@@ -10,7 +10,7 @@ use raddle_codec::ZfpMode;
 use raddle_core::CoreError;
 use raddle_idx::compression::Compression;
 use raddle_idx::sample::Number;
-use raddle_idx::steps::StepList;
+use raddle_idx::time_steps::StepList;
 use raddle_idx::vectors::{components_of, put_component};
 use raddle_idx::zarr::{Image, Images};
 use raddle_idx::{Dataset, IdxError, Query, Readers, SampleBox};
@@ -381,8 +381,8 @@ fn region_of(
     let mut ranges: Vec<Range<u64>> = (0..rank).map(|axis| of_samples.start[axis]..of_samples.end[axis]).collect();
     if components > 1 {
         // Excludes time, if that is the slowest axis of the samples.
-        let has_own_steps = step.is_none() && image.axes().last() == Some(&'t');
-        ranges.insert(rank - usize::from(has_own_steps), only);
+        let has_local_steps = step.is_none() && image.axes().last() == Some(&'t');
+        ranges.insert(rank - usize::from(has_local_steps), only);
     }
     ranges.extend(step.map(|step| step..step + 1));
     let start: Vec<u64> = ranges.iter().map(|range| range.start).collect();

@@ -16,7 +16,7 @@ pub mod zarr;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::team::Team;
+use crate::ranks::Ranks;
 
 /// Commands of `raddle idx`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -43,7 +43,7 @@ impl IdxCommand {
 }
 
 /// Runs a subcommand; collective if ranks share the work.
-pub fn run(command: &IdxCommand, team: &Team) -> Result<Exit, Failure> {
+pub fn run(command: &IdxCommand, team: &Ranks) -> Result<Exit, Failure> {
     match command {
         IdxCommand::Write(arguments) => write::run(arguments, team),
         IdxCommand::Plan(arguments) => plan::run(arguments),

@@ -5,11 +5,11 @@ use super::target::{Imposed, imposed};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::TellingArgs;
+use crate::options::running::VerbosityArgs;
 use crate::options::size::Size;
 use crate::render::{idx_plan, quantity};
+use crate::session::Session;
 use crate::text_file::NO_FILES;
-use crate::watching::Watching;
 use raddle_idx::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
 use raddle_idx::sample::SampleType;
 use raddle_idx::simulate::{Simulation, planning_len_bytes, rank_grid, regular_partition, simulate};
@@ -70,7 +70,7 @@ pub struct PlanArgs {
     json: bool,
 
     #[command(flatten)]
-    telling: TellingArgs,
+    telling: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -106,7 +106,7 @@ impl PlannedPhases {
 }
 
 /// Maximum memory for planning, which is enough for about 3 million ranks.
-const MOST_LEN_BYTES: u64 = 4 << 30;
+const MAX_LEN_BYTES: u64 = 4 << 30;
 
 /// Fails if planning needs more memory than the limit or than is available.
 fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure> {
@@ -115,11 +115,11 @@ fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure
     let len_bytes = planning_len_bytes(ranks, samples, bits_per_block, fields);
     // Allocated at once and released again: a failing allocation in the middle would abort the program.
     let can_be_had = || Vec::<u8>::new().try_reserve_exact(len_bytes as usize).is_ok();
-    if len_bytes <= MOST_LEN_BYTES && can_be_had() {
+    if len_bytes <= MAX_LEN_BYTES && can_be_had() {
         return Ok(());
     }
-    let (needed, limit) = (quantity::size(len_bytes), quantity::size(MOST_LEN_BYTES.min(len_bytes)));
-    let what = match len_bytes > MOST_LEN_BYTES {
+    let (needed, limit) = (quantity::size(len_bytes), quantity::size(MAX_LEN_BYTES.min(len_bytes)));
+    let what = match len_bytes > MAX_LEN_BYTES {
         true => format!("planning for this many ranks and blocks needs about {needed} of memory, more than {limit}"),
         false => format!("planning needs about {needed} of memory, which is not available"),
     };
@@ -152,7 +152,7 @@ pub struct Plan {
 
 /// Simulates and prints the result.
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
-    let watching = Watching::start_telling(&arguments.telling, "idx plan", NO_FILES)?;
+    let watching = Session::start_reporting(&arguments.telling, "idx plan", NO_FILES)?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_idx(&error);
         let axes = arguments.per_rank.0.len();

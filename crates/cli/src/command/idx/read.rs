@@ -5,9 +5,9 @@ use super::write::share;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::output::check_output;
-use crate::options::running::TellingArgs;
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::options::running::VerbosityArgs;
+use crate::ranks::Ranks;
+use crate::session::Session;
 use raddle_core::report::peak_rss_bytes;
 use raddle_idx::grid::ArrayGrid;
 use raddle_idx::npy::NpyHead;
@@ -43,7 +43,7 @@ pub struct ReadArgs {
     threads: ThreadsArgs,
 
     #[command(flatten)]
-    telling: TellingArgs,
+    telling: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -56,9 +56,13 @@ Examples:
 A missing block is an error unless --missing-as-default is given; a damaged block always is.";
 
 /// Collective. Reads the box and writes the array.
-pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
-    let watching =
-        Watching::start_telling_among(team, &arguments.telling, "idx read", [&arguments.input, &arguments.output])?;
+pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Failure> {
+    let watching = Session::start_reporting_collective(
+        team,
+        &arguments.telling,
+        "idx read",
+        [&arguments.input, &arguments.output],
+    )?;
     watching.conclude(|watch| {
         let started = Instant::now();
         let opened = open(&arguments.input).and_then(|dataset| Ok((arguments.place.query(&dataset)?, dataset)));
@@ -74,7 +78,7 @@ pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
         let readers = Readers { jobs, cancel: watch.cancel };
         let samples = match ranks.size() {
             1 => dataset.read_by(&query, &readers),
-            _ => dataset.read_among(&part, &readers, ranks),
+            _ => dataset.read_collective(&part, &readers, ranks),
         };
         let samples = samples.map_err(failed)?;
         let sample = dataset.header().fields[query.field].sample;
@@ -83,7 +87,7 @@ pub fn run(arguments: &ReadArgs, team: &Team) -> Result<Exit, Failure> {
         let offset = head.len() as u64 + before * sample.len_bytes() as u64;
         let mut parts = vec![(offset, samples.as_slice())];
         parts.extend(team.leads().then_some((0, head.as_slice())));
-        put_among(team, &arguments.output, arguments.force, &parts)?;
+        put_collective(team, &arguments.output, arguments.force, &parts)?;
         if team.leads() {
             let shape = shape(&dataset, &query);
             arguments.telling.write_report(&ReadReport {
@@ -161,11 +165,11 @@ pub fn shape(dataset: &Dataset, query: &Query) -> Vec<u64> {
 /// # Errors
 /// If it exists and must not be replaced, or cannot be written.
 pub fn put(path: &Path, replace: bool, bytes: &[u8]) -> Result<(), Failure> {
-    put_among(&Team::alone(), path, replace, &[(0, bytes)])
+    put_collective(&Ranks::alone(), path, replace, &[(0, bytes)])
 }
 
 /// Collective. Like [`put`], but each rank writes `parts` at their offsets.
-fn put_among(team: &Team, path: &Path, replace: bool, parts: &[(u64, &[u8])]) -> Result<(), Failure> {
+fn put_collective(team: &Ranks, path: &Path, replace: bool, parts: &[(u64, &[u8])]) -> Result<(), Failure> {
     let failed = |cause: std::io::Error| Failure::writing(path, &cause);
     let create = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -4,19 +4,19 @@ use super::inputs::{Shape, shape};
 use super::zarr::ZarrArgs;
 use crate::failure::Failure;
 use crate::options::profile::ProfileChoice;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use raddle_core::communicator::Communicator;
 use raddle_core::progress::Watch;
 use raddle_idx::bitmask::Bitmask;
 use raddle_idx::bitmask::MAX_RANK;
-use raddle_idx::compression::{Compression, NotACompression};
+use raddle_idx::compression::{Compression, ParseCompressionError};
 use raddle_idx::grid::Layout;
 use raddle_idx::restructure::ImposedBox;
 use raddle_idx::sample::SampleType;
 use raddle_idx::vectors::{FieldSplit, SplitVectors};
-use raddle_idx::zarr::{ChunkCompression, Form, ZarrWriter};
+use raddle_idx::zarr::{ChunkCompression, ImageLayout, ZarrWriter};
 use raddle_idx::{
-    BlockSource, Durability, Existing, Header, IdxError, LayoutOptions, Patch, Phases, WriteOptions, WriteReport,
+    BlockSource, BoxData, Durability, Header, IdxError, IfExists, LayoutOptions, Phases, WriteOptions, WriteReport,
     Writer,
 };
 use raddle_tune::profile::IdxOption;
@@ -128,9 +128,10 @@ impl FromStr for BlockCompression {
         match text {
             "zstd" => Ok(Self::Zstd),
             "gzip" => Ok(Self::OfIdx(Compression::Zip)),
-            _ => {
-                text.parse().map(Self::OfIdx).map_err(|error: NotACompression| format!("{error}, or zstd in OME-Zarr"))
-            }
+            _ => text
+                .parse()
+                .map(Self::OfIdx)
+                .map_err(|error: ParseCompressionError| format!("{error}, or zstd in OME-Zarr")),
         }
     }
 }
@@ -251,16 +252,16 @@ impl Output {
     ///
     /// # Errors
     /// On every rank, if it cannot be written.
-    pub fn write_among(
+    pub fn write_collective(
         &mut self,
         step: Option<u64>,
-        patches: Vec<Patch<'_>>,
+        patches: Vec<BoxData<'_>>,
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
     ) -> Result<WriteReport, IdxError> {
         match self {
-            Self::Idx(writer) => writer.write_among(step, patches, watch, ranks),
-            Self::Zarr(writer) => writer.write_among(patches, watch, ranks),
+            Self::Idx(writer) => writer.write_collective(step, patches, watch, ranks),
+            Self::Zarr(writer) => writer.write_collective(patches, watch, ranks),
         }
     }
 
@@ -272,8 +273,8 @@ impl Output {
     /// Collective. Writes a time step from the blocks of `source`, for which [`Output::has_blocks_of`] must be true.
     ///
     /// # Errors
-    /// As for [`Output::write_among`].
-    pub fn rewrite_among(
+    /// As for [`Output::write_collective`].
+    pub fn rewrite_collective(
         &mut self,
         step: Option<u64>,
         source: &BlockSource<'_>,
@@ -281,8 +282,8 @@ impl Output {
         ranks: &dyn Communicator,
     ) -> Result<WriteReport, IdxError> {
         match self {
-            Self::Idx(writer) => writer.rewrite_among(step, source, watch, ranks),
-            Self::Zarr(writer) => writer.write_among(Vec::new(), watch, ranks),
+            Self::Idx(writer) => writer.rewrite_collective(step, source, watch, ranks),
+            Self::Zarr(writer) => writer.write_collective(Vec::new(), watch, ranks),
         }
     }
 
@@ -291,25 +292,29 @@ impl Output {
     ///
     /// # Errors
     /// On every rank, if it cannot be published.
-    pub fn finish(self, report: Option<&mut WriteReport>, ranks: &dyn Communicator) -> Result<Written, IdxError> {
+    pub fn finish(
+        self,
+        report: Option<&mut WriteReport>,
+        ranks: &dyn Communicator,
+    ) -> Result<WrittenDataset, IdxError> {
         match (self, report) {
-            (Self::Idx(writer), _) => Ok(Written::Idx(Box::new(writer.header().clone()))),
+            (Self::Idx(writer), _) => Ok(WrittenDataset::Idx(Box::new(writer.header().clone()))),
             (Self::Zarr(writer), Some(report)) => {
                 let form = writer.form().clone();
-                writer.publish(report, ranks).map(|()| Written::Zarr(Box::new(form)))
+                writer.publish(report, ranks).map(|()| WrittenDataset::Zarr(Box::new(form)))
             }
-            (Self::Zarr(writer), None) => Ok(Written::Zarr(Box::new(writer.form().clone()))),
+            (Self::Zarr(writer), None) => Ok(WrittenDataset::Zarr(Box::new(writer.form().clone()))),
         }
     }
 }
 
 /// Description of the written data.
 #[derive(Debug)]
-pub enum Written {
+pub enum WrittenDataset {
     /// IDX.
     Idx(Box<Header>),
     /// OME-Zarr.
-    Zarr(Box<Form>),
+    Zarr(Box<ImageLayout>),
 }
 
 impl TargetArgs {
@@ -443,7 +448,7 @@ impl TargetArgs {
         counts: &[u64],
         fields: &[(String, SampleType)],
         steps: Option<(u64, u64)>,
-    ) -> Result<Form, Failure> {
+    ) -> Result<ImageLayout, Failure> {
         let of_idx = [
             (self.append, "--append"),
             (self.order.is_some(), "--order"),
@@ -517,11 +522,11 @@ impl TargetArgs {
     ///
     /// # Errors
     /// If a box with a different number of axes was given.
-    pub fn options(&self, running: &RunningArgs, default_jobs: usize, axes: usize) -> Result<WriteOptions, Failure> {
+    pub fn options(&self, running: &RuntimeArgs, default_jobs: usize, axes: usize) -> Result<WriteOptions, Failure> {
         let mut options = WriteOptions { jobs: default_jobs, ..WriteOptions::default() };
         options.jobs = running.jobs.map_or(options.jobs, NonZeroUsize::get);
         options.memory_limit_bytes = running.memory.map_or(options.memory_limit_bytes, |memory| memory.0);
-        options.existing = if self.force { Existing::Replace } else { Existing::Refuse };
+        options.existing = if self.force { IfExists::Replace } else { IfExists::Fail };
         options.durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         options.phases = self.phases.phases();
         self.apply_ranks(options, axes)

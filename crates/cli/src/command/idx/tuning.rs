@@ -8,15 +8,15 @@
 use super::target::{Imposed, TargetArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::team::Team;
+use crate::ranks::Ranks;
 use raddle_core::communicator::CommunicatorExt;
 use raddle_core::progress::{Silent, Watch};
 use raddle_idx::sample::SampleType;
-use raddle_idx::{Header, IdxError, Patch, Phases, WriteOptions, Writer};
+use raddle_idx::{BoxData, Header, IdxError, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::Value;
 use raddle_tune::profile::{Evidence, FORM, IdxOption, Measured, MeasuredLibrary, Metric, Profile};
-use raddle_tune::statistics::{LEAST_BLOCKS, StopRule, Verdict, estimate, order_of_block};
+use raddle_tune::statistics::{MIN_BLOCKS, StopRule, Verdict, estimate, order_of_block};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of blocks: enough for a quick look, with a median of seven ratios.
-const MOST_BLOCKS: usize = 7;
+const MAX_BLOCKS: usize = 7;
 
 /// Time after which no further block is begun, once there are enough blocks for a verdict.
 const ENOUGH_S: f64 = 30.0;
@@ -66,7 +66,7 @@ pub struct Subject<'a> {
     /// Time step.
     pub step: Option<u64>,
     /// Samples of this rank.
-    pub patches: &'a [Patch<'a>],
+    pub patches: &'a [BoxData<'a>],
 }
 
 /// Result: all candidates, and the target with those that help.
@@ -81,7 +81,7 @@ pub struct Tuned {
 ///
 /// # Errors
 /// If a trial cannot be written.
-pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Team, watch: &Watch<'_>) -> Result<Tuned, Failure> {
+pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Ranks, watch: &Watch<'_>) -> Result<Tuned, Failure> {
     let ranks = team.ranks();
     let candidates = candidates(target, subject, ranks.size());
     let folder = target.output().parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -98,8 +98,8 @@ pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Team, watch: &Wat
     }
     let (mut times, mut alive) = (vec![Vec::new(); arms.len()], vec![true; arms.len()]);
     let mut spent_s = 0.0;
-    for block in 0..MOST_BLOCKS {
-        if arms.len() == 1 || (block >= LEAST_BLOCKS && spent_s > ENOUGH_S) {
+    for block in 0..MAX_BLOCKS {
+        if arms.len() == 1 || (block >= MIN_BLOCKS && spent_s > ENOUGH_S) {
             break;
         }
         for at in order_of_block(SEED, block as u64, arms.len()).into_iter().filter(|at| alive[*at]) {
@@ -164,7 +164,7 @@ fn trial(
     arm: &TargetArgs,
     subject: &Subject<'_>,
     (folder, axes): (&Path, usize),
-    team: &Team,
+    team: &Ranks,
     watch: &Watch<'_>,
 ) -> Result<f64, Failure> {
     let failed = |error| Failure::of_idx(&error);
@@ -179,7 +179,7 @@ fn trial(
     let patches = subject.patches.iter().map(borrowed).collect();
     let started = Instant::now();
     let silent = Watch { observer: &Silent, cancel: watch.cancel };
-    writer.write_among(subject.step, patches, &silent, ranks).map_err(failed)?;
+    writer.write_collective(subject.step, patches, &silent, ranks).map_err(failed)?;
     let told = ranks.all_gather_u64(started.elapsed().as_secs_f64().to_bits());
     let times = told.map_err(|error| failed(IdxError::Core(error)))?;
     let cleared = if team.leads() { clear(folder) } else { Ok(()) };
@@ -188,9 +188,9 @@ fn trial(
 }
 
 /// Borrows the samples of a patch.
-fn borrowed<'s>(patch: &'s Patch<'_>) -> Patch<'s> {
+fn borrowed<'s>(patch: &'s BoxData<'_>) -> BoxData<'s> {
     let arrays = patch.arrays.iter().map(|array| Cow::Borrowed(array.as_ref())).collect();
-    Patch { region: patch.region, arrays }
+    BoxData { region: patch.region, arrays }
 }
 
 /// Removes the contents of a folder.

@@ -5,12 +5,12 @@ use super::write::{WriteArgs, read, share};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::ranks::Ranks;
 use crate::render::idx;
-use crate::team::Team;
 use raddle_core::progress::Watch;
 use raddle_idx::bitmask::{AXES, Point};
 use raddle_idx::sample::SampleType;
-use raddle_idx::{Header, Patch, SampleBox, WriteReport, Writer};
+use raddle_idx::{BoxData, Header, SampleBox, WriteReport, Writer};
 use serde::Serialize;
 
 /// Report of a run.
@@ -21,7 +21,7 @@ struct Steps<'a> {
 
 impl WriteArgs {
     /// Collective. Writes the inputs into the dataset.
-    pub(super) fn update(&self, team: &Team, watch: &Watch<'_>) -> Result<Exit, Failure> {
+    pub(super) fn update(&self, team: &Ranks, watch: &Watch<'_>) -> Result<Exit, Failure> {
         let opened = self.arrays.open(&self.inputs, &self.running.reader);
         let inputs = team.agree("open the inputs", opened)?;
         let ranks = team.ranks();
@@ -41,7 +41,7 @@ impl WriteArgs {
         for (step, of_step) in &inputs.steps {
             let patches = team.agree("read the inputs", read(&inputs, of_step.clone(), &rows, watch))?;
             let patches = patches.into_iter().map(|patch| shifted(patch, &region.start)).collect();
-            let written = writer.update_among(*step, &fields, patches, watch, ranks);
+            let written = writer.update_collective(*step, &fields, patches, watch, ranks);
             reports.push(written.map_err(|error| Failure::of_idx(&error))?);
         }
         if team.leads() {
@@ -91,8 +91,8 @@ impl WriteArgs {
 }
 
 /// Moves a patch of the inputs to its position in the dataset.
-fn shifted<'p>(patch: Patch<'p>, by: &Point) -> Patch<'p> {
+fn shifted<'p>(patch: BoxData<'p>, by: &Point) -> BoxData<'p> {
     let SampleBox { start, end } = patch.region;
     let moved = |point: Point| std::array::from_fn(|axis| point[axis] + by[axis]);
-    Patch { region: SampleBox { start: moved(start), end: moved(end) }, arrays: patch.arrays }
+    BoxData { region: SampleBox { start: moved(start), end: moved(end) }, arrays: patch.arrays }
 }

@@ -7,9 +7,9 @@ use crate::arrays::file_of;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::{idx, zarr};
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::engine::default_jobs;
 use raddle_core::progress::Watch;
 use raddle_idx::Readers;
@@ -37,7 +37,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     arrays: ArrayArgs,
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -77,7 +77,7 @@ impl Outcome {
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
     let inputs = arguments.against.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.input.as_path()]);
-    let watching = Watching::start(&arguments.running, "idx verify", files)?;
+    let watching = Session::start(&arguments.running, "idx verify", files)?;
     watching.conclude(|watch| {
         if is_zarr(&arguments.input) {
             return run_zarr(arguments, watch);

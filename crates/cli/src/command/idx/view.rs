@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Longest side of a picture if no resolution is given; fits on a screen.
-const LONGEST_SIDE: u64 = 2048;
+const MAX_SIDE: u64 = 2048;
 
 /// Options of `raddle idx view`.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,7 +92,7 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
             let mut coarser = query;
             coarser.resolution = *resolution;
             let grid = dataset.grid(&coarser);
-            grid.is_ok_and(|grid| shown.iter().all(|axis| grid.counts[*axis] <= LONGEST_SIDE))
+            grid.is_ok_and(|grid| shown.iter().all(|axis| grid.counts[*axis] <= MAX_SIDE))
         };
         query.resolution = (0..=query.resolution).rev().find(is_small).unwrap_or(0);
     }

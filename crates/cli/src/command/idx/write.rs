@@ -3,18 +3,18 @@
 
 use super::inputs::{ArrayArgs, Inputs};
 use super::place::{Along, along};
-use super::target::{TargetArgs, Written};
+use super::target::{TargetArgs, WrittenDataset};
 use super::tuning::{Subject, Tried, save, tune};
 use crate::arrays::{WholeFields, file_of};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
+use crate::ranks::Ranks;
 use crate::render::{idx, quantity, zarr};
-use crate::team::Team;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_core::progress::{Event, Stage, Watch};
-use raddle_idx::{BlockSource, IdxError, Patch, WriteOptions, WriteReport};
+use raddle_idx::{BlockSource, BoxData, IdxError, WriteOptions, WriteReport};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub struct WriteArgs {
     pub(super) arrays: ArrayArgs,
 
     #[command(flatten)]
-    pub(super) running: RunningArgs,
+    pub(super) running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -78,10 +78,10 @@ appear one by one, each complete; in an OME-Zarr folder they form axis t, and th
 written. Each process or rank holds its share of one time step in memory.";
 
 /// Collective. Writes the dataset.
-pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
+pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Failure> {
     let inputs = arguments.inputs.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.target.output()]);
-    let watching = Watching::start_among(team, &arguments.running, "idx write", files)?;
+    let watching = Session::start_collective(team, &arguments.running, "idx write", files)?;
     watching.conclude(|watch| {
         if !arguments.into.is_empty() {
             return arguments.update(team, watch);
@@ -104,7 +104,7 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
             if output.has_blocks_of(&arguments.blocks_of(whole, None)) {
                 let mut reports = Vec::new();
                 for (step, _) in &inputs.steps {
-                    let written = output.rewrite_among(*step, &arguments.blocks_of(whole, *step), watch, ranks);
+                    let written = output.rewrite_collective(*step, &arguments.blocks_of(whole, *step), watch, ranks);
                     reports.push(written.map_err(|error| Failure::of_idx(&error))?);
                 }
                 let written = output.finish(reports.last_mut(), ranks).map_err(|error| Failure::of_idx(&error))?;
@@ -143,7 +143,7 @@ pub fn run(arguments: &WriteArgs, team: &Team) -> Result<Exit, Failure> {
                 Some(patches) => patches,
                 None => team.agree("read the inputs", read(&inputs, of_step.clone(), &rows, watch))?,
             };
-            let written = output.write_among(*step, patches, watch, ranks);
+            let written = output.write_collective(*step, patches, watch, ranks);
             reports.push(written.map_err(|error| Failure::of_idx(&error))?);
         }
         let written = output.finish(reports.last_mut(), ranks).map_err(|error| Failure::of_idx(&error))?;
@@ -163,12 +163,17 @@ struct Steps<'a> {
     tuned: &'a [Tried],
 }
 
-fn tell(arguments: &WriteArgs, written: &Written, reports: &[WriteReport], tuned: &[Tried]) -> Result<(), Failure> {
+fn tell(
+    arguments: &WriteArgs,
+    written: &WrittenDataset,
+    reports: &[WriteReport],
+    tuned: &[Tried],
+) -> Result<(), Failure> {
     arguments.running.write_report(&Steps { steps: reports, tuned })?;
     match written {
         _ if arguments.running.telling.quiet => Ok(()),
-        Written::Idx(header) => print(&format!("{}{}", lines(tuned), idx::written(header, reports))),
-        Written::Zarr(form) => print(&zarr::written(form, reports)),
+        WrittenDataset::Idx(header) => print(&format!("{}{}", lines(tuned), idx::written(header, reports))),
+        WrittenDataset::Zarr(form) => print(&zarr::written(form, reports)),
     }
 }
 
@@ -196,7 +201,7 @@ pub(super) fn read(
     of_step: Range<usize>,
     rows: &Range<u64>,
     watch: &Watch<'_>,
-) -> Result<Vec<Patch<'static>>, Failure> {
+) -> Result<Vec<BoxData<'static>>, Failure> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
@@ -210,7 +215,7 @@ pub(super) fn read(
         arrays.push(values.into());
     }
     watch.observer.event(&Event::StageFinished { stage: Stage::Read, elapsed_s: begun.elapsed().as_secs_f64() });
-    Ok(vec![Patch { region: inputs.region(rows), arrays }])
+    Ok(vec![BoxData { region: inputs.region(rows), arrays }])
 }
 
 impl WriteArgs {
@@ -233,7 +238,7 @@ impl WriteArgs {
     pub(super) fn options(
         &self,
         target: &TargetArgs,
-        team: &Team,
+        team: &Ranks,
         axes: usize,
         held_len_bytes: u64,
     ) -> Result<WriteOptions, Failure> {

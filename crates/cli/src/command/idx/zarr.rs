@@ -4,7 +4,7 @@ use super::inputs::{Shape, shape};
 use crate::failure::Failure;
 use raddle_idx::IdxError;
 use raddle_idx::sample::SampleType;
-use raddle_idx::zarr::{ChunkCompression, Downsample, Form, FormOptions};
+use raddle_idx::zarr::{ChunkCompression, Downsample, FormOptions, ImageLayout};
 use std::path::Path;
 
 /// Options for OME-Zarr.
@@ -84,7 +84,7 @@ impl ZarrArgs {
         fields: &[(String, SampleType)],
         steps: Option<u64>,
         compression: ChunkCompression,
-    ) -> Result<Form, Failure> {
+    ) -> Result<ImageLayout, Failure> {
         let rank = counts.len();
         let of_axes = |option: &str, shape: &Option<Shape>| match shape {
             Some(Shape(named)) if named.len() != rank => {
@@ -111,7 +111,7 @@ impl ZarrArgs {
             unit: self.unit.clone(),
             steps,
         };
-        Form::new(counts, fields.to_vec(), &options)
+        ImageLayout::new(counts, fields.to_vec(), &options)
             .map_err(|source| Failure::of_idx(&IdxError::Zarr { path: output.to_path_buf(), source: Box::new(source) }))
     }
 }

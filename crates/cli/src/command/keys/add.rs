@@ -3,13 +3,13 @@
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::keys::KeyMakingArgs;
-use crate::options::running::RunningArgs;
+use crate::options::keys::KeyArgs;
+use crate::options::running::RuntimeArgs;
+use crate::ranks::Ranks;
 use crate::render::keys;
-use crate::team::Team;
-use crate::watching::Watching;
-use raddle_merge::keys::MadeSpec;
-use raddle_merge::keys::rewrite::{plan_rewrite_among, write_among};
+use crate::session::Session;
+use raddle_merge::keys::DerivedSpec;
+use raddle_merge::keys::rewrite::{plan_rewrite_collective, write_collective};
 use raddle_merge::options::MergeOptions;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub struct AddArgs {
     keys: Vec<String>,
 
     #[command(flatten)]
-    making: KeyMakingArgs,
+    making: KeyArgs,
 
     /// Replace existing keys
     #[arg(short, long)]
@@ -43,7 +43,7 @@ pub struct AddArgs {
     dry_run: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -56,33 +56,33 @@ The new file is written next to the old one and replaces it when complete, so th
 both. Compressed data is copied as stored; the record of inputs and the digests are kept.";
 
 /// Collective. Adds the keys.
-pub fn run(arguments: &AddArgs, team: &Team) -> Result<Exit, Failure> {
-    let spec = MadeSpec::Keys(arguments.making.spec(&arguments.keys, arguments.force));
+pub fn run(arguments: &AddArgs, team: &Ranks) -> Result<Exit, Failure> {
+    let spec = DerivedSpec::Keys(arguments.making.spec(&arguments.keys, arguments.force));
     rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add", team)
 }
 
 /// Collective. Adds the datasets of `spec` to a file; used by `add` and `spill-index`.
 pub(super) fn rewrite(
     file: &Path,
-    spec: MadeSpec,
+    spec: DerivedSpec,
     dry_run: bool,
-    running: &RunningArgs,
+    running: &RuntimeArgs,
     command: &str,
-    team: &Team,
+    team: &Ranks,
 ) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new(file);
-    running.apply_among(team, &mut options);
+    running.apply_collective(team, &mut options);
     let inputs = [file.to_path_buf()];
-    let watching = Watching::start_among(team, running, command, [file])?;
+    let watching = Session::start_collective(team, running, command, [file])?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = plan_rewrite_among(file, spec, &options, watch, team.ranks()).map_err(failed)?;
+        let plan = plan_rewrite_collective(file, spec, &options, watch, team.ranks()).map_err(failed)?;
         if team.leads() {
             keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
         }
         let written = match dry_run {
             true => None,
-            false => write_among(&plan, watch, team.ranks()).map_err(failed)?,
+            false => write_collective(&plan, watch, team.ranks()).map_err(failed)?,
         };
         if !team.leads() {
             return Ok(Exit::Done);

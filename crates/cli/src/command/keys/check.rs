@@ -4,9 +4,9 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::keys::KeyedFileArgs;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::keys;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::options::MergeOptions;
 
 /// Options of `raddle keys check`.
@@ -21,7 +21,7 @@ pub struct CheckArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ Exit code 0: in order, 8: not in order.";
 pub fn run(arguments: &CheckArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys check", [&arguments.keyed.file])?;
+    let watching = Session::start(&arguments.running, "keys check", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
         let report = raddle_merge::keys::check::check(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
             .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;

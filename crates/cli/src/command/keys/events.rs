@@ -4,9 +4,9 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::keys::KeyedFileArgs;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::keys;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::keys::sizes::event_sizes;
 use raddle_merge::options::MergeOptions;
 
@@ -22,7 +22,7 @@ pub struct EventsArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -37,7 +37,7 @@ references stored in the dataset. Only keys and metadata are read.";
 pub fn run(arguments: &EventsArgs) -> Result<Exit, Failure> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys events", [&arguments.keyed.file])?;
+    let watching = Session::start(&arguments.running, "keys events", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
         let sizes = event_sizes(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
             .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;

@@ -4,9 +4,9 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::keys::KeyedFileArgs;
-use crate::options::running::RunningArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::keys;
-use crate::watching::Watching;
+use crate::session::Session;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::keys::shared_chunks::shared_chunks;
 use raddle_merge::options::MergeOptions;
@@ -37,7 +37,7 @@ pub struct PartitionArgs {
     json: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -70,7 +70,7 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
     };
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys partition", [&arguments.keyed.file])?;
+    let watching = Session::start(&arguments.running, "keys partition", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
         let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file));
         let file = KeyedFile::open(&arguments.keyed.file, &arguments.keyed.key, &options, watch).map_err(failed)?;

@@ -2,10 +2,10 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::InputArgs, running::RunningArgs};
+use crate::options::{inputs::InputArgs, running::RuntimeArgs};
 use crate::render::escape;
+use crate::session::Session;
 use crate::text_file::{self, Text};
-use crate::watching::Watching;
 use raddle_merge::inputs::format_list;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct SortArgs {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -67,7 +67,7 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
     }
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Watching::start(&arguments.running, "keys sort", inputs.iter().chain(&arguments.output))?;
+    let watching = Session::start(&arguments.running, "keys sort", inputs.iter().chain(&arguments.output))?;
     watching.conclude(|watch| {
         let by: Vec<Vec<u8>> = arguments.by.iter().map(|path| path.clone().into_bytes()).collect();
         let failed = |error| Failure::of_merge(&error, &inputs);

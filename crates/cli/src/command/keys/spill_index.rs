@@ -2,9 +2,9 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::running::RunningArgs;
-use crate::team::Team;
-use raddle_merge::keys::MadeSpec;
+use crate::options::running::RuntimeArgs;
+use crate::ranks::Ranks;
+use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::first_value::FirstValueSpec;
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub struct SpillIndexArgs {
     dry_run: bool,
 
     #[command(flatten)]
-    running: RunningArgs,
+    running: RuntimeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -43,8 +43,8 @@ Examples:
 A warning reports where the dataset has other values. The file is replaced as by raddle keys add.";
 
 /// Collective. Adds the column.
-pub fn run(arguments: &SpillIndexArgs, team: &Team) -> Result<Exit, Failure> {
-    let spec = MadeSpec::FirstValue(FirstValueSpec {
+pub fn run(arguments: &SpillIndexArgs, team: &Ranks) -> Result<Exit, Failure> {
+    let spec = DerivedSpec::FirstValue(FirstValueSpec {
         dataset: arguments.dataset.clone(),
         group: arguments.group.clone(),
         replace: arguments.force,

@@ -17,7 +17,7 @@ use super::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
 use super::{BitSource, MIN_STREAM_LEN_BYTES, is_sum_right, is_zlib};
 
 /// Minimum ratio of the output's length to the stream's.
-const LEAST_RATIO: usize = 12;
+const MIN_RATIO: usize = 12;
 
 /// Maximum length of a stream: it is copied twice, which no memory budget accounts for.
 const STREAM_LIMIT_LEN_BYTES: usize = 1 << 20;
@@ -33,19 +33,19 @@ const ELEMENT_LEN_BYTES: RangeInclusive<usize> = 2..=32;
 const OTHERS_LIMIT: isize = 32;
 
 /// Tables, and the bits of the current stream; reused from stream to stream.
-pub(crate) struct RunInflater {
+pub(crate) struct RepetitiveInflater {
     bits: StreamBits,
     codes: Codes,
 }
 
-impl RunInflater {
+impl RepetitiveInflater {
     pub(crate) fn new() -> Box<Self> {
         Box::new(Self { bits: StreamBits::default(), codes: Codes::new() })
     }
 
     /// Returns whether a stream that is to fill `limit_len_bytes` is of the kind that is inflated faster here.
     pub(crate) fn is_for(stored: &[u8], limit_len_bytes: usize) -> bool {
-        stored.len() <= STREAM_LIMIT_LEN_BYTES && stored.len() <= limit_len_bytes / LEAST_RATIO
+        stored.len() <= STREAM_LIMIT_LEN_BYTES && stored.len() <= limit_len_bytes / MIN_RATIO
     }
 
     /// Inflates the zlib stream at the front of `stored` into the front of `out`. Returns the number of bytes written,

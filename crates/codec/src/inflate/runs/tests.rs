@@ -2,21 +2,21 @@
 
 use proptest::prelude::*;
 
-use super::{OTHERS_LIMIT, RunInflater};
-use crate::inflate::samples::{Judged, Judges, Noise, damaged_values, streams};
+use super::{OTHERS_LIMIT, RepetitiveInflater};
+use crate::inflate::samples::{Noise, ReferenceInflaters, TestedInflater, damaged_values, streams};
 
 struct Pair {
-    runs: Box<RunInflater>,
-    judges: Judges,
+    runs: Box<RepetitiveInflater>,
+    judges: ReferenceInflaters,
 }
 
 impl Pair {
     fn new() -> Self {
-        Self { runs: RunInflater::new(), judges: Judges::new() }
+        Self { runs: RepetitiveInflater::new(), judges: ReferenceInflaters::new() }
     }
 }
 
-impl Judged for Pair {
+impl TestedInflater for Pair {
     fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool {
         self.judges.compare(
             stored,
@@ -100,7 +100,7 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
     for (element_len_bytes, mean_rows) in [(2, 90), (4, 19), (4, 400), (8, 50), (12, 40)] {
         let raw = runs(element_len_bytes, mean_rows, 12_000 / element_len_bytes);
         let stored = miniz_oxide::deflate::compress_to_vec_zlib(&raw, 6);
-        assert!(RunInflater::is_for(&stored, raw.len()), "{}", stored.len());
+        assert!(RepetitiveInflater::is_for(&stored, raw.len()), "{}", stored.len());
         for at in 0..stored.len() {
             let values = damaged_values(stored[at]);
             damages += values.len();
@@ -113,7 +113,7 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
 
 #[test]
 fn processors_without_wide_registers_inflate_the_same() {
-    let (mut wide, mut plain) = (RunInflater::new(), RunInflater::new());
+    let (mut wide, mut plain) = (RepetitiveInflater::new(), RepetitiveInflater::new());
     for element_len_bytes in [1, 2, 3, 4, 8, 17, 40] {
         let raw = runs(element_len_bytes, 30, 40_000 / element_len_bytes);
         let stored = miniz_oxide::deflate::compress_to_vec_zlib(&raw, 6);

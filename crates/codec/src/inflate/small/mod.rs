@@ -23,13 +23,13 @@ const TABLE_LIMIT_BITS: u32 = 10;
 const STREAM_LIMIT_LEN_BYTES: usize = 512;
 
 /// Tables and buffers, reused from stream to stream: about 180 KiB, of which a stream touches a tenth.
-pub(crate) struct SmallInflater {
+pub(crate) struct SmallChunkInflater {
     bits: Bits,
     out: Buffer,
     codes: Codes,
 }
 
-impl SmallInflater {
+impl SmallChunkInflater {
     pub(crate) fn new() -> Box<Self> {
         Box::new(Self { bits: Bits::new(), out: [0; BUFFER_LEN_BYTES], codes: Codes::new() })
     }

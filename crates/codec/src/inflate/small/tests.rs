@@ -2,25 +2,26 @@
 
 use proptest::prelude::*;
 
-use super::{LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, SmallInflater};
-use crate::inflate::samples::{Judged, Judges, Noise, streams};
-use crate::libdeflate::Inflater;
+use super::{LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, SmallChunkInflater};
+use crate::inflate::samples::{Noise, ReferenceInflaters, TestedInflater, streams};
+use crate::libdeflate::DeflateDecoder;
 
 /// Both inflaters, for comparison.
 struct Pair {
-    small: Box<SmallInflater>,
-    judges: Judges,
+    small: Box<SmallChunkInflater>,
+    judges: ReferenceInflaters,
 }
 
 impl Pair {
     fn new() -> Self {
-        Self { small: SmallInflater::new(), judges: Judges::new() }
+        Self { small: SmallChunkInflater::new(), judges: ReferenceInflaters::new() }
     }
 }
 
-impl Judged for Pair {
+impl TestedInflater for Pair {
     fn compare(&mut self, stored: &[u8], limit_len_bytes: usize) -> bool {
-        self.judges.compare(stored, limit_len_bytes, Inflater::inflate_small, |out| self.small.inflate(stored, out))
+        self.judges
+            .compare(stored, limit_len_bytes, DeflateDecoder::inflate_small, |out| self.small.inflate(stored, out))
     }
 
     fn unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(Vec<u8>, usize)> {
@@ -116,7 +117,7 @@ fn headers_of_random_codes_end_as_with_libdeflate() {
 
 #[test]
 fn processors_without_wide_shifts_inflate_the_same() {
-    let (mut wide, mut plain) = (SmallInflater::new(), SmallInflater::new());
+    let (mut wide, mut plain) = (SmallChunkInflater::new(), SmallChunkInflater::new());
     for (stored, raw) in streams(128) {
         let expected = wide.inflate_unsummed(&stored, raw.len());
         assert_eq!(plain.inflate_anywhere(&stored, raw.len()), expected);

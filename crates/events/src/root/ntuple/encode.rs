@@ -5,12 +5,12 @@
 use super::fields::ElementKind;
 use crate::block::Buffer;
 use crate::root::compress::Compressor;
-use crate::root::container::{BLOB_KEY_LEN_BYTES, LONGEST_PAYLOAD_LEN_BYTES, blob_key};
+use crate::root::container::{BLOB_KEY_LEN_BYTES, MAX_PAYLOAD_LEN_BYTES, blob_key};
 use crate::schema::Number;
 use raddle_codec::CodecError;
 use raddle_codec::shuffle::shuffle;
 use raddle_core::error::Result as CoreResult;
-use raddle_core::message::{Words, put_words};
+use raddle_core::message::{MessageReader, put_u64s};
 use xxhash_rust::xxh3::xxh3_64;
 
 const CHECKSUM_LEN_BYTES: u64 = 8;
@@ -49,17 +49,17 @@ pub struct EncodedCluster {
 impl ClusterPages {
     /// Appends the description to a message for other ranks.
     pub(super) fn put(&self, message: &mut Vec<u8>) {
-        put_words(message, [self.entries, self.len_bytes, self.digest]);
+        put_u64s(message, [self.entries, self.len_bytes, self.digest]);
         for pages in &self.columns {
-            put_words(message, [pages.len() as u64]);
+            put_u64s(message, [pages.len() as u64]);
             for page in pages {
-                put_words(message, [page.elements, page.at, page.stored_len_bytes]);
+                put_u64s(message, [page.elements, page.at, page.stored_len_bytes]);
             }
         }
     }
 
     /// Reads a description of `columns` columns that [`ClusterPages::put`] wrote.
-    pub(super) fn take(words: &mut Words<'_>, columns: usize) -> CoreResult<Self> {
+    pub(super) fn take(words: &mut MessageReader<'_>, columns: usize) -> CoreResult<Self> {
         let [entries, len_bytes, digest] = words.words()?;
         let mut cluster = Self { entries, len_bytes, digest, columns: Vec::with_capacity(columns) };
         for _ in 0..columns {
@@ -210,7 +210,7 @@ impl ClusterEncoder {
     fn end_page(&mut self, elements: usize, cluster: &mut EncodedCluster) -> Result<EncodedPage, CodecError> {
         let EncodedCluster { bytes, keys, .. } = cluster;
         let longest_len_bytes = self.plain.len() as u64 + CHECKSUM_LEN_BYTES;
-        if keys.last().is_none_or(|(_, len_bytes)| len_bytes + longest_len_bytes > LONGEST_PAYLOAD_LEN_BYTES) {
+        if keys.last().is_none_or(|(_, len_bytes)| len_bytes + longest_len_bytes > MAX_PAYLOAD_LEN_BYTES) {
             keys.push((bytes.len() as u64, 0));
             bytes.resize(bytes.len() + BLOB_KEY_LEN_BYTES as usize, 0);
         }

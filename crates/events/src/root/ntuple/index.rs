@@ -7,7 +7,7 @@ use super::encode::ClusterPages;
 use super::envelope::{EnvelopeKind, Locator};
 use super::frames::{checksum, envelope, push_list, push_locator, push_record};
 use crate::root::compress::{Compressor, RootCodec};
-use crate::root::container::{BLOB_KEY_LEN_BYTES, LONGEST_PAYLOAD_LEN_BYTES, blob_key};
+use crate::root::container::{BLOB_KEY_LEN_BYTES, MAX_PAYLOAD_LEN_BYTES, blob_key};
 use crate::root::written_infos::{ANCHOR_VERSION, counted};
 use raddle_codec::CodecError;
 use xxhash_rust::xxh3::xxh3_64;
@@ -181,7 +181,7 @@ fn anchor((header, header_len_bytes): Link, (footer, footer_len_bytes): Link) ->
         footer.address,
         footer.stored_len_bytes,
         footer_len_bytes,
-        LONGEST_PAYLOAD_LEN_BYTES,
+        MAX_PAYLOAD_LEN_BYTES,
     ];
     members.extend(numbers.into_iter().flat_map(u64::to_be_bytes));
     let mut anchor = counted(&[&ANCHOR_VERSION.to_be_bytes(), members.as_slice()].concat());

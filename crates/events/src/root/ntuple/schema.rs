@@ -120,7 +120,7 @@ pub(super) struct Deferred {
 }
 
 /// Maximum depth of fields within fields.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 impl Description {
     /// Reads the four lists of a description; aliases and extra type information are ignored.
@@ -338,7 +338,7 @@ impl<'d> Compiler<'d> {
 
     fn node(&mut self, field: usize, depth: usize) -> Result<(Node, Form), String> {
         let record = &self.description.fields[field];
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err("its fields are nested too deeply".to_owned());
         }
         match (record.role, record.repetition) {

@@ -8,17 +8,17 @@ use super::fields::{ElementKind, Fields, as_stored, column_as_stored};
 use super::frames::push_text;
 use super::index::Index;
 use super::names::{id_products, named};
-use crate::among::agreed;
 use crate::block::{Block, Buffer, Column};
-use crate::error::{EventsError, Fault, Place, Result, Shape};
+use crate::error::{EventsError, Fault, Location, Result, Shape};
 use crate::output::Output;
+use crate::ranks::agreed;
 use crate::root::compress::{Compressor, RootCodec};
 use crate::root::container::{close, front_len_bytes};
 use crate::schema::{Form, Product, Schema};
 use crate::sink::{NoTile, Prepare, SharedSink, Sink};
 use raddle_codec::CodecError;
 use raddle_core::communicator::{Communicator, CommunicatorExt};
-use raddle_core::message::{Words, put_words};
+use raddle_core::message::{MessageReader, put_u64s};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,9 +103,14 @@ impl NtupleSink {
     ///
     /// # Errors
     /// As for [`NtupleSink::begin`].
-    pub fn begin_among(path: &Path, schema: &Schema, options: NtupleOptions, ranks: &dyn Communicator) -> Result<Self> {
+    pub fn begin_collective(
+        path: &Path,
+        schema: &Schema,
+        options: NtupleOptions,
+        ranks: &dyn Communicator,
+    ) -> Result<Self> {
         let planned = plan(path, schema, options)?;
-        let output = Output::begin_among(path, options.replace, ranks)?;
+        let output = Output::begin_collective(path, options.replace, ranks)?;
         agreed(ranks, "write", Self::of(planned, output, ranks.rank() == 0))
     }
 
@@ -207,15 +212,15 @@ impl Sink for NtupleSink {
 }
 
 impl SharedSink for NtupleSink {
-    fn commit_among(&mut self, prepared: Vec<EncodedCluster>, ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
+    fn commit_collective(&mut self, prepared: Vec<EncodedCluster>, ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
         let mut message = Vec::new();
-        put_words(&mut message, [prepared.len() as u64]);
+        put_u64s(&mut message, [prepared.len() as u64]);
         prepared.iter().for_each(|cluster| cluster.pages.put(&mut message));
         let mut own = prepared.into_iter();
         let mut written = Ok(());
         // Every rank places all clusters, so that all ranks know the addresses of the next round.
         for (rank, message) in ranks.all_gather_bytes(&message)?.iter().enumerate() {
-            let mut words = Words::new("clusters of ranks", message);
+            let mut words = MessageReader::new("clusters of ranks", message);
             for _ in 0..words.word()? {
                 let pages = ClusterPages::take(&mut words, self.shared.kinds.len())?;
                 let (address, list) = self.index.place(&pages).map_err(|source| self.shared.compress(source))?;
@@ -231,17 +236,17 @@ impl SharedSink for NtupleSink {
         Ok(Vec::new())
     }
 
-    fn rest_among(&mut self, _ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
+    fn rest_collective(&mut self, _ranks: &dyn Communicator) -> Result<Vec<NoTile>> {
         Ok(Vec::new())
     }
 
-    fn place_among(&mut self, _encoded: Vec<NoTile>, _ranks: &dyn Communicator) -> Result<()> {
+    fn place_collective(&mut self, _encoded: Vec<NoTile>, _ranks: &dyn Communicator) -> Result<()> {
         Ok(())
     }
 
-    fn finish_among(self, ranks: &dyn Communicator) -> Result<NtupleSummary> {
+    fn finish_collective(self, ranks: &dyn Communicator) -> Result<NtupleSummary> {
         let events = self.index.len_entries();
-        self.output.sync_among(ranks)?;
+        self.output.sync_collective(ranks)?;
         let ended = match ranks.rank() {
             0 => Self::write_end(&self.output, self.index, &self.shared).and_then(|len_bytes| {
                 self.output.publish(self.replace)?;
@@ -262,7 +267,7 @@ impl Prepare for NtuplePreparer {
 
     fn prepare(&mut self, block: Block) -> Result<EncodedCluster> {
         let shared = &self.shared;
-        let place = Place::file(&shared.path).entries(block.entries.clone());
+        let place = Location::file(&shared.path).entries(block.entries.clone());
         block.check(&shared.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&shared.schema.products[number].name)),
             None => fault.at(&place),

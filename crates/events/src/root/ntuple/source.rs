@@ -5,7 +5,7 @@ use super::envelope::{EnvelopeKind, check_features, open, read_anchor, read_enve
 use super::pages::{PageBuffers, decode};
 use super::schema::{ColumnKind, Deferred, Description, Node, Understood};
 use crate::block::{Block, Buffer, Column};
-use crate::error::{Fault, Place, Result};
+use crate::error::{Fault, Location, Result};
 use crate::root::file::RootFile;
 use crate::schema::{Form, Schema};
 use crate::source::{EventId, Reader, Source, check_entries, check_products};
@@ -40,7 +40,7 @@ impl NtupleSource {
     /// # Errors
     /// The RNTuple does not exist, or its metadata is damaged or requires unsupported features.
     pub fn open(file: RootFile, path: &str) -> Result<Self> {
-        let place = Place::file(file.input().path()).tree(path);
+        let place = Location::file(file.input().path()).tree(path);
         let key = file.ntuple_key(path)?.clone();
         let (description, clusters) = read(&file, &key).map_err(|fault| fault.at(&place))?;
         let (mut schema, mut nodes, mut unread) = (Schema::default(), Vec::new(), Vec::new());
@@ -121,8 +121,8 @@ pub(super) fn find_ids(schema: &Schema) -> Option<IdFields> {
 }
 
 impl Source for NtupleSource {
-    fn place(&self) -> Place {
-        Place::file(self.file.input().path()).tree(&self.name)
+    fn place(&self) -> Location {
+        Location::file(self.file.input().path()).tree(&self.name)
     }
 
     fn schema(&self) -> &Schema {
@@ -148,7 +148,7 @@ impl Source for NtupleSource {
         }
     }
 
-    fn unit_len_bytes(&self, entries: Range<u64>) -> u64 {
+    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes)
     }
 
@@ -210,7 +210,13 @@ struct Columns<'source> {
 }
 
 impl Columns<'_> {
-    fn read_product(&mut self, place: &Place, product: usize, entries: Range<u64>, column: &mut Column) -> Result<()> {
+    fn read_product(
+        &mut self,
+        place: &Location,
+        product: usize,
+        entries: Range<u64>,
+        column: &mut Column,
+    ) -> Result<()> {
         let source = self.source;
         let first = source.clusters.partition_point(|cluster| cluster.end <= entries.start);
         for (number, cluster) in source.clusters.iter().enumerate().skip(first) {
@@ -226,7 +232,7 @@ impl Columns<'_> {
         Ok(())
     }
 
-    fn read_ids(&mut self, place: &Place, places: [(usize, usize); 3], entries: Range<u64>) -> Result<Vec<EventId>> {
+    fn read_ids(&mut self, place: &Location, places: [(usize, usize); 3], entries: Range<u64>) -> Result<Vec<EventId>> {
         let mut ids = vec![EventId::default(); (entries.end - entries.start) as usize];
         for (which, (product, buffer)) in places.into_iter().enumerate() {
             let mut column = Column::new(&self.source.schema.products[product].form);

@@ -36,7 +36,7 @@ const REVERSE: c_uint = 0x0100;
 /// Maximum length to which the output buffer may always grow. For metadata behind filters, whose blocks are far
 /// shorter, libhdf5 passes only the stored length. For chunks it passes their length without filters; between two
 /// filters they are hardly longer.
-const LONGEST_UNTOLD_LEN_BYTES: usize = 64 << 20;
+const MAX_UNANNOUNCED_LEN_BYTES: usize = 64 << 20;
 
 thread_local! {
     static STATE: RefCell<DecodeState> = RefCell::default();
@@ -141,7 +141,7 @@ fn undo_into_new(filter: Filter, stored: &[u8], room: usize) -> std::result::Res
     // The element length matters only to filters that libhdf5 includes.
     let pipeline = Pipeline::new(&[filter], 1)?;
     let mut room = room.max(stored.len()).max(1);
-    let longest = room.saturating_mul(2).max(LONGEST_UNTOLD_LEN_BYTES);
+    let longest = room.saturating_mul(2).max(MAX_UNANNOUNCED_LEN_BYTES);
     loop {
         let mut block = Block::new(room)?;
         let decoded = STATE.with_borrow_mut(|state| pipeline.decode_at_most(state, stored, block.as_slice()));

@@ -16,7 +16,7 @@ mod types;
 mod values;
 
 use super::cpu_time::CpuTime;
-use super::protocol::{Answer, Fragment, Greeting, ListedChunk, ObjectName, Request, Task};
+use super::protocol::{Answer, Fragment, Hello, ListedChunk, ObjectName, Request, Task};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
 use crate::model::{FileTree, Layout};
@@ -66,7 +66,7 @@ pub(super) struct OpenFile {
 impl OpenFile {
     /// Opens the file of the conversation. From here on, this process follows no link that leaves a file, and decodes
     /// every filter that raddle supports.
-    pub(super) fn open(greeting: &Greeting, cpu_time: CpuTime) -> Result<Self> {
+    pub(super) fn open(greeting: &Hello, cpu_time: CpuTime) -> Result<Self> {
         let library = Library::lock();
         let path = PathBuf::from(OsStr::from_bytes(&greeting.path));
         let call = Call::of_file(&path);

@@ -21,12 +21,12 @@ use std::ptr;
 
 /// Objects in the order of discovery.
 pub(super) struct Walk {
-    found: Vec<Found>,
+    found: Vec<LinkedObject>,
     index_of: HashMap<u64, ObjectIndex>,
 }
 
 /// An object reached by a link.
-struct Found {
+struct LinkedObject {
     address: u64,
     path: Vec<u8>,
     /// Links if it is a group, or the reason if it cannot be read.
@@ -45,7 +45,7 @@ impl Walk {
         for &root in roots {
             let path = if root == file.root_address { b"/".to_vec() } else { Vec::new() };
             // A root requested twice appears twice, as the caller expects.
-            walk.found.push(Found { address: root, path, group: Ok(None) });
+            walk.found.push(LinkedObject { address: root, path, group: Ok(None) });
             walk.index_of.entry(root).or_insert(walk.found.len() as ObjectIndex - 1);
         }
         let mut next = 0;
@@ -69,7 +69,7 @@ impl Walk {
             {
                 let path = join(parent, &link.name);
                 self.index_of.insert(address, self.found.len() as ObjectIndex);
-                self.found.push(Found { address, path, group: Ok(None) });
+                self.found.push(LinkedObject { address, path, group: Ok(None) });
             }
         }
     }
@@ -87,7 +87,7 @@ fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// Opens an object to find whether it is a group, and the targets of its links.
-fn look(file: &OpenFile, found: &Found) -> Result<Option<FoundGroup>> {
+fn look(file: &OpenFile, found: &LinkedObject) -> Result<Option<FoundGroup>> {
     let call = Call::of_object(&file.path, &found.path);
     let object = file.open_at(found.address, call)?;
     // SAFETY: the identifier is open.
@@ -101,7 +101,7 @@ fn look(file: &OpenFile, found: &Found) -> Result<Option<FoundGroup>> {
 
 /// Reads the complete metadata of the objects of a walk.
 pub(super) fn read(file: &OpenFile, walk: &Walk) -> Result<Vec<Object>> {
-    let read_one = |found: &Found| {
+    let read_one = |found: &LinkedObject| {
         let read = match &found.group {
             Ok(group) => read_object(file, walk, found, group.as_ref()).map_err(|error| {
                 let reason = error.to_string();
@@ -124,7 +124,7 @@ pub(super) fn read(file: &OpenFile, walk: &Walk) -> Result<Vec<Object>> {
     Ok(walk.found.iter().map(read_one).collect())
 }
 
-fn read_object(file: &OpenFile, walk: &Walk, found: &Found, group: Option<&FoundGroup>) -> Result<Object> {
+fn read_object(file: &OpenFile, walk: &Walk, found: &LinkedObject, group: Option<&FoundGroup>) -> Result<Object> {
     let call = Call::of_object(&file.path, &found.path);
     let object = file.open_at(found.address, call)?;
     let list = properties::creation_list(&object, call)?;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bitmask::MAX_RANK;
-use crate::publish::Existing;
+use crate::publish::IfExists;
 use crate::region::{SampleBox, copy_part};
 use crate::restructure::ImposedBox;
 use crate::restructure::tests::partitions;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// Returns whole arrays, x fastest, smooth enough for compressors and zero in places.
-fn arrays(form: &Form) -> Vec<Vec<u8>> {
+fn arrays(form: &ImageLayout) -> Vec<Vec<u8>> {
     let samples = form.domain().sample_count().unwrap() as usize;
     let array = |(number, (_, sample)): (usize, &(String, SampleType))| {
         let value = |at: usize| if at % 97 < 30 { 0 } else { (((at / (3 + number)) * 7) >> 2) as u8 };
@@ -30,17 +30,17 @@ fn arrays(form: &Form) -> Vec<Vec<u8>> {
     form.fields.iter().enumerate().map(array).collect()
 }
 
-fn held<'a>(form: &Form, region: &SampleBox, whole: &[Vec<u8>]) -> Patch<'a> {
+fn held<'a>(form: &ImageLayout, region: &SampleBox, whole: &[Vec<u8>]) -> BoxData<'a> {
     let cut = |(array, (_, sample)): (&Vec<u8>, &(String, SampleType))| {
         let mut out = vec![0; region.sample_count().unwrap() as usize * sample.len_bytes()];
         copy_part((&form.domain(), array), (region, &mut out), region, sample.len_bytes()).unwrap();
         Cow::Owned(out)
     };
-    Patch { region: *region, arrays: whole.iter().zip(&form.fields).map(cut).collect() }
+    BoxData { region: *region, arrays: whole.iter().zip(&form.fields).map(cut).collect() }
 }
 
 /// Computes a level by its definition: sample by sample, from the level before.
-fn halved(form: &Form, level: usize, number: Number, before: &[f64]) -> Vec<f64> {
+fn halved(form: &ImageLayout, level: usize, number: Number, before: &[f64]) -> Vec<f64> {
     let (of, counts) = (&form.levels[level], form.levels[level - 1].counts);
     let mut made = Vec::new();
     for index in 0..of.domain().sample_count().unwrap() {
@@ -73,7 +73,7 @@ fn halved(form: &Form, level: usize, number: Number, before: &[f64]) -> Vec<f64>
 
 fn write(
     folder: &Path,
-    form: &Form,
+    form: &ImageLayout,
     partition: &[Vec<SampleBox>],
     whole: &[Vec<u8>],
     options: &WriteOptions,
@@ -85,16 +85,16 @@ fn write(
         let mut last = None;
         for _ in 0..form.steps.unwrap_or(1) {
             let patches = partition[ranks.rank()].iter().map(|region| held(form, region, whole)).collect();
-            last = Some(writer.write_among(patches, &watch, ranks)?);
+            last = Some(writer.write_collective(patches, &watch, ranks)?);
         }
         let mut last = last.unwrap();
         writer.publish(&mut last, ranks).map(|()| last)
     })
 }
 
-fn form(counts: &[u64], samples: &[&str], options: FormOptions) -> Form {
+fn form(counts: &[u64], samples: &[&str], options: FormOptions) -> ImageLayout {
     let field = |(number, sample): (usize, &&str)| (format!("f{number}"), sample.parse().unwrap());
-    Form::new(counts, samples.iter().enumerate().map(field).collect(), &options).unwrap()
+    ImageLayout::new(counts, samples.iter().enumerate().map(field).collect(), &options).unwrap()
 }
 
 const KINDS: [&str; 6] = ["float32", "float64", "uint8[3]", "int16", "uint16", "int8"];
@@ -198,7 +198,7 @@ fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
     (0..ranks).map(slab).collect()
 }
 
-fn small(samples: &[&str], downsample: Downsample) -> Form {
+fn small(samples: &[&str], downsample: Downsample) -> ImageLayout {
     let options =
         FormOptions { chunk: Some(vec![8, 8, 4]), shard: Some(vec![16, 8, 8]), downsample, ..FormOptions::default() };
     form(&[40, 27, 33], samples, options)
@@ -263,7 +263,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
         form.distances[0] += f64::from(u8::from(ranks.rank() == 2));
         let mut writer = ZarrWriter::new(&folder.path().join("d.zarr"), form.clone(), WriteOptions::default())?;
         let patches = vec![held(&form, &good[ranks.rank()][0], &whole)];
-        writer.write_among(patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
+        writer.write_collective(patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
     });
     let differs = |result: &Result<_>| matches!(result, Err(IdxError::Core(CoreError::PlansDiffer { rank: 2 })));
     assert!(results.iter().all(differs) && files_in(folder.path()).is_empty(), "{results:?}");
@@ -285,7 +285,7 @@ fn a_rank_that_is_stopped_leaves_nothing() {
         let options = WriteOptions { jobs: 1, ..WriteOptions::default() };
         let mut writer = ZarrWriter::new(&folder.path().join("d.zarr"), form.clone(), options).unwrap();
         let patches = vec![held(&form, &partition[ranks.rank()][0], &whole)];
-        writer.write_among(patches, &Watch { observer: &observer, cancel: &cancel }, ranks).map(|_| ())
+        writer.write_collective(patches, &Watch { observer: &observer, cancel: &cancel }, ranks).map(|_| ())
     });
     assert!(results.iter().all(|result| matches!(result, Err(IdxError::Core(_)))), "{results:?}");
     assert!(files_in(folder.path()).is_empty(), "something is left");
@@ -298,7 +298,7 @@ fn what_is_there_is_replaced_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("d.zarr");
     let alone = [vec![form.domain()]];
-    let replace = WriteOptions { existing: Existing::Replace, ..WriteOptions::default() };
+    let replace = WriteOptions { existing: IfExists::Replace, ..WriteOptions::default() };
     let again = |options: &WriteOptions| write(folder.path(), &form, &alone, &whole, options).swap_remove(0);
     again(&WriteOptions::default()).unwrap();
     let want = files_in(folder.path());
@@ -311,8 +311,9 @@ fn what_is_there_is_replaced_whole_or_not_at_all() {
     assert_eq!(files_in(folder.path()).len(), want.len() + 1);
     let mut writer = ZarrWriter::new(&folder.path().join("e.zarr"), form.clone(), WriteOptions::default()).unwrap();
     let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
-    let mut report = writer.write_among(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess).unwrap();
-    let twice = writer.write_among(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess);
+    let mut report =
+        writer.write_collective(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess).unwrap();
+    let twice = writer.write_collective(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess);
     assert!(matches!(twice, Err(IdxError::Zarr { .. })), "{twice:?}");
     report.publish_s = 0.0;
     writer.publish(&mut report, &SingleProcess).unwrap();

@@ -166,10 +166,10 @@ struct Interleaved {
 }
 
 /// Maximum number of runs of elements, of 32 bytes each.
-const MOST_RUNS: u64 = 4 << 20;
+const MAX_RUNS: u64 = 4 << 20;
 
 fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Outcome<Interleaved> {
-    if alignment.len.saturating_mul(nodes.len() as u64) > MOST_RUNS {
+    if alignment.len.saturating_mul(nodes.len() as u64) > MAX_RUNS {
         let found = format!("{} inputs with {} each; write them as {advice}", nodes.len(), alignment.len);
         return nodes[0].refuse("rows or columns of inputs that can be interleaved in memory", found);
     }

@@ -3,12 +3,12 @@
 //! The contents of the output are decided elsewhere. Invariant: parents come before the objects inside them.
 
 use super::tree::{Node, Outcome, refuse};
-use crate::facts::Facts;
+use crate::input_extents::InputExtents;
 use crate::join::{Difference, DifferenceKind, Joined};
 use crate::picking::{Counts, Uncounted};
 use crate::rules::settle::Declared;
 use crate::rules::{Conversion, ElementMap, Gather, InputConversion, NumberType, Pick, PickForm, Rule, Trim};
-use crate::schema::{ABSENT, AttributeValue, Column, ColumnFact, Entry, Role, display_path, split_again};
+use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, Role, display_path, split_again};
 use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use std::sync::Arc;
@@ -98,10 +98,10 @@ impl Output {
         let Some(first) = pieces.iter().find_map(|piece| piece.node) else {
             return refuse(&path, "a dataset", "none", Vec::new());
         };
-        let (mut templates, mut facts): (Vec<Arc<Dataset>>, Vec<ColumnFact>) = (Vec::new(), Vec::new());
+        let (mut templates, mut facts): (Vec<Arc<Dataset>>, Vec<InputExtent>) = (Vec::new(), Vec::new());
         for piece in &pieces {
             let Some(node) = piece.node else {
-                facts.push(ColumnFact::absent(piece.absent_rows));
+                facts.push(InputExtent::absent(piece.absent_rows));
                 continue;
             };
             let Some((template, fact)) = node.column() else {
@@ -122,10 +122,10 @@ impl Output {
                 templates.push(template);
                 templates.len() - 1
             });
-            facts.push(ColumnFact { template: at as u32, ..fact });
+            facts.push(InputExtent { template: at as u32, ..fact });
         }
         let model = Arc::clone(&templates[0]);
-        let mut column = Column::new(model, None, facts.into_iter().collect::<Facts>());
+        let mut column = Column::new(model, None, facts.into_iter().collect::<InputExtents>());
         (column.templates, column.axis) = (templates, form.axis);
         let is_filled = form.fill.is_some();
         if form.number.is_some() || is_filled || form.resized.is_some() {
@@ -135,7 +135,7 @@ impl Output {
         if picks.iter().flatten().any(|pick| pick.form == PickForm::Elements) {
             let trim = |pick: &Option<&Pick>| pick.map(|pick| Trim { leading: 0, stored_rows: pick.stored });
             column.trims = Some(picks.iter().map(trim).collect());
-            let rows = |(fact, pick): (&ColumnFact, &Option<&Pick>)| ColumnFact {
+            let rows = |(fact, pick): (&InputExtent, &Option<&Pick>)| InputExtent {
                 rows: pick.map_or(fact.rows, Pick::count),
                 ..*fact
             };
@@ -149,7 +149,7 @@ impl Output {
             take_runs(&mut column, runs);
         }
         if column.is_file_local() && !is_filled {
-            let lacking = |(_, fact): &(u32, &ColumnFact)| fact.template == ABSENT && fact.rows > 0;
+            let lacking = |(_, fact): &(u32, &InputExtent)| fact.template == ABSENT && fact.rows > 0;
             let lacking: Vec<u32> = (0..).zip(column.facts.iter()).filter(lacking).map(|(input, _)| input).collect();
             if !lacking.is_empty() {
                 return refuse(&path, "texts", "none, and rows of text cannot be filled", lacking);
@@ -206,9 +206,9 @@ impl Output {
 fn take_runs(column: &mut Column, runs: Vec<Segment>) {
     let mut taken = vec![0; column.facts.len()];
     runs.iter().for_each(|run| taken[run.input as usize] += run.rows);
-    let trim = |fact: &ColumnFact| Some(Trim { leading: 0, stored_rows: fact.rows });
+    let trim = |fact: &InputExtent| Some(Trim { leading: 0, stored_rows: fact.rows });
     column.trims = Some(column.facts.iter().map(trim).collect());
-    column.facts = column.facts.iter().zip(taken).map(|(fact, rows)| ColumnFact { rows, ..*fact }).collect();
+    column.facts = column.facts.iter().zip(taken).map(|(fact, rows)| InputExtent { rows, ..*fact }).collect();
     column.runs = Some(runs.into());
 }
 

@@ -8,7 +8,7 @@ use crate::paths::Paths;
 use crate::rules::NumberType;
 use crate::rules::attribute;
 use crate::scan::{ScannedEntry, ScannedRole};
-use crate::schema::{AttributeValue, ColumnFact, Role, display_path};
+use crate::schema::{AttributeValue, InputExtent, Role, display_path};
 use raddle_hdf5::model::{Dataset, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the description of a dataset with rows, and its position.
-    pub fn column(self) -> Option<(&'a Arc<Dataset>, ColumnFact)> {
+    pub fn column(self) -> Option<(&'a Arc<Dataset>, InputExtent)> {
         match &self.entry().role {
             ScannedRole::Column { template, fact, committed: None, .. } => Some((template, *fact)),
             _ => None,

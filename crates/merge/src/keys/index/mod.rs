@@ -85,7 +85,7 @@ impl Index {
         let limit_bytes = plan.options.memory_limit_bytes / RESIDENT_SHARE;
         let is_resident = table.rows.saturating_mul(8 * width as u64) <= limit_bytes;
         let inputs = starts.map_or(1, <[u64]>::len);
-        let most_runs = FEW_RUNS + inputs + (table.rows / READ_ROWS) as usize;
+        let max_runs = FEW_RUNS + inputs + (table.rows / READ_ROWS) as usize;
         let mut build = Build::new(width, starts);
         let mut resident = Ids::new(width);
         if is_resident {
@@ -103,7 +103,7 @@ impl Index {
             if is_resident {
                 resident.append(&ids);
             }
-            if build.runs.len() > most_runs {
+            if build.runs.len() > max_runs {
                 return Self::build_sorted(plan, table, starts, width, reader, watch);
             }
             row = end;

@@ -9,11 +9,11 @@ use super::table::{PREFIXES, UNITS};
 use super::{BASES, Exact, Unit};
 
 /// Maximum nesting depth of parentheses and definitions.
-const MOST_NESTED: u32 = 16;
+const MAX_NESTED: u32 = 16;
 
 /// Parses a unit.
 pub fn unit(text: &str) -> Option<Unit> {
-    nested(text, MOST_NESTED)
+    nested(text, MAX_NESTED)
 }
 
 fn nested(text: &str, depth: u32) -> Option<Unit> {

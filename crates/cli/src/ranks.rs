@@ -1,0 +1,320 @@
+//! The ranks that execute a command together, and the one that prints.
+//!
+//! A command not started by `mpirun` or `srun` is a team of one and never initialises MPI. Invariant: all ranks end
+//! with the same exit code. Only the first rank writes to standard output, shows progress and reports failures of any
+//! rank, except that a rank which leaves the others behind reports its own failure and aborts them.
+
+use crate::arguments::Command;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::machine;
+use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::datasets::SharedDatasets;
+use raddle_core::engine::{SharedFiles, default_jobs};
+use raddle_mpi::launcher::{self, Launched};
+use raddle_mpi::{MpiError, World};
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time that a failed rank waits for the others to fail as well. Ranks agree on errors between tiles and at the end of
+/// every stage; a rank that does not arrive within this time is itself waiting for the failed one, and would do so
+/// forever.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Time for the first rank to report a failure that all ranks share, because a launcher ends all ranks when one ends
+/// with a failure.
+const FIRST_SPEAKS: Duration = Duration::from_secs(1);
+
+/// The ranks that execute a command.
+#[derive(Debug)]
+pub struct Ranks {
+    world: Option<World>,
+    jobs: usize,
+    /// Number of each rank's machine.
+    machines: Vec<u32>,
+}
+
+/// Reports a failure that all ranks encounter before they have joined; only the first prints it.
+pub fn print_from_root(tell: impl FnOnce()) {
+    match launcher::launched() {
+        Some(launched) if !launched.is_first() => std::thread::sleep(FIRST_SPEAKS),
+        _ => tell(),
+    }
+}
+
+/// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
+pub fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
+    let all = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(Failure::what));
+    let value = local?;
+    all.map(|()| value).map_err(|error| of_ranks(&error))
+}
+
+/// Final message of a rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ExitMessage {
+    exit_code: u8,
+    /// Whether it only repeats the failure of another rank.
+    is_echo: bool,
+    text: String,
+    /// The failure as JSON.
+    json: String,
+}
+
+impl Ranks {
+    /// Creates the team of a single process.
+    pub fn alone() -> Self {
+        Self { world: None, jobs: default_jobs(), machines: vec![0] }
+    }
+
+    /// Collective. Gathers the ranks that were started to execute `command`.
+    ///
+    /// # Errors
+    /// If there are several, but this raddle or the command only supports a single process.
+    pub fn gather(command: &Command) -> Result<Self, Failure> {
+        let Some(launched) = launcher::launched() else { return Ok(Self::alone()) };
+        if command.runs_per_rank() {
+            return Ok(Self::alone());
+        }
+        if !command.is_for_ranks() {
+            return if launched.has_others() { Err(one_process(command, &launched)) } else { Ok(Self::alone()) };
+        }
+        match World::join(&launched) {
+            Ok(world) => Self::of(world),
+            Err(MpiError::NotBuilt { .. }) if !launched.has_others() => Ok(Self::alone()),
+            Err(error) => Err(unusable(&error, &launched)),
+        }
+    }
+
+    fn of(world: World) -> Result<Self, Failure> {
+        let ranks = world.communicator();
+        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(|error| of_ranks(&error));
+        let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
+        let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
+        Ok(Self { world: Some(world), jobs, machines })
+    }
+
+    /// Returns the number of each rank's machine.
+    pub fn machines(&self) -> &[u32] {
+        &self.machines
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &dyn Communicator {
+        self.world.as_ref().map_or(&SingleProcess, World::communicator)
+    }
+
+    /// Returns access to files that the ranks write collectively, with these hints.
+    ///
+    /// # Errors
+    /// If there is no MPI, or it rejects the hints.
+    pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>, Failure> {
+        match &self.world {
+            Some(world) => world.files(hints).map_err(|error| Failure::usage(&error.to_string())),
+            None => Err(no_mpi("mpiio")),
+        }
+    }
+
+    /// Returns access to datasets that the ranks write collectively, through the parallel libhdf5 at `library` or one
+    /// with a usual name.
+    ///
+    /// # Errors
+    /// If there is no MPI or no such library.
+    pub fn datasets(&self, library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>, Failure> {
+        let Some(world) = &self.world else { return Err(no_mpi("collective")) };
+        world.datasets(library).map_err(|error| {
+            Failure::usage(&error.to_string()).hint(
+                "install an HDF5 that is built for the MPI of raddle (Debian: libhdf5-openmpi-103-1 or libhdf5-mpich-103-1), \
+                 or name its library: --hdf5 /path/to/libhdf5.so",
+            )
+        })
+    }
+
+    /// Whether this rank prints for all.
+    pub fn leads(&self) -> bool {
+        self.ranks().rank() == 0
+    }
+
+    /// Returns the default number of threads of this rank, which is its share of the cores.
+    pub fn default_jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
+    pub fn agree<T>(&self, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
+        agreed(self.ranks(), operation, local)
+    }
+
+    /// Collective. Returns the paths computed by the first rank, on every rank.
+    pub fn paths_of_first(
+        &self,
+        make: impl FnOnce() -> Result<Vec<PathBuf>, Failure>,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        if self.ranks().size() == 1 {
+            return make();
+        }
+        let made = if self.leads() { make() } else { Ok(Vec::new()) };
+        let made = self.agree("list the inputs", made)?;
+        // Paths contain no zero byte.
+        let joined: Vec<u8> =
+            made.iter().flat_map(|path| [path.as_os_str().as_bytes(), &[0]]).flatten().copied().collect();
+        let told = self.ranks().broadcast(0, &joined).map_err(|error| of_ranks(&error))?;
+        let paths = told.split_inclusive(|byte| *byte == 0).map(|path| path.strip_suffix(&[0]).unwrap_or(path));
+        Ok(paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect())
+    }
+
+    /// Collective. Returns the common exit code of all ranks; `None` stands for a panic that was already reported. The
+    /// failure that caused all others is printed, also as JSON on standard output if the command should answer with it.
+    pub fn end(self, result: Option<Result<Exit, Failure>>, answers_json: bool) -> Exit {
+        let Some(world) = self.world else {
+            return match result {
+                Some(Ok(exit)) => exit,
+                Some(Err(failure)) => {
+                    answer(answers_json, &failure.json());
+                    failure.tell()
+                }
+                None => {
+                    answer(answers_json, &panicked().json());
+                    Exit::Internal
+                }
+            };
+        };
+        let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
+        let own = ExitMessage::of(&result);
+        let give_up = || anstream::eprint!("{}", own.text_of(rank));
+        let told = world.end(&own.to_bytes(), has_failed.then_some(PATIENCE), own.exit_code, give_up);
+        let told: Vec<ExitMessage> = told.iter().map(|bytes| ExitMessage::from_bytes(bytes)).collect();
+        let (cause_rank, cause) = cause(&told).unwrap_or((rank, &own));
+        if rank == 0 {
+            answer(answers_json, &cause.json);
+            anstream::eprint!("{}", cause.text_of(cause_rank));
+        }
+        world.close();
+        Exit::of_code(cause.exit_code)
+    }
+}
+
+/// Returns the message that explains the common outcome: the first failure that does not repeat another one.
+fn cause(told: &[ExitMessage]) -> Option<(usize, &ExitMessage)> {
+    let is_well = |words: &ExitMessage| [Exit::Done, Exit::InputsSkipped].map(Exit::code).contains(&words.exit_code);
+    let mut failed = told.iter().enumerate().filter(|(_, words)| !is_well(words));
+    let first = failed.clone().next().or_else(|| told.iter().enumerate().next());
+    failed.find(|(_, words)| !words.is_echo).or(first)
+}
+
+impl ExitMessage {
+    fn of(result: &Option<Result<Exit, Failure>>) -> Self {
+        let (exit, is_echo, text, json) = match result {
+            Some(Ok(exit)) => (*exit, false, String::new(), String::new()),
+            Some(Err(failure)) => (failure.exit, failure.is_echo, failure.render(), failure.json()),
+            None => (Exit::Internal, false, String::new(), panicked().json()),
+        };
+        Self { exit_code: exit.code(), is_echo, text, json }
+    }
+
+    /// Formats the message for printing by rank 0.
+    fn text_of(&self, rank: usize) -> String {
+        if rank == 0 || self.text.is_empty() { self.text.clone() } else { format!("rank {rank}: {}", self.text) }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let text_len_bytes = (self.text.len() as u64).to_le_bytes();
+        let head = [self.exit_code, u8::from(self.is_echo)];
+        [&head, &text_len_bytes[..], self.text.as_bytes(), self.json.as_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match bytes {
+            [exit_code, is_echo, a, b, c, d, e, f, g, h, both @ ..] => {
+                let text_len_bytes = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+                let (text, json) = both.split_at((text_len_bytes as usize).min(both.len()));
+                Self { exit_code: *exit_code, is_echo: *is_echo != 0, text: words(text), json: words(json) }
+            }
+            _ => Self { exit_code: Exit::Internal.code(), is_echo: true, text: String::new(), json: String::new() },
+        }
+    }
+}
+
+/// Prints a failure if the command should answer with JSON. A reader that has exited is ignored.
+pub fn answer(answers_json: bool, json: &str) {
+    if answers_json {
+        let _ = std::io::stdout().write_all(json.as_bytes());
+    }
+}
+
+/// Creates the failure for a panic, printed after the panic's own message.
+fn panicked() -> Failure {
+    Failure::new(Exit::Internal, "internal error; see standard error for details")
+}
+
+/// Converts the failure of another rank, or of communication between ranks.
+pub fn of_ranks(error: &raddle_core::CoreError) -> Failure {
+    Failure::new(Exit::Internal, &error.to_string()).echo()
+}
+
+fn one_process(command: &Command, launched: &Launched) -> Failure {
+    let (name, launcher) = (command.name(), launched.launcher);
+    let what = format!("raddle {name} runs as one process, but {launcher} started several");
+    Failure::usage(&what).hint(&format!(
+        "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"
+    ))
+}
+
+fn no_mpi(io: &str) -> Failure {
+    Failure::usage(&format!("--io {io} writes through MPI, but this process was not started by an MPI launcher"))
+        .hint("start it with mpirun or srun, using a raddle built with `--features mpi`, or leave out --io")
+}
+
+fn unusable(error: &MpiError, launched: &Launched) -> Failure {
+    let failure = Failure::usage(&error.to_string());
+    match error {
+        MpiError::NotBuilt { .. } => failure.hint(&format!(
+            "build it with `cargo build --release --features mpi`, or run one process without {}",
+            launched.launcher
+        )),
+        MpiError::OtherLauncher { .. } => failure.hint(
+            "use the mpirun of the MPI that raddle was built with; with srun, name its interface (srun --mpi=list, \
+             then --mpi=pmix or --mpi=pmi2)",
+        ),
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(exit: Exit, is_echo: bool) -> ExitMessage {
+        ExitMessage { exit_code: exit.code(), is_echo, text: "error: no".to_owned(), json: "{}".to_owned() }
+    }
+
+    #[test]
+    fn the_cause_is_no_echo() {
+        let well = words(Exit::Done, false);
+        let told = [words(Exit::Internal, true), well.clone(), words(Exit::Output, false), words(Exit::Limit, false)];
+        assert_eq!(cause(&told), Some((2, &told[2])));
+        assert_eq!(cause(&told[..2]), Some((0, &told[0])));
+        assert_eq!(cause(&[well.clone(), well.clone()]), Some((0, &well)));
+        assert_eq!(cause(&[]), None);
+    }
+
+    #[test]
+    fn last_words_travel() {
+        for sent in [words(Exit::Terminated, true), words(Exit::Done, false)] {
+            assert_eq!(ExitMessage::from_bytes(&sent.to_bytes()), sent);
+        }
+        assert!(ExitMessage::from_bytes(&[]).is_echo);
+        assert_eq!(words(Exit::Output, false).text_of(3), "rank 3: error: no");
+    }
+
+    #[test]
+    fn a_process_that_is_alone_ends_with_its_own_code() {
+        assert_eq!(Ranks::alone().end(Some(Ok(Exit::InputsSkipped)), false), Exit::InputsSkipped);
+        assert_eq!(Ranks::alone().end(None, true), Exit::Internal);
+        let paths = vec![PathBuf::from("a"), PathBuf::from("b")];
+        assert_eq!(Ranks::alone().paths_of_first(|| Ok(paths.clone())).unwrap(), paths);
+    }
+}

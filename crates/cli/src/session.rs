@@ -1,0 +1,130 @@
+//! Environment of a running command: progress, signals, and their shutdown.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::options::running::{RuntimeArgs, VerbosityArgs};
+use crate::progress::Progress;
+use crate::ranks::Ranks;
+use crate::signals::{self, Received};
+use raddle_core::cancel::CancelToken;
+use raddle_core::progress::{Event, Observer, Severity};
+use raddle_core::report::InputDifference;
+use raddle_merge::options::Watch;
+use std::path::Path;
+
+/// A running command, watched by the user.
+#[derive(Debug)]
+pub struct Session {
+    progress: Progress,
+    /// Destination of the outcome; `None` on ranks that do not lead.
+    telling: Option<VerbosityArgs>,
+    cancel: CancelToken,
+    received: Received,
+}
+
+impl Session {
+    /// Starts progress and signal handling. `command` is the name of the run in the log; `files` are those that it
+    /// reads and writes.
+    ///
+    /// # Errors
+    /// If log or report would overwrite one of the files, the log cannot be created, or signals cannot be handled.
+    pub fn start(
+        arguments: &RuntimeArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        Self::start_reporting(&arguments.telling, command, files)
+    }
+
+    /// Like [`Session::start`], for a command without the other options of [`RuntimeArgs`].
+    ///
+    /// # Errors
+    /// As for [`Session::start`].
+    pub fn start_reporting(
+        arguments: &VerbosityArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        arguments.check(files)?;
+        Self::with(Progress::start(arguments, command)?, Some(arguments.clone()))
+    }
+
+    /// Collective. Like [`Session::start`], for a command executed by several ranks; the first rank shows progress and
+    /// writes the log.
+    ///
+    /// # Errors
+    /// As for [`Session::start`], on every rank.
+    pub fn start_collective(
+        team: &Ranks,
+        arguments: &RuntimeArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        Self::start_reporting_collective(team, &arguments.telling, command, files)
+    }
+
+    /// Collective. Like [`Session::start_collective`], for a command without the other options of [`RuntimeArgs`].
+    ///
+    /// # Errors
+    /// As for [`Session::start`], on every rank.
+    pub fn start_reporting_collective(
+        team: &Ranks,
+        arguments: &VerbosityArgs,
+        command: &str,
+        files: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Result<Self, Failure> {
+        let own = if team.leads() {
+            Self::start_reporting(arguments, command, files)
+        } else {
+            Self::with(Progress::silent(), None)
+        };
+        team.agree("start", own)
+    }
+
+    fn with(progress: Progress, telling: Option<VerbosityArgs>) -> Result<Self, Failure> {
+        let cancel = CancelToken::new();
+        let stop = cancel.clone();
+        let received = signals::watch(move || stop.cancel())
+            .map_err(|cause| Failure::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
+        Ok(Self { progress, telling, cancel, received })
+    }
+
+    /// Does `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
+    pub fn conclude(&self, work: impl FnOnce(&Watch<'_>) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+        let watch = Watch { observer: &self.progress, cancel: &self.cancel };
+        let outcome = work(&watch).map_err(|mut failure| {
+            if failure.exit == Exit::Interrupted {
+                failure.exit = self.received.exit();
+                // Otherwise the signal arrived on another rank.
+                failure.is_echo |= !self.received.any();
+            }
+            failure
+        });
+        if let Err(failure) = &outcome {
+            self.progress.failed(failure);
+            // The failure of the work is more important than one of writing the report.
+            let _ = self.telling.as_ref().map_or(Ok(()), |telling| telling.write_failure(failure));
+        }
+        let exit = outcome.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
+        let logged = self.progress.finish(exit.code());
+        // The failure of the work is more important than one of the log.
+        outcome.and_then(|exit| logged.map(|()| exit))
+    }
+
+    /// Shows a warning (not with `--quiet`).
+    pub fn warn(&self, text: &str) {
+        self.progress.event(&Event::Message { severity: Severity::Warning, text: text.to_owned() });
+    }
+
+    /// Logs differences between inputs, if there are any.
+    pub fn note_differences(&self, differences: Vec<InputDifference>) {
+        if !differences.is_empty() {
+            self.progress.event(&Event::Differences { differences });
+        }
+    }
+
+    /// Shows lines with names that are already escaped (not with `--quiet`).
+    pub fn say(&self, lines: &str) {
+        self.progress.say(lines.trim_end());
+    }
+}

@@ -1,0 +1,250 @@
+//! A file written by several ranks: the assignment of chunks to ranks, and the exchange of pieces of chunks.
+//!
+//! Every rank announces how many elements each of its blocks adds to each dataset. From this, all ranks know the
+//! position of every piece, the owner of each chunk (the rank that contributes its first element) and the order in
+//! which chunks are completed. Pieces are sent to the owners of their chunks, which encode them; the stored lengths
+//! determine the addresses in the file. Invariants: chunks are placed in the order in which one process would place
+//! them; only its owner holds a chunk.
+
+use super::chunk_builder::ChunkBuilder;
+use super::series::Piece;
+use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
+use crate::error::Result;
+use crate::ranks::agreed;
+use crate::sink::{SharedSink, Sink};
+use crate::source::EventId;
+use raddle_core::communicator::{Communicator, Rank};
+use raddle_core::message::{MessageReader, encode_u64s, put_u64s};
+use std::collections::BTreeMap;
+
+/// Number of the dataset in the plan, and number of the chunk in the dataset.
+type Chunk = (usize, u64);
+
+/// State of one rank about chunks that have not been placed.
+#[derive(Debug, Default)]
+pub(super) struct RankChunks {
+    /// Owner of the chunk that is being filled, for each dataset.
+    owners: Vec<Rank>,
+    /// Incomplete chunks of this rank.
+    open: BTreeMap<Chunk, Vec<u8>>,
+    /// Dataset and owner of each of the tiles handed out last.
+    handed_out: Vec<(usize, Rank)>,
+}
+
+/// Contribution of a block to a dataset.
+#[derive(Debug, Clone, Copy)]
+struct BlockContribution {
+    elements: u64,
+    /// Number to be added to later ends; 0 for values.
+    last_end: u64,
+}
+
+impl BlockContribution {
+    fn of(piece: &Piece, element_len_bytes: usize) -> Self {
+        match piece {
+            Piece::Values(bytes) => Self { elements: (bytes.len() / element_len_bytes) as u64, last_end: 0 },
+            Piece::Ends(ends) => Self::of_ends(ends),
+            Piece::Offsets(offsets) => Self::of_ends(offsets.get(1..).unwrap_or_default()),
+        }
+    }
+
+    fn of_ends(ends: &[u64]) -> Self {
+        Self { elements: ends.len() as u64, last_end: ends.last().copied().unwrap_or(0) }
+    }
+}
+
+impl SharedSink for Hdf5Sink {
+    fn commit_collective(&mut self, prepared: Vec<Pieces>, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
+        self.share_what_was_there();
+        let told = ranks.all_gather_bytes(&self.told(&prepared))?;
+        let mut parts: Vec<Vec<u8>> = vec![Vec::new(); ranks.size()];
+        let mut complete = Vec::new();
+        let mut own = prepared.into_iter();
+        for (rank, message) in told.iter().enumerate() {
+            let mut words = MessageReader::new("what blocks add", message);
+            let [blocks, has_first, run, lumi, event] = words.words()?;
+            if self.entries == 0 && self.first.is_none() && has_first == 1 {
+                // Run and subrun had 32 bits before they were sent.
+                self.first = Some(EventId { run: run as u32, lumi: lumi as u32, event });
+            }
+            for _ in 0..blocks {
+                self.entries += words.word()?;
+                let mut pieces =
+                    if rank == ranks.rank() { own.next().map(|block| block.arranged.pieces) } else { None };
+                for series in 0..self.growing.len() {
+                    let [elements, last_end] = words.words()?;
+                    let piece = pieces.as_mut().and_then(|pieces| pieces.get_mut(series)).map(take_piece);
+                    self.add(series, BlockContribution { elements, last_end }, rank, piece, &mut parts, &mut complete);
+                }
+            }
+        }
+        for message in ranks.exchange_bytes(parts)? {
+            self.take_parts(&message)?;
+        }
+        Ok(self.hand_out(complete, ranks.rank()))
+    }
+
+    fn rest_collective(&mut self, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
+        // All ranks have the same information here.
+        self.check_ids()?;
+        self.share_what_was_there();
+        let last = |(series, growing): (usize, &ChunkBuilder)| match growing.len % growing.chunk_len {
+            0 => None,
+            _ => Some(((series, growing.len / growing.chunk_len), self.shares.owners[series])),
+        };
+        let complete = self.growing.iter().enumerate().filter_map(last).collect();
+        let mut tiles = self.hand_out(complete, ranks.rank());
+        for tile in &mut tiles {
+            let growing = &self.growing[tile.series];
+            tile.raw = growing.filled_up(std::mem::take(&mut tile.raw));
+            tile.is_all = growing.is_short();
+        }
+        Ok(tiles)
+    }
+
+    fn place_collective(&mut self, encoded: Vec<EncodedTile>, ranks: &dyn Communicator) -> Result<()> {
+        let own = encoded.iter().flat_map(|tile| [tile.stored.len() as u64, u64::from(tile.filter_mask)]);
+        let told = ranks.all_gather_bytes(&encode_u64s(own))?;
+        let mut told: Vec<MessageReader<'_>> =
+            told.iter().map(|message| MessageReader::new("lengths of chunks", message)).collect();
+        let (mut own, mut written) = (encoded.into_iter(), Ok(()));
+        for (series, owner) in std::mem::take(&mut self.shares.handed_out) {
+            let [len_bytes, filter_mask] = told[owner].words()?;
+            let address = self.take_place(series, len_bytes, filter_mask as u32);
+            if owner == ranks.rank() && written.is_ok() {
+                written = own.next().map_or(Ok(()), |tile| self.output().write_at(&tile.stored, address));
+            }
+        }
+        agreed(ranks, "write chunks", written)
+    }
+
+    fn finish_collective(self, ranks: &dyn Communicator) -> Result<Hdf5Summary> {
+        self.output().sync_collective(ranks)?;
+        let of_others = self.summary(0, 0);
+        let finished = if ranks.rank() == 0 { self.finish().map(Some) } else { Ok(None) };
+        let finished = agreed(ranks, "publish", finished)?;
+        let own = finished.map_or([0; 3], |summary| {
+            let Hdf5Summary { datasets, len_bytes, metadata_s, .. } = summary;
+            [datasets, len_bytes, metadata_s.to_bits()]
+        });
+        let told = ranks.all_gather_bytes(&encode_u64s(own))?;
+        let mut words = MessageReader::new("what was published", told.first().map_or(&[], Vec::as_slice));
+        let [datasets, len_bytes, metadata_s] = words.words()?;
+        Ok(Hdf5Summary { datasets, len_bytes, metadata_s: f64::from_bits(metadata_s), ..of_others })
+    }
+}
+
+fn take_piece(piece: &mut Piece) -> Piece {
+    std::mem::replace(piece, Piece::Values(Vec::new()))
+}
+
+impl Hdf5Sink {
+    /// Gives rank 0 the zeros with which offsets begin.
+    fn share_what_was_there(&mut self) {
+        if !self.shares.owners.is_empty() {
+            return;
+        }
+        self.shares.owners = vec![0; self.growing.len()];
+        for (series, growing) in self.growing.iter_mut().enumerate() {
+            let tail = std::mem::take(&mut growing.tail);
+            if !tail.is_empty() {
+                self.shares.open.insert((series, 0), tail);
+            }
+        }
+    }
+
+    /// Encodes the contributions of this rank's blocks as a message.
+    fn told(&self, prepared: &[Pieces]) -> Vec<u8> {
+        let first = prepared.iter().find_map(|block| block.first);
+        let id = first.unwrap_or_default();
+        let of_first = [u64::from(first.is_some()), u64::from(id.run), u64::from(id.lumi), id.event];
+        let mut message = encode_u64s([prepared.len() as u64].into_iter().chain(of_first));
+        for block in prepared {
+            put_u64s(&mut message, [block.arranged.entries]);
+            for (piece, growing) in block.arranged.pieces.iter().zip(&self.growing) {
+                let BlockContribution { elements, last_end } = BlockContribution::of(piece, growing.element_len_bytes);
+                put_u64s(&mut message, [elements, last_end]);
+            }
+        }
+        message
+    }
+
+    /// Adds a piece of `rank` to a dataset. A piece of this rank is cut into parts for the owners of its chunks.
+    fn add(
+        &mut self,
+        series: usize,
+        added: BlockContribution,
+        rank: Rank,
+        piece: Option<Piece>,
+        parts: &mut [Vec<u8>],
+        complete: &mut Vec<(Chunk, Rank)>,
+    ) {
+        let growing = &self.growing[series];
+        let (start, end) = (growing.len, growing.len + added.elements);
+        let bytes = piece.map(|piece| bytes_of(piece, growing.base));
+        let (chunk_len, element_len_bytes) = (growing.chunk_len, growing.element_len_bytes);
+        let mut at = start;
+        while at < end {
+            let chunk = at / chunk_len;
+            let until = ((chunk + 1) * chunk_len).min(end);
+            if at % chunk_len == 0 {
+                self.shares.owners[series] = rank;
+            }
+            let owner = self.shares.owners[series];
+            if let Some(bytes) = &bytes {
+                let range = (at - start) as usize * element_len_bytes..(until - start) as usize * element_len_bytes;
+                let part = &bytes[range];
+                put_u64s(&mut parts[owner], [series as u64, at, part.len() as u64]);
+                parts[owner].extend_from_slice(part);
+            }
+            if until == (chunk + 1) * chunk_len {
+                complete.push(((series, chunk), owner));
+            }
+            at = until;
+        }
+        let growing = &mut self.growing[series];
+        growing.len = end;
+        growing.base = growing.base.wrapping_add(added.last_end);
+    }
+
+    /// Inserts parts into their chunks, which this rank owns.
+    fn take_parts(&mut self, message: &[u8]) -> Result<()> {
+        let mut words = MessageReader::new("parts of chunks", message);
+        let mut left = message.len();
+        while left > 0 {
+            let [series, at, len_bytes] = words.words()?;
+            let part = words.bytes(len_bytes)?;
+            left -= 3 * size_of::<u64>() + part.len();
+            let Some(growing) = usize::try_from(series).ok().and_then(|series| self.growing.get(series)) else {
+                return Err(words.error().into());
+            };
+            let begin = (at % growing.chunk_len) as usize * growing.element_len_bytes;
+            let chunk = self.shares.open.entry((series as usize, at / growing.chunk_len)).or_default();
+            if chunk.len() < begin + part.len() {
+                chunk.resize(begin + part.len(), 0);
+            }
+            chunk[begin..begin + part.len()].copy_from_slice(part);
+        }
+        Ok(())
+    }
+
+    /// Hands out those completed chunks that this rank owns.
+    fn hand_out(&mut self, complete: Vec<(Chunk, Rank)>, rank: Rank) -> Vec<Tile> {
+        let RankChunks { open, handed_out, .. } = &mut self.shares;
+        *handed_out = complete.iter().map(|((series, _), owner)| (*series, *owner)).collect();
+        let own = complete.into_iter().filter(|(_, owner)| *owner == rank);
+        let mut tile =
+            |chunk: Chunk| Tile { series: chunk.0, raw: open.remove(&chunk).unwrap_or_default(), is_all: false };
+        own.map(|(chunk, _)| tile(chunk)).collect()
+    }
+}
+
+/// Returns the elements of a piece as stored in a dataset whose last end was `base`.
+fn bytes_of(piece: Piece, base: u64) -> Vec<u8> {
+    let of_ends = |ends: &[u64]| ends.iter().flat_map(|end| base.wrapping_add(*end).to_le_bytes()).collect();
+    match piece {
+        Piece::Values(bytes) => bytes,
+        Piece::Ends(ends) => of_ends(&ends),
+        Piece::Offsets(offsets) => of_ends(offsets.get(1..).unwrap_or_default()),
+    }
+}

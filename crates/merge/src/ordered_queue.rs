@@ -1,0 +1,175 @@
+//! Hand-over of results, in order, from threads that work ahead to the thread that consumes them.
+//!
+//! Invariant: the number of places handed out and not yet consumed is bounded, and no thread waits for one that has
+//! stopped or panicked.
+
+use crate::error::Result;
+use raddle_core::CoreError;
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bounded queue of results that are not consumed yet.
+pub(crate) struct OrderedQueue<T> {
+    state: Mutex<AheadState<T>>,
+    changed: Condvar,
+    count: usize,
+    limit: usize,
+}
+
+struct AheadState<T> {
+    made: BTreeMap<usize, T>,
+    next: usize,
+    taken: usize,
+    stopped: bool,
+}
+
+impl<T: Send> OrderedQueue<T> {
+    /// Creates a queue for `count` places, of which at most `limit` may be produced and not consumed.
+    pub(crate) fn new(count: usize, limit: usize) -> Self {
+        let state = AheadState { made: BTreeMap::new(), next: 0, taken: 0, stopped: false };
+        Self { state: Mutex::new(state), changed: Condvar::new(), count, limit }
+    }
+
+    /// Runs `work` on up to `threads` threads, where it takes places and puts results, and `take` on this thread, where
+    /// it consumes the results. An error of `take` stops the others.
+    pub(crate) fn run<R>(&self, threads: usize, work: impl Fn() + Sync, take: impl FnOnce() -> Result<R>) -> Result<R> {
+        let work = || {
+            let _stop = StopOnPanic(self);
+            work();
+        };
+        let mut no_thread = None;
+        let taken = std::thread::scope(|scope| {
+            for number in 0..threads.min(self.count) {
+                if let Err(source) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                    // If no more threads can be started, the existing ones do all the work.
+                    if number == 0 {
+                        no_thread = Some(source);
+                        self.stop();
+                    }
+                    break;
+                }
+            }
+            take().inspect_err(|_| self.stop())
+        });
+        no_thread.map_or(taken, |source| Err(CoreError::Threads { source }.into()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, AheadState<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, AheadState<T>>) -> MutexGuard<'a, AheadState<T>> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the next place to work on, waiting until consumption has caught up; `None` at the end.
+    pub(crate) fn next(&self) -> Option<usize> {
+        let mut state = self.state();
+        while !state.stopped && state.next < self.count && state.next >= state.taken + self.limit {
+            state = self.wait(state);
+        }
+        if state.stopped || state.next == self.count {
+            return None;
+        }
+        state.next += 1;
+        Some(state.next - 1)
+    }
+
+    /// Adds the result of a place.
+    pub(crate) fn put(&self, place: usize, made: T) {
+        self.state().made.insert(place, made);
+        self.changed.notify_all();
+    }
+
+    /// Waits for the result of a place and returns it; `None` once stopped.
+    pub(crate) fn take(&self, place: usize) -> Option<T> {
+        let mut state = self.state();
+        loop {
+            if let Some(made) = state.made.remove(&place) {
+                state.taken = place + 1;
+                self.changed.notify_all();
+                return Some(made);
+            }
+            if state.stopped {
+                return None;
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// Stops handing out places and wakes all waiting threads.
+    pub(crate) fn stop(&self) {
+        self.state().stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Guard that stops the queue when a working thread panics, so that the consuming thread can report it.
+struct StopOnPanic<'a, T: Send>(&'a OrderedQueue<T>);
+
+impl<T: Send> Drop for StopOnPanic<'_, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::MergeError;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn results_come_in_order_and_never_too_far_ahead() {
+        let (count, limit) = (100, 3);
+        let (ahead, taken) = (OrderedQueue::new(count, limit), AtomicUsize::new(0));
+        let work = || {
+            while let Some(place) = ahead.next() {
+                // `taken` may lag behind by the result that is being checked.
+                assert!(place < taken.load(Ordering::SeqCst) + 1 + limit);
+                ahead.put(place, place.to_string());
+            }
+        };
+        let take = || {
+            for place in 0..count {
+                assert_eq!(ahead.take(place), Some(place.to_string()));
+                taken.store(place + 1, Ordering::SeqCst);
+            }
+            Ok(count)
+        };
+        assert_eq!(ahead.run(4, work, take).unwrap(), count);
+        assert!(ahead.next().is_none());
+    }
+
+    #[test]
+    fn an_error_of_the_taker_ends_the_work() {
+        let ahead = OrderedQueue::new(1000, 2);
+        let work = || {
+            while let Some(place) = ahead.next() {
+                ahead.put(place, place);
+            }
+        };
+        let taken = ahead.run(3, work, || ahead.take(0).map_or(Ok(()), |_| Err(MergeError::Cancelled)));
+        assert!(matches!(taken, Err(MergeError::Cancelled)));
+        assert!(ahead.next().is_none());
+    }
+
+    #[test]
+    fn a_panic_ends_the_wait() {
+        let ahead = OrderedQueue::<()>::new(2, 2);
+        let work = || {
+            ahead.next();
+            panic!("on purpose");
+        };
+        let told = AtomicUsize::new(0);
+        let take = || {
+            assert!(ahead.take(0).is_none());
+            told.store(1, Ordering::SeqCst);
+            Ok(())
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ahead.run(1, work, take))).is_err());
+        assert_eq!(told.into_inner(), 1);
+    }
+}
