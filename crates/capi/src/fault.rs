@@ -1,6 +1,6 @@
 //! Errors of calls: message and status code.
 
-use raddle_idx::header::HeaderError;
+use raddle_idx::dataset::header::HeaderError;
 use raddle_idx::{ErrorKind, IdxError};
 use std::path::PathBuf;
 

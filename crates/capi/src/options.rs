@@ -3,10 +3,10 @@
 use crate::fault::Fault;
 use raddle_core::engine::default_jobs;
 use raddle_core::size::Size;
-use raddle_idx::bitmask::Bitmask;
-use raddle_idx::grid::Layout;
-use raddle_idx::restructure::ImposedBox;
-use raddle_idx::vectors::SplitVectors;
+use raddle_idx::dataset::bitmask::Bitmask;
+use raddle_idx::dataset::grid::Layout;
+use raddle_idx::dataset::vectors::SplitVectors;
+use raddle_idx::write::restructure::ImposedBox;
 use raddle_idx::{Durability, IfExists, LayoutOptions, Phases, WriteOptions};
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -112,7 +112,7 @@ fn number<T: FromStr>(name: &'static str, value: &str, wanted: &'static str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_idx::compression::Compression;
+    use raddle_idx::dataset::compression::Compression;
 
     #[test]
     fn options_are_those_of_the_command() {

@@ -3,10 +3,10 @@
 //! Invariants: those of core's communicators; a function that fails makes the call fail on this rank.
 
 use crate::fault::Fault;
-use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::error::{CoreError, Result};
 use raddle_core::pause::pause_after;
-use raddle_core::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
+use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
 use std::ffi::{c_int, c_void};
 
 /// The ranks that write together, as functions that this library calls; raddle_idx_mpi.h implements them for an MPI
@@ -175,8 +175,8 @@ pub extern "C" fn raddle_idx_pause(looks: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_core::conformance;
-    use raddle_core::threads::Threads;
+    use raddle_core::ranks::conformance;
+    use raddle_core::ranks::threads::Threads;
 
     /// Ranks implemented as threads, accessed through C functions.
     struct OverThreads<'a>(&'a dyn Communicator);

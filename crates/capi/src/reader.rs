@@ -4,7 +4,7 @@ use crate::call::{c_text, call};
 use crate::fault::{Fault, RaddleIdxStatus};
 use crate::given;
 use crate::writer::{RADDLE_IDX_MAX_AXES, RADDLE_IDX_NO_STEP};
-use raddle_idx::bitmask::{MAX_RANK, Point};
+use raddle_idx::dataset::bitmask::{MAX_RANK, Point};
 use raddle_idx::{Dataset, Query};
 use std::ffi::{CString, c_char, c_void};
 

@@ -6,7 +6,7 @@
 use crate::arguments::Arguments;
 use clap::CommandFactory;
 use raddle_hdf5::Hdf5Error;
-use raddle_merge::join::{Difference, DifferenceKind};
+use raddle_merge::schema::join::{Difference, DifferenceKind};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 

@@ -7,8 +7,8 @@ use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::signals::{self, Received};
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::{Event, Observer, Severity};
 use raddle_core::report::InputDifference;
+use raddle_core::report::progress::{Event, Observer, Severity};
 use raddle_merge::options::Watch;
 use std::path::Path;
 

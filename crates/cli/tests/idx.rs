@@ -1,8 +1,8 @@
 //! `raddle idx`: refusals and messages, beyond what the transcripts show.
 
 use assert_cmd::Command;
-use raddle_idx::npy::NpyHead;
-use raddle_idx::sample::Number;
+use raddle_idx::dataset::sample::Number;
+use raddle_idx::read::npy::NpyHead;
 use serde_json::Value;
 use std::path::Path;
 

@@ -6,12 +6,12 @@
 //! `cargo run --release -p raddle-core --example engine_overhead`
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
 use raddle_core::digest;
 use raddle_core::engine::{Context, EngineOptions, Sink, TileForm, TileWork, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
-use raddle_core::progress::Silent;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::report::progress::Silent;
 use raddle_core::report::{process_cpu_ns, thread_cpu_ns};
 use std::convert::Infallible;
 use std::time::Instant;

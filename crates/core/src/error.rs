@@ -1,6 +1,6 @@
 //! Errors of plans, collectives and budgets; errors of the work itself are [`crate::engine::EngineError`].
 
-use crate::communicator::Rank;
+use crate::ranks::communicator::Rank;
 
 /// Result type of this crate.
 pub type Result<T, E = CoreError> = std::result::Result<T, E>;
@@ -26,8 +26,8 @@ pub enum CoreError {
         /// Length of the buffer.
         len_bytes: usize,
     },
-    /// More axes than [`crate::extent::MAX_RANK`].
-    #[error("{rank} axes exceed the limit of {}", crate::extent::MAX_RANK)]
+    /// More axes than [`crate::plan::extent::MAX_RANK`].
+    #[error("{rank} axes exceed the limit of {}", crate::plan::extent::MAX_RANK)]
     RankTooLarge {
         /// Number of axes.
         rank: usize,

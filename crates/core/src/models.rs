@@ -5,9 +5,9 @@
 
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
+use crate::ranks::threads::Threads;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::threads::Threads;
 use loom::thread::spawn;
 
 #[test]

@@ -2,12 +2,12 @@
 //! the peak.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
 use raddle_core::engine::{Context, EngineOptions, Placement, Sink, TileForm, TileWork, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
-use raddle_core::progress::Silent;
+use raddle_core::ranks::communicator::SingleProcess;
 use raddle_core::report::peak_rss_bytes;
+use raddle_core::report::progress::Silent;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 

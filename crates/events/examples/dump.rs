@@ -3,7 +3,7 @@
 //!
 //! The entries are read in several ranges of odd lengths, as a conversion with threads would read them.
 
-use raddle_events::open::{OpenOptions, OpenedSource, open};
+use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{Block, Buffer, BufferKind, Source};
 use std::error::Error;
 use std::path::Path;

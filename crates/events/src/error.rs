@@ -2,8 +2,8 @@
 //!
 //! Parsers of bytes do not know the location. They return a [`Fault`], to which the caller adds the [`Location`].
 
+use crate::model::schema::Serialization;
 use crate::root::Apart;
-use crate::schema::Serialization;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::output::LockError;

@@ -21,43 +21,25 @@
 //! options, not on threads; no input bytes make a reader panic, or allocate more memory than the file could fill.
 #![forbid(unsafe_code)]
 
-pub mod awkward;
-pub mod baskets;
-pub mod block;
-mod bytes;
-pub mod collect;
-mod compressed;
-pub mod concat_source;
 pub mod convert;
-pub mod decoding_source;
 pub mod error;
-pub mod generated;
 pub mod hdf5;
-mod input;
-pub mod map_source;
-pub mod memory_source;
-pub mod open;
-mod output;
+pub mod model;
 pub mod pds;
-pub mod ranks;
-pub mod readable_products;
 pub mod root;
-pub mod schema;
-pub mod serializing_source;
-pub mod sink;
 pub mod sinks;
-pub mod source;
+pub mod sources;
 
-pub use baskets::{Basket, Baskets, collect_baskets};
-pub use block::{Block, Buffer, Column};
-pub use collect::collect;
-pub use concat_source::{ConcatSource, MismatchPolicy};
+pub use convert::ranks::convert_collective;
 pub use convert::{ConvertOptions, Converted, convert};
-pub use decoding_source::DecodingSource;
 pub use error::{EventsError, Fault, Location, Result};
-pub use memory_source::MemorySource;
-pub use ranks::convert_collective;
-pub use schema::{BufferKind, Field, Form, Number, Product, ProductGlobs, Schema, Serialization};
-pub use serializing_source::SerializingSource;
-pub use sink::{NoTile, Prepare, SharedSink, Sink};
-pub use source::{EventId, Reader, Source};
+pub use model::block::{Block, Buffer, Column};
+pub use model::schema::{BufferKind, Field, Form, Number, Product, ProductGlobs, Schema, Serialization};
+pub use model::sink::{NoTile, Prepare, SharedSink, Sink};
+pub use model::source::{EventId, Reader, Source};
+pub use sources::baskets::{Basket, Baskets, collect_baskets};
+pub use sources::collect::collect;
+pub use sources::concat::{ConcatSource, MismatchPolicy};
+pub use sources::decoding::DecodingSource;
+pub use sources::memory::MemorySource;
+pub use sources::serializing::SerializingSource;

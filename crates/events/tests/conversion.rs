@@ -6,11 +6,11 @@ mod support;
 
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::Communicator;
-use raddle_core::progress::Silent;
-use raddle_events::generated::TestProducts;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::report::progress::Silent;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::{CheckSink, NullSink};
+use raddle_events::sources::generated::TestProducts;
 use raddle_events::{
     Block, ConvertOptions, EventsError, Fault, Location, NoTile, Prepare, Reader, Result, Schema, Serialization, Sink,
     Source, convert,

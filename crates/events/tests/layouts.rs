@@ -6,14 +6,14 @@ mod ranks;
 mod support;
 
 use raddle_codec::{Compression, Effort};
-use raddle_core::communicator::{Communicator, SingleProcess};
-use raddle_events::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
+use raddle_core::ranks::communicator::{Communicator, SingleProcess};
 use raddle_events::hdf5::{
     CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Layout, StoredEvents,
 };
-use raddle_events::open::{OpenOptions, open};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
+use raddle_events::sources::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
+use raddle_events::sources::open::{OpenOptions, open};
 use raddle_events::{
     Block, Buffer, Column, ConcatSource, ConvertOptions, DecodingSource, EventsError, Field, Form, MemorySource,
     MismatchPolicy, Number, Product, Schema, Serialization, Source,

@@ -8,11 +8,11 @@ mod support;
 mod values;
 
 use proptest::prelude::*;
-use raddle_core::communicator::Communicator;
-use raddle_events::generated::Empty;
-use raddle_events::open::{OpenOptions, OpenedSource, open};
+use raddle_core::ranks::communicator::Communicator;
+use raddle_events::model::source::EventId;
 use raddle_events::root::{NtupleOptions, NtupleSink, NtupleSource, RootCodec};
-use raddle_events::source::EventId;
+use raddle_events::sources::generated::Empty;
+use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{
     Block, Buffer, Column, ConvertOptions, EventsError, Field, Form, MemorySource, Number, Product, Schema,
     Serialization, Source,

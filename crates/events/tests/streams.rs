@@ -5,10 +5,10 @@ mod ranks;
 mod support;
 
 use proptest::prelude::*;
-use raddle_core::communicator::Communicator;
-use raddle_events::generated::{CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
+use raddle_core::ranks::communicator::Communicator;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource, PdsSummary};
 use raddle_events::sinks::{CheckSink, NullSink};
+use raddle_events::sources::generated::{CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
 use raddle_events::{ConvertOptions, EventsError, Form, Result, Serialization, Source};
 use ranks::run_collective;
 use std::path::Path;

@@ -3,11 +3,11 @@
 
 use crate::scratch;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
-use raddle_events::generated::TestProducts;
+use raddle_core::report::progress::Silent;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
 use raddle_events::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource, WholeTree};
+use raddle_events::sources::generated::TestProducts;
 use raddle_events::{Block, ConvertOptions, DecodingSource, Serialization, Sink, Source, convert};
 use std::num::NonZeroU64;
 use std::path::Path;

@@ -4,7 +4,7 @@ use crate::edits::edited;
 use crate::scratch;
 use raddle_codec::Pipeline;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use raddle_core::report::progress::Silent;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Dataset, FileTree, Layout, ObjectKind};
 use raddle_hdf5::native::{
@@ -134,7 +134,7 @@ pub(crate) fn merge(bytes: &[u8]) {
     let report = raddle_merge::verify(&output, &inputs, &options, &watch);
     let report = report.unwrap_or_else(|error| panic!("what was merged cannot be verified: {error}"));
     assert!(report.mismatches.is_empty(), "{:?}", report.mismatches);
-    let own = raddle_merge::digests::check::check(&output, &options, &watch);
+    let own = raddle_merge::verify::digests::check::check(&output, &options, &watch);
     let own = own.unwrap_or_else(|error| panic!("what was merged has no digests: {error}"));
     assert!(own.mismatches.is_empty(), "{:?}", own.mismatches);
 }
@@ -144,11 +144,11 @@ pub(crate) fn digests(bytes: &[u8]) {
     let path = scratch::write("own.h5", &edited(bytes).0);
     let cancel = CancelToken::new();
     let watch = Watch { observer: &Silent, cancel: &cancel };
-    if let Ok(stored) = raddle_merge::digests::stored::read(&path, &options(&path)) {
+    if let Ok(stored) = raddle_merge::verify::digests::stored::read(&path, &options(&path)) {
         for column in stored.datasets.values() {
             let inputs = stored.inputs_of(column, &(0..u64::MAX));
             assert!(inputs.end <= stored.inputs.len());
         }
     }
-    let _ = raddle_merge::digests::check::check(&path, &options(&path), &watch);
+    let _ = raddle_merge::verify::digests::check::check(&path, &options(&path), &watch);
 }

@@ -2,8 +2,8 @@
 
 use crate::scratch;
 use raddle_core::cancel::CancelToken;
-use raddle_idx::npy::NpyHead;
-use raddle_idx::template::FileTemplate;
+use raddle_idx::dataset::template::FileTemplate;
+use raddle_idx::read::npy::NpyHead;
 use raddle_idx::{Dataset, Field, Header, IfExists, Query, Readers, WriteOptions, Writer};
 use std::path::{Component, PathBuf};
 
@@ -38,7 +38,10 @@ pub(crate) fn header_seeds() -> Vec<Vec<u8>> {
         (blocksperfile)\n256\n(filename_template)\n./data/%03x/%03x.bin\n(time)\n* * time%09d/";
     let own = Header::new("d", &[5, 4], vec![Field::new("a", "uint8".parse().expect("a type"))]).expect("a header");
     let texts = [open_visus.to_owned(), pidx.to_owned(), own.to_text(), "(version)\n6\n".to_owned()];
-    let head = NpyHead::to_bytes("float32".parse::<raddle_idx::sample::SampleType>().expect("a type").number, &[3, 4]);
+    let head = NpyHead::to_bytes(
+        "float32".parse::<raddle_idx::dataset::sample::SampleType>().expect("a type").number,
+        &[3, 4],
+    );
     texts.into_iter().map(String::into_bytes).chain([head]).collect()
 }
 

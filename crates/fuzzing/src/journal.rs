@@ -1,8 +1,8 @@
 //! Journals of interrupted runs: a journal that is read must be written back unchanged.
 
-use raddle_core::claims::Claim;
 use raddle_core::engine::PlacedBatch;
-use raddle_core::journal::{self, Binding, Journal};
+use raddle_core::output::claims::Claim;
+use raddle_core::output::journal::{self, Binding, Journal};
 use raddle_core::plan::{ArrayPlan, Plan, TileIndex};
 
 const START_ADDRESS: u64 = 2048;

@@ -3,7 +3,7 @@
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use raddle_core::report::progress::Silent;
 use raddle_merge::{MergeOptions, Watch};
 use raddle_testing::plain;
 use raddle_testing::spec::Format;

@@ -2,8 +2,8 @@
 
 use crate::scratch;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
-use raddle_core::progress::{Silent, Watch};
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::report::progress::{Silent, Watch};
 use raddle_idx::zarr::{ChunkCompression, Downsample, FormOptions, ImageLayout, Images, ZarrWriter};
 use raddle_idx::{BoxData, WriteOptions};
 

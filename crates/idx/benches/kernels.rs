@@ -5,8 +5,8 @@
 //! verified first.
 //! Run: `cargo bench -p raddle-idx --bench kernels [side]`.
 
-use raddle_idx::bitmask::Bitmask;
-use raddle_idx::grid::{ArrayGrid, Layout, blocks, runs};
+use raddle_idx::dataset::bitmask::Bitmask;
+use raddle_idx::dataset::grid::{ArrayGrid, Layout, blocks, runs};
 use raddle_idx::kernel::{decode, encode};
 
 const ROUNDS: usize = 9;

@@ -1,9 +1,9 @@
 //! Errors of reading and writing datasets.
 
-use crate::compression::BlockFault;
-use crate::header::HeaderError;
-use crate::restructure::PartitionFault;
-use crate::time_steps::StepList;
+use crate::dataset::compression::BlockFault;
+use crate::dataset::header::HeaderError;
+use crate::dataset::time_steps::StepList;
+use crate::write::restructure::PartitionFault;
 use crate::zarr::ZarrFault;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;

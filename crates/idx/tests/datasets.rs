@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
-use raddle_idx::bitmask::{Bitmask, Point};
-use raddle_idx::compression::BlockFault;
-use raddle_idx::grid::ArrayGrid;
-use raddle_idx::template::{FileTemplate, TimeTemplate};
+use raddle_idx::dataset::bitmask::{Bitmask, Point};
+use raddle_idx::dataset::compression::BlockFault;
+use raddle_idx::dataset::grid::ArrayGrid;
+use raddle_idx::dataset::template::{FileTemplate, TimeTemplate};
 use raddle_idx::{Dataset, Field, Header, IdxError, IfExists, Query, Readers, WriteOptions, Writer};
 use std::path::Path;
 
@@ -198,7 +198,7 @@ fn a_check_counts_every_block() {
     let (path, _) = write_small(folder.path(), &header);
     let dataset = Dataset::open(&path).unwrap();
     let (cancel, grid) = (CancelToken::new(), header.grid(16).unwrap());
-    let all = raddle_idx::grid::blocks(&header.bitmask, 9, &grid, 16).len() as u64;
+    let all = raddle_idx::dataset::grid::blocks(&header.bitmask, 9, &grid, 16).len() as u64;
     let readers = Readers { jobs: 2, cancel: &cancel };
     let check = |field| dataset.check(field, None, &readers).unwrap();
     let (rho, id) = (check(0), check(1));
@@ -221,7 +221,8 @@ fn time_steps_appear_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.idx");
     let mut header = Header::new("t", &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
-    header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
+    header.time =
+        Some(raddle_idx::dataset::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
     let mut writer = Writer::new(&path, header, WriteOptions::default()).unwrap();
     let steps = [3u64, 0, 4].map(|step| (step, bytes(60, 11 + step)));
     for (step, array) in &steps {
@@ -243,7 +244,8 @@ fn time_steps_appear_one_by_one() {
 
 fn with_steps(name: &str) -> Header {
     let mut header = Header::new(name, &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
-    header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
+    header.time =
+        Some(raddle_idx::dataset::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
     header
 }
 
@@ -330,7 +332,8 @@ fn replacing_leaves_no_older_steps() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.idx");
     let mut header = Header::new("t", &[10, 6], vec![Field::new("a", "uint8".parse().unwrap())]).unwrap();
-    header.time = Some(raddle_idx::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
+    header.time =
+        Some(raddle_idx::dataset::header::Time { range: None, template: TimeTemplate::parse("time_%04d/").unwrap() });
     let write = |steps: &[u64], options: WriteOptions| {
         let mut writer = Writer::new(&path, header.clone(), options)?;
         steps.iter().try_for_each(|step| writer.write(Some(*step), &[&bytes(60, *step)]).map(drop))

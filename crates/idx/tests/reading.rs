@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::threads::Threads;
-use raddle_idx::bitmask::Point;
-use raddle_idx::compression::BlockFault;
-use raddle_idx::template::FileTemplate;
+use raddle_core::ranks::threads::Threads;
+use raddle_idx::dataset::bitmask::Point;
+use raddle_idx::dataset::compression::BlockFault;
+use raddle_idx::dataset::template::FileTemplate;
 use raddle_idx::{Dataset, Field, Header, IdxError, Query, Readers, WriteOptions, Writer};
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Errors of planning, executing and verifying a merge. Every variant names the file or object and what to do about it.
 
-use crate::join::Difference;
 use crate::keys::KeyFault;
-use crate::tile_observer::TileObserverError;
+use crate::schema::join::Difference;
+use crate::write::tile_observer::TileObserverError;
 use raddle_core::engine::{Checkpoint, EngineError};
 use raddle_core::error::CoreError;
 use raddle_core::output::LockError;
-use raddle_core::progress::Watch;
+use raddle_core::report::progress::Watch;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
 //! Options of a merge as plain values, shared by the command, the Python package and all ranks.
 
-use crate::alignment::Align;
 use crate::conventions::ConventionOptions;
-use crate::join::JoinOptions;
+use crate::inputs::selection::Selection;
 use crate::keys::DerivedSpec;
-use crate::layout::LayoutPolicy;
-use crate::links::{Link, LinkPaths};
-use crate::selection::Selection;
+use crate::plan::alignment::Align;
+use crate::plan::layout::LayoutPolicy;
+use crate::plan::links::{Link, LinkPaths};
+use crate::schema::join::JoinOptions;
 use raddle_codec::{Compression, Effort};
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use raddle_core::progress::Watch;
+pub use raddle_core::report::progress::Watch;
 
 /// How chunks of the output are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -159,7 +159,7 @@ pub struct MergeOptions {
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
     pub conventions: ConventionOptions,
-    /// Names of options that decide values ([`crate::remembered::Decisions`]) and were set explicitly to their default
+    /// Names of options that decide values ([`crate::verify::remembered::Decisions`]) and were set explicitly to their default
     /// value: values recorded in a file do not override them.
     pub explicit: BTreeSet<&'static str>,
     /// Whether to decode chunks that are moved as stored, to compute digests of their values. Otherwise digests cover

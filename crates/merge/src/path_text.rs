@@ -18,8 +18,8 @@ pub(crate) fn of_some<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> R
 
 #[cfg(test)]
 mod tests {
-    use crate::execute::SkippedInput;
     use crate::verify::Mismatch;
+    use crate::write::SkippedInput;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;

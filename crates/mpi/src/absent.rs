@@ -2,9 +2,9 @@
 
 use crate::error::{MpiError, Result};
 use crate::launcher::Launched;
-use raddle_core::communicator::Communicator;
-use raddle_core::datasets::SharedDatasets;
 use raddle_core::engine::SharedFiles;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::datasets::SharedDatasets;
 use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;

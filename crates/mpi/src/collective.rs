@@ -8,9 +8,9 @@
 use crate::MpiCommunicator;
 use crate::error::Result;
 use crate::hdf5::{self, Hdf5};
-use raddle_core::communicator::Communicator;
-use raddle_core::datasets::{DatasetSink, Rows, SharedDatasets};
 use raddle_core::engine::SharedIo;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::datasets::{DatasetSink, Rows, SharedDatasets};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -8,10 +8,10 @@ use mpi::datatype::{Partition, PartitionMut};
 use mpi::request::{Request, Scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives};
-use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::error::Result;
 use raddle_core::pause::Pauses;
-use raddle_core::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
+use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
 use std::time::{Duration, Instant};
 
 /// MPI ranks that act collectively.

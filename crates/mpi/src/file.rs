@@ -8,7 +8,7 @@ use crate::error::MpiError;
 use crate::ffi::{self, Failed, HINT_LIMITS};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
-use raddle_core::read_back::WrittenExtent;
+use raddle_core::output::read_back::WrittenExtent;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::io::{Error, ErrorKind};

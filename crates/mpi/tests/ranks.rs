@@ -1,9 +1,9 @@
 //! Tests that the communicator over MPI conforms, with any number of ranks, and that ranks that leave the common path
 //! end all. This program starts itself under `mpirun` (or the command in `RADDLE_MPIRUN`) and is then one of the ranks.
 
-use raddle_core::communicator::{Communicator, CommunicatorExt};
-use raddle_core::conformance;
 use raddle_core::engine::{Run, SharedFiles};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use raddle_core::ranks::conformance;
 use raddle_mpi::{MpiCommunicator, MpiError, MpiFiles, World, launcher};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};

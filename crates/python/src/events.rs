@@ -20,10 +20,10 @@ use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
 use raddle_cli::options::running::RuntimeArgs;
 use raddle_cli::ranks::agreed;
 use raddle_cli::render::json;
-use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::default_jobs;
-use raddle_core::progress::Watch;
-use raddle_events::awkward::AwkwardForm;
+use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::report::progress::Watch;
+use raddle_events::model::awkward::AwkwardForm;
 use raddle_events::{
     Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, EventsError, MemorySource, Schema, Source,
     collect, collect_baskets,

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use raddle_cli::failure::Failure;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::error::{CoreError, Result};
-use raddle_core::progress::{Silent, Watch};
+use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::report::progress::{Silent, Watch};
 use std::sync::{Mutex, PoisonError};
 
 /// Ranks of a communicator that has `Get_rank`, `Get_size`, and `allgather` and `alltoall` of objects.

@@ -12,8 +12,8 @@ use crate::statistics::{self, StopRule};
 use crate::worker::{Answer, Request};
 use crate::workload::Candidate;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::{Event, Observer, Stage};
 use raddle_core::random::Random;
+use raddle_core::report::progress::{Event, Observer, Stage};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -206,7 +206,7 @@ mod tests {
     use crate::profile::Metric;
     use crate::statistics::Verdict;
     use crate::worker::{self, Calls, Outcome, StageTime};
-    use raddle_core::progress::Silent;
+    use raddle_core::report::progress::Silent;
     use std::sync::Mutex;
 
     /// Runs whose time depends on `gzip`, with noise: level 1 takes 1, level 6 takes 2.5, level 0 fails, level 9 is not

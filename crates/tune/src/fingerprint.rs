@@ -3,7 +3,7 @@
 //! Invariant: a fingerprint contains no names of users, hosts or paths.
 
 use crate::error::{Result, TuneError};
-use raddle_core::stripes;
+use raddle_core::output::stripes;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

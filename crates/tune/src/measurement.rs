@@ -13,7 +13,7 @@ use crate::profile::{FORM, MeasuredLibrary, Profile};
 use crate::search::{self, Limits, Search, share_of};
 use crate::summary::Line;
 use crate::workload::{Experiment, Scale, Workload};
-use raddle_core::progress::{Event, Stage};
+use raddle_core::report::progress::{Event, Stage};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -233,8 +233,8 @@ mod tests {
     use crate::statistics::StopRule;
     use crate::worker::{Answer, Outcome, Request, Stage as RunStage, StageTime};
     use raddle_core::cancel::CancelToken;
-    use raddle_core::progress::Silent;
     use raddle_core::random::Random;
+    use raddle_core::report::progress::Silent;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 

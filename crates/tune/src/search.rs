@@ -233,8 +233,8 @@ mod tests {
     use crate::runner::{Executor, Scratch};
     use crate::worker::{Answer, Outcome, Request, Stage, StageTime};
     use raddle_core::cancel::CancelToken;
-    use raddle_core::progress::Silent;
     use raddle_core::random::Random;
+    use raddle_core::report::progress::Silent;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Runs in which a chunk cache of 4 MiB takes 0.5 of the time, gzip 0 takes 0.4 but five times the length, a

@@ -3,7 +3,7 @@
 //! Invariant: a number is converted to the same number, or for floating-point types to the nearest one; if there is
 //! none, that is an error.
 
-use raddle_idx::sample::Number;
+use raddle_idx::dataset::sample::Number;
 
 /// A number of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]

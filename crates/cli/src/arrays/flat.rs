@@ -2,7 +2,7 @@
 
 use super::{ArraySource, RawForm, Values, refused};
 use crate::failure::Failure;
-use raddle_idx::npy::{MAX_HEAD_LEN_BYTES, NpyHead};
+use raddle_idx::read::npy::{MAX_HEAD_LEN_BYTES, NpyHead};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -47,7 +47,7 @@ fn source(path: &Path, file: File, head: NpyHead) -> Result<ArraySource, Failure
     if !metadata.is_file() {
         return Err(refused(path, "is not a regular file"));
     }
-    let values = raddle_core::extent::product(&head.shape);
+    let values = raddle_core::plan::extent::product(&head.shape);
     let needed = values.and_then(|values| values.checked_mul(head.number.len_bytes() as u64));
     let needed = needed.and_then(|len_bytes| len_bytes.checked_add(head.offset));
     if needed != Some(metadata.len()) {

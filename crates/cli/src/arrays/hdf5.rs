@@ -13,7 +13,7 @@ use raddle_hdf5::native::Encoding;
 use raddle_hdf5::paths::{MAX_LINKS, ResolvedPath, find_in};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
-use raddle_idx::sample::Number;
+use raddle_idx::dataset::sample::Number;
 use std::ops::Range;
 use std::path::Path;
 

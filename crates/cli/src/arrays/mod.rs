@@ -13,7 +13,7 @@ pub use idx::{IdxPart, IdxSource, WholeFields};
 
 use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
-use raddle_idx::sample::Number;
+use raddle_idx::dataset::sample::Number;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 

@@ -13,10 +13,10 @@ use crate::session::Session;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Recovery;
 use raddle_merge::append::{AppendLock, AppendReport, append_collective, open_for_append_collective, plan_collective};
-use raddle_merge::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
+use raddle_merge::inputs::selection::Selection;
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::plan::MergePlan;
-use raddle_merge::selection::Selection;
+use raddle_merge::schema::join::{AttributePolicy, Join as JoinPolicy, ScalarPolicy};
 use std::path::PathBuf;
 
 /// Options of `raddle append`.

@@ -7,7 +7,7 @@ use crate::options::profile::newest;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::apply;
-use raddle_core::stripes::{self, StripeSource, Stripes};
+use raddle_core::output::stripes::{self, StripeSource, Stripes};
 use raddle_inject::emit::{Language, source};
 use raddle_inject::install::{Objects, default_folder};
 use raddle_inject::plan::{Adapt, ApplyPlan, ApplyRequest};

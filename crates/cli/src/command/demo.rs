@@ -13,10 +13,10 @@ use crate::render::quantity;
 use crate::render::table::{Align, Columns};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
-use raddle_core::progress::{Event, Stage};
-use raddle_merge::execute::MergeReport;
+use raddle_core::report::progress::{Event, Stage};
 use raddle_merge::options::{MergeOptions, Watch};
-use raddle_merge::prediction::{Sample, predict};
+use raddle_merge::plan::prediction::{Sample, predict};
+use raddle_merge::write::MergeReport;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -136,7 +136,7 @@ fn show(
     tell(arguments, &Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
 
     tell(arguments, "\n$ raddle merge\n")?;
-    let report = raddle_merge::execute::merge(&plan, watch).map_err(failed)?;
+    let report = raddle_merge::write::merge(&plan, watch).map_err(failed)?;
     arguments.running.write_report(&report)?;
     tell(arguments, &crate::render::report::merged(&report))?;
 

@@ -8,7 +8,7 @@ use crate::ranks::{Ranks, of_ranks};
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
 use crate::render::references::Entries;
-use raddle_core::communicator::CommunicatorExt;
+use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, Sum, inspect};
 use raddle_hdf5::native::ReadLimits;

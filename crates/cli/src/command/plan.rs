@@ -16,9 +16,9 @@ use crate::options::{
 use crate::ranks::Ranks;
 use crate::render::plan::{Detail, Summary};
 use crate::session::Session;
-use raddle_merge::execute::bridged;
 use raddle_merge::options::MergeOptions;
-use raddle_merge::prediction::{Sample, predict};
+use raddle_merge::plan::prediction::{Sample, predict};
+use raddle_merge::write::bridged;
 
 /// Options of `raddle plan`.
 #[derive(Debug, Clone, clap::Args)]

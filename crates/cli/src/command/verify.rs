@@ -98,7 +98,7 @@ impl VerifyArgs {
         self.schema.apply(&mut options)?;
         self.running.apply_collective(team, &mut options);
         let Some(inputs) = inputs else {
-            return raddle_merge::digests::check::check_collective(&self.output, &options, watch, team.ranks())
+            return raddle_merge::verify::digests::check::check_collective(&self.output, &options, watch, team.ranks())
                 .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&self.output)));
         };
         let inputs = team.paths_of_first(|| self.sorting.sort(inputs, &options, watch))?;

@@ -9,10 +9,10 @@ mod samples;
 mod values;
 
 use crate::failure::Failure;
-use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::ranks::threads::Threads;
+use raddle_core::ranks::timed::TimedCommunicator;
 use raddle_core::report::{peak_rss_bytes, process_cpu_ns};
-use raddle_core::threads::Threads;
-use raddle_core::timed::TimedCommunicator;
 use raddle_mpi::{World, launcher};
 use raddle_tune::error::TuneError;
 use raddle_tune::kernel::Kernel;

@@ -5,12 +5,12 @@ use super::{KernelOutput, Work, threads_of, values};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::Communicator;
-use raddle_core::progress::{Silent, Stage, Watch};
+use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::StageReport;
-use raddle_idx::restructure::ImposedBox;
-use raddle_idx::sample::SampleType;
-use raddle_idx::simulate::rank_grid;
+use raddle_core::report::progress::{Silent, Stage, Watch};
+use raddle_idx::dataset::sample::SampleType;
+use raddle_idx::write::restructure::ImposedBox;
+use raddle_idx::write::simulate::rank_grid;
 use raddle_idx::{
     BoxData, Dataset, Durability, Field, Header, Phases, Query, Readers, SampleBox, Traffic, WriteOptions, WriteReport,
     Writer,

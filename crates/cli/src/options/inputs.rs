@@ -1,9 +1,9 @@
 //! Selection of input files: paths, quoted globs, folders, lists.
 
 use crate::failure::Failure;
+use raddle_merge::inputs::order::sort_by_first_values;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand, parse_list};
 use raddle_merge::options::{MergeOptions, Watch};
-use raddle_merge::order::sort_by_first_values;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::render::{escape, quantity};
 use crate::session::Session;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Watch;
+use raddle_core::report::progress::Watch;
 use raddle_inject::install::{Objects, default_folder};
 use raddle_inject::measure::Programs;
 use raddle_tune::campaign::{Bench, TrialConditions};

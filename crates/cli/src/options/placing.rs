@@ -1,9 +1,9 @@
 //! Alternatives to concatenating the inputs' datasets: copying them as they are, or linking to them.
 
-use raddle_merge::join::Join;
-use raddle_merge::layout::LayoutPolicy;
-use raddle_merge::links;
 use raddle_merge::options::{Compress, MergeOptions, Shuffle};
+use raddle_merge::plan::layout::LayoutPolicy;
+use raddle_merge::plan::links;
+use raddle_merge::schema::join::Join;
 
 /// Options for outputs that copy the inputs' datasets as they are, or link to them.
 #[derive(Debug, Clone, clap::Args)]

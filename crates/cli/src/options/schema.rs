@@ -3,9 +3,9 @@
 use super::conventions::ConventionArgs;
 use super::size::Size;
 use crate::failure::Failure;
-use raddle_merge::join::{AddedColumn, AttributePolicy, Join as JoinPolicy, JoinOptions, ScalarPolicy};
+use raddle_merge::inputs::selection::Selection;
 use raddle_merge::options::MergeOptions;
-use raddle_merge::selection::Selection;
+use raddle_merge::schema::join::{AddedColumn, AttributePolicy, Join as JoinPolicy, JoinOptions, ScalarPolicy};
 
 /// Options that determine how the objects of several inputs are combined.
 #[derive(Debug, Clone, clap::Args)]

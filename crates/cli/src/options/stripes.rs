@@ -1,8 +1,8 @@
 //! Placement of chunks on a file system that divides files into stripes.
 
 use super::size::Size;
-use raddle_merge::alignment;
 use raddle_merge::options::MergeOptions;
+use raddle_merge::plan::alignment;
 use std::str::FromStr;
 
 /// Options for outputs on parallel file systems.

@@ -2,7 +2,7 @@
 
 use super::{Display, Tally};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use raddle_core::progress::Stage;
+use raddle_core::report::progress::Stage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

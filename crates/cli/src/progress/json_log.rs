@@ -6,7 +6,7 @@
 //! still its total.
 
 use crate::failure::{Failure, ToldFailure};
-use raddle_core::progress::{Event, Stage};
+use raddle_core::report::progress::{Event, Stage};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -2,7 +2,7 @@
 
 use super::{Display, Tally};
 use crate::render::quantity;
-use raddle_core::progress::Stage;
+use raddle_core::report::progress::Stage;
 use std::time::{Duration, Instant};
 
 /// Time between two lines of a stage with `--progress always`: the log of a day-long batch job stays below ten thousand

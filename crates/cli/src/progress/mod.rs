@@ -10,7 +10,7 @@ mod lines;
 use crate::failure::Failure;
 use crate::options::running::{VerbosityArgs, Warnings, When};
 use crate::render::{escape, quantity};
-use raddle_core::progress::{Event, Observer, Severity, Stage};
+use raddle_core::report::progress::{Event, Observer, Severity, Stage};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};

@@ -3,7 +3,7 @@
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::error::{BadInput, MissingKey};
-use raddle_merge::join::{Difference, DifferenceKind};
+use raddle_merge::schema::join::{Difference, DifferenceKind};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of rows of a table on the terminal; a wrong folder may contain thousands of bad files with the same
@@ -99,7 +99,7 @@ fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_merge::join::DifferenceKind;
+    use raddle_merge::schema::join::DifferenceKind;
 
     fn inputs(count: usize) -> Vec<PathBuf> {
         (0..count).map(|number| PathBuf::from(format!("/data/run{number}.h5"))).collect()

@@ -8,7 +8,7 @@ use crate::command::events::output::WrittenEvents;
 use crate::options::events::EventCodec;
 use raddle_events::Converted;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout};
-use raddle_events::open::OpenedSource;
+use raddle_events::sources::open::OpenedSource;
 
 /// Formats the result of a conversion or merge.
 pub fn written(written: &WrittenEvents) -> String {

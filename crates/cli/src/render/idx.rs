@@ -4,8 +4,8 @@ use super::table::{Align, Columns};
 use super::{escape, quantity};
 use crate::command::idx::compare::{Comparison, NotCompared, Rounded, Unequal};
 use crate::command::idx::verify::Outcome;
-use raddle_idx::check::{DatasetCheck, FieldCheck};
-use raddle_idx::time_steps::StepList;
+use raddle_idx::dataset::time_steps::StepList;
+use raddle_idx::read::check::{DatasetCheck, FieldCheck};
 use raddle_idx::{Dataset, Header, SampleBox, WriteReport};
 use serde::Serialize;
 use std::path::Path;
@@ -136,7 +136,7 @@ impl Info {
         let header = dataset.header();
         let of_axes = |of: &[u64]| of[..header.rank].iter().rev().copied().collect::<Vec<u64>>();
         let counts: Vec<u64> = header.start.iter().zip(header.end).map(|(start, end)| end - start).collect();
-        let samples = raddle_core::extent::product(&counts).unwrap_or(u64::MAX);
+        let samples = raddle_core::plan::extent::product(&counts).unwrap_or(u64::MAX);
         let first = steps.first().copied().flatten();
         let order = |number: usize| dataset.stored_order(number, first).unwrap_or(header.likely_order(number));
         let field = |(number, field): (usize, &raddle_idx::Field)| FieldInfo {
@@ -144,8 +144,8 @@ impl Info {
             sample: field.sample.to_string(),
             compression: field.attribute("default_compression").unwrap_or("none").to_owned(),
             order: match order(number) {
-                raddle_idx::grid::Layout::Hz => "hz",
-                raddle_idx::grid::Layout::RowMajor => "rows",
+                raddle_idx::dataset::grid::Layout::Hz => "hz",
+                raddle_idx::dataset::grid::Layout::RowMajor => "rows",
             },
             len_bytes: samples.saturating_mul(field.sample.len_bytes() as u64),
             is_read_by_openvisus: field.sample.is_read_by_openvisus(),

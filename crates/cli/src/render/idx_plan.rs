@@ -3,8 +3,8 @@
 use super::quantity::{count, counted, seconds, size};
 use super::table::{Align, Columns};
 use crate::command::idx::plan::{Choice, Plan};
-use raddle_core::spread::Spread;
-use raddle_idx::simulate::SimulatedMessages;
+use raddle_core::report::spread::Spread;
+use raddle_idx::write::simulate::SimulatedMessages;
 
 /// Formats the report: the part shared by all choices, then each of them.
 pub fn text(plan: &Plan) -> String {

@@ -2,7 +2,6 @@
 
 use super::table::{Align, Columns};
 use super::{escape, histogram, quantity};
-use raddle_merge::execute::MergeReport;
 use raddle_merge::keys::check::KeysReport;
 use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::keys::partition::{EventShare, FoundBy};
@@ -10,6 +9,7 @@ use raddle_merge::keys::shared_chunks::SharedChunks;
 use raddle_merge::keys::sizes::{EventSizes, SizeBucket};
 use raddle_merge::keys::{DerivedSpec, KeyFault, KeyFaultKind};
 use raddle_merge::plan::MergePlan;
+use raddle_merge::write::MergeReport;
 use std::path::Path;
 
 /// Maximum number of rows of a table on the terminal.

@@ -320,8 +320,8 @@ pub fn profile(done: &Measurement, profile: Option<&Profile>, path: &Path) -> St
 mod tests {
     use super::*;
     use raddle_core::cancel::CancelToken;
-    use raddle_core::progress::Silent;
     use raddle_core::random::Random;
+    use raddle_core::report::progress::Silent;
     use raddle_tune::campaign::{Bench, TrialConditions};
     use raddle_tune::error::Result;
     use raddle_tune::knob::{Knob, Settings};

@@ -4,15 +4,15 @@
 
 use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
+use raddle_core::output::stripes::StripeSource;
 use raddle_core::report::InputDifference;
-use raddle_core::stripes::StripeSource;
-use raddle_merge::alignment::Alignment;
-use raddle_merge::execute::bridged;
-use raddle_merge::join::{Difference, describe, parent_path};
+use raddle_merge::plan::alignment::Alignment;
+use raddle_merge::plan::prediction::{Prediction, SHORT_S};
 use raddle_merge::plan::{MergePlan, PlannedInput, Route, Storage};
-use raddle_merge::prediction::{Prediction, SHORT_S};
 use raddle_merge::rules::Rule;
+use raddle_merge::schema::join::{Difference, describe, parent_path};
 use raddle_merge::schema::{Role, display_path};
+use raddle_merge::write::bridged;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

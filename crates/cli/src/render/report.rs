@@ -4,9 +4,9 @@ use super::plan::alignment;
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
-use raddle_merge::execute::MergeReport;
-use raddle_merge::parts::PartReport;
 use raddle_merge::verify::VerifyReport;
+use raddle_merge::write::MergeReport;
+use raddle_merge::write::parts::PartReport;
 use std::path::Path;
 
 /// Maximum number of mismatches shown; a single wrong dataset is enough to distrust a file.

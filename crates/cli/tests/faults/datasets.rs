@@ -2,11 +2,11 @@
 //! samples or all of the new ones. If the old dataset has a different layout, a reader may temporarily find none.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
-use raddle_core::progress::{Silent, Watch};
-use raddle_idx::npy::NpyHead;
-use raddle_idx::region::copy_part;
-use raddle_idx::sample::Number;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::report::progress::{Silent, Watch};
+use raddle_idx::dataset::region::copy_part;
+use raddle_idx::dataset::sample::Number;
+use raddle_idx::read::npy::NpyHead;
 use raddle_idx::zarr::{FormOptions, ImageLayout, Images, ZarrWriter};
 use raddle_idx::{BoxData, Dataset, Field, Header, IdxError, IfExists, SampleBox, WriteOptions, Writer};
 use raddle_testing::faults::{self, Action, CHANGING, Fault};

@@ -2,9 +2,9 @@
 
 use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
-use raddle_events::generated::{RandomOptions, RandomProducts, SizeLaw};
+use raddle_core::report::progress::Silent;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
+use raddle_events::sources::generated::{RandomOptions, RandomProducts, SizeLaw};
 use raddle_events::{ConvertOptions, convert};
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_testing::faults::{self, Fault};

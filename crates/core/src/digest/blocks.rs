@@ -4,7 +4,7 @@
 
 use super::{Digest, Shift, fragment, shift};
 use crate::error::{CoreError, Result};
-use crate::extent::{BoxSource, Extent, product};
+use crate::plan::extent::{BoxSource, Extent, product};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -172,7 +172,7 @@ impl RowBlockDigests {
         let element_len = element_len_bytes as u64;
         let run_len = (run_elements * element_len) as usize;
         let mut run = Run::new(self, note);
-        let mut at = crate::extent::Coordinates::from_elem(0, outer);
+        let mut at = crate::plan::extent::Coordinates::from_elem(0, outer);
         loop {
             let (mut offset, mut from) = (0u64, 0u64);
             for (axis, along) in shape.iter().enumerate() {
@@ -336,7 +336,7 @@ impl<'a> Run<'a> {
 mod tests {
     use super::*;
     use crate::plan::ArrayPlan;
-    use crate::threads::Threads;
+    use crate::ranks::threads::Threads;
     use proptest::prelude::*;
 
     #[test]
@@ -384,9 +384,9 @@ mod tests {
                     }
                     let mut tile = vec![0xAA; array.tile_len_bytes() as usize];
                     let zeros = vec![0; axes.len()];
-                    crate::extent::copy_box(
+                    crate::plan::extent::copy_box(
                         BoxSource { bytes: &content, shape: &array.shape, origin: &extent.start },
-                        crate::extent::BoxTarget { bytes: &mut tile, shape: &array.tile_shape, origin: &zeros },
+                        crate::plan::extent::BoxTarget { bytes: &mut tile, shape: &array.tile_shape, origin: &zeros },
                         &extent.count,
                         element,
                     ).unwrap();

@@ -29,20 +29,20 @@ mod window;
 mod window_models;
 mod worker;
 
-pub use crate::claims::{Claim, Committed, Placement};
+pub use crate::output::claims::{Claim, Committed, Placement};
 pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
 pub use run::{execute, execute_part, execute_recorded, execute_together};
 pub use schedule::{DryRun, Schedule, costs, rehearse};
 pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
 
-use crate::arenas::Arenas;
 use crate::cancel::CancelToken;
-use crate::communicator::{Communicator, Rank};
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
+use crate::output::arenas::Arenas;
 use crate::plan::{Batch, Tile, TileIndex};
-use crate::progress::{Observer, Stage};
+use crate::ranks::communicator::{Communicator, Rank};
+use crate::report::progress::{Observer, Stage};
 use crate::report::{StageReport, StageTable};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -135,7 +135,7 @@ pub trait TileWork: Sync {
     }
 
     /// Collective. Sends the pieces of a round's tiles to their owners, if ranks hold them in memory; see
-    /// [`crate::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are several
+    /// [`crate::ranks::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are several
     /// ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
         let _ = (round, communicator);

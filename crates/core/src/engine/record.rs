@@ -1,9 +1,9 @@
 //! The record of a run: the batches already in the output, reported in plan order, from which another run can resume.
 //!
-//! How the record is kept is defined elsewhere (see [`crate::journal`]). Invariant: kept batches begin with the first
+//! How the record is kept is defined elsewhere (see [`crate::output::journal`]). Invariant: kept batches begin with the first
 //! tile of the plan and omit no tile; their stored bytes begin at the first address and leave no gap.
 
-use crate::claims::Claim;
+use crate::output::claims::Claim;
 
 /// A batch that has been written to the output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,13 +7,13 @@ use super::worker::WorkerContext;
 use super::{
     Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, SharedSink, Sink, TileWork,
 };
-use crate::addresses::Addresses;
-use crate::claims::{Claim, Collector};
-use crate::communicator::SingleProcess;
 use crate::error::CoreError;
-use crate::message::{MessageReader, encode_u64s, put_u64s};
+use crate::output::addresses::Addresses;
+use crate::output::claims::{Claim, Collector};
 use crate::plan::{Plan, TileIndex};
-use crate::progress::{Event, Observer, Stage};
+use crate::ranks::communicator::SingleProcess;
+use crate::ranks::message::{MessageReader, encode_u64s, put_u64s};
+use crate::report::progress::{Event, Observer, Stage};
 use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::ops::Range;
 use std::time::Instant;
@@ -28,7 +28,7 @@ use std::time::Instant;
 /// # Example
 /// Stores ten one-byte numbers in raw tiles of four, after a header of 8 bytes.
 /// ```
-/// use raddle_core::communicator::SingleProcess;
+/// use raddle_core::ranks::communicator::SingleProcess;
 /// use raddle_core::engine::{Context, EngineOptions, TileForm, TileWork, execute};
 /// use raddle_core::plan::{ArrayPlan, Plan, Tile};
 /// use raddle_core::{cancel::CancelToken, memory::MemoryBudget, progress::Silent};

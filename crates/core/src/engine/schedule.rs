@@ -5,12 +5,12 @@
 
 use super::setup::{BatchFootprint, MemoryFit, RankInfo};
 use super::{EngineOptions, TileWork};
-use crate::arenas::Arenas;
-use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
-use crate::owners::{Footprint, Item, deal, deal_to_some, overlaps, rounds};
+use crate::output::arenas::Arenas;
 use crate::plan::{Batch, Plan, Tile, TileIndex};
+use crate::ranks::communicator::Rank;
+use crate::ranks::owners::{Footprint, Item, deal, deal_to_some, overlaps, rounds};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub struct Schedule {
     pub batches: Vec<Batch>,
     /// Output file of each batch.
     pub files: Vec<u32>,
-    /// Lane of each batch, which determines where its tiles are placed; see [`crate::arenas`].
+    /// Lane of each batch, which determines where its tiles are placed; see [`crate::output::arenas`].
     pub lanes: Vec<u32>,
     /// Owner of each batch.
     pub owners: Vec<u32>,

@@ -7,14 +7,14 @@ use super::rounds::agree_at_start;
 use super::schedule::{DealOptions, Schedule, WINDOW_TILES, lanes};
 use super::window::{Limits, OwnBatch};
 use super::{Checkpoint, Context, EngineError, EngineOptions, Placement, TileWork};
-use crate::arenas::Arenas;
-use crate::claims::Claim;
-use crate::communicator::Rank;
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
-use crate::message::{MessageReader, encode_u64s, number};
-use crate::owners::{Item, largest_share};
+use crate::output::arenas::Arenas;
+use crate::output::claims::Claim;
 use crate::plan::{Batch, Plan, Tile, TileIndex};
+use crate::ranks::communicator::Rank;
+use crate::ranks::message::{MessageReader, encode_u64s, number};
+use crate::ranks::owners::{Item, largest_share};
 use std::ops::Range;
 
 /// Minimum batch length, whatever the size of the plan: in smaller batches, locks and writes would be noticeable.

@@ -9,11 +9,11 @@
 
 use super::rounds::Failure;
 use super::{EngineError, PlacedBatch, Run};
-use crate::addresses::Addresses;
-use crate::claims::Claim;
 use crate::error::CoreError;
-use crate::message::put_u64s;
+use crate::output::addresses::Addresses;
+use crate::output::claims::Claim;
 use crate::plan::{Batch, TileIndex};
+use crate::ranks::message::put_u64s;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub(super) struct OwnBatch {
     pub batch: Batch,
     /// Output file.
     pub file: u32,
-    /// Lane whose arenas it is placed in; see [`crate::arenas`].
+    /// Lane whose arenas it is placed in; see [`crate::output::arenas`].
     pub lane: u32,
     /// Length of the pieces received from other ranks for it.
     pub received_len_bytes: u64,

@@ -6,10 +6,10 @@
 
 use super::EngineError;
 use super::window::{Addressing, InFlightWindow, Job, Limits, OwnBatch};
-use crate::addresses::Addresses;
 use crate::cancel::CancelToken;
-use crate::claims::Claim;
 use crate::error::CoreError;
+use crate::output::addresses::Addresses;
+use crate::output::claims::Claim;
 use crate::plan::{ArrayPlan, Batch, Plan, Tile};
 use crate::sync::Arc;
 use loom::thread::{JoinHandle, spawn};

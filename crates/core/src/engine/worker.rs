@@ -6,11 +6,11 @@
 use super::window::{InFlightBatch, InFlightWindow, Job};
 use super::{EngineError, Run, Sink, TileForm, TileWork};
 use crate::cancel::CancelToken;
-use crate::claims::Claim;
 use crate::digest::Digest;
 use crate::error::CoreError;
+use crate::output::claims::Claim;
 use crate::plan::{Plan, Tile, TileIndex};
-use crate::progress::{Event, Observer, Stage};
+use crate::report::progress::{Event, Observer, Stage};
 use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;

@@ -2,10 +2,10 @@
 
 use crate::work::*;
 use proptest::prelude::*;
-use raddle_core::arenas::Arenas;
 use raddle_core::engine::{EngineOptions, Placement};
+use raddle_core::output::arenas::Arenas;
 use raddle_core::plan::Plan;
-use raddle_core::threads::Threads;
+use raddle_core::ranks::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of each rank, and the claims and end address of the first rank.

@@ -4,12 +4,12 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
 use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, Placement, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
-use raddle_core::progress::{Event, Silent, Stage};
-use raddle_core::threads::Threads;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::{Event, Silent, Stage};
 
 #[test]
 fn an_error_at_any_stage_comes_out_and_nothing_hangs() {

@@ -1,18 +1,18 @@
 //! Resuming after the tiles placed by an earlier run: the same bytes and claims, and nothing produced twice.
 
 use crate::work::*;
-use raddle_core::arenas::Arenas;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{
     Checkpoint, Committed, Context, EngineError, EngineOptions, PlacedBatch, Placement, Recorder, execute,
     execute_part, execute_recorded, execute_together,
 };
 use raddle_core::memory::MemoryBudget;
+use raddle_core::output::arenas::Arenas;
 use raddle_core::plan::Plan;
-use raddle_core::progress::{Silent, Stage};
-use raddle_core::threads::Threads;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::{Silent, Stage};
 use std::sync::Mutex;
 
 /// A recorder that keeps a list of batches.

@@ -3,12 +3,12 @@
 use crate::work::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
 use raddle_core::engine::{Claim, Committed, Context, EngineError, Placement, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
-use raddle_core::progress::{Event, Stage};
-use raddle_core::threads::Threads;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::{Event, Stage};
 
 #[test]
 fn ordered_bytes_and_claims_do_not_depend_on_threads_or_batches() {

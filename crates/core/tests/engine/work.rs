@@ -1,15 +1,15 @@
 //! Synthetic work whose output is known without the engine, a file in memory, and plans.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::{Communicator, SingleProcess};
 use raddle_core::engine::{
     Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Round, Run, SharedIo, SharedSink,
     Sink, TileForm, TileWork, execute,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
-use raddle_core::progress::{Silent, Stage};
-use raddle_core::regroup::{Inbox, Outbox};
+use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::regroup::{Inbox, Outbox};
+use raddle_core::report::progress::{Silent, Stage};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

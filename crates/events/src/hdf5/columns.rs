@@ -1,17 +1,17 @@
 //! The columns layout: one flat array per leaf and one array of offsets per level of lists, as they are in memory.
 //!
-//! `/events` holds the arrays under the names of [`crate::awkward`]. Its attributes are awkward-array's form of all
+//! `/events` holds the arrays under the names of [`crate::model::awkward`]. Its attributes are awkward-array's form of all
 //! products (`form`), the number of events (`length`), and raddle's schema with the array names of each product
 //! (`schema`). `/ids` holds run, subrun and event of each entry, if the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
 use super::store::{EventArrangement, FilePlan, PartitionBlocks, id_pieces, id_series};
-use crate::awkward::AwkwardForm;
-use crate::block::{Block, Buffer};
 use crate::error::{Location, Result};
-use crate::schema::{BufferKind, Product, Schema};
-use crate::source::EventId;
+use crate::model::awkward::AwkwardForm;
+use crate::model::block::{Block, Buffer};
+use crate::model::schema::{BufferKind, Product, Schema};
+use crate::model::source::EventId;
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 

@@ -8,10 +8,10 @@ use super::LUMI;
 use super::lumi::{attributes, blob, blobs};
 use super::series::{Attribute, PartitionedBlock, Piece, Series};
 use super::store::{EventArrangement, FilePlan, PartitionBlocks, id_of, id_pieces, id_series};
-use crate::block::Block;
 use crate::error::{Location, Result};
-use crate::schema::{Number, Schema};
-use crate::source::EventId;
+use crate::model::block::Block;
+use crate::model::schema::{Number, Schema};
+use crate::model::source::EventId;
 use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;
 

@@ -5,7 +5,7 @@
 
 use super::series::number_of;
 use crate::error::{EventsError, Fault, Location, Result};
-use crate::schema::Number;
+use crate::model::schema::Number;
 use raddle_codec::{KnownFilter, Pipeline};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Attribute, Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind};

@@ -6,10 +6,10 @@
 
 use super::series::{Attribute, Value};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
-use crate::block::{Block, Column};
 use crate::error::{EventsError, NEEDS_BYTES, Result};
-use crate::schema::{Form, Product, Schema, Serialization};
-use crate::source::EventId;
+use crate::model::block::{Block, Column};
+use crate::model::schema::{Form, Product, Schema, Serialization};
+use crate::model::source::EventId;
 
 /// Attributes of `/Lumi` in files written by raddle: names, classes and serialisations of products, one text per
 /// product.

@@ -11,11 +11,11 @@ use super::lumi::{
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
 use super::store::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of};
 use super::{CceOptions, CompressionChoice, FRAMEWORK_LEVEL, LUMI};
-use crate::block::Block;
 use crate::error::{EventsError, Location, Result};
+use crate::model::block::Block;
+use crate::model::schema::{Number, Schema, Serialization};
+use crate::model::source::EventId;
 use crate::pds::PdsCodec;
-use crate::schema::{Number, Schema, Serialization};
-use crate::source::EventId;
 use raddle_codec::RawStreamEncoder;
 use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;

@@ -7,11 +7,11 @@ use super::LUMI;
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
 use super::store::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of, id_pieces, id_series};
-use crate::awkward::link_name;
-use crate::block::Block;
 use crate::error::{Location, Result};
-use crate::schema::{Number, Schema, Serialization};
-use crate::source::EventId;
+use crate::model::awkward::link_name;
+use crate::model::block::Block;
+use crate::model::schema::{Number, Schema, Serialization};
+use crate::model::source::EventId;
 use raddle_hdf5::write::Compat;
 use std::collections::HashSet;
 
@@ -87,7 +87,7 @@ impl Products {
 }
 
 fn product_series(names: &[String], schema: &Schema, bytes: Number) -> Vec<Series> {
-    let of_product = |(name, product): (&String, &crate::schema::Product)| {
+    let of_product = |(name, product): (&String, &crate::model::schema::Product)| {
         let class = Value::Text(product.class.clone());
         let sizes = Series::values(format!("{LUMI}/{name}{SIZES}"), Number::Uint64);
         [Series::values(format!("{LUMI}/{name}"), bytes).with(CLASS_NAME, class), sizes]

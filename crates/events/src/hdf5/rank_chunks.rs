@@ -9,12 +9,12 @@
 use super::chunk_builder::ChunkBuilder;
 use super::series::Piece;
 use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
+use crate::convert::ranks::agreed;
 use crate::error::Result;
-use crate::ranks::agreed;
-use crate::sink::{SharedSink, Sink};
-use crate::source::EventId;
-use raddle_core::communicator::{Communicator, Rank};
-use raddle_core::message::{MessageReader, encode_u64s, put_u64s};
+use crate::model::sink::{SharedSink, Sink};
+use crate::model::source::EventId;
+use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::message::{MessageReader, encode_u64s, put_u64s};
 use std::collections::BTreeMap;
 
 /// Number of the dataset in the plan, and number of the chunk in the dataset.

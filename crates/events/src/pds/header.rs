@@ -4,10 +4,10 @@
 //! only to existing classes.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::input::InputFile;
-use crate::schema::{Form, Product, Schema, Serialization};
+use crate::model::schema::{Form, Product, Schema, Serialization};
+use crate::sources::bytes::Bytes;
+use crate::sources::input::InputFile;
 use std::collections::{BTreeSet, HashSet};
 
 /// First word of a stream without the version: 3141592 shifted by 8 bits.

@@ -5,10 +5,10 @@
 
 use super::PdsSummary;
 use super::reader::PdsSource;
+use crate::convert::output::Output;
 use crate::error::{EventsError, Location, Result};
-use crate::output::Output;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::{Event, Observer, Stage};
+use raddle_core::report::progress::{Event, Observer, Stage};
 use std::path::Path;
 
 /// Number of bytes copied at once.

@@ -6,11 +6,11 @@
 use super::header::{self, Header};
 use super::record::{self, HEAD_LEN_BYTES, Head, RecordFilter};
 use super::{PdsCodec, WORD_LEN_BYTES};
-use crate::block::{Block, Column};
 use crate::error::{Fault, Location, Result};
-use crate::input::InputFile;
-use crate::schema::{Schema, Serialization};
-use crate::source::{EventId, Reader, Source, check_entries, check_products};
+use crate::model::block::{Block, Column};
+use crate::model::schema::{Schema, Serialization};
+use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
+use crate::sources::input::InputFile;
 use raddle_codec::DecodeState;
 use std::ops::Range;
 use std::path::Path;

@@ -3,10 +3,10 @@
 //! Invariant: a written record is read back unchanged, except that blobs are padded with zeros to whole words.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
-use crate::block::Column;
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::source::EventId;
+use crate::model::block::Column;
+use crate::model::source::EventId;
+use crate::sources::bytes::Bytes;
 use raddle_codec::{CodecError, DecodeState, RawStreamEncoder};
 
 /// Length of record type, run, subrun, two words of event number, and stored length.

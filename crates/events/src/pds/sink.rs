@@ -6,15 +6,15 @@
 use super::PdsCodec;
 use super::header::Header;
 use super::record::{self, MAX_PAYLOAD_LEN_BYTES};
-use crate::block::{Block, Column};
+use crate::convert::output::Output;
+use crate::convert::ranks::agreed;
 use crate::error::{EventsError, Location, NEEDS_BYTES, Result};
-use crate::output::Output;
-use crate::ranks::agreed;
-use crate::schema::{Form, Schema, Serialization};
-use crate::sink::{NoTile, Prepare, SharedSink, Sink};
-use crate::source::EventId;
+use crate::model::block::{Block, Column};
+use crate::model::schema::{Form, Schema, Serialization};
+use crate::model::sink::{NoTile, Prepare, SharedSink, Sink};
+use crate::model::source::EventId;
 use raddle_codec::RawStreamEncoder;
-use raddle_core::communicator::{Communicator, CommunicatorExt};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use std::path::{Path, PathBuf};
 
 /// Name of the layout in messages.

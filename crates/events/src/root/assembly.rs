@@ -11,7 +11,7 @@ use super::layout::{self, Layout, Unreadable};
 use super::streamer::{Element, ElementKind, StreamerInfo, StreamerInfos};
 use super::tree::{Branch, ElementBranch, Tree};
 use super::type_name::TypeName;
-use crate::schema::{Form, Serialization};
+use crate::model::schema::{Form, Serialization};
 
 /// Deepest class in a class.
 const MAX_DEPTH: usize = 24;

@@ -6,9 +6,9 @@
 use super::file::decode_payload;
 use super::key::Key;
 use super::tree::{BasketPlace, StoredBasket};
-use crate::bytes::{Bytes, room};
 use crate::error::Fault;
-use crate::input::InputFile;
+use crate::sources::bytes::{Bytes, room};
+use crate::sources::input::InputFile;
 use raddle_codec::DecodeState;
 
 const STRUCTURE: &str = "basket";

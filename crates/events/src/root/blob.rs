@@ -7,11 +7,11 @@
 use super::item::Item;
 use super::layout;
 use super::walk;
-use crate::block::Column;
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::{Form, Serialization};
-use crate::serializing_source::NO_OBJECT;
+use crate::model::block::Column;
+use crate::model::schema::{Form, Serialization};
+use crate::sources::bytes::Bytes;
+use crate::sources::serializing::NO_OBJECT;
 
 /// Maximum number of padding zeros after a blob.
 const PADDING: usize = 3;

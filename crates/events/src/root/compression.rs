@@ -5,8 +5,8 @@
 //! is filled exactly; nothing is allocated before the headers of all blocks show that they fill it.
 
 use super::xz;
-use crate::bytes::{Bytes, room};
 use crate::error::Fault;
+use crate::sources::bytes::{Bytes, room};
 use raddle_codec::{DecodeState, RawStreamCodec};
 
 /// Length of the header: letters, method, two lengths.

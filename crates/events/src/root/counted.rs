@@ -9,10 +9,10 @@ use super::layout;
 use super::streamer::StreamerInfos;
 use super::tree::{Branch, Tree};
 use super::walk;
-use crate::block::{Buffer, Column};
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::{Form, Number};
+use crate::model::block::{Buffer, Column};
+use crate::model::schema::{Form, Number};
+use crate::sources::bytes::Bytes;
 
 /// Source of the lengths of a branch's entries.
 #[derive(Debug, Clone, Default)]

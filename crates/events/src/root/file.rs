@@ -5,9 +5,9 @@
 use super::compression;
 use super::key::Key;
 use super::streamer::StreamerInfos;
-use crate::bytes::{Bytes, room};
 use crate::error::{EventsError, Fault, Location, Result};
-use crate::input::InputFile;
+use crate::sources::bytes::{Bytes, room};
+use crate::sources::input::InputFile;
 use raddle_codec::DecodeState;
 use std::collections::HashSet;
 use std::path::Path;

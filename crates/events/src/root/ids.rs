@@ -7,9 +7,9 @@ use super::item::Item;
 use super::layout;
 use super::streamer::StreamerInfos;
 use super::tree::{Branch, Tree};
-use crate::block::{Buffer, Column};
-use crate::schema::{Form, Number};
-use crate::source::EventId;
+use crate::model::block::{Buffer, Column};
+use crate::model::schema::{Form, Number};
+use crate::model::source::EventId;
 
 /// Branches that hold the ids of a tree.
 #[derive(Debug)]

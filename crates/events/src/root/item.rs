@@ -2,7 +2,7 @@
 
 use super::double32::Packing;
 use super::front::Front;
-use crate::schema::Number;
+use crate::model::schema::Number;
 
 /// Part of an entry. `buffer` is the number of its first buffer.
 #[derive(Debug, Clone, PartialEq)]

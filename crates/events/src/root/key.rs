@@ -1,7 +1,7 @@
 //! Keys, which precede every object of a file.
 
-use crate::bytes::Bytes;
 use crate::error::Fault;
+use crate::sources::bytes::Bytes;
 
 /// Version of a key from which addresses have 64 bits.
 const LONG_SEEKS: u16 = 1000;

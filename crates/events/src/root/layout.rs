@@ -10,7 +10,7 @@ use super::references;
 use super::streamer::{BasicType, Element, ElementKind, StreamerInfo, StreamerInfos};
 use super::tree::{Branch, ElementBranch};
 use super::type_name::TypeName;
-use crate::schema::{Field, Form, Number};
+use crate::model::schema::{Field, Form, Number};
 
 /// Reason why a branch is read as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

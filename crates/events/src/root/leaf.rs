@@ -5,7 +5,7 @@ use super::item::Item;
 use super::layout::{Compiler, Unreadable, regular};
 use super::streamer::BasicType;
 use super::tree::Leaf;
-use crate::schema::{Field, Form, Number};
+use crate::model::schema::{Field, Form, Number};
 
 impl Compiler<'_> {
     /// Determines the layout of the leaves of a branch: a single leaf, or several one after the other.

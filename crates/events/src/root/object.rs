@@ -7,8 +7,8 @@
 use super::key::{Key, text};
 use super::references::IS_REFERENCED;
 use super::streamer::{Element, ElementKind, StreamerInfos};
-use crate::bytes::Bytes;
 use crate::error::Fault;
+use crate::sources::bytes::Bytes;
 use std::collections::HashMap;
 
 /// Flag that marks a byte count.

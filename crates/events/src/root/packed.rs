@@ -9,13 +9,13 @@
 
 use super::file::RootFile;
 use super::source::{RootOptions, TreeSource};
-use crate::block::{Block, Buffer, Column};
-use crate::bytes::Bytes;
-use crate::compressed::decode;
 use crate::error::{EventsError, Fault, Location, Result};
+use crate::model::block::{Block, Buffer, Column};
+use crate::model::schema::{Form, Product, Schema, Serialization};
+use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
 use crate::pds::PdsCodec;
-use crate::schema::{Form, Product, Schema, Serialization};
-use crate::source::{EventId, Reader, Source, check_entries, check_products};
+use crate::sources::bytes::Bytes;
+use crate::sources::compressed::decode;
 use raddle_codec::DecodeState;
 use std::ops::Range;
 
@@ -435,7 +435,7 @@ mod tests {
         let halves = |name: &str| {
             Ok(match name {
                 // The branch of a split list holds its count.
-                PRODUCTS => Some(Column::new(&Form::Number(crate::schema::Number::Int32))),
+                PRODUCTS => Some(Column::new(&Form::Number(crate::model::schema::Number::Int32))),
                 "DataProducts.first" => column(&[&list(), &a, &b]),
                 "DataProducts.second" => column(&[&list(), &c, &d]),
                 _ => None,

@@ -8,9 +8,9 @@ use super::front::Front;
 use super::item::Item;
 use super::object::Header;
 use super::walk::{self, MEMBERWISE, STATES_CLASS_VERSION};
-use crate::block::Buffer;
-use crate::bytes::Bytes;
 use crate::error::Fault;
+use crate::model::block::Buffer;
+use crate::sources::bytes::Bytes;
 
 /// The bytes of some values.
 #[derive(Debug, Clone, Default)]

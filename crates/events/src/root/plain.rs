@@ -6,10 +6,10 @@
 use super::basket::Basket;
 use super::item::Item;
 use super::walk;
-use crate::block::Buffer;
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::Number;
+use crate::model::block::Buffer;
+use crate::model::schema::Number;
+use crate::sources::bytes::Bytes;
 use std::ops::Range;
 
 /// Length of the header of a collection of numbers: byte count, version, count.

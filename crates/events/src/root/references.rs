@@ -6,10 +6,10 @@
 use super::key::text_bytes;
 use super::object::Header;
 use super::walk::push_offset;
-use crate::block::Buffer;
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::{Field, Form, Number};
+use crate::model::block::Buffer;
+use crate::model::schema::{Field, Form, Number};
+use crate::sources::bytes::Bytes;
 
 /// Bit of a referenced object, after which the number of a process follows.
 pub(super) const IS_REFERENCED: u32 = 1 << 4;

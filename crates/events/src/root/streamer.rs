@@ -6,9 +6,9 @@
 use super::double32::{Packing, Range};
 use super::key::text;
 use super::object::{BYTE_COUNT, Header, Value};
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::Number;
+use crate::model::schema::Number;
+use crate::sources::bytes::Bytes;
 use std::collections::HashMap;
 
 /// Built-in type and its stored representation.

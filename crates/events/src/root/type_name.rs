@@ -2,7 +2,7 @@
 //!
 //! Invariant: a name that is not recognized becomes [`TypeName::Class`], never anything else.
 
-use crate::schema::Number;
+use crate::model::schema::Number;
 
 /// C++ type.
 #[derive(Debug, Clone, PartialEq, Eq)]

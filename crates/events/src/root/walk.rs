@@ -8,10 +8,10 @@ use super::item::{Class, Item};
 use super::key::text_bytes;
 use super::object::Header;
 use super::references;
-use crate::block::Buffer;
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::Number;
+use crate::model::block::Buffer;
+use crate::model::schema::Number;
+use crate::sources::bytes::Bytes;
 
 /// Flag in the version of a collection that is stored member by member.
 pub(super) const MEMBERWISE: u16 = 0x4000;

@@ -9,11 +9,11 @@ use super::file::RootFile;
 use super::item::Item;
 use super::pieces::{Pieces, cut_exactly};
 use super::source::{RootOptions, TreeSource, Unread, distinct};
-use crate::block::{Block, Buffer, Column};
-use crate::bytes::Bytes;
 use crate::error::{EventsError, Fault, Location, Result};
-use crate::schema::{Form, Product, Schema, Serialization};
-use crate::source::{Reader, Source, check_products};
+use crate::model::block::{Block, Buffer, Column};
+use crate::model::schema::{Form, Product, Schema, Serialization};
+use crate::model::source::{Reader, Source, check_products};
+use crate::sources::bytes::Bytes;
 use std::collections::HashSet;
 use std::ops::Range;
 

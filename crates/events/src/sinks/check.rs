@@ -2,11 +2,11 @@
 //!
 //! Numbers are compared as bits: NaN equals itself, and 0 differs from -0.
 
-use crate::block::{Block, Column};
 use crate::error::{EventsError, Fault, Location, Result};
-use crate::schema::{Form, Schema};
-use crate::sink::{NoTile, Prepare, Sink};
-use crate::source::{Reader, Source};
+use crate::model::block::{Block, Column};
+use crate::model::schema::{Form, Schema};
+use crate::model::sink::{NoTile, Prepare, Sink};
+use crate::model::source::{Reader, Source};
 
 /// Sink that compares entries with another source.
 pub struct CheckSink<'expected> {

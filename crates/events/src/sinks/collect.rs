@@ -1,9 +1,9 @@
 //! A sink that concatenates blocks in memory.
 
-use crate::block::Block;
 use crate::error::{Location, Result};
-use crate::schema::Schema;
-use crate::sink::{NoTile, Prepare, Sink};
+use crate::model::block::Block;
+use crate::model::schema::Schema;
+use crate::model::sink::{NoTile, Prepare, Sink};
 
 /// Sink whose summary is one block of all entries.
 #[derive(Debug)]

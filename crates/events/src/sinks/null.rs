@@ -1,9 +1,9 @@
 //! A sink that discards entries, to measure the cost of a source alone.
 
-use crate::block::Block;
 use crate::error::Result;
-use crate::sink::{NoTile, Prepare, SharedSink, Sink};
-use raddle_core::communicator::{Communicator, CommunicatorExt};
+use crate::model::block::Block;
+use crate::model::sink::{NoTile, Prepare, SharedSink, Sink};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 
 /// Sink that keeps nothing; its summary is the number of entries.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,9 +1,9 @@
 //! A textual overview of the contents: names and lengths of each entry's products, or their averages.
 
-use crate::block::{Block, Column};
 use crate::error::{EventsError, Result};
-use crate::schema::Schema;
-use crate::sink::{NoTile, Prepare, Sink};
+use crate::model::block::{Block, Column};
+use crate::model::schema::Schema;
+use crate::model::sink::{NoTile, Prepare, Sink};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -128,7 +128,7 @@ fn push_line(text: &mut String, name: &str, what: std::fmt::Arguments<'_>) {
 
 /// Returns the length of a column's values, without offsets.
 fn value_len_bytes(column: &Column) -> u64 {
-    use crate::block::Buffer;
+    use crate::model::block::Buffer;
     let len_bytes = |buffer: &Buffer| match buffer {
         Buffer::Values(bytes) => bytes.len() as u64,
         Buffer::Offsets(_) => 0,

@@ -5,10 +5,10 @@
 //! part of a value is left out.
 
 use super::json::{self, Style};
-use crate::block::Block;
 use crate::error::{EventsError, Location, Result};
-use crate::schema::Schema;
-use crate::sink::{NoTile, Prepare, Sink};
+use crate::model::block::Block;
+use crate::model::schema::Schema;
+use crate::model::sink::{NoTile, Prepare, Sink};
 use std::io::Write;
 
 /// Format of the written values.

@@ -1,7 +1,7 @@
 //! Shared parts of the tests: conversions without progress reports.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use raddle_core::report::progress::Silent;
 use raddle_events::{ConvertOptions, Converted, Result, Sink, Source, convert};
 use std::num::NonZeroUsize;
 

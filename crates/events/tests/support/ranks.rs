@@ -1,9 +1,9 @@
 //! Conversions across ranks that are threads.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::Communicator;
-use raddle_core::progress::Silent;
-use raddle_core::threads::Threads;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::Silent;
 use raddle_events::{ConvertOptions, Converted, Result, SharedSink, Source, convert_collective};
 use std::num::NonZeroUsize;
 

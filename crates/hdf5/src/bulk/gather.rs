@@ -9,7 +9,7 @@ use super::units::{UNIT_LEN_BYTES, block_len};
 use super::{Request, lock};
 use crate::error::Result;
 use crate::read::{BoxRead, DatasetReader, DatasetSource, MAX_RANK, ReadCounts};
-use raddle_core::extent::Coordinates;
+use raddle_core::plan::extent::Coordinates;
 use std::ops::Range;
 use std::sync::Mutex;
 

@@ -4,7 +4,7 @@ use super::{AxisSelection, Request};
 use crate::error::Result;
 use crate::model::Layout;
 use crate::read::{BoxRead, DatasetReader, DatasetSource, MAX_RANK, ReadCounts};
-use raddle_core::extent::Coordinates;
+use raddle_core::plan::extent::Coordinates;
 
 /// Target size of a unit in decoded bytes: large enough that taking one (a lock) costs nothing, small enough to balance
 /// the end of a read.

@@ -6,7 +6,7 @@
 use super::cursor::{Cursor, Defect, Encoding};
 use crate::model::Dataspace;
 
-pub use raddle_core::extent::MAX_RANK;
+pub use raddle_core::plan::extent::MAX_RANK;
 
 /// Decodes the body of a dataspace message.
 pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Dataspace, Defect> {

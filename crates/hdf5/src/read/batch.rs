@@ -11,7 +11,7 @@ use super::unchunked::{MAX_GAP_LEN_BYTES, MAX_READ_LEN_BYTES};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
 use raddle_codec::{CodecError, DecodeState};
-use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, copy_box};
 use std::ops::Range;
 use std::time::Instant;
 

@@ -28,7 +28,7 @@ mod unchunked;
 pub use boxes::{BoxRead, DatasetSource};
 pub use check::{ChunkSummary, check_chunks, check_listed};
 pub use index::for_each_chunk;
-pub use raddle_core::extent::MAX_RANK;
+pub use raddle_core::plan::extent::MAX_RANK;
 pub use reader::{DatasetReader, ReadCounts, ReaderLimits, StoredChunk};
 
 use crate::native::Encoding;

@@ -1,10 +1,10 @@
 //! Boxes in row-major arrays as runs of bytes, with the offsets of each run in two arrays.
 //!
-//! Used from file to memory (contiguous storage) and for fill values; `raddle_core::extent` copies from memory to
+//! Used from file to memory (contiguous storage) and for fill values; `raddle_core::plan::extent` copies from memory to
 //! memory. Invariant: runs come in rising order of both offsets and cover the box once.
 
 use super::MAX_RANK;
-use raddle_core::extent::fill_with;
+use raddle_core::plan::extent::fill_with;
 
 /// A row-major array and the position of a box in it, in elements.
 #[derive(Debug, Clone, Copy)]

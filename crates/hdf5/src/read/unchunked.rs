@@ -3,7 +3,7 @@
 use super::stride::{BoxOffset, Runs};
 use super::{BoxRead, DatasetSource, ReadCounts};
 use crate::error::{Hdf5Error, Result};
-use raddle_core::extent::{BoxSource, BoxTarget, copy_box};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, copy_box};
 use std::time::Instant;
 
 /// Maximum gap between two ranges that are read at once: copying 4 KiB in excess (0.4 µs) costs no more than another

@@ -10,8 +10,8 @@
 
 mod sides;
 
-use crate::bitmask::MAX_RANK;
-use crate::grid::{ArrayGrid, Order, Run};
+use crate::dataset::bitmask::MAX_RANK;
+use crate::dataset::grid::{ArrayGrid, Order, Run};
 use sides::{Decode, DecodeAny, Encode, EncodeAny, Side};
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Comparison with the definition: every sample moved by its address.
 
 use super::*;
-use crate::bitmask::{Bitmask, Point, level_of};
-use crate::grid::{Layout, blocks, runs};
+use crate::dataset::bitmask::{Bitmask, Point, level_of};
+use crate::dataset::grid::{Layout, blocks, runs};
 use proptest::prelude::*;
 
 const EMPTY: u8 = 0xee;

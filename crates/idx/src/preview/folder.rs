@@ -3,9 +3,9 @@
 //! The contents are written elsewhere. Invariant: a preview that was moved aside is restored unless the output has been
 //! replaced; a folder is replaced only if it contains nothing but datasets and is marked as the preview of this output.
 
-use crate::durability::sync_folders;
 use crate::error::{IdxError, Result};
-use crate::publish::{IfExists, holds_blocks_alone, remove, write};
+use crate::write::durability::sync_folders;
+use crate::write::publish::{IfExists, holds_blocks_alone, remove, write};
 use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
 use rustix::fs::RenameFlags;
 use std::ffi::OsStr;

@@ -13,12 +13,12 @@ pub use folder::PreviewFolder;
 pub use plan::{Candidate, MIN_SAMPLES, PlannedPreview, PreviewOptions, PreviewPlan, is_worth};
 
 use crate::error::{IdxError, Result};
-use crate::exchange::{BoxData, agree};
-use crate::options::WriteOptions;
-use crate::writer::Writer;
-use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
-use raddle_core::extent::{BoxSource, Extent};
-use raddle_core::progress::{Silent, Watch};
+use crate::write::exchange::{BoxData, agree};
+use crate::write::options::WriteOptions;
+use crate::write::writer::Writer;
+use raddle_core::plan::extent::{BoxSource, Extent};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::report::progress::{Silent, Watch};
 use samples::Samples;
 use serde::Serialize;
 use std::path::PathBuf;

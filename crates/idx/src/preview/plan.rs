@@ -3,13 +3,13 @@
 //! Invariant: all samples together do not exceed the limit.
 
 use super::names;
-use crate::bitmask::{Bitmask, MAX_RANK};
+use crate::dataset::bitmask::{Bitmask, MAX_RANK};
+use crate::dataset::grid::ArrayGrid;
+use crate::dataset::header::{Header, HeaderError};
+use crate::dataset::layout::LayoutOptions;
+use crate::dataset::sample::{Number, SampleType};
 use crate::error::{IdxError, Result};
-use crate::grid::ArrayGrid;
-use crate::header::{Header, HeaderError};
-use crate::layout::LayoutOptions;
-use crate::sample::{Number, SampleType};
-use raddle_core::lattice::Lattice;
+use raddle_core::plan::lattice::Lattice;
 use std::path::{Path, PathBuf};
 
 /// Minimum length of two axes of an array, so that a picture is worth looking at.
@@ -136,7 +136,7 @@ fn level_within(bitmask: &Bitmask, of: &Candidate, max_samples: u64) -> u32 {
     end.iter_mut().zip(of.shape.iter().rev()).for_each(|(end, count)| *end = *count);
     let fits = |level: &u32| {
         let counts = ArrayGrid::counts_of_box(bitmask, &[0; MAX_RANK], &end, *level);
-        raddle_core::extent::product(&counts).is_some_and(|samples| samples <= max_samples)
+        raddle_core::plan::extent::product(&counts).is_some_and(|samples| samples <= max_samples)
     };
     (0..=bitmask.max_level()).rev().find(fits).unwrap_or(0)
 }

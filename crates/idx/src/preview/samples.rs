@@ -4,13 +4,13 @@
 //! several ranks, which see disjoint parts, can therefore be combined by a bitwise OR.
 
 use super::plan::PlannedPreview;
+use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
-use crate::exchange::{BoxData, MESSAGES_LEN_BYTES};
-use crate::reader::zeros;
-use crate::region::SampleBox;
+use crate::read::reader::zeros;
+use crate::write::exchange::{BoxData, MESSAGES_LEN_BYTES};
 use raddle_core::CoreError;
-use raddle_core::communicator::Communicator;
-use raddle_core::extent::{BoxSource, BoxTarget, Coordinates, Extent};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent};
+use raddle_core::ranks::communicator::Communicator;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

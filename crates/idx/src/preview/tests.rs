@@ -1,12 +1,12 @@
 use super::*;
-use crate::bitmask::Bitmask;
-use crate::publish::IfExists;
-use crate::reader::Dataset;
-use crate::sample::Number;
+use crate::dataset::bitmask::Bitmask;
+use crate::dataset::sample::Number;
+use crate::read::reader::Dataset;
+use crate::write::publish::IfExists;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::plan::ArrayPlan;
-use raddle_core::threads::Threads;
+use raddle_core::ranks::threads::Threads;
 use std::path::Path;
 
 fn candidate(path: &str, shape: &[u64], is_big_endian: bool) -> Candidate {

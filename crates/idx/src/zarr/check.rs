@@ -8,9 +8,9 @@ use super::downsample::{Downsample, Halving};
 use super::image::Image;
 use super::layout::{Level, is_space};
 use super::shard::ChunkDecoder;
-use crate::bitmask::{MAX_RANK, Point};
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
-use crate::region::SampleBox;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel::for_each;
 use serde::Serialize;
@@ -186,7 +186,7 @@ impl Image {
                 Err(IdxError::Zarr { .. } | IdxError::Read { .. }) => return Ok(()),
                 read => read?,
             };
-            let mut want = crate::exchange::zero_samples(made.sample_count(), len)?;
+            let mut want = crate::write::exchange::zero_samples(made.sample_count(), len)?;
             let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
             halving.make(&made, &mut want, 1, cancel)?;
             let got = self.read(number, &made)?;

@@ -4,9 +4,9 @@
 //! which are added in array order, so it is the same in whichever box it is computed.
 
 use super::layout::Level;
-use crate::bitmask::{MAX_RANK, Point};
-use crate::region::SampleBox;
-use crate::sample::{Number, SampleType};
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::region::SampleBox;
+use crate::dataset::sample::{Number, SampleType};
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel::for_each;

@@ -5,10 +5,10 @@
 
 use super::downsample::Downsample;
 use super::fault::ZarrFault;
-use crate::bitmask::{MAX_RANK, Point};
-use crate::region::SampleBox;
-use crate::sample::SampleType;
-use raddle_core::extent::product;
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::region::SampleBox;
+use crate::dataset::sample::SampleType;
+use raddle_core::plan::extent::product;
 use serde::Serialize;
 
 /// Axes in the order that OME-NGFF requires, slowest first.

@@ -7,10 +7,10 @@
 use super::fault::ZarrFault;
 use super::layout::{ChunkCompression, ImageLayout, is_space};
 use super::shard::{ShardForm, named_gzip_level, zstd_level};
-use crate::bitmask::{MAX_RANK, Point};
-use crate::sample::SampleType;
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::sample::SampleType;
 use raddle_codec::Effort;
-use raddle_core::extent::product;
+use raddle_core::plan::extent::product;
 use serde_json::{Value, json};
 use std::path::Path;
 

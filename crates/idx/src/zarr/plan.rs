@@ -6,9 +6,9 @@
 use super::fault::ZarrFault;
 use super::layout::ImageLayout;
 use super::shard::ShardForm;
-use crate::bitmask::{MAX_RANK, Point};
-use crate::region::SampleBox;
-use raddle_core::extent::product;
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::region::SampleBox;
+use raddle_core::plan::extent::product;
 use raddle_core::plan::{ArrayPlan, Plan};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -204,7 +204,7 @@ mod tests {
             for (number, level) in form.levels.iter().enumerate() {
                 let of = places.iter().filter(|place| (place.field, place.level) == (field, number));
                 let boxes = of.map(|place| place.region).collect();
-                crate::restructure::check_partition(&level.domain(), &[boxes]).unwrap();
+                crate::write::restructure::check_partition(&level.domain(), &[boxes]).unwrap();
             }
         }
         assert_eq!(places[5].region, SampleBox::new(&[4, 4], &[3, 1]));

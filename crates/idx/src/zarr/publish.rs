@@ -5,9 +5,9 @@
 
 use super::metadata::{self, FILE_NAME};
 use super::plan::ShardPlan;
-use crate::durability::Durability;
 use crate::error::{IdxError, Result};
-use crate::publish::{IfExists, remove, staging_folder, write, write_whole};
+use crate::write::durability::Durability;
+use crate::write::publish::{IfExists, remove, staging_folder, write, write_whole};
 use raddle_core::engine::Sink;
 use raddle_core::output::{OutputLock, close, folder_of};
 use rustix::fs::RenameFlags;
@@ -198,6 +198,6 @@ impl Sink for ShardFiles<'_> {
                 Durability::Unsynced => close(file),
             }
         });
-        written.map_err(|cause| crate::files::named(&path, &cause))
+        written.map_err(|cause| crate::write::files::named(&path, &cause))
     }
 }

@@ -6,15 +6,15 @@
 
 use super::downsample::{Downsample, Halving};
 use super::layout::{ImageLayout, Level};
-use crate::bitmask::{MAX_RANK, Point};
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::region::SampleBox;
 use crate::error::Result;
-use crate::exchange::{BoxData, agree, partition_error, restructure, zero_samples};
-use crate::region::SampleBox;
-use crate::restructure::{ImposedBox, Restructuring};
+use crate::write::exchange::{BoxData, agree, partition_error, restructure, zero_samples};
+use crate::write::restructure::{ImposedBox, Restructuring};
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::Communicator;
 use raddle_core::memory::{MemoryBudget, Permit};
-use raddle_core::traffic::Traffic;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::traffic::Traffic;
 use std::borrow::Cow;
 use std::path::Path;
 

@@ -8,12 +8,12 @@
 
 use super::fault::ZarrFault;
 use super::layout::{ChunkCompression, ImageLayout};
-use crate::bitmask::{MAX_RANK, Point};
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::region::{SampleBox, copy_part};
+use crate::dataset::sample::SampleType;
 use crate::error::Result;
-use crate::region::{SampleBox, copy_part};
-use crate::sample::SampleType;
 use raddle_codec::{CodecError, DecodeState, Effort, RawStreamCodec, RawStreamEncoder};
-use raddle_core::extent::product;
+use raddle_core::plan::extent::product;
 
 /// Length of the offset and length of a chunk in the index.
 const ENTRY_LEN_BYTES: u64 = 16;

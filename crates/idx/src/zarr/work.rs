@@ -6,14 +6,14 @@
 use super::plan::{ShardOwners, ShardPlace, ShardPlan};
 use super::pyramid::Pyramid;
 use super::shard::ChunkEncoder;
+use crate::dataset::region::{SampleBox, copy_part};
 use crate::error::{IdxError, Result};
-use crate::region::{SampleBox, copy_part};
 use raddle_codec::Effort;
-use raddle_core::communicator::{Communicator, Rank};
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::plan::Tile;
-use raddle_core::received::{ReceivedPieces, SentTraffic};
-use raddle_core::regroup::Outbox;
+use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::received::{ReceivedPieces, SentTraffic};
+use raddle_core::ranks::regroup::Outbox;
 use raddle_core::report::StageTimer;
 
 /// Memory of a compressor's tables, for the budget: that of zstd at its default level.

@@ -4,16 +4,16 @@
 //! the block in which the old rows end is computed from old and new rows. Invariant: a file that has grown has the same
 //! digests as a file written with all rows at once and the same number of rows per block.
 
-use crate::digests::blocks::{Gathering, block_rows};
-use crate::digests::stored::{StoredColumn, StoredDigests};
-use crate::digests::structure::not_as_written;
-use crate::digests::{ColumnDigests, Digests, Form};
 use crate::error::{MergeError, Result};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
+use crate::verify::digests::blocks::{Gathering, block_rows};
+use crate::verify::digests::stored::{StoredColumn, StoredDigests};
+use crate::verify::digests::structure::not_as_written;
+use crate::verify::digests::{ColumnDigests, Digests, Form};
 use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
-use raddle_core::extent::{Coordinates, Extent};
 use raddle_core::plan::ArrayPlan;
+use raddle_core::plan::extent::{Coordinates, Extent};
 
 /// Growth of the first input of a plan, to which the other inputs are appended.
 #[derive(Debug)]

@@ -9,33 +9,33 @@ mod column;
 pub mod growth;
 pub mod redo;
 
-use crate::commit::write_provenance;
 use crate::conventions::Choice;
-use crate::dataset_specs::column_spec;
-use crate::digests::Digests;
-use crate::digests::blocks::{Form, InOrder};
-use crate::digests::stored;
-use crate::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::error::{MergeError, Result};
 use crate::inputs::same_file;
-use crate::join::Join;
-use crate::layout::LayoutPolicy;
 use crate::options::{MergeOptions, Watch};
+use crate::plan::dataset_specs::column_spec;
+use crate::plan::layout::LayoutPolicy;
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
-use crate::provenance::{gather, provenance_path};
-use crate::ranks::{agree, share};
-use crate::remembered::{self, Contradiction};
-use crate::resume::sample;
+use crate::schema::join::Join;
 use crate::schema::{Entry, display_path};
-use crate::tiles::MergeWork;
-use crate::values::open_pool;
+use crate::verify::digests::Digests;
+use crate::verify::digests::blocks::{Form, InOrder};
+use crate::verify::digests::stored;
+use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
+use crate::verify::provenance::{gather, provenance_path};
+use crate::verify::remembered::{self, Contradiction};
+use crate::write::commit::write_provenance;
+use crate::write::ranks::{agree, share};
+use crate::write::resume::sample;
+use crate::write::tiles::MergeWork;
+use crate::write::values::open_pool;
 use growth::Growth;
 use raddle_core::CoreError;
-use raddle_core::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::engine::{Claim, Context, EngineOptions, EngineReport, Placement, execute};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::OutputLock;
-use raddle_core::progress::{Event, Stage};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::report::progress::{Event, Stage};
 use raddle_core::report::{InputDifference, MemoryReport, StageTimer};
 use raddle_hdf5::source::InputFile;
 use raddle_hdf5::write::{EditedFile, OutputFile};
@@ -75,7 +75,7 @@ pub struct AppendReport {
     /// Number of inputs appended.
     pub inputs: u64,
     /// Inputs that were skipped because they cannot be read (`--skip-bad`).
-    pub skipped: Vec<crate::execute::SkippedInput>,
+    pub skipped: Vec<crate::write::SkippedInput>,
     /// Differences from the file that the options bridge; the file counts as the first input.
     pub differences: Vec<InputDifference>,
     /// Size of all input files in bytes.
@@ -346,8 +346,8 @@ pub fn append_collective(
     Ok(Some(AppendReport {
         output: held.path.clone(),
         inputs: plan.inputs.len() as u64 - 1,
-        skipped: crate::execute::skipped(plan),
-        differences: crate::execute::bridged(plan),
+        skipped: crate::write::skipped(plan),
+        differences: crate::write::bridged(plan),
         input_len_bytes: plan.inputs[1..].iter().map(|input| input.identity.len_bytes).sum(),
         old_len_bytes,
         output_len_bytes,
@@ -512,7 +512,7 @@ impl Edit<'_, '_> {
 
     /// Writes new rows that hold addresses within their file. Digests cover all rows: existing rows are read again for
     /// this, and must match their stored digests.
-    fn write_file_local(&self, output: &mut OutputFile, column: u32) -> Result<crate::digests::ColumnDigests> {
+    fn write_file_local(&self, output: &mut OutputFile, column: u32) -> Result<crate::verify::digests::ColumnDigests> {
         let (plan, grown) = (self.plan, self.growth.columns[column as usize]);
         let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];
         let spec = column_spec(plan, entry, column);

@@ -17,9 +17,9 @@ mod view;
 pub use options::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
 pub use view::FileView;
 
-use crate::join::Difference;
 use crate::rules::settle::Declared;
 use crate::rules::{Rule, user};
+use crate::schema::join::Difference;
 use crate::schema::{Schema, display_path};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing is read from the file here.
 
-use crate::paths::Paths;
+use crate::inputs::paths::Paths;
 use crate::rules::attribute;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{AttributeValue, InputExtent, Role};

@@ -11,15 +11,15 @@ use super::table::{Join, KeyTable, fault_of};
 use super::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, last_name};
 use super::{first_value, growth};
 use crate::error::{MergeError, Result};
-use crate::join::{Difference, DifferenceKind, parent_path};
 use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
-use crate::ranks::agree;
+use crate::schema::join::{Difference, DifferenceKind, parent_path};
 use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
-use crate::values::{ColumnReader, open_pool};
+use crate::write::ranks::agree;
+use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
-use raddle_core::communicator::{Communicator, CommunicatorExt};
-use raddle_core::progress::{Event, Stage};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::model::{
     BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };

@@ -2,16 +2,16 @@
 //! not descend and must refer to existing events.
 
 use crate::error::{MergeError, Result};
-use crate::join::parent_path;
-use crate::memory::ReaderMemory;
+use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
+use crate::plan::memory::ReaderMemory;
+use crate::schema::join::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
-use crate::selection::Selection;
-use crate::values::{ColumnReader, open_pool};
 use crate::verify::plan_file;
+use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::parallel;
-use raddle_core::progress::{Event, Stage};
+use raddle_core::report::progress::{Event, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -6,7 +6,7 @@ use super::DerivedSpec;
 use super::runs::{RunStore, TableRuns};
 use crate::error::Result;
 use crate::schema::ColumnIndex;
-use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;

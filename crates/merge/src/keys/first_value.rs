@@ -3,12 +3,12 @@
 
 use super::attach::add_constant;
 use crate::error::{MergeError, Result};
-use crate::join::parent_path;
 use crate::options::Watch;
 use crate::plan::MergePlan;
+use crate::schema::join::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
-use crate::values::{ColumnReader, open_pool};
-use raddle_core::progress::{Event, Severity};
+use crate::write::values::{ColumnReader, open_pool};
+use raddle_core::report::progress::{Event, Severity};
 use serde::{Deserialize, Serialize};
 
 /// Number of rows that are compared with the first at once.

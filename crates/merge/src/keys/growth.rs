@@ -9,8 +9,8 @@ use super::derived::{DerivedColumn, StoredRuns};
 use super::table::KeyTable;
 use super::{DerivedSpec, KeyDatasets};
 use crate::error::{MergeError, Result};
-use crate::join::{DifferenceKind, Joined};
 use crate::plan::{Growable, MergePlan, NewColumn, Planner};
+use crate::schema::join::{DifferenceKind, Joined};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, Role, display_path};
 use std::collections::HashSet;
 
@@ -121,7 +121,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn
             tiles: std::mem::take(&mut plan.tiles.arrays),
             column_of_array: std::mem::take(&mut plan.column_of_array),
             segments: raddle_core::plan::SegmentLists::default(),
-            link: crate::links::Link::No,
+            link: crate::plan::links::Link::No,
             growable: Growable::AsTheInputs,
         };
         let grown = planner.grown_column(column, &plan.schema.columns[column as usize], &entry.path);

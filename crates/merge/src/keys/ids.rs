@@ -6,7 +6,7 @@
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, display_path};
-use crate::values::ColumnReader;
+use crate::write::values::ColumnReader;
 use raddle_hdf5::model::{ByteOrder, TypeClass};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -177,7 +177,7 @@ impl IdTable {
             }
             let class = &plan.schema.columns[column as usize].model().datatype.class;
             let first = IdColumn::of(column, class, row_elements as usize).ok_or_else(|| {
-                refuse(format!("is {}, not a plain integer of up to 8 bytes", crate::join::describe(class)))
+                refuse(format!("is {}, not a plain integer of up to 8 bytes", crate::schema::join::describe(class)))
             })?;
             decoded.extend((0..first.row_elements).map(|place| IdColumn { place, ..first }));
         }

@@ -7,15 +7,15 @@
 
 use super::DerivedSpec;
 use super::attach::left_over;
-use crate::digests::stored;
-use crate::digests::structure::{check_structure, structure_digests};
 use crate::error::{MergeError, Result};
-use crate::execute::{MergeReport, merge, merge_collective};
-use crate::layout::LayoutPolicy;
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
+use crate::plan::layout::LayoutPolicy;
 use crate::plan::{Beginning, MergePlan, plan_from};
-use crate::ranks::agree;
-use raddle_core::communicator::{Communicator, SingleProcess};
+use crate::verify::digests::stored;
+use crate::verify::digests::structure::{check_structure, structure_digests};
+use crate::write::ranks::agree;
+use crate::write::{MergeReport, merge, merge_collective};
+use raddle_core::ranks::communicator::{Communicator, SingleProcess};
 use std::path::Path;
 
 /// Operation named in errors of other ranks.

@@ -5,9 +5,9 @@
 use super::partition::{EventShare, KeyedFile};
 use super::sizes::columns_by_group;
 use crate::error::Result;
+use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::schema::display_path;
-use crate::selection::Selection;
 use crate::verify::plan_file;
 use raddle_hdf5::model::Layout;
 use serde::{Deserialize, Serialize};

@@ -12,12 +12,12 @@ use super::index::{Index, Lookup};
 use super::runs::{RunStore, RunWriter, TableRuns};
 use super::table::{Join, KeyTable, MatchedRows};
 use crate::error::{MergeError, Result};
-use crate::ordered_queue::OrderedQueue;
-use crate::ranks::{agree, gather_in_steps};
-use crate::values::ColumnReader;
+use crate::write::ordered_queue::OrderedQueue;
+use crate::write::ranks::{agree, gather_in_steps};
+use crate::write::values::ColumnReader;
 use raddle_core::CoreError;
-use raddle_core::communicator::{Communicator, CommunicatorExt};
-use raddle_core::progress::{Event, Stage};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
 

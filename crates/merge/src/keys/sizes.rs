@@ -5,11 +5,11 @@
 
 use super::partition::{FoundBy, KeyedFile};
 use crate::error::Result;
-use crate::join::parent_path;
+use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
+use crate::schema::join::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
-use crate::selection::Selection;
 use crate::verify::plan_file;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};

@@ -11,7 +11,7 @@ use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, display_path};
-use raddle_core::progress::{Event, Stage};
+use raddle_core::report::progress::{Event, Stage};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 
 use crate::error::{MergeError, Result};
 use crate::rules::attribute::named;
-use crate::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST};
+use crate::scan::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST};
 use crate::schema::{Column, Entry, Role, Schema, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 

@@ -7,34 +7,34 @@ use super::flat;
 use super::growable::Growable;
 use super::null::make_null;
 use super::{MergePlan, PlannedInput, Planner, sizes};
-use crate::alignment;
 use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
-use crate::digests::stored::{Records, StoredDigests};
-use crate::dimension_scales;
 use crate::error::{BadInput, MergeError, Result};
-use crate::fill_references;
-use crate::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
 use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
-use crate::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
-use crate::links::{self, Link, RootObjects};
-use crate::memory::ReaderMemory;
 use crate::options::{Compress, Empty, MergeOptions, Watch};
-use crate::picking::{self, Counts};
-use crate::ranks::agree;
-use crate::remembered::Remembered;
+use crate::plan::alignment;
+use crate::plan::fill_references;
+use crate::plan::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
+use crate::plan::links::{self, Link, RootObjects};
+use crate::plan::memory::ReaderMemory;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
     repack::{self, Ranges},
     user,
 };
+use crate::scan::dimension_scales;
 use crate::scan::{self, ScannedFile, ScannedInput};
+use crate::schema::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
 use crate::schema::{Column, ColumnIndex, Entry, InputExtent, Role, Schema};
-use raddle_core::communicator::{Communicator, SingleProcess};
+use crate::verify::digests::stored::{Records, StoredDigests};
+use crate::verify::remembered::Remembered;
+use crate::write::picking::{self, Counts};
+use crate::write::ranks::agree;
 use raddle_core::plan::{Plan, SegmentLists};
-use raddle_core::progress::{Event, Severity, Stage};
+use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::report::progress::{Event, Severity, Stage};
 use raddle_hdf5::model::Dataset;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;

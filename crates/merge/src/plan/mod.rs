@@ -3,12 +3,22 @@
 //! Plans are plain values that [`plan`] computes from scanned inputs and options; nothing is written while planning.
 //! Invariant: every row of every input appears exactly once in the plan ([`raddle_core::plan`] checks it).
 
+pub mod alignment;
 mod column;
+pub(crate) mod cost;
+pub(crate) mod dataset_specs;
+pub(crate) mod fill_pattern;
+pub(crate) mod fill_references;
 mod filters;
 mod flat;
 mod growable;
+pub mod layout;
+pub mod links;
 mod make;
+pub(crate) mod memory;
 mod null;
+pub mod prediction;
+pub(crate) mod row_shifts;
 mod sizes;
 
 pub(crate) use column::{Planner, decoders};
@@ -17,18 +27,18 @@ pub(crate) use growable::Growable;
 pub(crate) use make::{Beginning, FoundInputs, NewColumn, plan_found, plan_from};
 pub use make::{plan, plan_collective};
 
-use crate::alignment::Alignment;
 use crate::append::growth::Growth;
 use crate::conventions::Choice;
-use crate::digests::stored::StoredDigests;
 use crate::error::{BadInput, MergeError, Result};
-use crate::join::Difference;
 use crate::keys::derived::DerivedColumns;
 use crate::options::MergeOptions;
-use crate::picking::Uncounted;
-use crate::remembered::Remembered;
+use crate::plan::alignment::Alignment;
 use crate::rules::Rule;
+use crate::schema::join::Difference;
 use crate::schema::{ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
+use crate::verify::digests::stored::StoredDigests;
+use crate::verify::remembered::Remembered;
+use crate::write::picking::Uncounted;
 use raddle_codec::{Encoder, Filter, Pipeline};
 use raddle_core::plan::Plan;
 use raddle_core::pooled_file::FileIdentity;

@@ -9,7 +9,7 @@ use super::number::NumberType;
 use super::packing::nan_fill;
 use super::settle::{Declared, Mismatch, Settling};
 use super::{Placement, Values};
-use crate::join::{Difference, DifferenceKind};
+use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, InputExtent, Schema, display_path};
 use raddle_hdf5::model::{InlineData, TypeClass};
 use std::collections::HashMap;

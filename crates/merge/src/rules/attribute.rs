@@ -4,8 +4,8 @@
 //! not take for a text or number either.
 
 use super::number::NumberType;
-use crate::join::describe_value;
 use crate::schema::AttributeValue;
+use crate::schema::join::describe_value;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::sync::Arc;

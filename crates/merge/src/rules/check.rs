@@ -9,11 +9,11 @@ use super::number::NumberType;
 use super::{PositionForm, Values};
 use crate::conventions::Overlap;
 use crate::error::{MergeError, Result};
-use crate::join::{Difference, DifferenceKind};
 use crate::options::Watch;
 use crate::plan::MergePlan;
+use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, ColumnIndex, Role, display_path};
-use crate::values::{ColumnReader, open_pool};
+use crate::write::values::{ColumnReader, open_pool};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

@@ -1,13 +1,13 @@
 //! Conversions of an input's values to those of the output, as plain numbers, and their application to a box.
 //!
-//! [`settle`](super::settle) creates them, and [`ColumnReader`](crate::values::ColumnReader) applies them. Invariant: a
+//! [`settle`](super::settle) creates them, and [`ColumnReader`](crate::write::values::ColumnReader) applies them. Invariant: a
 //! conversion yields the value that readers of the convention consider equal, or an error that names the value.
 
 use super::attribute::string;
 use super::number::NumberType;
 use super::pick::Pick;
 use super::repack::OnePacking;
-use raddle_core::extent::{BoxSource, BoxTarget, Extent, copy_box};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::TypeClass;
 use serde::{Deserialize, Serialize};

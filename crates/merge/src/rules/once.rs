@@ -6,13 +6,13 @@
 
 use super::number::NumberType;
 use crate::error::Result;
-use crate::input_reader::InputReader;
-use crate::join::{Difference, DifferenceKind, describe_value};
+use crate::inputs::order::find;
+use crate::inputs::reader::InputReader;
+use crate::inputs::value_source::ValueSource;
 use crate::options::MergeOptions;
-use crate::order::find;
 use crate::plan::PlannedInput;
+use crate::schema::join::{Difference, DifferenceKind, describe_value};
 use crate::schema::{ABSENT, Column, Role, Schema, display_path};
-use crate::value_source::ValueSource;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
 use raddle_hdf5::native::Encoding;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, Role, display_path};
-use crate::values::{ColumnReader, open_pool};
+use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::model::{Datatype, InlineData};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ pub(crate) fn ranges(plan: &MergePlan, paths: &[Vec<u8>], watch: &Watch<'_>) -> 
     let mut reader = ColumnReader::new(plan, &pool);
     let mut ranges = Ranges::new();
     for path in paths {
-        let column = crate::picking::column_at(plan, path)?;
+        let column = crate::write::picking::column_at(plan, path)?;
         let Some(number) = NumberType::of(&plan.schema.columns[column as usize].model().datatype.class) else {
             continue;
         };

@@ -4,14 +4,14 @@
 
 use super::visits::{UNSEEN, Visited, Visits};
 use super::{ScannedEntry, ScannedRole};
-use crate::chunk_checks::{FormedChunks, Stored};
-use crate::input_reader::InputReader;
-use crate::lifted::lift;
+use crate::inputs::reader::InputReader;
+use crate::inputs::value_source::ValueSource;
 use crate::rules::Rule;
+use crate::scan::chunk_checks::{FormedChunks, Stored};
+use crate::schema::lifted::lift;
 use crate::schema::{
     AddressKind, AttributeValue, InputExtent, Role, address_kind, complete, display_path, split, split_again,
 };
-use crate::value_source::ValueSource;
 use foldhash::HashMap;
 use raddle_core::digest::fragment;
 use raddle_hdf5::logical::Resolver;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: parents come before children, and each object is visited only at its first path.
 
-use crate::paths::Paths;
+use crate::inputs::paths::Paths;
 use crate::schema::PROVENANCE_GROUP;
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};
 

@@ -9,21 +9,21 @@ mod statistic;
 mod traffic;
 mod way;
 
-pub use raddle_core::spread::Spread;
+pub use raddle_core::report::spread::Spread;
 pub use rates::Rates;
 pub use statistic::Statistic;
 pub use way::SimulatedReading;
 
-use crate::alignment::{self, Alignment};
 use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
+use crate::plan::alignment::{self, Alignment};
 use crate::plan::{Beginning, FoundInputs, MergePlan, Route, plan_found};
-use crate::reading::{self, Strategy, choose_with};
 use crate::scan::{self, ScannedInput};
 use crate::schema::InputExtent;
-use crate::values::open_pool;
+use crate::write::reading::{self, Strategy, choose_with};
+use crate::write::values::open_pool;
 use raddle_core::CoreError;
-use raddle_core::communicator::SingleProcess;
+use raddle_core::ranks::communicator::SingleProcess;
 use raddle_core::report::peak_rss_bytes;
 use serde::Serialize;
 use statistic::StatedInputs;

@@ -3,11 +3,11 @@
 //! Every piece of every tile is visited. Invariant: sums over ranks equal those of the plan.
 
 use super::rates::Rates;
-use crate::layout::WIDE_ROW_LEN_BYTES;
 use crate::plan::MergePlan;
-use crate::reading::{ReadingGroups, is_sent};
-use crate::tiles::MergeWork;
-use crate::values::open_inputs;
+use crate::plan::layout::WIDE_ROW_LEN_BYTES;
+use crate::write::reading::{ReadingGroups, is_sent};
+use crate::write::tiles::MergeWork;
+use crate::write::values::open_inputs;
 use foldhash::HashMap;
 use raddle_core::engine::{DryRun, Schedule, claim_message_len_bytes};
 use raddle_core::plan::{Batch, TileIndex};

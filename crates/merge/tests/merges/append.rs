@@ -6,7 +6,7 @@ use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use raddle_hdf5::write::Compat;
 use raddle_merge::append::{append, open_for_append, plan as plan_append};
-use raddle_merge::digests::check::check;
+use raddle_merge::verify::digests::check::check;
 use raddle_merge::{MergeError, MergeOptions, verify};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};

@@ -4,8 +4,8 @@
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use raddle_hdf5::model::{CreationOrder, Dataspace};
-use raddle_merge::digests::check::check;
 use raddle_merge::verify::VerifyReport;
+use raddle_merge::verify::digests::check::check;
 use raddle_merge::{Compress, MergeError, MergeOptions, verify};
 use raddle_testing::plain::{self, numbers, storage};
 use raddle_testing::spec::{AttributeSpec, DatasetSpec, FileSpec, FilterSpec, ObjectSpec, What};

@@ -3,10 +3,10 @@
 use crate::watched::watched;
 use proptest::prelude::*;
 use raddle_hdf5::model::{ByteOrder, TypeClass};
-use raddle_merge::digests::check::check;
 use raddle_merge::keys::first_value::FirstValueSpec;
 use raddle_merge::keys::rewrite::{plan_rewrite, write};
 use raddle_merge::keys::{DerivedSpec, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, check as keys_check};
+use raddle_merge::verify::digests::check::check;
 use raddle_merge::{MergeError, MergeOptions, merge, plan, verify};
 use raddle_testing::content::Content;
 use raddle_testing::plain::{self, numbers};

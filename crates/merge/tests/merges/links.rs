@@ -2,7 +2,7 @@
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
-use raddle_core::progress::Stage;
+use raddle_core::report::progress::Stage;
 use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
 use raddle_merge::{Link, LinkPaths, MergeError, MergeOptions, Sample, merge, plan, predict};

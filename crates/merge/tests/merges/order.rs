@@ -2,7 +2,7 @@
 
 use crate::watched::watched;
 use raddle_hdf5::model::ByteOrder;
-use raddle_merge::order::{SortedInputs, sort};
+use raddle_merge::inputs::order::{SortedInputs, sort};
 use raddle_merge::{MergeError, MergeOptions};
 use raddle_testing::plain::{self, numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};

@@ -3,7 +3,7 @@
 use crate::folder::names;
 use crate::watched::watched;
 use proptest::prelude::*;
-use raddle_merge::parts::{Part, PartReport, merge_part};
+use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{Compress, Contiguous, MergeOptions, merge, plan};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};

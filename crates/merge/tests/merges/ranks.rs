@@ -3,9 +3,9 @@
 use crate::folder::count_left_beside;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::Communicator;
-use raddle_core::progress::{Event, Silent, Stage};
-use raddle_core::threads::Threads;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::{Event, Silent, Stage};
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_merge::{
     Compress, Contiguous, Link, MergeError, MergeOptions, MergeReport, Watch, merge_collective, plan_collective,

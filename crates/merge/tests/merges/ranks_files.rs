@@ -4,8 +4,8 @@ use crate::folder::count_left_beside;
 use crate::ranks::{is_stopped, numbers, report, run};
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::{Event, Silent};
-use raddle_core::threads::Threads;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::{Event, Silent};
 use raddle_merge::options::Contiguous;
 use raddle_merge::{
     Compress, Join, MergeContext, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy,

@@ -4,8 +4,8 @@ use crate::folder::count_left_beside;
 use crate::ranks::{Outcome, is_stopped, merge_by, numbers, report, run};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
-use raddle_core::progress::{Event, Silent};
-use raddle_core::threads::Threads;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::report::progress::{Event, Silent};
 use raddle_merge::{
     Align, Compress, IoBackend, MergeContext, MergeError, MergeOptions, Watch, merge_through, plan_collective,
 };

@@ -4,7 +4,7 @@ use crate::folder::count_left_beside;
 use crate::ranks::numbers;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::{Event, Silent};
+use raddle_core::report::progress::{Event, Silent};
 use raddle_merge::{Compress, Contiguous, MergeError, MergeOptions, MergeReport, Watch, merge, plan};
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};

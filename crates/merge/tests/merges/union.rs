@@ -4,7 +4,7 @@ use crate::watched::{merge_to, watched};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use raddle_core::report::StageReport;
-use raddle_merge::digests::check::check;
+use raddle_merge::verify::digests::check::check;
 use raddle_merge::{
     Compress, Join, JoinOptions, LayoutPolicy, MergeError, MergeOptions, MergeReport, Selection, verify,
 };
@@ -85,7 +85,7 @@ fn chunks_are_moved_without_being_decoded() {
     let inputs = files(folder.path(), [vec![table("/a", 1)], vec![table("/b", 2)]]);
     let decoded = |options: &MergeOptions, name: &str| {
         let report = run(&inputs, &folder.path().join(name), options).unwrap();
-        let is_decode = |stage: &&StageReport| stage.stage == raddle_core::progress::Stage::Decode;
+        let is_decode = |stage: &&StageReport| stage.stage == raddle_core::report::progress::Stage::Decode;
         report.engine.stages.iter().filter(is_decode).map(|stage| stage.wall_s).sum::<f64>()
     };
     assert_eq!(decoded(&union(), "moved.h5"), 0.0);

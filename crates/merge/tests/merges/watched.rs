@@ -1,7 +1,7 @@
 //! Helpers for runs that are neither observed nor cancelled.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
+use raddle_core::report::progress::Silent;
 use raddle_merge::{MergeOptions, MergeReport, Result, Watch, merge, plan};
 use std::path::{Path, PathBuf};
 

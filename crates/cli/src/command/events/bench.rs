@@ -13,13 +13,13 @@ use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
 use raddle_core::cancel::CancelToken;
-use raddle_core::progress::Silent;
-use raddle_events::generated::{
-    CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts, ThrottledSource, parse_event_times,
-};
-use raddle_events::open::{OpenOptions, OpenedSource, open};
+use raddle_core::report::progress::Silent;
 use raddle_events::pds::PdsCodec;
 use raddle_events::sinks::NullSink;
+use raddle_events::sources::generated::{
+    CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts, ThrottledSource, parse_event_times,
+};
+use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{
     ConvertOptions, Converted, EventsError, Serialization, SerializingSource, Source, convert_collective,
 };

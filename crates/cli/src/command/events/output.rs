@@ -6,12 +6,12 @@ use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serial
 use crate::options::running::RuntimeArgs;
 use crate::ranks::agreed;
 use crate::render::escape;
-use raddle_core::communicator::Communicator;
-use raddle_core::progress::{Event, Severity};
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::report::progress::{Event, Severity};
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
-use raddle_events::open::{OpenOptions, OpenedSource, open};
 use raddle_events::pds::{PdsOptions, PdsSink};
 use raddle_events::root::{CLUSTER_LEN_BYTES, NtupleOptions, NtupleSink, renamed};
+use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{
     ConcatSource, ConvertOptions, Converted, DecodingSource, EventsError, ProductGlobs, Schema, Serialization,
     SerializingSource, Source, convert_collective,

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::options::reader::ReaderArgs;
 use crate::render::quantity;
 use raddle_idx::SampleBox;
-use raddle_idx::bitmask::MAX_RANK;
-use raddle_idx::sample::{Number, SampleType};
+use raddle_idx::dataset::bitmask::MAX_RANK;
+use raddle_idx::dataset::sample::{Number, SampleType};
 use std::ops::Range;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use raddle_idx::bitmask::{AXES, Point};
+use raddle_idx::dataset::bitmask::{AXES, Point};
 use raddle_idx::zarr::is_zarr;
 use raddle_idx::{Dataset, Query};
 use std::num::NonZeroUsize;

@@ -10,9 +10,9 @@ use crate::options::size::Size;
 use crate::render::{idx_plan, quantity};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
-use raddle_idx::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
-use raddle_idx::sample::SampleType;
-use raddle_idx::simulate::{Simulation, planning_len_bytes, rank_grid, regular_partition, simulate};
+use raddle_idx::dataset::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
+use raddle_idx::dataset::sample::SampleType;
+use raddle_idx::write::simulate::{Simulation, planning_len_bytes, rank_grid, regular_partition, simulate};
 use raddle_idx::{Field, Header, Phases, WriteOptions};
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -110,7 +110,7 @@ const MAX_LEN_BYTES: u64 = 4 << 30;
 
 /// Fails if planning needs more memory than the limit or than is available.
 fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure> {
-    let samples = raddle_core::extent::product(&arguments.per_rank.0).unwrap_or(u64::MAX);
+    let samples = raddle_core::plan::extent::product(&arguments.per_rank.0).unwrap_or(u64::MAX);
     let (ranks, fields) = (arguments.ranks.get() as u64, arguments.fields.len() as u64);
     let len_bytes = planning_len_bytes(ranks, samples, bits_per_block, fields);
     // Allocated at once and released again: a failing allocation in the middle would abort the program.

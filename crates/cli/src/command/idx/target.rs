@@ -5,15 +5,15 @@ use super::zarr::ZarrArgs;
 use crate::failure::Failure;
 use crate::options::profile::ProfileChoice;
 use crate::options::running::RuntimeArgs;
-use raddle_core::communicator::Communicator;
-use raddle_core::progress::Watch;
-use raddle_idx::bitmask::Bitmask;
-use raddle_idx::bitmask::MAX_RANK;
-use raddle_idx::compression::{Compression, ParseCompressionError};
-use raddle_idx::grid::Layout;
-use raddle_idx::restructure::ImposedBox;
-use raddle_idx::sample::SampleType;
-use raddle_idx::vectors::{FieldSplit, SplitVectors};
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::report::progress::Watch;
+use raddle_idx::dataset::bitmask::Bitmask;
+use raddle_idx::dataset::bitmask::MAX_RANK;
+use raddle_idx::dataset::compression::{Compression, ParseCompressionError};
+use raddle_idx::dataset::grid::Layout;
+use raddle_idx::dataset::sample::SampleType;
+use raddle_idx::dataset::vectors::{FieldSplit, SplitVectors};
+use raddle_idx::write::restructure::ImposedBox;
 use raddle_idx::zarr::{ChunkCompression, ImageLayout, ZarrWriter};
 use raddle_idx::{
     BlockSource, BoxData, Durability, Header, IdxError, IfExists, LayoutOptions, Phases, WriteOptions, WriteReport,

@@ -7,9 +7,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::ranks::Ranks;
 use crate::render::idx;
-use raddle_core::progress::Watch;
-use raddle_idx::bitmask::{AXES, Point};
-use raddle_idx::sample::SampleType;
+use raddle_core::report::progress::Watch;
+use raddle_idx::dataset::bitmask::{AXES, Point};
+use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::{BoxData, Header, SampleBox, WriteReport, Writer};
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::render::picture::{Picture, Range};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
-use raddle_idx::bitmask::AXES;
+use raddle_idx::dataset::bitmask::AXES;
 use raddle_idx::{Dataset, Query, Readers};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

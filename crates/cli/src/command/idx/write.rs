@@ -13,7 +13,7 @@ use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use crate::render::{idx, quantity, zarr};
 use crate::session::Session;
-use raddle_core::progress::{Event, Stage, Watch};
+use raddle_core::report::progress::{Event, Stage, Watch};
 use raddle_idx::{BlockSource, BoxData, IdxError, WriteOptions, WriteReport};
 use serde::Serialize;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use super::inputs::{Shape, shape};
 use crate::failure::Failure;
 use raddle_idx::IdxError;
-use raddle_idx::sample::SampleType;
+use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::zarr::{ChunkCompression, Downsample, FormOptions, ImageLayout};
 use std::path::Path;
 

@@ -71,7 +71,8 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
     watching.conclude(|watch| {
         let by: Vec<Vec<u8>> = arguments.by.iter().map(|path| path.clone().into_bytes()).collect();
         let failed = |error| Failure::of_merge(&error, &inputs);
-        let sorted = raddle_merge::order::sort(&inputs, &by, arguments.descending, &options, watch).map_err(failed)?;
+        let sorted =
+            raddle_merge::inputs::order::sort(&inputs, &by, arguments.descending, &options, watch).map_err(failed)?;
         for path in &sorted.without_rows {
             watching.warn(&format!("{}: has no rows, so it comes last", escape::path(path)));
         }

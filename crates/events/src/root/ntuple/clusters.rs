@@ -4,9 +4,9 @@
 //! cluster on.
 
 use super::envelope::{EnvelopeKind, Locator, list, locator, open, read_envelope, record};
-use crate::bytes::Bytes;
 use crate::error::Fault;
 use crate::root::file::RootFile;
+use crate::sources::bytes::Bytes;
 
 /// Range of entries.
 #[derive(Debug)]

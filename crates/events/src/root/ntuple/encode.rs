@@ -3,14 +3,14 @@
 //! Invariant: a cluster's bytes depend only on its block; its address is filled in when it is known.
 
 use super::fields::ElementKind;
-use crate::block::Buffer;
+use crate::model::block::Buffer;
+use crate::model::schema::Number;
 use crate::root::compress::Compressor;
 use crate::root::container::{BLOB_KEY_LEN_BYTES, MAX_PAYLOAD_LEN_BYTES, blob_key};
-use crate::schema::Number;
 use raddle_codec::CodecError;
 use raddle_codec::shuffle::shuffle;
 use raddle_core::error::Result as CoreResult;
-use raddle_core::message::{MessageReader, put_u64s};
+use raddle_core::ranks::message::{MessageReader, put_u64s};
 use xxhash_rust::xxh3::xxh3_64;
 
 const CHECKSUM_LEN_BYTES: u64 = 8;

@@ -6,8 +6,8 @@
 use super::super::compression;
 use super::super::file::{RootFile, decode_payload};
 use super::super::key::Key;
-use crate::bytes::Bytes;
 use crate::error::Fault;
+use crate::sources::bytes::Bytes;
 use raddle_codec::DecodeState;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -5,8 +5,8 @@
 //! are stored as collections of bytes. Invariant: columns are in the order of the buffers of [`as_stored`]'s form.
 
 use super::frames::{push_list, push_record, push_text};
-use crate::block::{Buffer, Column};
-use crate::schema::{Field, Form, Number, Product, Serialization};
+use crate::model::block::{Buffer, Column};
+use crate::model::schema::{Field, Form, Number, Product, Serialization};
 
 /// Contents of a column before it is encoded, which determine the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

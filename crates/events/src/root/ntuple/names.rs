@@ -2,7 +2,7 @@
 
 use super::source::find_ids;
 use crate::error::{EventsError, Result};
-use crate::schema::{Field, Form, Number, Product, Schema};
+use crate::model::schema::{Field, Form, Number, Product, Schema};
 
 /// Name of the layout in messages.
 pub(super) const LAYOUT: &str = "an RNTuple";

@@ -4,9 +4,9 @@
 //! Invariant: buffers are numbered in the order of [`Form::buffers`]; a field that is not fully understood is left out.
 
 use super::envelope::{list, record, text};
-use crate::bytes::Bytes;
 use crate::error::Fault;
-use crate::schema::{Field, Form, Number, Product};
+use crate::model::schema::{Field, Form, Number, Product};
+use crate::sources::bytes::Bytes;
 use std::collections::HashMap;
 
 /// Field record of the description.

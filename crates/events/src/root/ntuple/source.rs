@@ -4,11 +4,11 @@ use super::clusters::{Cluster, Page, read_groups};
 use super::envelope::{EnvelopeKind, check_features, open, read_anchor, read_envelope, record, text};
 use super::pages::{PageBuffers, decode};
 use super::schema::{ColumnKind, Deferred, Description, Node, Understood};
-use crate::block::{Block, Buffer, Column};
 use crate::error::{Fault, Location, Result};
+use crate::model::block::{Block, Buffer, Column};
+use crate::model::schema::{Form, Schema};
+use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
 use crate::root::file::RootFile;
-use crate::schema::{Form, Schema};
-use crate::source::{EventId, Reader, Source, check_entries, check_products};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -22,7 +22,7 @@ use hdf5_metno_sys::h5s::{
     H5S_class_t, H5Sget_simple_extent_dims, H5Sget_simple_extent_ndims, H5Sget_simple_extent_type,
 };
 use hdf5_metno_sys::h5t::H5Tget_create_plist;
-use raddle_core::extent::MAX_RANK;
+use raddle_core::plan::extent::MAX_RANK;
 use std::ffi::{c_int, c_uint};
 
 /// Maximum length of an external file's name: a path longer than the system's limit cannot be opened.

@@ -1,21 +1,21 @@
 //! Any number of ranks write the same files as one process, with samples as defined, for any boxes and phases.
 
 use super::*;
-use crate::bitmask::MAX_RANK;
-use crate::publish::IfExists;
-use crate::region::{SampleBox, copy_part};
-use crate::restructure::ImposedBox;
-use crate::restructure::tests::partitions;
-use crate::sample::{Number, SampleType};
-use crate::writer::tests::files_in;
+use crate::dataset::bitmask::MAX_RANK;
+use crate::dataset::region::{SampleBox, copy_part};
+use crate::dataset::sample::{Number, SampleType};
+use crate::write::publish::IfExists;
+use crate::write::restructure::ImposedBox;
+use crate::write::restructure::tests::partitions;
+use crate::write::writer::tests::files_in;
 use crate::zarr::{ChunkCompression, Downsample, FormOptions, Images};
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::communicator::SingleProcess;
-use raddle_core::progress::{Event, Silent};
-use raddle_core::threads::Threads;
-use raddle_core::traffic::Traffic;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::ranks::threads::Threads;
+use raddle_core::ranks::traffic::Traffic;
+use raddle_core::report::progress::{Event, Silent};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

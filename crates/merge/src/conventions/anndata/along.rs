@@ -8,9 +8,9 @@ use super::output::{Form, Output, Piece, cast, constant_like, gather};
 use super::tree::{Node, Outcome, refuse};
 use super::value::{frame_columns, index_name};
 use crate::conventions::Axis;
-use crate::join::Join;
 use crate::rules::attribute::{named, replaced, texts_of};
 use crate::rules::{ElementMap, InputConversion, NumberType, Rule};
+use crate::schema::join::Join;
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
@@ -111,7 +111,7 @@ pub(super) fn common_type(nodes: &[Node<'_>], numbers: &[Option<NumberType>]) ->
     if is_unchanged && others.iter().all(|node| node.class() == first.class()) {
         return Ok(None);
     }
-    let words = |node: &Node<'_>| node.class().map_or_else(String::new, crate::join::describe);
+    let words = |node: &Node<'_>| node.class().map_or_else(String::new, crate::schema::join::describe);
     let Some(known) = numbers.iter().copied().collect::<Option<Vec<NumberType>>>() else {
         let other = others.iter().find(|node| node.class() != first.class()).unwrap_or(first);
         return other.refuse(words(first), format!("{}; convert one of them with astype", words(other)));
@@ -333,7 +333,7 @@ fn plain(
 /// Refuses a column that some inputs lack.
 fn lacks<T>(found: &[Option<Node<'_>>], first: Node<'_>, expected: &str) -> Outcome<T> {
     let lacking = (0..).zip(found).filter(|(_, node)| node.is_none()).map(|(input, _)| input).collect();
-    let words = first.class().map_or_else(|| first.encoding(), crate::join::describe);
+    let words = first.class().map_or_else(|| first.encoding(), crate::schema::join::describe);
     refuse(
         first.path(),
         expected,
@@ -354,7 +354,7 @@ fn same_class(first: Node<'_>, node: Node<'_>) -> Outcome<()> {
     if first.class() == node.class() {
         return Ok(());
     }
-    let words = |node: Node<'_>| node.class().map_or_else(|| "no dataset".to_owned(), crate::join::describe);
+    let words = |node: Node<'_>| node.class().map_or_else(|| "no dataset".to_owned(), crate::schema::join::describe);
     node.refuse(words(first), format!("{}; convert one of the columns with astype", words(node)))
 }
 
@@ -512,7 +512,7 @@ impl<'a> Categories<'a> {
         if let Some((at, other)) =
             own.iter().enumerate().find(|(_, one)| !one.elements.is_empty() && one.node.class() != model.node.class())
         {
-            let words = |one: &Self| one.node.class().map_or_else(String::new, crate::join::describe);
+            let words = |one: &Self| one.node.class().map_or_else(String::new, crate::schema::join::describe);
             return nodes[at].refuse(
                 format!("categories of type {}", words(model)),
                 format!("categories of type {}; convert them with rename_categories", words(other)),

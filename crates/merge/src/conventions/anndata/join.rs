@@ -10,9 +10,9 @@ use super::output::Output;
 use super::tree::{Files, Node, Outcome, refuse};
 use super::value::{Axes, frame_columns, index_name};
 use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
-use crate::join::{Join, Joined};
-use crate::picking::Counts;
 use crate::schema::child_path;
+use crate::schema::join::{Join, Joined};
+use crate::write::picking::Counts;
 use std::sync::Arc;
 
 /// Names of the objects in the root group.

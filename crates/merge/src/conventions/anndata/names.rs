@@ -3,7 +3,7 @@
 //! Sources: `pandas.Index.union` and `intersection`, `natsort.natsorted`. Invariant: an order that cannot be reproduced
 //! is an error.
 
-use crate::join::Join;
+use crate::schema::join::Join;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

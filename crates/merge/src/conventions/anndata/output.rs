@@ -3,12 +3,12 @@
 //! The contents of the output are decided elsewhere. Invariant: parents come before the objects inside them.
 
 use super::tree::{Node, Outcome, refuse};
-use crate::input_extents::InputExtents;
-use crate::join::{Difference, DifferenceKind, Joined};
-use crate::picking::{Counts, Uncounted};
 use crate::rules::settle::Declared;
 use crate::rules::{Conversion, ElementMap, Gather, InputConversion, NumberType, Pick, PickForm, Rule, Trim};
+use crate::scan::extents::InputExtents;
+use crate::schema::join::{Difference, DifferenceKind, Joined};
 use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, Role, display_path, split_again};
+use crate::write::picking::{Counts, Uncounted};
 use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use std::sync::Arc;

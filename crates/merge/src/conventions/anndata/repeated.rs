@@ -4,12 +4,12 @@
 
 use crate::conventions::Choice;
 use crate::error::Result;
-use crate::join::{Difference, DifferenceKind};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::rules::attribute::{string, text};
+use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{Role, child_path, display_path};
-use crate::values::{ColumnReader, open_pool};
+use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::fragment;
 use raddle_hdf5::logical::CanonicalElements;
 

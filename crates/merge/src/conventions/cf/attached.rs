@@ -5,7 +5,7 @@
 //! kept.
 
 use crate::rules::attribute::{named, replaced, without};
-use crate::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
+use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
 use crate::schema::Schema;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,10 +9,10 @@ use super::{
     of_variable, values, variable,
 };
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
-use crate::join::parent_path;
 use crate::rules::Rule;
 use crate::rules::attribute::{named, new, number, numbers, replaced, with_integers};
-use crate::scale_lists::{DIMENSION_LIST, with_first_scale};
+use crate::scan::scale_lists::{DIMENSION_LIST, with_first_scale};
+use crate::schema::join::parent_path;
 use crate::schema::{AttributeValue, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use super::{BLOCK_ROWS, Index, Storage};
 use crate::error::Result;
 use crate::keys::ids::Ids;
 use crate::plan::MergePlan;
-use crate::values::ColumnReader;
+use crate::write::values::ColumnReader;
 use std::cmp::Ordering;
 
 /// Maximum number of blocks that one thread keeps, each of a different run: 16 MiB with keys of three ids.

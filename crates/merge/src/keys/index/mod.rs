@@ -14,7 +14,7 @@ use super::scratch::Scratch;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::values::ColumnReader;
+use crate::write::values::ColumnReader;
 use std::cmp::Ordering;
 use std::ops::Range;
 

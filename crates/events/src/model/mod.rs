@@ -1,0 +1,7 @@
+//! Entries in memory: schemas, columns, and the traits of sources and sinks.
+
+pub mod awkward;
+pub mod block;
+pub mod schema;
+pub mod sink;
+pub mod source;

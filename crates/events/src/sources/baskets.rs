@@ -1,0 +1,105 @@
+//! Decompressed baskets as stored in the file, for callers with their own decoders, which need neither columns nor an
+//! offset for each entry.
+//!
+//! This module does not interpret the bytes. Invariants: apart from decompression, nothing is copied or byte-swapped;
+//! the result does not depend on the number of threads.
+
+use crate::convert::ConvertOptions;
+use crate::error::Result;
+use crate::model::source::{Source, check_entries, check_products};
+use raddle_core::cancel::CancelToken;
+use raddle_core::parallel;
+use raddle_core::report::progress::{Event, Observer, Stage};
+use std::ops::Range;
+
+/// Consecutive baskets of one product.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Baskets {
+    /// Baskets in the order of their entries.
+    pub baskets: Vec<Basket>,
+    /// Bytes of all entries, without gaps.
+    pub bytes: Vec<u8>,
+    /// Offsets of the entries of those baskets whose entries differ in length.
+    pub offsets: Vec<u32>,
+}
+
+/// Position of a basket among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basket {
+    /// Entries of the source that the basket holds.
+    pub entries: Range<u64>,
+    /// Range of the basket in [`Baskets::bytes`].
+    pub bytes: Range<usize>,
+    /// Range of the basket in [`Baskets::offsets`]: the offset of each entry in the basket's bytes, followed by the end
+    /// of the last entry. `None` if all entries have the same length.
+    pub offsets: Option<Range<usize>>,
+}
+
+impl Baskets {
+    /// Appends the baskets of a source whose first entry is entry `start` of the whole.
+    pub(crate) fn append(&mut self, later: Self, start: u64) {
+        let (bytes, offsets) = (self.bytes.len(), self.offsets.len());
+        let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;
+        self.baskets.extend(later.baskets.into_iter().map(|basket| Basket {
+            entries: basket.entries.start + start..basket.entries.end + start,
+            bytes: moved(basket.bytes, bytes),
+            offsets: basket.offsets.map(|range| moved(range, offsets)),
+        }));
+        match bytes == 0 && offsets == 0 {
+            true => (self.bytes, self.offsets) = (later.bytes, later.offsets),
+            false => {
+                self.bytes.extend_from_slice(&later.bytes);
+                self.offsets.extend_from_slice(&later.offsets);
+            }
+        }
+    }
+}
+
+/// Reads the baskets of `products` that hold any of `entries`, with the threads of `options`. Returns one or several
+/// runs of consecutive baskets for each product.
+///
+/// # Errors
+/// The source stores no baskets, reading fails, or the operation is cancelled.
+pub fn collect_baskets(
+    source: &dyn Source,
+    products: &[usize],
+    entries: Range<u64>,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+    cancel: &CancelToken,
+) -> Result<Vec<Vec<Baskets>>> {
+    check_entries(&source.place(), &entries, source.len_entries())?;
+    check_products(&source.place(), products, source.schema())?;
+    observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+    let runs_each = options.jobs.get().div_ceil(products.len().max(1));
+    let mut runs = Vec::new();
+    for (at, &product) in products.iter().enumerate() {
+        let wanted = among(&source.basket_ends(product)?, &entries);
+        let run_len = wanted.len().div_ceil(runs_each).max(1);
+        let starts = wanted.clone().step_by(run_len);
+        runs.extend(starts.map(|start| (at, start..(start + run_len).min(wanted.end))));
+    }
+    let read_one = |(): &mut (), (at, run): &(usize, Range<usize>)| -> Result<Baskets> {
+        let baskets = source.read_baskets(products[*at], run.clone(), cancel)?;
+        let bytes = baskets.bytes.len() as u64;
+        observer.event(&Event::Advanced { stage: Stage::Read, bytes, items: 0 });
+        Ok(baskets)
+    };
+    let read = parallel::map(&runs, options.jobs.get(), cancel, || (), read_one)?;
+    source.check_unchanged()?;
+    let mut of_products = vec![Vec::new(); products.len()];
+    for ((at, _), baskets) in runs.into_iter().zip(read) {
+        of_products[at].push(baskets);
+    }
+    Ok(of_products)
+}
+
+/// Returns the numbers of the baskets that hold any of `entries`; `ends` holds the end of each basket.
+fn among(ends: &[u64], entries: &Range<u64>) -> Range<usize> {
+    if entries.is_empty() {
+        return 0..0;
+    }
+    let first = ends.partition_point(|&end| end <= entries.start);
+    let last = ends.partition_point(|&end| end < entries.end);
+    first..(last + 1).min(ends.len())
+}

@@ -1,0 +1,13 @@
+//! What an IDX dataset is: its hierarchy of samples, blocks and files, its header and compressions.
+
+pub mod bitmask;
+pub mod compression;
+pub mod grid;
+pub mod header;
+pub(crate) mod layout;
+pub mod region;
+pub mod sample;
+pub mod template;
+pub mod time_steps;
+pub mod vectors;
+pub(crate) mod zfp;

@@ -1,0 +1,8 @@
+//! Reading a box of samples, by one process or by ranks together.
+
+pub mod check;
+pub(crate) mod collective;
+pub mod npy;
+pub(crate) mod reader;
+pub(crate) mod slabs;
+pub(crate) mod stored;

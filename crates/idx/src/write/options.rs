@@ -1,0 +1,141 @@
+//! Options of writing a time step, and the report of a write. Nothing here writes.
+
+use crate::dataset::bitmask::MAX_RANK;
+use crate::error::Result;
+use crate::write::durability::Durability;
+use crate::write::publish::IfExists;
+use crate::write::restructure::ImposedBox;
+use raddle_codec::Effort;
+use raddle_core::engine::EngineReport;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::message::{self, MessageReader};
+use raddle_core::ranks::traffic::Traffic;
+use raddle_core::report::{MemoryReport, StageReport, StageTable};
+use serde::Serialize;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Phases that samples pass on their way from ranks to files. A single process uses at most the last two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phases {
+    /// Every rank writes its own samples, run by run; raw blocks only.
+    One,
+    /// Ranks send parts of blocks to the ranks that write them.
+    Two,
+    /// Samples are first moved to power-of-two boxes.
+    #[default]
+    Three,
+}
+
+/// Options of a write.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// What to do if the output exists.
+    pub existing: IfExists,
+    /// Whether to wait for the disk.
+    pub durability: Durability,
+    /// Number of threads of this process.
+    pub jobs: usize,
+    /// Memory for restructured boxes, messages and blocks, in bytes.
+    pub memory_limit_bytes: u64,
+    /// Effort of zlib streams.
+    pub effort: Effort,
+    /// Phases of a write by several ranks.
+    pub phases: Phases,
+    /// Size of the power-of-two boxes.
+    pub imposed: ImposedBox,
+    /// Number of ranks that encode and write blocks, independent of the number of files; `None`: all.
+    pub aggregators: Option<NonZeroUsize>,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            existing: IfExists::Fail,
+            durability: Durability::Synced,
+            jobs: raddle_core::engine::default_jobs(),
+            memory_limit_bytes: 1 << 30,
+            effort: Effort::Balanced,
+            phases: Phases::Three,
+            imposed: ImposedBox::Default,
+            aggregators: None,
+        }
+    }
+}
+
+/// Report of writing a time step; the same on every rank, except for memory.
+#[derive(Debug, Clone, Serialize)]
+pub struct WriteReport {
+    /// Path of the `.idx` file.
+    pub output: PathBuf,
+    /// Time step, if the dataset has any.
+    pub time: Option<u64>,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Phases used.
+    pub phases: Phases,
+    /// Whether the write waited for the disk.
+    pub durability: Durability,
+    /// Number of files of the step.
+    pub files: u64,
+    /// Number of blocks, each counted once per field.
+    pub blocks: u64,
+    /// Bytes of the samples.
+    pub sample_len_bytes: u64,
+    /// Stored bytes of the blocks.
+    pub stored_len_bytes: u64,
+    /// Samples per axis of the power-of-two boxes, x first; `None` without restructuring.
+    pub imposed_counts: Option<[u64; MAX_RANK]>,
+    /// Number of ranks that hold samples after restructuring.
+    pub holders: u64,
+    /// Total wall time.
+    pub elapsed_s: f64,
+    /// Wall time of restructuring.
+    pub restructure_s: f64,
+    /// Wall time of encoding and placing blocks.
+    pub encode_s: f64,
+    /// Wall time of syncing and renaming files.
+    pub publish_s: f64,
+    /// Messages of the first phase, by rank.
+    pub restructure_messages: Vec<Traffic>,
+    /// Messages that bring parts of blocks to the ranks that write them, by rank.
+    pub aggregate_messages: Vec<Traffic>,
+    /// Stages of all ranks outside the engine: restructure, regroup (aggregation messages), commit, and in one phase
+    /// also encode and place.
+    pub stages: Vec<StageReport>,
+    /// Report of the engine, if it was used.
+    pub engine: Option<EngineReport>,
+    /// Memory of this rank against its budget.
+    pub memory: MemoryReport,
+    /// Memory of every rank.
+    pub rank_memory: Vec<MemoryReport>,
+}
+
+/// Counters of one rank while it writes a step.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) stages: StageTable,
+    pub(crate) restructured: Traffic,
+    pub(crate) aggregated: Traffic,
+}
+
+impl WriteReport {
+    /// Collective. Fills in the counts of every rank.
+    ///
+    /// # Errors
+    /// If communication fails.
+    pub(crate) fn gather(&mut self, counts: &Counts, ranks: &dyn Communicator) -> Result<()> {
+        let Counts { stages, restructured, aggregated } = counts;
+        let words = stages.to_words().chain(self.memory.to_words());
+        let own = message::encode_u64s(words.chain(restructured.to_words()).chain(aggregated.to_words()));
+        for (rank, told) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {
+            let mut words = MessageReader::new("count what was done", &told);
+            self.stages.extend(StageTable::from_words(&mut words)?.reports(rank));
+            self.rank_memory.push(MemoryReport::from_words(words.words()?));
+            self.restructure_messages.push(Traffic::from_words(&mut words)?);
+            self.aggregate_messages.push(Traffic::from_words(&mut words)?);
+        }
+        Ok(())
+    }
+}

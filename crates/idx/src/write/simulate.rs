@@ -1,0 +1,451 @@
+//! Simulation of a write by many ranks, planned in one process: what they would send, encode and hold.
+//!
+//! The boxes go through the planning of a real write: the same restructuring and rounds, the same files and blocks, the
+//! same assignment of blocks to owners; messages are only counted. Invariant: no samples are needed and nothing is
+//! written.
+
+use crate::dataset::bitmask::{MAX_RANK, Point};
+use crate::dataset::grid::blocks;
+use crate::dataset::header::Header;
+use crate::dataset::region::SampleBox;
+use crate::error::{IdxError, Result};
+use crate::write::exchange::{MESSAGES_LEN_BYTES, each_parcel};
+use crate::write::options::{Phases, WriteOptions};
+use crate::write::restructure::{Restructuring, check_partition};
+use crate::write::step_plan::{BlockOwners, StepPlan, lattice, samples_in};
+use crate::write::work::{Samples, StepWork};
+use raddle_core::engine::{EngineOptions, Schedule, rehearse};
+use raddle_core::ranks::regroup::piece_len_bytes;
+use raddle_core::ranks::traffic::Traffic;
+use raddle_core::report::peak_rss_bytes;
+use raddle_core::report::spread::Spread;
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Messages of all ranks in one phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SimulatedMessages {
+    /// Messages that a rank sends.
+    pub messages: Spread,
+    /// Bytes that a rank sends.
+    pub len_bytes: Spread,
+    /// Number of messages of all ranks by the base-2 logarithm of their length, rounded down.
+    pub by_log2_len: Vec<u64>,
+    /// Messages of rank 0.
+    pub of_rank_0: Traffic,
+    /// Number of rounds of message exchange.
+    pub rounds: u64,
+    /// Messages by rank.
+    #[serde(skip)]
+    pub by_rank: Vec<Traffic>,
+}
+
+impl SimulatedMessages {
+    fn new(by_rank: Vec<Traffic>, rounds: u64) -> Self {
+        let mut all = Traffic::default();
+        by_rank.iter().for_each(|of_rank| all.add(of_rank));
+        Self {
+            messages: Spread::of(by_rank.iter().map(|of_rank| of_rank.messages as f64)),
+            len_bytes: Spread::of(by_rank.iter().map(|of_rank| of_rank.len_bytes as f64)),
+            by_log2_len: all.by_log2_len,
+            of_rank_0: by_rank.first().cloned().unwrap_or_default(),
+            rounds,
+            by_rank,
+        }
+    }
+}
+
+/// Ranks that encode and write blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Aggregators {
+    /// Number of ranks that encode any block.
+    pub count: u64,
+    /// Blocks that each of them encodes.
+    pub blocks: Spread,
+    /// Bytes of these blocks before compression.
+    pub raw_len_bytes: Spread,
+}
+
+/// Maximum memory of the ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SimulatedMemory {
+    /// Samples that a rank holds at the start.
+    pub samples_len_bytes: Spread,
+    /// New boxes after restructuring, and messages.
+    pub restructure_len_bytes: Spread,
+    /// Blocks being encoded, and messages sent for them.
+    pub engine_len_bytes: Spread,
+}
+
+/// Cost of planning in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PlannerCost {
+    /// Wall time of planning the restructuring.
+    pub restructure_s: f64,
+    /// Wall time of planning files, blocks, holders and aggregators.
+    pub blocks_s: f64,
+    /// Wall time of counting messages.
+    pub messages_s: f64,
+    /// Peak resident set size of the process after planning, if the system reports it.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// A simulated write of one time step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Simulation {
+    /// Number of ranks.
+    pub ranks: u64,
+    /// Phases.
+    pub phases: Phases,
+    /// Bytes of the samples.
+    pub sample_len_bytes: u64,
+    /// Number of files.
+    pub files: u64,
+    /// Number of blocks, each counted once per field.
+    pub blocks: u64,
+    /// Samples per axis of the power-of-two boxes, x first; `None` without restructuring.
+    pub imposed_counts: Option<Point>,
+    /// Number of power-of-two boxes.
+    pub boxes: u64,
+    /// Number of ranks that hold samples after restructuring.
+    pub holders: u64,
+    /// Messages of the first phase.
+    pub restructure: SimulatedMessages,
+    /// Messages that bring parts of blocks to the aggregators.
+    pub aggregate: SimulatedMessages,
+    /// Ranks that encode and write the blocks.
+    pub aggregators: Aggregators,
+    /// Memory of the ranks.
+    pub memory: SimulatedMemory,
+    /// Cost of planning in this process.
+    pub planner: PlannerCost,
+}
+
+/// Returns boxes of `counts` samples on a grid of `ranks` ranks per axis, both x first; rank numbers run along x first.
+pub fn regular_partition(ranks: &[u64], counts: &[u64]) -> Vec<Vec<SampleBox>> {
+    let all: u64 = ranks.iter().product();
+    let of_rank = |mut number: u64| {
+        let mut start = Vec::new();
+        for (along, count) in ranks.iter().zip(counts) {
+            start.push(number % along * count);
+            number /= along;
+        }
+        vec![SampleBox::new(&start, counts)]
+    };
+    (0..all).map(of_rank).collect()
+}
+
+/// Returns the number of ranks per axis for `ranks` ranks, as nearly equal as their prime factors allow, the largest
+/// along x.
+pub fn rank_grid(ranks: u64, axes: usize) -> Vec<u64> {
+    let (mut rest, mut factors, mut factor) = (ranks, Vec::new(), 2);
+    while rest > 1 {
+        if factor * factor > rest {
+            factor = rest;
+        }
+        while rest.is_multiple_of(factor) {
+            factors.push(factor);
+            rest /= factor;
+        }
+        factor += 1;
+    }
+    let mut grid = vec![1; axes.max(1)];
+    for factor in factors.into_iter().rev() {
+        if let Some(least) = grid.iter_mut().min_by_key(|along| **along) {
+            *least *= factor;
+        }
+    }
+    grid.sort_unstable_by_key(|along| std::cmp::Reverse(*along));
+    grid
+}
+
+/// Planning memory per rank: its boxes before and after, and its messages. Measured with 65,536 and 524,288 ranks of
+/// one sample: 1.05 to 1.1 KB.
+const RANK_LEN_BYTES: u64 = 1200;
+
+/// Planning memory per block and rank, for each field and once in total. Measured with 16,384 ranks of 15 x 15 x 15
+/// samples in blocks of 8, about 420 per rank: 80 bytes, doubled because the tables of blocks grow by doubling.
+const BLOCK_LEN_BYTES: u64 = 160;
+
+/// Estimates the planning memory for `ranks` ranks that hold `samples` each, in blocks of `2^bits_per_block`.
+pub fn planning_len_bytes(ranks: u64, samples: u64, bits_per_block: u32, fields: u64) -> u64 {
+    let blocks = samples.checked_shr(bits_per_block).unwrap_or(0).max(1);
+    let of_blocks = blocks.saturating_mul(BLOCK_LEN_BYTES / 2).saturating_mul(fields.saturating_add(1));
+    ranks.saturating_mul(of_blocks.saturating_add(RANK_LEN_BYTES))
+}
+
+/// Simulates the ranks that hold the boxes of `partition` writing a time step of `header`.
+///
+/// # Errors
+/// If the boxes do not cover the dataset exactly once, or the work of a rank does not fit its memory.
+pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOptions) -> Result<Simulation> {
+    let path = PathBuf::from("simulated");
+    header.check().map_err(|source| IdxError::Header { path: path.clone(), source })?;
+    let refused = |source| IdxError::Partition { path: path.clone(), source: Box::new(source) };
+    let (ranks, domain) = (partition.len(), SampleBox { start: header.start, end: header.end });
+    let sample_lens: Vec<usize> = header.fields.iter().map(|field| field.sample.len_bytes()).collect();
+    let per_sample: u64 = sample_lens.iter().map(|len| *len as u64).sum();
+    let len_of = |of: &SampleBox| of.sample_count().unwrap_or(u64::MAX).saturating_mul(per_sample);
+
+    let started = Instant::now();
+    check_partition(&domain, partition).map_err(refused)?;
+    let plan = match options.phases {
+        Phases::Three if ranks > 1 => Some(Restructuring::new(&domain, partition, options.imposed).map_err(refused)?),
+        _ => None,
+    };
+    let restructure_s = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let restructure = plan.as_ref().map_or_else(
+        || SimulatedMessages::new(vec![Traffic::default(); ranks], 0),
+        |plan| restructure_messages(plan, &sample_lens, ranks),
+    );
+    let mut messages_s = started.elapsed().as_secs_f64();
+
+    let started = Instant::now();
+    let moved = plan.as_ref().map(|plan| plan.partition(ranks));
+    let after = moved.as_deref().unwrap_or(partition);
+    let grid = domain.grid();
+    let step = StepPlan::new(header, &grid, "");
+    let samples = Samples { header, domain: &grid, held: &[] };
+    let compressions = vec![crate::dataset::compression::Compression::None; header.fields.len()];
+    let homes = (ranks > 1).then(|| BlockOwners::new(header, after));
+    let work = StepWork::new(samples, &step, path.clone(), &compressions, options.effort, homes);
+    let engine = EngineOptions {
+        jobs: options.jobs,
+        start_address: step.start_address,
+        owners: options.aggregators,
+        ..EngineOptions::default()
+    };
+    let rehearsal = rehearse(&step.tiles, &work, ranks, &engine, options.memory_limit_bytes)?;
+    let schedule = &rehearsal.schedule;
+    let holders = SampleCounts::new(header, after);
+    let blocks_s = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let aggregate = aggregate_messages(header, &step, schedule, &holders, ranks);
+    messages_s += started.elapsed().as_secs_f64();
+
+    let (mut blocks, mut raw) = (vec![0u64; ranks], vec![0u64; ranks]);
+    let index = step.tiles.tile_index();
+    for (batch, owner) in schedule.batches.iter().zip(&schedule.owners) {
+        blocks[*owner as usize] += batch.tiles;
+        for tile in index.tiles_in(batch) {
+            raw[*owner as usize] += step.tiles.arrays[tile.array as usize].tile_len_bytes();
+        }
+    }
+    let making = |of: &[u64]| -> Vec<f64> {
+        of.iter().zip(&blocks).filter(|(_, blocks)| **blocks > 0).map(|(value, _)| *value as f64).collect()
+    };
+    let of_boxes = |partition: &[Vec<SampleBox>]| -> Vec<u64> {
+        partition.iter().map(|of_rank| of_rank.iter().map(len_of).sum()).collect()
+    };
+    let (before, held) = (of_boxes(partition), of_boxes(after));
+    let moved = |rank: usize| match &plan {
+        // A box that stays unchanged takes no additional memory.
+        Some(_) if partition[rank] != after[rank] => held[rank] + 2 * MESSAGES_LEN_BYTES.min(held[rank].max(1 << 20)),
+        _ => 0,
+    };
+    let engine_len = buffers_len_bytes(schedule, ranks).into_iter().map(|len| len + rehearsal.fixed_len_bytes);
+    let spread = |values: Vec<u64>| Spread::of(values.iter().map(|value| *value as f64));
+    Ok(Simulation {
+        ranks: ranks as u64,
+        phases: options.phases,
+        sample_len_bytes: len_of(&domain),
+        files: step.files.len() as u64,
+        blocks: step.block_count(),
+        imposed_counts: plan.as_ref().map(|plan| plan.counts),
+        boxes: plan.as_ref().map_or(0, |plan| plan.boxes.len() as u64),
+        holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+        restructure,
+        aggregate,
+        aggregators: Aggregators {
+            count: blocks.iter().filter(|blocks| **blocks > 0).count() as u64,
+            blocks: Spread::of(making(&blocks).iter().copied()),
+            raw_len_bytes: Spread::of(making(&raw).iter().copied()),
+        },
+        memory: SimulatedMemory {
+            samples_len_bytes: spread(before),
+            restructure_len_bytes: spread((0..ranks).map(moved).collect()),
+            engine_len_bytes: spread(engine_len.collect()),
+        },
+        planner: PlannerCost { restructure_s, blocks_s, messages_s, peak_rss_bytes: peak_rss_bytes() },
+    })
+}
+
+/// Counts the messages of the first phase.
+fn restructure_messages(plan: &Restructuring, sample_lens: &[usize], ranks: usize) -> SimulatedMessages {
+    let mut lens: HashMap<(u32, u32, u32), u64> = HashMap::new();
+    let mut rounds = 0;
+    each_parcel(plan, sample_lens, ranks, MESSAGES_LEN_BYTES, |round, from, to, parcel| {
+        let len_bytes = parcel.part.sample_count().unwrap_or(0) * sample_lens[parcel.field] as u64;
+        *lens.entry((round as u32, from as u32, to as u32)).or_default() += len_bytes;
+        rounds = rounds.max(round as u64 + 1);
+    });
+    let mut by_rank = vec![Traffic::default(); ranks];
+    for ((_, from, _), len_bytes) in lens {
+        by_rank[from as usize].send(len_bytes);
+    }
+    SimulatedMessages::new(by_rank, rounds)
+}
+
+/// Number of samples of each block that each rank holds.
+struct SampleCounts {
+    /// Block, rank and number of samples, sorted by block.
+    pieces: Vec<(u64, u32, u64)>,
+}
+
+impl SampleCounts {
+    fn new(header: &Header, partition: &[Vec<SampleBox>]) -> Self {
+        let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
+        let mut pieces = Vec::new();
+        for (rank, boxes) in (0u32..).zip(partition) {
+            for grid in boxes.iter().map(SampleBox::grid) {
+                let of_box = blocks(bitmask, bits, &grid, bitmask.max_level()).into_iter();
+                pieces.extend(of_box.map(|block| {
+                    let samples = lattice(bitmask, bits, block).map_or(0, |lattice| samples_in(&lattice, &grid));
+                    (block, rank, samples)
+                }));
+            }
+        }
+        pieces.sort_unstable();
+        Self { pieces }
+    }
+
+    fn of(&self, block: u64) -> &[(u64, u32, u64)] {
+        let first = self.pieces.partition_point(|piece| piece.0 < block);
+        let count = self.pieces[first..].partition_point(|piece| piece.0 == block);
+        &self.pieces[first..first + count]
+    }
+}
+
+/// Counts the messages to the owners of blocks.
+fn aggregate_messages(
+    header: &Header,
+    step: &StepPlan,
+    schedule: &Schedule,
+    holders: &SampleCounts,
+    ranks: usize,
+) -> SimulatedMessages {
+    let index = step.tiles.tile_index();
+    let mut by_rank = vec![Traffic::default(); ranks];
+    let mut lens: HashMap<(u32, u32), u64> = HashMap::new();
+    for round in &schedule.rounds {
+        for (batch, owner) in schedule.batches[round.clone()].iter().zip(&schedule.owners[round.clone()]) {
+            for tile in index.tiles_in(batch) {
+                let place = step.place(tile);
+                let sample_len_bytes = header.fields[place.field].sample.len_bytes() as u64;
+                for (_, from, samples) in holders.of(place.block).iter().filter(|(_, from, _)| from != owner) {
+                    let len_bytes = piece_len_bytes(MAX_RANK, samples * sample_len_bytes);
+                    *lens.entry((*from, *owner)).or_default() += len_bytes;
+                }
+            }
+        }
+        for ((from, _), len_bytes) in lens.drain() {
+            by_rank[from as usize].send(len_bytes);
+        }
+    }
+    SimulatedMessages::new(by_rank, schedule.rounds.len() as u64)
+}
+
+/// Maximum memory of each rank for the rounds that are open at the same time.
+fn buffers_len_bytes(schedule: &Schedule, ranks: usize) -> Vec<u64> {
+    let mut most = vec![0u64; ranks];
+    let mut before: HashMap<u32, u64> = HashMap::new();
+    for (number, round) in schedule.rounds.iter().enumerate() {
+        let mut now: HashMap<u32, u64> = HashMap::new();
+        for at in round.clone() {
+            *now.entry(schedule.owners[at]).or_default() += schedule.len_bytes[at];
+        }
+        if number == 0 || schedule.overlaps.get(number - 1) != Some(&true) {
+            before.clear();
+        }
+        for rank in before.keys().chain(now.keys()).copied().collect::<BTreeSet<_>>() {
+            let both = [&before, &now].into_iter().filter_map(|of| of.get(&rank)).sum();
+            most[rank as usize] = most[rank as usize].max(both);
+        }
+        before = now;
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::header::Field;
+    use crate::write::exchange::BoxData;
+    use crate::write::restructure::ImposedBox;
+    use crate::write::writer::Writer;
+    use raddle_core::cancel::CancelToken;
+    use raddle_core::ranks::threads::Threads;
+    use raddle_core::report::progress::{Silent, Watch};
+    use std::num::NonZeroUsize;
+
+    #[test]
+    fn what_planning_takes_is_known_before() {
+        assert!(planning_len_bytes(65_536, 60 * 60 * 60, 15, 1) < 256 << 20);
+        assert!(planning_len_bytes(4_000_000, 1, 15, 1) > 4 << 30);
+        assert!(planning_len_bytes(16_384, 15 * 15 * 15, 3, 1) > 590_000_000);
+        assert_eq!(planning_len_bytes(u64::MAX, u64::MAX, 1, u64::MAX), u64::MAX);
+    }
+
+    fn header(counts: &[u64]) -> Header {
+        let fields =
+            [("a", "float32"), ("b", "uint8[3]")].map(|(name, sample)| Field::new(name, sample.parse().unwrap()));
+        let mut header = Header::new("d", counts, fields.to_vec()).unwrap();
+        header.bits_per_block = 8;
+        header.blocks_per_file = 16;
+        header
+    }
+
+    /// The simulation predicts exactly what ranks send.
+    #[test]
+    fn ranks_send_what_was_simulated() {
+        let (grid, counts) = ([2, 2, 2], [15, 13, 10]);
+        let partition = regular_partition(&grid, &counts);
+        let header = header(&[30, 26, 20]);
+        for (phases, imposed, aggregators) in [
+            (Phases::Two, ImposedBox::Default, None),
+            (Phases::Three, ImposedBox::Default, None),
+            (Phases::Three, ImposedBox::Expanded, None),
+            (Phases::Three, ImposedBox::Cube, None),
+            (Phases::Three, ImposedBox::Counts([8; 5]), NonZeroUsize::new(3)),
+        ] {
+            let options = WriteOptions { jobs: 1, phases, imposed, aggregators, ..WriteOptions::default() };
+            let told = simulate(&header, &partition, &options).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let reports = Threads::run(partition.len(), |ranks| {
+                let region = partition[ranks.rank()][0];
+                let zeros = |len: usize| vec![0u8; region.sample_count().unwrap() as usize * len].into();
+                let patch = BoxData { region, arrays: vec![zeros(4), zeros(3)] };
+                let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), options.clone()).unwrap();
+                let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+                writer.write_collective(None, vec![patch], &watch, ranks).unwrap()
+            });
+            let report = &reports[0];
+            assert_eq!(told.restructure.by_rank, report.restructure_messages, "{phases:?} {imposed:?}");
+            assert_eq!(told.aggregate.by_rank, report.aggregate_messages, "{phases:?} {imposed:?}");
+            assert_eq!((told.holders, told.blocks, told.files), (report.holders, report.blocks, report.files));
+            assert_eq!((told.sample_len_bytes, told.imposed_counts), (report.sample_len_bytes, report.imposed_counts));
+            assert!(told.aggregate.messages.most > 0.0);
+            assert!(aggregators.is_none_or(|limit| told.aggregators.count <= limit.get() as u64));
+        }
+    }
+
+    #[test]
+    fn ranks_are_spread_over_axes() {
+        assert_eq!(rank_grid(65_536, 3), [64, 32, 32]);
+        assert_eq!(rank_grid(12, 2), [4, 3]);
+        assert_eq!((rank_grid(1, 3), rank_grid(7, 2)), (vec![1, 1, 1], vec![7, 1]));
+        let partition = regular_partition(&[2, 3], &[5, 4]);
+        assert_eq!((partition.len(), partition[3][0]), (6, SampleBox::new(&[5, 4], &[5, 4])));
+        check_partition(&SampleBox::new(&[0, 0], &[10, 12]), &partition).unwrap();
+    }
+
+    #[test]
+    fn boxes_that_are_not_the_dataset_are_refused() {
+        let partition = regular_partition(&[2, 1, 1], &[4, 4, 4]);
+        let refused = simulate(&header(&[9, 4, 4]), &partition, &WriteOptions::default());
+        assert!(matches!(refused, Err(IdxError::Partition { .. })));
+    }
+}

@@ -1,0 +1,375 @@
+//! Selection of objects of the inputs: `--include` and `--exclude`, and `--keep` for datasets that are stored once.
+//!
+//! A selection prunes the tree of an input before anything else uses it, so that excluded objects are neither scanned
+//! nor found through references. It records which patterns matched, so that misspelt ones can be reported. Invariant: a
+//! pruned tree still has all its objects; excluded ones merely have no link.
+
+use crate::error::{MergeError, Result};
+use crate::options::Watch;
+use crate::schema::{PROVENANCE_GROUP, child_path};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::report::progress::{Event, Severity};
+use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Patterns for object paths. A pattern with a slash is matched from the root, one without matches a name at any depth;
+/// `*` does not cross a slash, `**` does. A matching group selects everything in it.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Objects to merge, together with their parent groups; everything if `None`.
+    include: Option<Patterns>,
+    /// Objects to leave out.
+    exclude: Patterns,
+    /// Datasets that are stored once and must be equal in all inputs.
+    keep: Patterns,
+    /// A file that is exempt from `include` and `exclude`.
+    whole: Option<PathBuf>,
+}
+
+/// Patterns, and which of them matched a path, in this selection or a clone of it.
+#[derive(Debug, Clone, Default)]
+struct Patterns {
+    set: GlobSet,
+    given: Vec<String>,
+    matched: Arc<[AtomicBool]>,
+}
+
+impl Selection {
+    /// Creates a selection from patterns; an empty `include` stands for everything.
+    ///
+    /// # Errors
+    /// [`MergeError::Pattern`] for an invalid pattern.
+    pub fn new(include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
+        Ok(Self {
+            include: if include.is_empty() { None } else { Some(Patterns::new(include)?) },
+            exclude: Patterns::new(exclude)?,
+            keep: Patterns::new(keep)?,
+            whole: None,
+        })
+    }
+
+    /// Returns the patterns of `--include`, `--exclude` and `--keep`.
+    pub fn patterns(&self) -> [&[String]; 3] {
+        let include = self.include.as_ref().map_or(&[][..], |include| &include.given);
+        [include, &self.exclude.given, &self.keep.given]
+    }
+
+    /// Returns a selection with these patterns. Pattern lists that do not change keep the record of their matches.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_patterns(&self, include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
+        let mut changed = Self::new(include, exclude, keep)?;
+        let [known_include, known_exclude, known_keep] = self.patterns();
+        if known_include == include {
+            changed.include.clone_from(&self.include);
+        }
+        if known_exclude == exclude {
+            changed.exclude.clone_from(&self.exclude);
+        }
+        if known_keep == keep {
+            changed.keep.clone_from(&self.keep);
+        }
+        changed.whole.clone_from(&self.whole);
+        Ok(changed)
+    }
+
+    /// Returns this selection with all objects of the file at `path`, whose objects were already selected when it was
+    /// written.
+    #[must_use]
+    pub fn with_whole(self, path: &Path) -> Self {
+        Self { whole: Some(path.to_path_buf()), ..self }
+    }
+
+    /// Collective. Warns about patterns that matched nothing in the inputs that the `ranks` scanned with this
+    /// selection.
+    ///
+    /// # Errors
+    /// [`MergeError::NothingIncluded`] if no object is included, so that nothing would be merged.
+    pub fn check_matched(&self, ranks: &dyn Communicator, watch: &Watch<'_>) -> Result<()> {
+        let all = [
+            ("--include", self.include.as_ref(), "matches nothing"),
+            ("--exclude", Some(&self.exclude), "excludes nothing"),
+            ("--keep", Some(&self.keep), "matches no dataset"),
+        ];
+        for (option, patterns, effect) in all {
+            let Some(patterns) = patterns.filter(|patterns| !patterns.given.is_empty()) else { continue };
+            let unmatched = patterns.unmatched(ranks)?;
+            if option == "--include" && unmatched.len() == patterns.given.len() {
+                return Err(MergeError::NothingIncluded { patterns: unmatched.join(", ") });
+            }
+            for pattern in unmatched.iter().filter(|_| ranks.rank() == 0) {
+                let text = format!("{option} {pattern}: {effect}; is it a path of the inputs?");
+                watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the dataset at `path` is stored once.
+    pub fn keeps(&self, path: &[u8]) -> bool {
+        self.keep.matches(path)
+    }
+
+    /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`.
+    pub fn prune(&self, tree: &mut FileTree, path: &Path) {
+        if self.include.is_none() && self.exclude.given.is_empty() || self.whole.as_deref() == Some(path) {
+            return;
+        }
+        let all = std::mem::take(&mut tree.objects);
+        let mut pruning = Pruning { selection: self, kept: vec![None; all.len()], all: &all };
+        pruning.visit(0, b"/", self.include.is_none());
+        let kept = pruning.kept;
+        let pruned = |(object, links): (&Object, Option<Vec<Link>>)| {
+            let mut object = object.clone();
+            if let ObjectKind::Group(group) = &mut object.kind {
+                group.links = links.unwrap_or_default();
+            }
+            object
+        };
+        tree.objects = all.iter().zip(kept).map(pruned).collect();
+    }
+}
+
+impl Patterns {
+    fn new(given: &[String]) -> Result<Self> {
+        let matched = given.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Self { set: set(given)?, given: given.to_vec(), matched })
+    }
+
+    /// Whether any pattern matches `path`; records the patterns that do.
+    fn matches(&self, path: &[u8]) -> bool {
+        let path = Path::new(OsStr::from_bytes(path));
+        let is_match = self.set.is_match(path);
+        if is_match && self.matched.iter().any(|matched| !matched.load(Ordering::Relaxed)) {
+            self.set.matches(path).into_iter().for_each(|at| self.matched[at].store(true, Ordering::Relaxed));
+        }
+        is_match
+    }
+
+    /// Collective. Returns the patterns that matched on no rank.
+    fn unmatched(&self, ranks: &dyn Communicator) -> Result<Vec<String>> {
+        let own: Vec<u8> = self.matched.iter().map(|matched| u8::from(matched.load(Ordering::Relaxed))).collect();
+        let all = ranks.all_gather_bytes(&own)?;
+        let is_matched = |at: usize| all.iter().any(|of_rank| of_rank.get(at) == Some(&1));
+        let unmatched = self.given.iter().enumerate().filter(|(at, _)| !is_matched(*at));
+        Ok(unmatched.map(|(_, pattern)| pattern.clone()).collect())
+    }
+}
+
+fn set(patterns: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let anchored = match pattern.strip_prefix('/') {
+            Some(_) => pattern.clone(),
+            None if pattern.contains('/') => format!("/{pattern}"),
+            None => format!("/**/{pattern}"),
+        };
+        let glob = GlobBuilder::new(anchored.trim_end_matches('/')).literal_separator(true).build();
+        set.add(glob.map_err(|source| MergeError::Pattern { pattern: pattern.clone(), source })?);
+    }
+    set.build().map_err(|source| MergeError::Pattern { pattern: patterns.join(", "), source })
+}
+
+/// Walk over a tree in link order that decides on each object at its first path, as the scan does.
+struct Pruning<'a> {
+    selection: &'a Selection,
+    all: &'a [Object],
+    /// Links that a group keeps if it is selected; an empty list for other selected objects.
+    kept: Vec<Option<Vec<Link>>>,
+}
+
+impl Pruning<'_> {
+    /// Decides on the object at `path` and returns whether it is selected; `is_inside`: it lies inside an included
+    /// group.
+    fn visit(&mut self, index: ObjectIndex, path: &[u8], is_inside: bool) -> bool {
+        let Some(object) = self.all.get(index as usize) else { return false };
+        let ObjectKind::Group(group) = &object.kind else {
+            if is_inside {
+                self.kept[index as usize] = Some(Vec::new());
+            }
+            return is_inside;
+        };
+        // Marked as selected while it is being walked, so that links back to it are kept.
+        self.kept[index as usize] = Some(Vec::new());
+        let mut links = Vec::new();
+        for link in &group.links {
+            if path == b"/" && link.name == PROVENANCE_GROUP {
+                links.push(link.clone());
+                self.keep_whole(link);
+                continue;
+            }
+            let path = child_path(path, &link.name);
+            if self.selection.exclude.matches(&path) {
+                continue;
+            }
+            // Checked inside included groups too: a redundant pattern is not a mistake to warn about.
+            let is_included =
+                self.selection.include.as_ref().is_some_and(|include| include.matches(&path)) || is_inside;
+            let takes_part = match link.target {
+                LinkTarget::Hard(target) if self.is_undecided(target) => self.visit(target, &path, is_included),
+                _ => is_included,
+            };
+            if takes_part {
+                links.push(link.clone());
+            }
+        }
+        let takes_part = is_inside || path == b"/" || !links.is_empty();
+        self.kept[index as usize] = takes_part.then_some(links);
+        takes_part
+    }
+
+    /// Keeps everything below `link`. `--include` and `--exclude` do not apply to `/_raddle`, which holds no user data.
+    fn keep_whole(&mut self, link: &Link) {
+        let mut stack = vec![link];
+        while let Some(link) = stack.pop() {
+            let LinkTarget::Hard(target) = link.target else { continue };
+            if !self.is_undecided(target) {
+                continue;
+            }
+            let all = self.all;
+            let links = match &all[target as usize].kind {
+                ObjectKind::Group(group) => group.links.as_slice(),
+                _ => &[],
+            };
+            self.kept[target as usize] = Some(links.to_vec());
+            stack.extend(links);
+        }
+    }
+
+    /// Whether the object has not been visited yet, or only at paths that are not selected.
+    fn is_undecided(&self, index: ObjectIndex) -> bool {
+        self.kept.get(index as usize).is_some_and(Option::is_none)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_core::cancel::CancelToken;
+    use raddle_core::ranks::communicator::SingleProcess;
+    use raddle_core::report::progress::Observer;
+    use raddle_hdf5::model::{CreationOrder, Group};
+    use std::sync::Mutex;
+
+    /// Records the texts of messages.
+    #[derive(Debug, Default)]
+    struct Recorder(Mutex<Vec<String>>);
+
+    impl Observer for Recorder {
+        fn event(&self, event: &Event) {
+            if let Event::Message { text, .. } = event {
+                self.0.lock().unwrap().push(text.clone());
+            }
+        }
+    }
+
+    /// Builds a tree of groups from their links; an object without links stands for a dataset.
+    fn tree(objects: &[&[(&str, ObjectIndex)]]) -> FileTree {
+        let link = |&(name, target): &(&str, ObjectIndex)| Link {
+            name: name.as_bytes().to_vec(),
+            utf8: false,
+            creation_order: None,
+            target: LinkTarget::Hard(target),
+        };
+        let object = |links: &&[(&str, ObjectIndex)]| Object {
+            address: 0,
+            kind: match links {
+                [] => ObjectKind::Unreadable { reason: String::new(), unsupported: true, foreign: None },
+                links => ObjectKind::Group(Group {
+                    links: links.iter().map(link).collect(),
+                    link_order: CreationOrder::default(),
+                }),
+            },
+            attributes: Vec::new(),
+            attribute_order: CreationOrder::default(),
+            comment: None,
+        };
+        let objects = objects.iter().map(object).collect();
+        FileTree { superblock_version: 0, userblock_len_bytes: 0, address_len_bytes: 8, length_len_bytes: 8, objects }
+    }
+
+    /// Returns the remaining paths, depth first; repeated objects are marked with `=`.
+    fn paths(include: &[&str], exclude: &[&str], mut tree: FileTree) -> Vec<String> {
+        fn list(tree: &FileTree, index: ObjectIndex, path: &str, seen: &mut Vec<ObjectIndex>, out: &mut Vec<String>) {
+            if seen.contains(&index) {
+                out.push(format!("{path}="));
+                return;
+            }
+            seen.push(index);
+            out.push(path.to_owned());
+            let ObjectKind::Group(group) = &tree.objects[index as usize].kind else { return };
+            for link in &group.links {
+                let LinkTarget::Hard(target) = link.target else { continue };
+                let name = String::from_utf8(link.name.clone()).unwrap();
+                list(tree, target, &format!("{}/{name}", path.trim_end_matches('/')), seen, out);
+            }
+        }
+        let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        Selection::new(&strings(include), &strings(exclude), &[]).unwrap().prune(&mut tree, Path::new("a.h5"));
+        let mut out = Vec::new();
+        list(&tree, 0, "/", &mut Vec::new(), &mut out);
+        out.split_off(1)
+    }
+
+    /// `/a/x`, `/a/y`, `/b/x` and `/z`.
+    fn small() -> FileTree {
+        tree(&[&[("a", 1), ("b", 2), ("z", 6)], &[("x", 3), ("y", 4)], &[("x", 5)], &[], &[], &[], &[]])
+    }
+
+    #[test]
+    fn included_objects_bring_the_groups_that_lead_to_them() {
+        assert_eq!(paths(&["/a/x"], &[], small()), ["/a", "/a/x"]);
+        assert_eq!(paths(&["a"], &[], small()), ["/a", "/a/x", "/a/y"]);
+        assert_eq!(paths(&["x"], &[], small()), ["/a", "/a/x", "/b", "/b/x"]);
+        assert_eq!(paths(&["/*"], &["y"], small()), ["/a", "/a/x", "/b", "/b/x", "/z"]);
+        assert_eq!(paths(&["/*/x"], &["/b"], small()), ["/a", "/a/x"]);
+        assert_eq!(paths(&["/**/x", "/z"], &[], small()), ["/a", "/a/x", "/b", "/b/x", "/z"]);
+        assert!(paths(&["nothing"], &[], small()).is_empty());
+    }
+
+    #[test]
+    fn excluded_groups_take_their_content_along() {
+        assert_eq!(paths(&[], &["/a"], small()), ["/b", "/b/x", "/z"]);
+        assert_eq!(paths(&[], &["a/*"], small()), ["/a", "/b", "/b/x", "/z"]);
+        assert_eq!(paths(&[], &["z", "/b/"], small()), ["/a", "/a/x", "/a/y"]);
+    }
+
+    #[test]
+    fn an_object_left_out_under_one_path_is_there_under_another() {
+        // `/a/x` and `/b/y` are one dataset; `/c` and `/d` one group with a link back to it.
+        let linked = || tree(&[&[("a", 1), ("b", 2), ("c", 4), ("d", 4)], &[("x", 3)], &[("y", 3)], &[], &[("me", 4)]]);
+        assert_eq!(paths(&["/b/*"], &[], linked()), ["/b", "/b/y"]);
+        assert_eq!(paths(&[], &["x"], linked()), ["/a", "/b", "/b/y", "/c", "/c/me=", "/d="]);
+        assert_eq!(paths(&["/d"], &[], linked()), ["/d", "/d/me="]);
+    }
+
+    #[test]
+    fn patterns_without_effect_are_told() {
+        let told = |include: &[&str], exclude: &[&str]| {
+            let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+            let selection = Selection::new(&strings(include), &strings(exclude), &[]).unwrap();
+            selection.clone().prune(&mut small(), Path::new("a.h5"));
+            let recorder = Recorder::default();
+            let outcome =
+                selection.check_matched(&SingleProcess, &Watch { observer: &recorder, cancel: &CancelToken::new() });
+            outcome.map(|()| recorder.0.into_inner().unwrap())
+        };
+        assert_eq!(told(&["a", "/a/x"], &["y"]).unwrap(), Vec::<String>::new());
+        let typo = "--include typo: matches nothing; is it a path of the inputs?";
+        assert_eq!(told(&["a", "typo"], &[]).unwrap(), [typo]);
+        let typo = "--exclude /a/typo: excludes nothing; is it a path of the inputs?";
+        assert_eq!(told(&[], &["/a/typo"]).unwrap(), [typo]);
+        assert!(matches!(told(&["typo", "other"], &[]), Err(MergeError::NothingIncluded { .. })));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_an_error() {
+        assert!(matches!(Selection::new(&["/a[".to_owned()], &[], &[]), Err(MergeError::Pattern { .. })));
+    }
+}

@@ -1,0 +1,68 @@
+//! Arenas of a plan, which align chunks on file systems that divide files into stripes.
+//!
+//! The engine places the chunks. Invariant: every rank has the same arenas, and they depend only on the plan and the
+//! length of a stripe.
+
+use crate::error::{MergeError, Result};
+use crate::options::Compress;
+use crate::plan::MergePlan;
+use crate::write::ranks::agree;
+use raddle_core::CoreError;
+use raddle_core::output::arenas::Arenas;
+use raddle_core::output::stripes::{self, StripeSource, Stripes};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What chunks are aligned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Align {
+    /// The stripes that the file system reports for new files in the output's folder.
+    Auto,
+    /// Stripes of this length.
+    Stripes(u64),
+}
+
+/// Alignment of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alignment {
+    /// Stripes of the output file.
+    pub stripes: Stripes,
+    /// Arenas into which the stripes are divided.
+    pub arenas: Arenas,
+}
+
+/// Collective. Returns the arenas for the output of `plan`, if they are requested. The first rank queries the file
+/// system.
+pub(crate) fn decide(plan: &MergePlan, ranks: &dyn Communicator) -> Result<Option<Alignment>> {
+    const OPERATION: &str = "read the stripes of the file system";
+    let stripes = match plan.options.align {
+        None => return Ok(None),
+        Some(Align::Stripes(len_bytes)) => Stripes { len_bytes, count: None, source: StripeSource::Asked },
+        Some(Align::Auto) => {
+            let own = (ranks.rank() == 0).then(|| of_folder_of(&plan.options.output)).transpose();
+            let nonsense = || CoreError::MessageContent { operation: OPERATION, rank: 0 };
+            let own = postcard::to_stdvec(&agree(ranks, OPERATION, own)?).map_err(|_| nonsense())?;
+            let told = ranks.broadcast(0, &own)?;
+            postcard::from_bytes::<Option<Stripes>>(&told).ok().flatten().ok_or_else(nonsense)?
+        }
+    };
+    let arenas = Arenas::for_output(stripes.len_bytes, expected_len_bytes(plan), plan.tiles.tile_count());
+    Ok(Some(Alignment { stripes, arenas }))
+}
+
+fn of_folder_of(output: &Path) -> Result<Stripes> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |source| MergeError::Write { path: folder.to_path_buf(), operation: "read its stripes", source };
+    stripes::of_folder(folder).map_err(failed)
+}
+
+/// Estimates the size of the output's chunks: as stored in the inputs, or uncompressed if the output is.
+fn expected_len_bytes(plan: &MergePlan) -> u64 {
+    let raw_len_bytes = plan.tiles.raw_len_bytes();
+    if plan.options.compress == Compress::None {
+        return raw_len_bytes;
+    }
+    let stored = plan.column_of_array.iter().map(|column| plan.schema.columns[*column as usize].stored_len_bytes());
+    stored.fold(0, u64::saturating_add).min(raw_len_bytes)
+}

@@ -1,0 +1,89 @@
+//! Search for datasets of a file that are stored once because they describe axes along which nothing is concatenated.
+//!
+//! A dimension scale lists where it is attached (datasets and axes), and a dataset lists its scales. A scale of
+//! trailing axes is stored once: concatenated, it would be longer than the axes it describes. The same holds for
+//! datasets along such a scale, such as bounds and areas of cells, if the file also has an axis that grows. Values are
+//! not compared here; they must be equal in all inputs. Invariant: a scale that can grow and is attached to a first
+//! axis is concatenated, as is everything along it.
+
+use crate::inputs::paths::Paths;
+use crate::rules::attribute::{named, replaced, without};
+use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
+use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::{AttributeValue, Schema};
+use raddle_hdf5::model::Dataspace;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Returns the numbers of the entries of one file that are stored once, ascending.
+pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
+    let found: Vec<(usize, Scale)> =
+        entries.iter().enumerate().filter_map(|(at, entry)| Scale::of(entry).map(|scale| (at, scale))).collect();
+    let is_static = |scale: &Scale| scale.has_trailing && !(scale.has_first && scale.can_grow);
+    let grows = found.iter().any(|(_, scale)| scale.has_first && !is_static(scale));
+    // Without any growing axis, scales attached to a first axis are the ones that grow.
+    let kept = |scale: &Scale| is_static(scale) && (grows || !scale.has_first);
+    let of_scales: Vec<usize> = found.iter().filter(|(_, scale)| kept(scale)).map(|&(at, _)| at).collect();
+    let names: HashSet<&[u8]> = of_scales.iter().map(|&at| paths.get(at)).collect();
+    let lies_along = |entry: &ScannedEntry| {
+        matches!(entry.role, ScannedRole::Column { .. })
+            && scales(&entry.attributes)
+                .first()
+                .and_then(|scales| scales.first())
+                .is_some_and(|scale| names.contains(&**scale))
+    };
+    let mut all = of_scales.clone();
+    if !names.is_empty() {
+        all.extend((0..entries.len()).filter(|&at| lies_along(&entries[at])));
+        all.sort_unstable();
+        all.dedup();
+    }
+    all
+}
+
+/// Removes datasets missing from the schema from the lists of where dimension scales are attached.
+pub(crate) fn drop_missing(schema: &mut Schema) {
+    let paths: HashSet<Vec<u8>> = schema.entries.iter().map(|entry| entry.path.clone()).collect();
+    for entry in &mut schema.entries {
+        if let Some(attributes) = without_missing(&entry.attributes, |path| paths.contains(path)) {
+            entry.attributes = attributes;
+        }
+    }
+}
+
+/// Returns the attributes of a dimension scale without places in datasets for which `exists` is false; `None` if there
+/// are none.
+fn without_missing(attributes: &[AttributeValue], exists: impl Fn(&[u8]) -> bool) -> Option<Arc<[AttributeValue]>> {
+    let all = places(named(attributes, REFERENCE_LIST)?)?;
+    let kept: Vec<(Vec<u8>, u32)> = all.iter().filter(|(path, _)| exists(path)).cloned().collect();
+    match kept.len() {
+        count if count == all.len() => None,
+        0 => Some(without(attributes, &[REFERENCE_LIST])),
+        _ => Some(replaced(attributes, reference_list(&kept))),
+    }
+}
+
+/// Axes to which a dimension scale is attached.
+struct Scale {
+    /// Whether it is attached to a first axis.
+    has_first: bool,
+    /// Whether it is attached to another axis.
+    has_trailing: bool,
+    /// Whether its length is unlimited.
+    can_grow: bool,
+}
+
+impl Scale {
+    fn of(entry: &ScannedEntry) -> Option<Self> {
+        let ScannedRole::Column { template, .. } = &entry.role else { return None };
+        named(&entry.attributes, "CLASS").filter(|class| class.value.starts_with(b"DIMENSION_SCALE"))?;
+        let places = places(named(&entry.attributes, REFERENCE_LIST)?)?;
+        let has_first = places.iter().any(|(_, axis)| *axis == 0);
+        let has_trailing = places.iter().any(|(_, axis)| *axis > 0);
+        let can_grow = match &template.dataspace {
+            Dataspace::Simple { max_dims, .. } => max_dims.first() == Some(&u64::MAX),
+            _ => false,
+        };
+        Some(Self { has_first, has_trailing, can_grow })
+    }
+}

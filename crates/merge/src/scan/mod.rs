@@ -1,0 +1,286 @@
+//! Scan of the inputs: reads their metadata, each file once and many in parallel, and reduces it to what a merge needs.
+//!
+//! The tree of a file exists only until it is reduced to [`ScannedEntry`] values. Chunk indexes are walked to check
+//! that every chunk lies inside the file and that none overlap, and are not kept. Invariant: results are in input
+//! order, regardless of the number of threads.
+
+pub(crate) mod chunk_checks;
+pub(crate) mod dimension_scales;
+pub(crate) mod exchange;
+pub mod extents;
+pub(crate) mod scale_lists;
+mod scanner;
+mod visits;
+
+use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognised, Refusal};
+use crate::error::{BadInput, MergeError, Result};
+use crate::inputs::paths::Paths;
+use crate::inputs::reader::InputReader;
+use crate::options::{MergeOptions, Watch};
+use crate::scan::chunk_checks::FormedChunks;
+use crate::scan::dimension_scales::kept_once;
+use crate::schema::join::Join;
+use crate::schema::{AttributeValue, InputExtent, Role, display_path};
+use crate::verify::digests::stored::{self, Records};
+use crate::verify::remembered;
+use crate::write::ordered_queue::OrderedQueue;
+use crate::write::ranks::share;
+use foldhash::HashMap;
+use raddle_core::pooled_file::FileIdentity;
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::report::progress::{Event, Stage};
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::logical::Resolver;
+use raddle_hdf5::model::{CreationOrder, Dataset};
+use raddle_hdf5::native::{Encoding, HeaderTemplateCache};
+use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
+use scanner::{Scanner, follow};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use visits::{paths_limit_bytes, walk};
+
+/// An object or link of one input; its path is in [`ScannedInput::paths`].
+#[derive(Debug, Clone)]
+pub struct ScannedEntry {
+    /// Whether the last component is marked UTF-8.
+    pub utf8: bool,
+    /// Kind of object or link.
+    pub role: ScannedRole,
+    /// Attributes in canonical bytes.
+    pub attributes: Arc<[AttributeValue]>,
+    /// Whether the object tracks the creation order of attributes.
+    pub attribute_order: CreationOrder,
+    /// Comment of the object.
+    pub comment: Option<Vec<u8>>,
+    /// Names of attributes with references to objects missing from the file, which became null references, and their
+    /// number.
+    pub dangling: Vec<(Vec<u8>, u64)>,
+}
+
+/// Kind of object or link at a path of an input.
+#[derive(Debug, Clone)]
+pub enum ScannedRole {
+    /// A dataset to be concatenated.
+    Column {
+        /// Description that inputs may share.
+        template: Arc<Dataset>,
+        /// Location and size of this input's part.
+        fact: InputExtent,
+        /// Path of the committed datatype, if it has one.
+        committed: Option<Vec<u8>>,
+        /// Digest of all values, if the dataset is stored once instead of being concatenated: see [`kept_once`].
+        kept: Option<u64>,
+        /// All values, if a rule keeps them.
+        values: Option<Arc<[u8]>>,
+    },
+    /// Any other object or link.
+    Other(Role),
+}
+
+/// A scanned input.
+#[derive(Debug, Clone)]
+pub struct ScannedInput {
+    /// Absolute paths of objects and links, parents before children.
+    pub paths: Paths,
+    /// Entry at each path.
+    pub entries: Vec<ScannedEntry>,
+    /// Facts about the whole file.
+    pub file: ScannedFile,
+}
+
+/// Facts about a scanned file as a whole.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScannedFile {
+    /// Identity of the file at the time of the scan.
+    pub identity: FileIdentity,
+    /// Sizes that readers of the file need.
+    pub encoding: Encoding,
+    /// Number of bytes before the superblock, which are not merged.
+    pub userblock_len_bytes: u64,
+    /// Number of chunks of all datasets.
+    pub chunk_count: u64,
+    /// Wall time of opening the file.
+    pub open_s: f64,
+    /// Convention that the file was recognised as.
+    pub recognised: Recognised,
+    /// Records of the merge that wrote the file, if it has any.
+    #[serde(with = "remembered::as_text")]
+    pub records: Records,
+}
+
+/// Maximum memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over
+/// all of its 20 MB, and it is read twice: first objects, then chunk indexes, each in file order.
+const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+
+/// Collective. Scans `inputs`, each on one of the `ranks`, and passes all results to `take`, in input order. Inputs
+/// that cannot be read are collected: all of them are in the error, or in the returned list with `skip_bad`.
+pub fn scan(
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    mut take: impl FnMut(usize, ScannedInput),
+) -> Result<Vec<BadInput>> {
+    let started = Instant::now();
+    // One rank shows the progress of all.
+    let lens = inputs.iter().filter(|_| ranks.rank() == 0).filter_map(|path| std::fs::metadata(path).ok());
+    let total_bytes = lens.map(|file| file.len()).sum();
+    watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: Some(total_bytes) });
+    let own: Vec<usize> = share(ranks, inputs.len()).collect();
+    let is_alone = ranks.size() == 1;
+    let mut bad = Vec::new();
+    let forms = HeaderTemplateCache::default();
+    let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
+    let ahead = OrderedQueue::new(own.len(), options.jobs * 4);
+    let work = || {
+        let mut scanner = InputScanner {
+            reader: InputReader::new(options),
+            options,
+            is_alone: inputs.len() == 1 && options.conventions == ConventionOptions::default(),
+            forms: &forms,
+            buffers: ViewBuffers::default(),
+            view_limit_bytes,
+        };
+        while let Some(place) = ahead.next() {
+            if watch.cancel.is_cancelled() {
+                ahead.stop();
+                return;
+            }
+            let scanned = scanner.scan(&inputs[own[place]]);
+            if is_alone {
+                let bytes = scanned.as_ref().map_or(0, |scanned| scanned.file.identity.len_bytes);
+                watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });
+            }
+            ahead.put(place, scanned);
+        }
+    };
+    // Results are joined on this thread while the others continue to scan.
+    ahead.run(options.jobs, work, || {
+        if !is_alone {
+            return exchange::take_all(&ahead, inputs, watch, ranks, &mut take, &mut bad);
+        }
+        for (place, path) in inputs.iter().enumerate() {
+            match ahead.take(place) {
+                Some(Ok(scanned)) => take(place, scanned),
+                Some(Err(error)) => bad.push(BadInput { path: path.clone(), error }),
+                None => break,
+            }
+        }
+        Ok(())
+    })?;
+    if is_alone && watch.cancel.is_cancelled() {
+        return Err(MergeError::Cancelled);
+    }
+    watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });
+    if bad.is_empty() || (options.skip_bad && bad.len() < inputs.len()) {
+        return Ok(bad);
+    }
+    Err(MergeError::BadInputs { bad })
+}
+
+/// Scanner of inputs, one after another, on one thread.
+struct InputScanner<'a> {
+    reader: InputReader,
+    options: &'a MergeOptions,
+    /// Whether this is the only input.
+    is_alone: bool,
+    forms: &'a HeaderTemplateCache,
+    buffers: ViewBuffers,
+    view_limit_bytes: u64,
+}
+
+impl InputScanner<'_> {
+    fn scan(&mut self, path: &Path) -> raddle_hdf5::Result<ScannedInput> {
+        let started = Instant::now();
+        let file = InputFile::open(path)?;
+        let open_s = started.elapsed().as_secs_f64();
+        let buffers = std::mem::take(&mut self.buffers);
+        let mut view = MetadataView::with_buffers(&file, self.view_limit_bytes, buffers);
+        let scanned = self.scan_through(&file, open_s, &mut view);
+        self.buffers = view.into_buffers();
+        scanned
+    }
+
+    fn scan_through(
+        &self,
+        file: &InputFile,
+        open_s: f64,
+        view: &mut MetadataView<'_>,
+    ) -> raddle_hdf5::Result<ScannedInput> {
+        let tree = self.reader.read_outline(view, self.forms)?;
+        let encoding = Encoding::of(&tree);
+        let chunks = FormedChunks::check(view, encoding, &tree);
+        let Some(visits) = walk(&tree) else {
+            let what = format!("length in bytes of the paths of all {} objects together", tree.objects.len());
+            return Err(Hdf5Error::Limit {
+                path: file.path().to_path_buf(),
+                what,
+                limit: paths_limit_bytes(tree.objects.len()),
+            });
+        };
+        let mut scanner = Scanner {
+            view,
+            resolver: Resolver::new(file, &tree),
+            tree: &tree,
+            visits: &visits,
+            by_address: OnceCell::new(),
+            of_forms: HashMap::default(),
+            chunks,
+            reader: &self.reader,
+            encoding,
+            chunk_count: 0,
+        };
+        let mut entries = Vec::with_capacity(visits.found.len());
+        for at in 0..visits.found.len() {
+            let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
+            entries.push(entry);
+        }
+        let view = FileView::new(file.path(), &visits.paths, &entries);
+        let is_alone = self.is_alone || self.options.join.join == Join::Union;
+        let mut options = Cow::Borrowed(&self.options.conventions);
+        let records = match options.convention {
+            Some(Choice::None) => Ok(Records::default()),
+            _ => stored::records(file, &tree),
+        };
+        if let Ok(Records { remembered: Some(remembered), .. }) = &records {
+            options = Cow::Owned(remembered.guiding(&options));
+        }
+        let mut recognised = conventions::recognise(&view, &options, is_alone);
+        if let Err((attribute, reason)) = &records {
+            let reason =
+                format!("the record of the merge cannot be read: {reason}; --convention none merges without it");
+            recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
+        }
+        let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
+        if recognised.choice.is_none() {
+            for at in kept_once(&visits.paths, &entries) {
+                scanner.keep(&mut entries[at], at, false).map_err(|error| named(at, error))?;
+            }
+        }
+        for (at, rule) in recognised.rules.iter().map(|(at, rule)| (*at as usize, rule)) {
+            if rule.needs_values() {
+                scanner.keep(&mut entries[at], at, rule.keeps_values()).map_err(|error| named(at, error))?;
+            }
+            if rule.is_lifted {
+                scanner.lift(&mut entries[at], at).map_err(|error| named(at, error))?;
+            }
+            follow(&mut entries[at], rule);
+        }
+        let chunk_count = scanner.chunk_count;
+        file.check_unchanged()?;
+        let file = ScannedFile {
+            identity: file.identity(),
+            encoding,
+            userblock_len_bytes: tree.userblock_len_bytes,
+            chunk_count,
+            open_s,
+            recognised,
+            records: records.unwrap_or_default(),
+        };
+        Ok(ScannedInput { paths: visits.paths, entries, file })
+    }
+}

@@ -1,0 +1,157 @@
+//! Comparison, or union, of the attributes of an object that several inputs have.
+//!
+//! Values of datasets are compared elsewhere. Invariant: the order in which an object lists its attributes makes no
+//! difference.
+
+use super::contrast::{Value, contrast};
+use super::{DifferenceKind, describe_value};
+use crate::scan::scale_lists::REFERENCE_LIST;
+use crate::schema::{AttributeValue, display_path};
+use raddle_hdf5::model::Dataspace;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Which attributes must be equal because they define the meaning of values: with the attributes of another input,
+/// values would be read as other quantities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// Those of a dataset.
+    Meaning,
+    /// Those of a dataset without values so far: it may lack attributes that the next input has.
+    OtherMeaning,
+    /// None: the object is a group, the input has no values, or `--convention none` was given.
+    Nothing,
+}
+
+/// Names of attributes that define the meaning of values, in lower case; they mean the same in most formats.
+const MEANING: [&[u8]; 13] = [
+    b"units",
+    b"unit",
+    b"unitsi",
+    b"scale_factor",
+    b"scaling_factor",
+    b"scale",
+    b"gain",
+    b"add_offset",
+    b"offset",
+    b"_fillvalue",
+    b"missing_value",
+    b"_unsigned",
+    b"calendar",
+];
+
+/// Ways to resolve a difference in such an attribute.
+const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
+
+impl Guard {
+    /// Whether inputs must have equal values of this attribute; `is_lacking`: the inputs so far lack it.
+    fn holds(self, name: &[u8], is_lacking: bool) -> bool {
+        let is_asked = match self {
+            Self::Meaning => true,
+            Self::OtherMeaning => !is_lacking,
+            Self::Nothing => false,
+        };
+        is_asked && MEANING.iter().any(|guarded| name.eq_ignore_ascii_case(guarded))
+    }
+}
+
+/// Adds attributes of `found` that `known` lacks, for an object that several inputs of a union share.
+pub(super) fn unite_attributes(
+    known: &mut Arc<[AttributeValue]>,
+    found: &[AttributeValue],
+    guard: Guard,
+    dropped: &mut HashSet<Vec<u8>>,
+    report: &mut dyn FnMut(DifferenceKind, String, String),
+) {
+    let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST.as_bytes();
+    let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
+        list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
+    };
+    compare_attributes(&in_both(known, found), &in_both(found, known), guard, dropped, report);
+    let mut united = known.to_vec();
+    for attribute in found {
+        match united.iter_mut().find(|other| other.name == attribute.name) {
+            None => united.push(attribute.clone()),
+            Some(list) if list.name == REFERENCE_LIST.as_bytes() && list.datatype == attribute.datatype => {
+                append_elements(list, attribute);
+            }
+            Some(_) => {}
+        }
+    }
+    *known = united.into();
+}
+
+fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
+    if let (Dataspace::Simple { dims, max_dims }, [count]) = (&mut list.dataspace, more.dataspace.dims())
+        && let [own] = dims.as_mut_slice()
+    {
+        *own += count;
+        max_dims.clone_from(dims);
+        list.value.extend_from_slice(&more.value);
+    }
+}
+
+/// Whether `list` has no attribute of this name.
+fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
+    !list.iter().any(|other| other.name == attribute.name)
+}
+
+/// Reports each attribute that differs; adds the names of attributes of `expected` that differ to `dropped`.
+pub(super) fn compare_attributes(
+    expected: &[AttributeValue],
+    found: &[AttributeValue],
+    guard: Guard,
+    dropped: &mut HashSet<Vec<u8>>,
+    report: &mut dyn FnMut(DifferenceKind, String, String),
+) {
+    let mut report = |name: &[u8], is_lacking, expected: String, found: String| match guard.holds(name, is_lacking) {
+        true => report(DifferenceKind::Meaning, expected, format!("{found}; {GUARDED}")),
+        false => report(DifferenceKind::Attributes, expected, found),
+    };
+    if expected == found {
+        return;
+    }
+    for attribute in expected {
+        match found.iter().find(|other| other.name == attribute.name) {
+            Some(other) if other == attribute => continue,
+            Some(other) => {
+                let (expected, found) = contrast_attributes(attribute, other);
+                report(&attribute.name, false, expected, found);
+            }
+            None => report(&attribute.name, false, shown(attribute), absent(attribute)),
+        }
+        dropped.insert(attribute.name.clone());
+    }
+    for attribute in found.iter().filter(|attribute| lacks(expected, attribute)) {
+        report(&attribute.name, true, absent(attribute), shown(attribute));
+    }
+}
+
+/// Formats an attribute as `name = value`.
+pub(super) fn shown(attribute: &AttributeValue) -> String {
+    let value = describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value);
+    format!("{} = {value}", display_path(&attribute.name))
+}
+
+pub(super) fn absent(attribute: &AttributeValue) -> String {
+    format!("no {}", display_path(&attribute.name))
+}
+
+/// Describes two unequal attributes of the same name with texts that differ.
+fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (String, String) {
+    let (left, right) = (value_of(expected), value_of(found));
+    if left != right {
+        return contrast(&display_path(&expected.name), left, right);
+    }
+    let marked = |attribute: &AttributeValue| {
+        let charset = if attribute.utf8 { "UTF-8" } else { "ASCII" };
+        let datatype = attribute.committed.as_ref().map_or("its own".to_owned(), |path| display_path(path));
+        format!("{} (name in {charset}, datatype {datatype})", shown(attribute))
+    };
+    (marked(expected), marked(found))
+}
+
+fn value_of(attribute: &AttributeValue) -> Value<'_> {
+    let AttributeValue { datatype, dataspace, value, .. } = attribute;
+    Value { class: &datatype.class, dataspace, canonical: value }
+}

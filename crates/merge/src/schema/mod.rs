@@ -1,0 +1,413 @@
+//! Objects of the output and, for each dataset to concatenate, where each input stores its part.
+//!
+//! A schema is the result of the scan after the trees of the inputs are dropped: one [`Entry`] per path, one [`Column`]
+//! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
+//! Invariant: `input_extents` of a column has one element per input, in input order.
+
+pub mod join;
+pub(crate) mod lifted;
+pub(crate) mod stacked_scalars;
+
+use crate::rules::attribute::text;
+use crate::rules::{Conversion, InputConversion, Trim};
+use crate::scan::extents::InputExtents;
+use raddle_core::plan::Segments;
+use raddle_hdf5::model::template::{self, DatasetLocation};
+use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Index of an entry in [`Schema::entries`].
+pub type EntryIndex = u32;
+/// Index of a column in [`Schema::columns`].
+pub type ColumnIndex = u32;
+
+/// Group of the output in which raddle stores digests and provenance; that group is not merged from the inputs.
+pub const PROVENANCE_GROUP: &[u8] = b"_raddle";
+
+/// The joined structure of all inputs.
+#[derive(Debug, Default)]
+pub struct Schema {
+    /// Objects and links in creation order, parents before children. Entry 0 is the root group.
+    pub entries: Vec<Entry>,
+    /// Concatenated datasets, in the order of their entries.
+    pub columns: Vec<Column>,
+}
+
+/// An entry of the schema: a path of the output and the object or link there.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Absolute path, components separated by `/`; the root is `/`.
+    pub path: Vec<u8>,
+    /// Whether the last component is marked UTF-8.
+    pub utf8: bool,
+    /// Kind of object or link at this path.
+    pub role: Role,
+    /// Attributes in creation order; empty for links.
+    pub attributes: Arc<[AttributeValue]>,
+    /// Whether the object tracks the creation order of attributes.
+    pub attribute_order: CreationOrder,
+    /// Comment of the object.
+    pub comment: Option<Vec<u8>>,
+}
+
+/// Kind of object or link at a path of the output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Role {
+    /// A group.
+    Group {
+        /// Whether it tracks the creation order of links.
+        link_order: CreationOrder,
+    },
+    /// A dataset of rank 1 or more, made of the rows of all inputs one after another.
+    Column(ColumnIndex),
+    /// A scalar or null dataset, stored once; or a small dataset that a convention computes from all inputs.
+    Constant {
+        /// Description of the dataset.
+        dataset: Box<Dataset>,
+        /// Path of its committed datatype, if it has one.
+        committed: Option<Vec<u8>>,
+        /// Canonical bytes of its value.
+        value: Vec<u8>,
+    },
+    /// A committed datatype.
+    CommittedDatatype(Arc<TypeClass>),
+    /// An additional hard link to an object that already has another path.
+    HardLink {
+        /// Path of the object.
+        target: Vec<u8>,
+    },
+    /// A soft link.
+    SoftLink(Vec<u8>),
+    /// An external link.
+    ExternalLink {
+        /// File name as stored.
+        file: Vec<u8>,
+        /// Object path as stored.
+        path: Vec<u8>,
+    },
+    /// A user-defined link.
+    UserLink {
+        /// Class of the link.
+        class: u8,
+        /// Class-specific data.
+        data: Vec<u8>,
+    },
+}
+
+impl Role {
+    /// Returns the role as a word for messages.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Group { .. } => "group",
+            Self::Column(_) => "dataset",
+            Self::Constant { dataset, .. } => match dataset.dataspace {
+                Dataspace::Null => "null dataset",
+                Dataspace::Scalar => "scalar dataset",
+                Dataspace::Simple { .. } => "dataset",
+            },
+            Self::CommittedDatatype(_) => "committed datatype",
+            Self::HardLink { .. } => "hard link",
+            Self::SoftLink(_) => "soft link",
+            Self::ExternalLink { .. } => "external link",
+            Self::UserLink { .. } => "user-defined link",
+        }
+    }
+}
+
+/// An attribute with its value in canonical bytes, which are comparable between files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttributeValue {
+    /// Name.
+    pub name: Vec<u8>,
+    /// Whether the name is marked UTF-8.
+    pub utf8: bool,
+    /// Type of one element.
+    pub datatype: Datatype,
+    /// Path of its committed datatype, if it has one.
+    pub committed: Option<Vec<u8>>,
+    /// Extent.
+    pub dataspace: Dataspace,
+    /// Canonical bytes of all elements.
+    pub value: Vec<u8>,
+}
+
+/// A concatenated dataset; along axis 0 if no rule says otherwise.
+#[derive(Debug)]
+pub struct Column {
+    /// Index of its entry.
+    pub entry: EntryIndex,
+    /// Storage in the inputs: one template per distinct combination of datatype, filters, layout and fill value. The
+    /// output follows the first one.
+    pub templates: Vec<Arc<Dataset>>,
+    /// Path of its committed datatype, if it has one.
+    pub committed: Option<Vec<u8>>,
+    /// One fact per input.
+    pub facts: InputExtents,
+    /// Axis along which inputs are concatenated.
+    pub axis: usize,
+    /// Whether the output holds a single copy of values that all inputs share.
+    pub is_once: bool,
+    /// Whether the dataset of each input becomes one row of the output, which has an additional axis.
+    pub is_lifted: bool,
+    /// Description of the output dataset, if a rule makes it differ from the first template.
+    pub output: Option<Arc<Dataset>>,
+    /// How the values of inputs are converted, if they are.
+    pub conversion: Option<Arc<Conversion>>,
+    /// Rows that are left out of the output, by input, if there are any.
+    pub trims: Option<Arc<[Option<Trim>]>>,
+    /// Runs of rows in output order, if the inputs do not simply follow one another.
+    pub runs: Option<Segments>,
+    /// Row values for inputs that lack the dataset, if they differ from the fill value.
+    pub of_inputs: Option<Arc<InputValues>>,
+}
+
+/// One row for each input that lacks a dataset, repeated for all its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputValues {
+    /// Canonical bytes of the row, by input number; empty if the input has rows of the dataset.
+    pub rows: Vec<Vec<u8>>,
+}
+
+/// Location of one input's part of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputExtent {
+    /// Number of rows that the input contributes: its size along the concatenation axis, without trimmed rows.
+    pub rows: u64,
+    /// Address that completes the template: of the chunk index or of contiguous data; of the object header for layouts
+    /// that need it (compact, single chunk, virtual, external). [`UNALLOCATED`] if nothing is stored.
+    pub address: u64,
+    /// Number of stored bytes.
+    pub stored_len_bytes: u64,
+    /// Index into [`Column::templates`], or [`ABSENT`].
+    pub template: u32,
+}
+
+/// Address of data for which no storage was allocated.
+pub const UNALLOCATED: u64 = u64::MAX;
+/// Template of an input that lacks the column; its rows are fill values (`--join outer`).
+pub const ABSENT: u32 = u32::MAX;
+
+impl InputExtent {
+    /// Returns the fact of an input that lacks the column and contributes `rows` rows of fill values.
+    pub const fn absent(rows: u64) -> Self {
+        Self { rows, address: UNALLOCATED, stored_len_bytes: 0, template: ABSENT }
+    }
+
+    /// Returns the fact of a dataset at `place`, with template 0 until its template is known.
+    pub fn at(place: DatasetLocation, stored_len_bytes: u64) -> Self {
+        Self { rows: place.rows, address: place.address.unwrap_or(UNALLOCATED), stored_len_bytes, template: 0 }
+    }
+}
+
+/// How the address in a [`InputExtent`] completes a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressKind {
+    /// Address of data or of a chunk index.
+    Data,
+    /// Address of the object header, which must be read again.
+    Header,
+}
+
+/// Returns the meaning of addresses in facts with this template. The header is needed if the fill value is in canonical
+/// bytes, because it cannot be read as stored.
+pub fn address_kind(template: &Dataset) -> AddressKind {
+    if matches!(template.fill.value, Some(InlineData::Canonical(_))) {
+        return AddressKind::Header;
+    }
+    match &template.layout {
+        Layout::Contiguous { .. } => AddressKind::Data,
+        Layout::Chunked { index, .. } => match index {
+            ChunkIndex::Single { .. } => AddressKind::Header,
+            _ => AddressKind::Data,
+        },
+        _ => AddressKind::Header,
+    }
+}
+
+/// Splits the description of a dataset into a template, which inputs can share, and the fact of this input; `axis` is
+/// the concatenation axis.
+pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, axis: usize) -> (Dataset, InputExtent) {
+    let place = template::open_along(&mut dataset, axis);
+    dataset.datatype.committed = None;
+    match &mut dataset.layout {
+        Layout::Chunked { index: ChunkIndex::Single { address, len_bytes, filter_mask }, .. } => {
+            (*address, *len_bytes, *filter_mask) = (0, None, 0);
+        }
+        Layout::Compact(data) => *data = InlineData::Stored(Vec::new()),
+        _ => {}
+    }
+    let fact = match address_kind(&dataset) {
+        AddressKind::Data => InputExtent::at(place, stored_len_bytes),
+        AddressKind::Header => InputExtent { address: header_address, ..InputExtent::at(place, stored_len_bytes) },
+    };
+    (dataset, fact)
+}
+
+/// Completes a template with the fact of an input; the inverse of [`split`] if [`address_kind`] is `Data`.
+pub fn complete(template: &Dataset, fact: &InputExtent, axis: usize) -> Dataset {
+    let mut dataset = template.clone();
+    let address = (fact.address != UNALLOCATED).then_some(fact.address);
+    template::close_along(&mut dataset, DatasetLocation { rows: fact.rows, address }, axis);
+    dataset
+}
+
+/// Converts a template and fact that were split along axis 0 to a split along `axis`.
+pub fn split_again(template: &Dataset, fact: &InputExtent, axis: usize) -> (Dataset, InputExtent) {
+    let mut dataset = complete(template, fact, 0);
+    let place = template::open_along(&mut dataset, axis);
+    (dataset, InputExtent { rows: place.rows, ..*fact })
+}
+
+impl Column {
+    /// Creates a column without rules.
+    pub fn new(template: Arc<Dataset>, committed: Option<Vec<u8>>, facts: InputExtents) -> Self {
+        Self {
+            entry: 0,
+            templates: vec![template],
+            committed,
+            facts,
+            axis: 0,
+            is_lifted: false,
+            output: None,
+            conversion: None,
+            trims: None,
+            runs: None,
+            of_inputs: None,
+            is_once: false,
+        }
+    }
+
+    /// Returns how the values of an input are converted, if they are.
+    pub fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
+        let conversion = self.conversion.as_ref()?.of_inputs.get(input as usize)?;
+        (!conversion.is_identity()).then_some(conversion)
+    }
+
+    /// Returns the rows of an input that are left out of the output, if there are any.
+    pub fn trim_of(&self, input: u32) -> Option<Trim> {
+        *self.trims.as_ref()?.get(input as usize)?
+    }
+
+    /// Whether the output consists of the stored values of the inputs, row by row.
+    pub fn is_plain(&self) -> bool {
+        self.axis == 0
+            && !self.is_lifted
+            && self.output.is_none()
+            && self.conversion.is_none()
+            && self.trims.is_none()
+            && self.runs.is_none()
+            && self.of_inputs.is_none()
+    }
+
+    /// Returns the row that is repeated for an input that lacks the dataset; `None` if it is the fill value.
+    pub fn row_of(&self, input: u32) -> Option<&[u8]> {
+        self.of_inputs.as_ref()?.rows.get(input as usize).map(Vec::as_slice)
+    }
+
+    /// Sets an output description that replaces the first template.
+    pub fn set_output(&mut self, output: Dataset) {
+        self.output = Some(Arc::new(output));
+    }
+
+    /// Returns the number of rows in the output.
+    pub fn rows(&self) -> u64 {
+        self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.rows))
+    }
+
+    /// Returns the number of bytes stored in all inputs.
+    pub fn stored_len_bytes(&self) -> u64 {
+        self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.stored_len_bytes))
+    }
+
+    /// Returns the description that the output follows: datatype, other dimensions, filters and fill value of the first
+    /// input, with the changes made by rules.
+    pub fn model(&self) -> &Dataset {
+        self.output.as_ref().unwrap_or(&self.templates[0])
+    }
+
+    /// Whether elements hold addresses within their file, so that values must be copied through libhdf5.
+    pub fn is_file_local(&self) -> bool {
+        self.model().datatype.class.is_file_local()
+    }
+}
+
+impl Schema {
+    /// Removes datasets whose paths satisfy `is_unwanted`, with all hard links to them; returns their number.
+    pub fn remove_columns(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) -> u64 {
+        let unwanted = |entry: &Entry| match &entry.role {
+            Role::Column(_) => is_unwanted(&entry.path),
+            Role::HardLink { target } => is_unwanted(target),
+            _ => false,
+        };
+        let before = self.columns.len();
+        let mut columns: Vec<Option<Column>> = std::mem::take(&mut self.columns).into_iter().map(Some).collect();
+        self.entries.retain(|entry| !unwanted(entry));
+        for (index, entry) in (0..).zip(&mut self.entries) {
+            if let Role::Column(column) = &mut entry.role
+                && let Some(mut kept) = columns[*column as usize].take()
+            {
+                kept.entry = index;
+                *column = self.columns.len() as ColumnIndex;
+                self.columns.push(kept);
+            }
+        }
+        (before - self.columns.len()) as u64
+    }
+
+    /// Whether readers treat the output as an AnnData file, whose root may have no members foreign to AnnData.
+    pub fn is_anndata(&self) -> bool {
+        let root = self.entries.first().map(|root| &*root.attributes);
+        root.and_then(|attributes| text(attributes, "encoding-type")).is_some_and(|encoding| encoding == "anndata")
+    }
+
+    /// Returns the path of a column.
+    pub fn column_path(&self, column: ColumnIndex) -> &[u8] {
+        &self.entries[self.columns[column as usize].entry as usize].path
+    }
+}
+
+/// Returns the path of a child; `parent` is an absolute path.
+pub fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(parent.len() + 1 + name.len());
+    path.extend_from_slice(if parent == b"/" { b"" } else { parent });
+    path.push(b'/');
+    path.extend_from_slice(name);
+    path
+}
+
+/// Returns a path for messages, with control characters, invalid UTF-8 and direction marks escaped.
+pub fn display_path(path: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in path.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let bidirectional =
+                matches!(character, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            if character.is_control() || bidirectional {
+                shown.extend(character.escape_unicode());
+            } else {
+                shown.push(character);
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_without_surprises() {
+        assert_eq!(display_path(b"/g/\x1b[31m"), "/g/\\u{1b}[31m");
+        assert_eq!(display_path(b"/g/\xff"), "/g/\\xff");
+        assert_eq!(display_path("/é/\u{202e}x".as_bytes()), "/é/\\u{202e}x");
+    }
+
+    #[test]
+    fn child_paths_have_one_slash() {
+        assert_eq!(child_path(b"/", b"a"), b"/a");
+        assert_eq!(child_path(b"/a", b"b"), b"/a/b");
+    }
+}

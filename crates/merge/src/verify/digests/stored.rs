@@ -1,0 +1,348 @@
+//! Reading of `/_raddle`: the digests and row ranges with which a file was written.
+//!
+//! Invariant: the returned data matches its seal, so a damaged digest is never mistaken for damaged data.
+
+use crate::error::{MergeError, Result};
+use crate::inputs::reader::InputReader;
+use crate::keys::DerivedSpec;
+use crate::options::MergeOptions;
+use crate::plan::links::{Link, LinkPaths};
+use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
+use crate::verify::digests::{ColumnDigests, Form};
+use crate::verify::provenance::{FORMAT, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
+use crate::verify::remembered::{JOIN, Remembered};
+use raddle_hdf5::logical::{CanonicalElements, Resolver};
+use raddle_hdf5::model::{Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind, TypeClass};
+use raddle_hdf5::source::InputFile;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Contents of `/_raddle` in a file.
+#[derive(Debug, Clone, Default)]
+pub struct StoredDigests {
+    /// Paths of the inputs, as they were specified, and their lengths.
+    pub inputs: Vec<(PathBuf, u64)>,
+    /// Digest of samples of each input ([`crate::write::resume::sample`]); empty if the file does not contain them.
+    pub samples: Vec<u64>,
+    /// Digest of structure of each object other than concatenated datasets, by path.
+    pub objects: HashMap<Vec<u8>, u64>,
+    /// Concatenated datasets, by path.
+    pub datasets: HashMap<Vec<u8>, StoredColumn>,
+    /// Specifications of computed datasets, which no input has.
+    pub made: Vec<DerivedSpec>,
+    /// Whether and how the file links to its inputs.
+    pub link: (Link, LinkPaths),
+    /// Settings that decided how the inputs were combined; `None` if all had their defaults, or the file does not
+    /// record them.
+    pub remembered: Option<Remembered>,
+}
+
+/// Concatenated dataset.
+#[derive(Debug, Clone)]
+pub struct StoredColumn {
+    /// Digest of everything but values.
+    pub structure: u64,
+    /// Digests of values; `None` if there are no elements.
+    pub digests: Option<ColumnDigests>,
+    /// First row of each input, followed by the total; empty if rows belong to no input.
+    pub row_starts: Vec<u64>,
+}
+
+impl StoredDigests {
+    /// Whether a dataset of these dimensions can be one that was assembled from a scalar of each input, whose values
+    /// are part of its digest of structure.
+    pub fn is_stack(&self, path: &[u8], dims: &[u64]) -> bool {
+        dims == [self.inputs.len() as u64] && self.objects.contains_key(path)
+    }
+
+    /// Returns the numbers of the inputs that hold any of `rows` of a dataset.
+    pub fn inputs_of(&self, column: &StoredColumn, rows: &Range<u64>) -> Range<usize> {
+        let ends = column.row_starts.get(1..).unwrap_or_default();
+        let first = ends.partition_point(|&end| end <= rows.start);
+        let after = column.row_starts.partition_point(|&start| start < rows.end);
+        first..after.min(self.inputs.len()).max(first)
+    }
+}
+
+/// Part of `/_raddle` that a merge with the file as an input must follow.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Records {
+    /// Convention, rules and options of the merge; `None` if all had their defaults.
+    pub remembered: Option<Remembered>,
+    /// Datasets that the merge computed, such as partition keys.
+    pub made: Vec<DerivedSpec>,
+}
+
+/// Reads the records of a scanned file. The seal is not checked, because that would require all of `/_raddle`.
+///
+/// # Errors
+/// The attribute that cannot be read, and why.
+pub(crate) fn records(file: &InputFile, tree: &FileTree) -> std::result::Result<Records, (&'static str, String)> {
+    let Some(ObjectKind::Group(root)) = tree.objects.first().map(|root| &root.kind) else {
+        return Ok(Records::default());
+    };
+    let Some((own, _)) = linked_group(tree, root, PROVENANCE_GROUP) else { return Ok(Records::default()) };
+    let mut resolver = Resolver::new(file, tree);
+    Ok(Records {
+        remembered: record(own, JOIN, &mut resolver).map_err(|reason| (JOIN, reason))?,
+        made: record(own, MADE, &mut resolver).map_err(|reason| (MADE, reason))?,
+    })
+}
+
+/// Reads an attribute that holds JSON; returns the default if it is absent.
+fn record<T: DeserializeOwned + Default>(
+    own: &Object,
+    name: &str,
+    resolver: &mut Resolver<'_>,
+) -> std::result::Result<T, String> {
+    let attribute = own.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
+    let Some(attribute) = attribute else { return Ok(T::default()) };
+    let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
+    let value = value.map_err(|error| error.to_string())?;
+    serde_json::from_slice(text(&value)).map_err(|error| error.to_string())
+}
+
+/// Returns the bytes of a canonical string, which begins with its length.
+fn text(value: &[u8]) -> &[u8] {
+    value.get(8..).unwrap_or_default()
+}
+
+/// Reads the digests like [`read`]; returns `None` if the file has none.
+pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>> {
+    match read(path, options) {
+        Err(MergeError::NoDigests { .. }) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Reads the digests of the file at `path`.
+///
+/// # Errors
+/// [`MergeError::NoDigests`] if the file has none, [`MergeError::DigestsDamaged`] if they contradict their seal, and
+/// any error of reading a file.
+pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
+    crate::append::redo::settle(path)?;
+    let tree = InputReader::new(options).read_tree(path)?;
+    let file = InputFile::open(path)?;
+    let root = match tree.objects.first().map(|root| &root.kind) {
+        Some(ObjectKind::Group(root)) => root,
+        _ => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
+    };
+    let Some((own, group)) = linked_group(&tree, root, PROVENANCE_GROUP) else {
+        return Err(MergeError::NoDigests { path: path.to_path_buf() });
+    };
+    let mut source = Source { path, file: &file, tree: &tree, tables: HashMap::new(), attributes: HashMap::new() };
+    source.read_attributes(own)?;
+    match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
+        Some(FORMAT) => {}
+        Some(found) if found < FORMAT => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
+        Some(found) => return Err(MergeError::DigestsNewer { path: path.to_path_buf(), found, known: FORMAT }),
+        None => return Err(source.damaged("the attribute format is missing")),
+    }
+    source.read_tables(group, &provenance_path(""))?;
+    source.check_seal()?;
+    source.into_stored()
+}
+
+fn linked_group<'t>(tree: &'t FileTree, group: &'t Group, name: &[u8]) -> Option<(&'t Object, &'t Group)> {
+    let link = group.links.iter().find(|link| link.name == name)?;
+    let LinkTarget::Hard(index) = link.target else { return None };
+    let object = &tree.objects[index as usize];
+    match &object.kind {
+        ObjectKind::Group(group) => Some((object, group)),
+        _ => None,
+    }
+}
+
+fn word(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+struct Table {
+    dims: Vec<u64>,
+    class: std::sync::Arc<TypeClass>,
+    value: Vec<u8>,
+}
+
+struct Source<'a> {
+    path: &'a Path,
+    file: &'a InputFile,
+    tree: &'a FileTree,
+    /// Tables, by absolute path.
+    tables: HashMap<Vec<u8>, Table>,
+    attributes: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Source<'_> {
+    fn damaged(&self, what: impl Into<String>) -> MergeError {
+        MergeError::DigestsDamaged { path: self.path.to_path_buf(), what: what.into() }
+    }
+
+    fn read_attributes(&mut self, own: &Object) -> Result<()> {
+        let mut resolver = Resolver::new(self.file, self.tree);
+        for attribute in &own.attributes {
+            let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
+            let value = value.map_err(|error| self.damaged(error.to_string()))?.into_owned();
+            self.attributes.insert(attribute.name.clone(), value);
+        }
+        Ok(())
+    }
+
+    /// Reads all datasets of `group` and of the groups inside it.
+    fn read_tables(&mut self, group: &Group, at: &[u8]) -> Result<()> {
+        for link in &group.links {
+            let path = child_path(at, &link.name);
+            let LinkTarget::Hard(index) = link.target else {
+                return Err(self.damaged(format!("{} is a link", display_path(&path))));
+            };
+            match &self.tree.objects[index as usize].kind {
+                // Only one level of groups is written by raddle, without deeper groups or cycles.
+                ObjectKind::Group(inner) if at == provenance_path("") => self.read_tables(inner, &path)?,
+                ObjectKind::Dataset(dataset) => {
+                    let table = self.read_table(dataset, &path)?;
+                    self.tables.insert(path, table);
+                }
+                _ => return Err(self.damaged(format!("{} was not written by raddle", display_path(&path)))),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_table(&self, dataset: &Dataset, path: &[u8]) -> Result<Table> {
+        let refuse = |what: &str| self.damaged(format!("{} {what}", display_path(path)));
+        let dims = dataset.dataspace.dims().to_vec();
+        let class = dataset.datatype.class.clone();
+        let elements = dataset.dataspace.element_count();
+        let len_bytes = elements.and_then(|count| count.checked_mul(class.len_bytes()));
+        // All of it is stored. A dataset that claims to be longer than the file was not written by raddle, and would
+        // require a buffer of that length.
+        let (Some(len_bytes), Layout::Contiguous { address, .. }) =
+            (len_bytes.filter(|len_bytes| *len_bytes <= self.file.len_bytes()), &dataset.layout)
+        else {
+            return Err(refuse("has other dimensions or another layout than raddle writes"));
+        };
+        let mut stored = vec![0; len_bytes as usize];
+        if len_bytes > 0 {
+            let address = address.ok_or_else(|| refuse("was never written"))?;
+            let read = self.file.read_exact_at(address, &mut stored, "digests");
+            read.map_err(|error| refuse(&error.to_string()))?;
+        }
+        if !class.is_file_local() {
+            return Ok(Table { dims, class, value: stored });
+        }
+        let (mut resolver, mut value) = (Resolver::new(self.file, self.tree), Vec::new());
+        for element in stored.chunks_exact(class.len_bytes().max(1) as usize) {
+            resolver.canonical(&class, element, &mut value).map_err(|error| refuse(&error.to_string()))?;
+            // Each text is stored once; elements that share one text could expand to any length.
+            if value.len() as u64 > self.file.len_bytes() {
+                return Err(refuse("holds more text than the file"));
+            }
+        }
+        Ok(Table { dims, class, value })
+    }
+
+    fn check_seal(&self) -> Result<()> {
+        let attributes = self.attributes.iter().filter(|(name, _)| *name != SEAL.as_bytes());
+        let found = seal(
+            attributes.map(|(name, value)| (name.as_slice(), value.as_slice())),
+            self.tables.iter().map(|(path, table)| (path.as_slice(), table.dims.as_slice(), table.value.as_slice())),
+        );
+        match self.attributes.get(SEAL.as_bytes()).and_then(|value| word(value)) {
+            Some(sealed) if sealed == found => Ok(()),
+            _ => Err(self.damaged("its content differs from what was written")),
+        }
+    }
+
+    fn table(&self, inside: &str, class: &TypeClass) -> Result<&Table> {
+        let table = self.tables.get(&provenance_path(inside)).filter(|table| *table.class == *class);
+        table.ok_or_else(|| self.damaged(format!("{inside} is missing or of another type")))
+    }
+
+    fn numbers(&self, inside: &str) -> Result<Vec<u64>> {
+        let bytes = &self.table(inside, &unsigned(8))?.value;
+        Ok(bytes.chunks_exact(8).filter_map(word).collect())
+    }
+
+    fn strings(&self, inside: &str) -> Result<Vec<Vec<u8>>> {
+        let (class, table) = (string(), self.table(inside, &string())?);
+        let elements = CanonicalElements::new(&class, &table.value);
+        let strings = elements.map(|element| element.map(|bytes| text(bytes).to_vec()));
+        let strings: Option<Vec<_>> = strings.collect();
+        strings.ok_or_else(|| self.damaged(format!("{inside} is cut off")))
+    }
+
+    /// Parses the JSON in the attribute `name`; returns the default if it is absent.
+    fn json<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T> {
+        let Some(value) = self.attributes.get(name.as_bytes()) else { return Ok(T::default()) };
+        serde_json::from_slice(text(value)).map_err(|error| self.damaged(format!("attribute {name}: {error}")))
+    }
+
+    fn into_stored(self) -> Result<StoredDigests> {
+        let inputs: Vec<PathBuf> =
+            self.strings("inputs/path")?.into_iter().map(|path| OsString::from_vec(path).into()).collect();
+        let len_bytes = self.numbers("inputs/len_bytes")?;
+        let objects = self.strings("objects/path")?;
+        let structures = self.numbers("objects/structure")?;
+        let paths = self.strings("datasets/path")?;
+        let [structure, form, digest, block_rows, first_block] =
+            ["structure", "form", "digest", "block_rows", "first_block"]
+                .map(|name| self.numbers(&format!("datasets/{name}")));
+        let (structure, form, digest, block_rows, first_block) =
+            (structure?, form?, digest?, block_rows?, first_block?);
+        let blocks = self.numbers("block_digest")?;
+        let row_starts = self.numbers("row_starts")?;
+        let which = &self.table("datasets/row_starts", &unsigned(4))?.value;
+        let which: Vec<u32> = which.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let count = paths.len();
+        let lists = [&structure, &form, &digest, &block_rows, &first_block];
+        if lists.iter().any(|list| list.len() != count)
+            || which.len() != count
+            || objects.len() != structures.len()
+            || inputs.len() != len_bytes.len()
+        {
+            return Err(self.damaged("its tables have different lengths"));
+        }
+        let width = inputs.len() + 1;
+        let mut datasets = HashMap::with_capacity(count);
+        for (index, path) in paths.into_iter().enumerate() {
+            let starts = match which[index] {
+                OF_NO_INPUT => Vec::new(),
+                row => {
+                    let starts = row_starts.chunks_exact(width).nth(row as usize);
+                    starts.ok_or_else(|| self.damaged("row ranges are missing"))?.to_vec()
+                }
+            };
+            let end = first_block.get(index + 1).copied().unwrap_or(blocks.len() as u64);
+            let own = blocks.get(first_block[index] as usize..end as usize);
+            let own = own.ok_or_else(|| self.damaged("digests of row blocks are missing"))?.to_vec();
+            let digests = Form::of_number(form[index]).map(|form| ColumnDigests {
+                form,
+                block_rows: block_rows[index].max(1),
+                whole: digest[index],
+                blocks: own,
+            });
+            datasets.insert(path, StoredColumn { structure: structure[index], digests, row_starts: starts });
+        }
+        let samples = match self.tables.contains_key(&provenance_path("inputs/sample")) {
+            true => self.numbers("inputs/sample")?,
+            false => Vec::new(),
+        };
+        if !samples.is_empty() && samples.len() != inputs.len() {
+            return Err(self.damaged("its tables have different lengths"));
+        }
+        Ok(StoredDigests {
+            samples,
+            inputs: inputs.into_iter().zip(len_bytes).collect(),
+            objects: objects.into_iter().zip(structures).collect(),
+            datasets,
+            made: self.json(MADE)?,
+            link: self.json(LINK)?,
+            remembered: self.json(JOIN)?,
+        })
+    }
+}

@@ -1,0 +1,521 @@
+//! Verification of an output against its inputs: compares all objects, reads all values from both sides and compares
+//! them byte by byte.
+//!
+//! Both sides use the same reader, but with different layouts; the interoperability tests compare with other readers.
+//! Invariant: equality is only reported if every row of every dataset of every input was compared.
+
+pub mod digests;
+pub mod provenance;
+pub mod remembered;
+
+use crate::conventions::{Choice, ConventionOptions};
+use crate::error::{MergeError, Result};
+use crate::inputs::selection::Selection;
+use crate::keys::DerivedSpec;
+use crate::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle, Watch};
+use crate::plan::fill_pattern::FillPattern;
+use crate::plan::layout::LayoutPolicy;
+use crate::plan::links::Link;
+use crate::plan::memory::ReaderMemory;
+use crate::plan::{MergePlan, Route, plan_collective};
+use crate::schema::join::{JoinOptions, describe};
+use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
+use crate::verify::digests::stored;
+use crate::verify::remembered::{Contradiction, recall};
+use crate::write::ranks::{agree, share_by_cost};
+use crate::write::values::{ColumnReader, open_pool};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::parallel;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::report::progress::{Event, Stage};
+use raddle_hdf5::logical::CanonicalElements;
+use raddle_hdf5::model::Dataspace;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A difference between the output and its inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mismatch {
+    /// Path of the object, escaped for display.
+    pub path: String,
+    /// Description of the difference.
+    pub what: String,
+    /// For values, the first differing row of the output.
+    pub row: Option<u64>,
+    /// Input that the row comes from.
+    #[serde(serialize_with = "crate::path_text::of_some")]
+    pub input: Option<PathBuf>,
+}
+
+/// Result of a verification.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerifyReport {
+    /// Number of datasets compared value by value.
+    pub datasets: u64,
+    /// Number of virtual datasets and external links whose files exist; the values in these files were not compared.
+    #[serde(default)]
+    pub linked: u64,
+    /// Number of other objects, links and attributes compared.
+    pub objects: u64,
+    /// Number of bytes of values compared, per side.
+    pub compared_len_bytes: u64,
+    /// Differences found; empty if output and inputs are equal.
+    pub mismatches: Vec<Mismatch>,
+    /// Wall time.
+    pub elapsed_s: f64,
+}
+
+/// Number of bytes of values compared at once; rounded to whole rows.
+const BLOCK_LEN_BYTES: u64 = 4 << 20;
+
+/// Operation named in errors on other ranks.
+pub(crate) const VERIFYING: &str = "verify the file";
+
+/// Compares `output` with the concatenation of `inputs` under the join of `options`.
+///
+/// # Errors
+/// Files that cannot be read, inputs that do not fit together. A mismatch is not an error: it is part of the report.
+pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
+    verify_collective(output, inputs, options, watch, &SingleProcess)
+}
+
+/// Collective. Like [`verify`], with each block of rows compared by one of the `ranks`. All ranks return the same
+/// report, which does not depend on their number.
+///
+/// # Errors
+/// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank met an error.
+pub fn verify_collective(
+    output: &Path,
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<VerifyReport> {
+    let started = std::time::Instant::now();
+    let as_made = agree(ranks, VERIFYING, as_made(output, options))?;
+    let expected = plan_collective(inputs, &as_made, watch, ranks)?;
+    let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
+    let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
+    watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
+    let mut comparison = Comparison::new(&expected, &found);
+    comparison.structure();
+    // All ranks find the same here, so the first one reports it.
+    let first = match ranks.rank() {
+        0 => comparison.stacks(),
+        _ => {
+            comparison.report = VerifyReport::default();
+            Ok(())
+        }
+    };
+    agree(ranks, VERIFYING, first)?;
+    let compared = comparison.values(watch, ranks);
+    agree(ranks, VERIFYING, compared)?;
+    let mut report = together(comparison.report, ranks)?;
+    report.elapsed_s = started.elapsed().as_secs_f64();
+    watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
+    Ok(report)
+}
+
+/// Returns the options under which merging the inputs reproduces `output`: options left open are taken from the records
+/// in the output. Only the way of merging is taken from there, never values.
+fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
+    let stored = match stored::read(output, options) {
+        Ok(stored) => Some(stored),
+        // Without usable digests, objects missing from all inputs are reported as such; a file that cannot be read is
+        // reported when it is planned.
+        Err(
+            MergeError::NoDigests { .. }
+            | MergeError::DigestsDamaged { .. }
+            | MergeError::DigestsNewer { .. }
+            | MergeError::Hdf5(_),
+        ) => None,
+        Err(error) => return Err(error),
+    };
+    let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
+    let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
+    // A virtual output is compared by its values; for external links only the links can be compared.
+    let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
+    made.iter_mut().for_each(DerivedSpec::allow_replacing);
+    Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
+}
+
+/// Plans a single file unchanged, restricted to the selected objects. A file that cannot be read is reported on its
+/// own, not as one of the inputs.
+pub(crate) fn plan_file(
+    path: &Path,
+    selection: Selection,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
+    plan_file_collective(path, selection, options, watch, &SingleProcess)
+}
+
+/// Collective. Like [`plan_file`], with the file scanned by one of the `ranks`.
+pub(crate) fn plan_file_collective(
+    path: &Path,
+    selection: Selection,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<MergePlan> {
+    let as_it_is = MergeOptions {
+        layout: LayoutPolicy::Keep,
+        compress: Compress::Balanced,
+        shuffle: Shuffle::Keep,
+        chunk: None,
+        max_output_len_bytes: Some(u64::MAX),
+        skip_bad: false,
+        made: Vec::new(),
+        extendible: Extendible::Never,
+        contiguous: Contiguous::default(),
+        empty: Empty::default(),
+        rank_1: false,
+        link: Link::No,
+        conventions: ConventionOptions { convention: Some(Choice::None), ..ConventionOptions::default() },
+        join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
+        selection,
+        ..options.clone()
+    };
+    plan_collective(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {
+        MergeError::BadInputs { mut bad } if bad.len() == 1 => MergeError::Hdf5(bad.swap_remove(0).error),
+        error => error,
+    })
+}
+
+/// Collective. Combines the reports of all ranks, on every rank.
+pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<VerifyReport> {
+    let sent: Vec<SentMismatch> = own.mismatches.iter().map(SentMismatch::from).collect();
+    let counts = [own.datasets, own.linked, own.objects, own.compared_len_bytes];
+    let mut report = VerifyReport { elapsed_s: own.elapsed_s, ..VerifyReport::default() };
+    for (counts, mismatches) in ranks.all_gather_values(VERIFYING, &(counts, sent))? {
+        let [datasets, linked, objects, compared_len_bytes] = counts;
+        report.datasets += datasets;
+        report.linked += linked;
+        report.objects += objects;
+        report.compared_len_bytes += compared_len_bytes;
+        report.mismatches.extend(mismatches.into_iter().map(Mismatch::from));
+    }
+    report.mismatches.sort_by(|a, b| (&a.path, a.row, &a.what).cmp(&(&b.path, b.row, &b.what)));
+    Ok(report)
+}
+
+/// A [`Mismatch`] as sent between ranks, with the path as bytes because it need not be UTF-8.
+#[derive(Serialize, Deserialize)]
+struct SentMismatch {
+    path: String,
+    what: String,
+    row: Option<u64>,
+    input: Option<Vec<u8>>,
+}
+
+impl From<&Mismatch> for SentMismatch {
+    fn from(Mismatch { path, what, row, input }: &Mismatch) -> Self {
+        let input = input.as_ref().map(|input| input.as_os_str().as_bytes().to_vec());
+        Self { path: path.clone(), what: what.clone(), row: *row, input }
+    }
+}
+
+impl From<SentMismatch> for Mismatch {
+    fn from(SentMismatch { path, what, row, input }: SentMismatch) -> Self {
+        Self { path, what, row, input: input.map(|input| OsString::from_vec(input).into()) }
+    }
+}
+
+struct Comparison<'p> {
+    expected: &'p MergePlan,
+    found: &'p MergePlan,
+    /// Pairs of columns with equal types and dimensions on both sides.
+    pairs: Vec<(u32, u32)>,
+    /// Expected entries whose values are held in the plan, such as those of AnnData, with their columns in the output.
+    stacks: Vec<(EntryIndex, ColumnIndex)>,
+    report: VerifyReport,
+}
+
+impl<'p> Comparison<'p> {
+    fn new(expected: &'p MergePlan, found: &'p MergePlan) -> Self {
+        Self { expected, found, pairs: Vec::new(), stacks: Vec::new(), report: VerifyReport::default() }
+    }
+
+    fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
+        let (path, what) = (display_path(path), what.into());
+        self.report.mismatches.push(Mismatch { path, what, row: None, input: None });
+    }
+
+    fn structure(&mut self) {
+        let (expected, found) = (&self.expected.schema, &self.found.schema);
+        let by_path: HashMap<&[u8], usize> =
+            found.entries.iter().enumerate().map(|(index, entry)| (entry.path.as_slice(), index)).collect();
+        for (index_of_expected, entry) in expected.entries.iter().enumerate() {
+            self.report.objects += 1 + entry.attributes.len() as u64;
+            let Some(&index) = by_path.get(entry.path.as_slice()) else {
+                self.mismatch(&entry.path, format!("{} is missing in the output", entry.role.word()));
+                continue;
+            };
+            let other = &found.entries[index];
+            match (&entry.role, &other.role) {
+                (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
+                (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
+                    if a.datatype != b.datatype || a.dataspace != b.dataspace || left != right {
+                        self.mismatch(&entry.path, "the scalar dataset differs");
+                    }
+                }
+                (Role::Constant { dataset, .. }, Role::Column(right)) if dataset.dataspace != Dataspace::Null => {
+                    self.stacks.push((index_of_expected as u32, *right));
+                }
+                (left, right) if left == right => {}
+                (left, right) if left.word() != right.word() => {
+                    self.mismatch(&entry.path, format!("is a {} instead of a {}", right.word(), left.word()));
+                }
+                (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
+            }
+            for attribute in entry.attributes.iter() {
+                match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
+                    Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
+                    Some(_) => {
+                        let what = format!("attribute {} differs", display_path(&attribute.name));
+                        self.mismatch(&entry.path, what);
+                    }
+                    None => {
+                        let what = format!("attribute {} is missing", display_path(&attribute.name));
+                        self.mismatch(&entry.path, what);
+                    }
+                }
+            }
+            for attribute in other.attributes.iter() {
+                if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
+                    let what = format!("attribute {} is not in any input", display_path(&attribute.name));
+                    self.mismatch(&entry.path, what);
+                }
+            }
+        }
+        let known: HashMap<&[u8], ()> = expected.entries.iter().map(|entry| (entry.path.as_slice(), ())).collect();
+        for entry in &found.entries {
+            if !known.contains_key(entry.path.as_slice()) {
+                self.mismatch(&entry.path, format!("{} is not in any input", entry.role.word()));
+            }
+        }
+    }
+
+    fn columns(&mut self, left: u32, right: u32) {
+        let (a, b) = (&self.expected.schema.columns[left as usize], &self.found.schema.columns[right as usize]);
+        let path = self.expected.schema.column_path(left);
+        let dims = self.expected.columns[left as usize].file_dims();
+        let other_dims = self.found.columns[right as usize].file_dims();
+        let class = |column: &Column| describe(&column.model().datatype.class);
+        if a.model().datatype != b.model().datatype {
+            self.mismatch(path, format!("datatype is {} instead of {}", class(b), class(a)));
+        } else if dims != other_dims {
+            self.mismatch(path, format!("dimensions are {other_dims:?} instead of {dims:?}"));
+        } else {
+            if FillPattern::of(a.model()) != FillPattern::of(b.model()) {
+                self.mismatch(path, "the fill value differs");
+            }
+            self.report.datasets += 1;
+            if !dims.contains(&0) {
+                self.pairs.push((left, right));
+            }
+        }
+    }
+
+    /// Compares datasets whose values are held in the plan. There are few of them, known since the scan.
+    fn stacks(&mut self) -> Result<()> {
+        let pool = open_pool(self.found);
+        let mut reader = ColumnReader::new(self.found, &pool);
+        for (entry, column) in std::mem::take(&mut self.stacks) {
+            let entry = &self.expected.schema.entries[entry as usize];
+            let Role::Constant { dataset, value, .. } = &entry.role else { continue };
+            let (found, dims) =
+                (self.found.schema.columns[column as usize].model(), &self.found.columns[column as usize].dims);
+            let class = &dataset.datatype.class;
+            if dataset.datatype != found.datatype {
+                let what = format!("datatype is {} instead of {}", describe(&found.datatype.class), describe(class));
+                self.mismatch(&entry.path, what);
+            } else if dataset.dataspace.dims() != dims.as_slice() {
+                let what = format!("dimensions are {dims:?} instead of {:?}", dataset.dataspace.dims());
+                self.mismatch(&entry.path, what);
+            } else {
+                self.report.datasets += 1;
+                self.report.compared_len_bytes += value.len() as u64;
+                let values = reader.canonical_rows(column, 0, 0, dims[0], dims)?;
+                let pairs = CanonicalElements::new(class, value).zip(CanonicalElements::new(class, &values));
+                if let Some(row) = pairs.map(|(left, right)| left != right).position(|differs| differs) {
+                    self.report.mismatches.push(Mismatch {
+                        path: display_path(&entry.path),
+                        what: format!("values differ from row {row} on"),
+                        row: Some(row as u64),
+                        input: self.expected.inputs.get(row).map(|input| input.path.clone()),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the values assigned to this rank.
+    fn values(&mut self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
+        let blocks = self.blocks();
+        let blocks = &blocks[share_by_cost(ranks, blocks.iter().map(|block| block.len_bytes))];
+        let options = &self.expected.options;
+        // Each thread reads both sides and holds a block of each.
+        let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
+        let jobs = expected.fitting_jobs(self.expected, options.jobs, found.len_bytes + 2 * BLOCK_LEN_BYTES)?;
+        let jobs = found.fitting_jobs(self.found, jobs, expected.len_bytes + 2 * BLOCK_LEN_BYTES)?;
+        let budget = std::sync::Arc::new(MemoryBudget::new(options.memory_limit_bytes));
+        let pools = [self.expected, self.found].map(open_pool);
+        let compared = AtomicU64::new(0);
+        let mismatches = Mutex::new(Vec::new());
+        let (expected, found) = (self.expected, self.found);
+        let comparer = || BlockComparer {
+            expected: ColumnReader::new(expected, &pools[0]),
+            found: ColumnReader::new(found, &pools[1]),
+            left: Vec::new(),
+            right: Vec::new(),
+        };
+        parallel::for_each(blocks, jobs, watch.cancel, comparer, |comparer, block| {
+            let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
+            let outcome = comparer.compare(expected, found, block)?;
+            compared.fetch_add(block.len_bytes, Ordering::Relaxed);
+            let bytes = 2 * block.len_bytes;
+            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
+            mismatches.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome);
+            Ok::<_, MergeError>(())
+        })?;
+        self.report.compared_len_bytes += compared.into_inner();
+        self.report.mismatches.extend(mismatches.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    fn blocks(&self) -> Vec<ComparedBlock> {
+        let mut blocks = Vec::new();
+        for &(left, right) in &self.pairs {
+            let row_len_bytes = self.expected.row_len_bytes(left).max(1);
+            let rows = self.expected.columns[left as usize].dims[0];
+            let form = if self.expected.schema.columns[left as usize].is_file_local() {
+                BlockComparison::FileLocal
+            } else if self.expected.columns[left as usize].is_undecodable() {
+                BlockComparison::Stored
+            } else {
+                BlockComparison::Values
+            };
+            if form != BlockComparison::Values {
+                let len_bytes = rows.saturating_mul(row_len_bytes).min(BLOCK_LEN_BYTES);
+                blocks.push(ComparedBlock { left, right, rows: 0..rows, len_bytes, form });
+                continue;
+            }
+            let step = (BLOCK_LEN_BYTES / row_len_bytes).max(1);
+            let mut start = 0;
+            while start < rows {
+                let end = (start + step).min(rows);
+                let len_bytes = (end - start) * row_len_bytes;
+                blocks.push(ComparedBlock { left, right, rows: start..end, len_bytes, form });
+                start = end;
+            }
+        }
+        blocks
+    }
+}
+
+struct ComparedBlock {
+    left: u32,
+    right: u32,
+    rows: Range<u64>,
+    len_bytes: u64,
+    form: BlockComparison,
+}
+
+/// How a block is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlockComparison {
+    /// Decoded values.
+    Values,
+    /// Canonical bytes: elements hold addresses within their file.
+    FileLocal,
+    /// Stored chunks: a filter is unknown.
+    Stored,
+}
+
+struct BlockComparer<'p> {
+    expected: ColumnReader<'p>,
+    found: ColumnReader<'p>,
+    left: Vec<u8>,
+    right: Vec<u8>,
+}
+
+impl BlockComparer<'_> {
+    fn compare(&mut self, plan: &MergePlan, found: &MergePlan, block: &ComparedBlock) -> Result<Option<Mismatch>> {
+        match block.form {
+            BlockComparison::Values => {}
+            BlockComparison::FileLocal => {
+                return self.compare_file_local(plan, &found.columns[block.right as usize].dims, block);
+            }
+            BlockComparison::Stored => return self.compare_stored(plan, block),
+        }
+        self.left.resize(block.len_bytes as usize, 0);
+        self.right.resize(block.len_bytes as usize, 0);
+        self.expected.read_rows(block.left, block.rows.clone(), &mut self.left)?;
+        self.found.read_rows(block.right, block.rows.clone(), &mut self.right)?;
+        let differing = self.left.iter().zip(&self.right).position(|(left, right)| left != right);
+        let row_len_bytes = plan.row_len_bytes(block.left);
+        Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
+    }
+
+    /// Compares a column of a file-local type; `dims` are the dimensions in the output.
+    fn compare_file_local(
+        &mut self,
+        plan: &MergePlan,
+        dims: &[u64],
+        block: &ComparedBlock,
+    ) -> Result<Option<Mismatch>> {
+        let found = &mut self.found;
+        let mut mismatch = None;
+        self.expected.for_each_canonical_block(block.left, u64::MAX, &mut |row, rows, canonical| {
+            if mismatch.is_none() && found.canonical_rows(block.right, 0, row, rows, dims)? != canonical {
+                mismatch = Some(value_mismatch(plan, block.left, row));
+            }
+            Ok(())
+        })?;
+        Ok(mismatch)
+    }
+}
+
+impl BlockComparer<'_> {
+    /// Compares chunks with an unknown filter as stored, because they were also moved as stored.
+    fn compare_stored(&mut self, plan: &MergePlan, block: &ComparedBlock) -> Result<Option<Mismatch>> {
+        let Route::Verbatim { array } = plan.columns[block.left as usize].route else { return Ok(None) };
+        let tiles = &plan.tiles.arrays[array as usize];
+        for tile in 0..tiles.tile_count() {
+            let Some(piece) = tiles.pieces(tile).next() else { continue };
+            self.left.clear();
+            self.right.clear();
+            let origin = tiles.tile_origin(tile);
+            let expected = self.expected.stored_chunk(block.left, piece.input, &piece.source.start, &mut self.left)?;
+            let origin = &origin[..plan.columns[block.left as usize].rank()];
+            let found = self.found.stored_chunk(block.right, 0, origin, &mut self.right)?;
+            if expected != found || self.left != self.right {
+                return Ok(Some(value_mismatch(plan, block.left, origin[0])));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn value_mismatch(plan: &MergePlan, column: u32, row: u64) -> Mismatch {
+    let mut first = 0;
+    let facts = &plan.schema.columns[column as usize].facts;
+    let input = facts.iter().position(|fact| {
+        first += fact.rows;
+        row < first
+    });
+    Mismatch {
+        path: display_path(plan.schema.column_path(column)),
+        what: format!("values differ from row {row} on"),
+        row: Some(row),
+        input: input.map(|input| plan.inputs[input].path.clone()),
+    }
+}

@@ -1,0 +1,381 @@
+//! The options of a merge that determine values, stored in its output for later commands on the same inputs.
+//!
+//! They are stored as JSON in attribute `join` of `/_raddle`: the convention, the rules in words, and the options.
+//! Layout options are not stored, because no value depends on them. Invariant: with the stored options, the same inputs
+//! produce the same values.
+
+use crate::conventions::{Choice, ConventionOptions};
+use crate::error::{MergeError, Result};
+use crate::options::{Empty, MergeOptions};
+use crate::plan::MergePlan;
+use crate::rules::user::UserRule;
+use crate::schema::display_path;
+use crate::schema::join::{AddedColumn, AttributePolicy, Join, ScalarPolicy};
+use crate::verify::digests::stored::StoredDigests;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Name of the attribute.
+pub const JOIN: &str = "join";
+
+/// Serialises a value as JSON text, for formats that do not support maps of unknown length: records are flattened
+/// structs.
+pub(crate) mod as_text {
+    use serde::de::DeserializeOwned;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+    pub fn serialize<T: Serialize, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::to_string(value).map_err(ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        serde_json::from_str(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+/// The stored record of a merge.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remembered {
+    /// The convention that was recognised or requested, if any.
+    pub convention: Option<Choice>,
+    /// Paths of objects and their rules in words.
+    pub rules: Vec<(String, String)>,
+    /// The options that determine values.
+    pub options: Decisions,
+}
+
+/// The options that determine values. Fields are named after the options.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Decisions {
+    /// Handling of objects that only some inputs have.
+    pub join: Join,
+    /// Handling of scalars that differ.
+    pub scalars: ScalarPolicy,
+    /// Handling of attributes that differ.
+    pub attributes: AttributePolicy,
+    /// Patterns of the objects to merge; empty: all objects.
+    pub include: Vec<String>,
+    /// Patterns of the objects to leave out.
+    pub exclude: Vec<String>,
+    /// Patterns of datasets that are stored once.
+    pub keep: Vec<String>,
+    /// Columns that repeat an attribute of each input.
+    pub add_column: Vec<AddedColumn>,
+    /// Whether datasets of N x 1 elements become datasets of N elements.
+    pub rank_1: bool,
+    /// How datasets without elements are converted, if they are.
+    pub empty: Option<EmptyBecome>,
+    /// Settings that conventions and rules leave to the user.
+    #[serde(flatten)]
+    pub conventions: ConventionOptions,
+}
+
+/// Conversion of datasets without elements; a different storage alone does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmptyBecome {
+    /// They become null datasets.
+    Null,
+}
+
+/// Handling of an explicit option that differs from the stored one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contradiction {
+    /// Refuse the explicit option.
+    Refused,
+    /// Follow the explicit option.
+    Follows,
+}
+
+impl Decisions {
+    /// Returns the part of `options` that determines values.
+    pub fn of(options: &MergeOptions) -> Self {
+        let [include, exclude, keep] = options.selection.patterns().map(<[String]>::to_vec);
+        let join = &options.join;
+        Self {
+            join: join.join,
+            scalars: join.scalars,
+            attributes: join.attributes,
+            include,
+            exclude,
+            keep,
+            add_column: join.add_columns.clone(),
+            rank_1: options.rank_1,
+            empty: (options.empty == Empty::Null).then_some(EmptyBecome::Null),
+            conventions: options.conventions.clone(),
+        }
+    }
+
+    /// Writes these decisions into options.
+    ///
+    /// # Errors
+    /// [`MergeError::Pattern`] if a pattern is not valid.
+    fn apply(self, options: &mut MergeOptions) -> Result<()> {
+        (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
+        options.join.add_columns = self.add_column;
+        options.rank_1 = self.rank_1;
+        if let Some(EmptyBecome::Null) = self.empty {
+            options.empty = Empty::Null;
+        }
+        options.selection = options.selection.with_patterns(&self.include, &self.exclude, &self.keep)?;
+        options.conventions = self.conventions;
+        Ok(())
+    }
+
+    fn fields(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            // Cannot happen: a struct of plain values with text keys.
+            _ => Map::new(),
+        }
+    }
+
+    fn of_fields(fields: Map<String, Value>) -> Self {
+        // Cannot fail: each field is one that was serialised.
+        serde_json::from_value(Value::Object(fields)).unwrap_or_default()
+    }
+}
+
+/// Returns `options` completed with the stored values of options that were not set.
+///
+/// # Errors
+/// [`MergeError::Contradiction`] if an explicit option differs from the stored one and `contradiction` is `Refused`.
+pub fn recall(
+    stored: Option<&StoredDigests>,
+    options: &MergeOptions,
+    contradiction: Contradiction,
+) -> Result<MergeOptions> {
+    let mut recalled = options.clone();
+    let Some(remembered) = stored.and_then(|stored| stored.remembered.as_ref()) else { return Ok(recalled) };
+    let usual = Decisions::default().fields();
+    let mut fields = Decisions::of(options).fields();
+    for (name, known) in remembered.options.fields() {
+        let given = &fields[&name];
+        if *given == known {
+            continue;
+        }
+        let is_given = *given != usual[&name] || options.explicit.contains(name.as_str());
+        if !is_given {
+            fields.insert(name, known);
+        } else if contradiction == Contradiction::Refused && known != usual[&name] && !is_check(&name, given, &known) {
+            let [known, given] = [&known, given].map(|value| option(&name, value));
+            return Err(MergeError::Contradiction { path: options.output.clone(), known, given });
+        }
+    }
+    Decisions::of_fields(fields).apply(&mut recalled)?;
+    Ok(recalled)
+}
+
+/// Whether an option only refuses more than the stored one does, so that no value depends on it.
+fn is_check(name: &str, given: &Value, known: &Value) -> bool {
+    let is = |value: &Value, word: &str| value.as_str() == Some(word);
+    match name {
+        "join" => is(given, "exact"),
+        "scalars" => is(given, "equal") && is(known, "first"),
+        "attributes" => is(given, "error") && is(known, "identical"),
+        _ => false,
+    }
+}
+
+/// Formats a stored value as options of the command.
+fn option(name: &str, value: &Value) -> String {
+    let name = match name {
+        "rules" => "rule".to_owned(),
+        name => name.replace('_', "-"),
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Object(rule) => {
+            let part = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+            format!("'{}: {}'", part("pattern"), part("rule"))
+        }
+        other => other.to_string(),
+    };
+    match value {
+        Value::Array(values) if values.is_empty() => format!("no --{name}"),
+        Value::Array(values) => {
+            values.iter().map(|value| format!("--{name} {}", text(value))).collect::<Vec<_>>().join(" ")
+        }
+        Value::Null | Value::Bool(false) => format!("no --{name}"),
+        Value::Bool(true) => format!("--{name}"),
+        value => format!("--{name} {}", text(value)),
+    }
+}
+
+impl Remembered {
+    /// Returns the record for the output of `plan`; `None` if all options have their defaults. `earlier` is the record
+    /// of an existing output.
+    pub(crate) fn of_output(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Option<Self> {
+        let earlier = earlier.map(|earlier| earlier.remembered.clone().unwrap_or_default());
+        let remembered = match earlier.or_else(|| plan.remembered.clone()) {
+            Some(earlier) if plan.carried.is_some() => earlier,
+            Some(earlier) => {
+                let planned = Self::of_plan(plan);
+                Self {
+                    convention: planned.convention.or(earlier.convention),
+                    rules: if planned.rules.is_empty() { earlier.rules } else { planned.rules },
+                    options: planned.options.after(&earlier.options),
+                }
+            }
+            None => Self::of_plan(plan),
+        };
+        (remembered != Self::default()).then_some(remembered)
+    }
+
+    /// Returns `given` completed with this record of an input: the input is merged by the rules that produced it,
+    /// unless `given` overrides them.
+    pub(crate) fn guiding(&self, given: &ConventionOptions) -> ConventionOptions {
+        let known = self.options.guides();
+        let once =
+            self.options.keep.iter().map(|pattern| UserRule { pattern: pattern.clone(), rule: "once".to_owned() });
+        ConventionOptions {
+            convention: given.convention.or(known.convention),
+            dim: given.dim.clone().or(known.dim),
+            // The last matching rule takes precedence.
+            rules: once.chain(known.rules).chain(given.rules.iter().cloned()).collect(),
+            ..given.clone()
+        }
+    }
+
+    /// Combines the records of two inputs of one merge. Their rules do not contradict each other.
+    pub(crate) fn united(self, other: &Self) -> Self {
+        Self { options: other.options.clone().after(&self.options), ..self }
+    }
+
+    /// Returns the part that also holds for a merge of this input with others: convention, dimension, rules and
+    /// `--keep`.
+    pub(crate) fn of_parts(self) -> Self {
+        let options =
+            Decisions { keep: self.options.keep.clone(), conventions: self.options.guides(), ..Decisions::default() };
+        Self { options, ..Self::default() }
+    }
+
+    fn of_plan(plan: &MergePlan) -> Self {
+        let path = |entry: u32| display_path(&plan.schema.entries[entry as usize].path);
+        let rules = plan.rules.iter().filter(|(_, rule)| !rule.is_plain());
+        let mut options = Decisions::of(&plan.options);
+        if options.attributes == AttributePolicy::Error {
+            // This policy decides nothing.
+            options.attributes = AttributePolicy::First;
+        }
+        Self {
+            convention: plan.convention,
+            rules: rules.map(|(entry, rule)| (path(*entry), rule.describe())).collect(),
+            options,
+        }
+    }
+}
+
+impl Decisions {
+    /// Returns the options of conventions by which datasets are recognised, and nothing else.
+    fn guides(&self) -> ConventionOptions {
+        let ConventionOptions { convention, dim, rules, .. } = self.conventions.clone();
+        ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
+    }
+
+    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced
+    /// by the earlier values.
+    fn after(self, earlier: &Self) -> Self {
+        let (usual, mut fields) = (Self::default().fields(), self.fields());
+        for (name, known) in earlier.fields() {
+            match (fields.get_mut(&name), known) {
+                // A later --include narrows the earlier one.
+                (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
+                    own.retain(|one| !known.contains(one));
+                    own.splice(0..0, known);
+                }
+                (Some(own), known) if *own == usual[&name] => *own = known,
+                _ => {}
+            }
+        }
+        Self::of_fields(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conventions::Overlap;
+    use crate::inputs::selection::Selection;
+
+    fn stored(options: Decisions) -> StoredDigests {
+        StoredDigests { remembered: Some(Remembered { options, ..Remembered::default() }), ..StoredDigests::default() }
+    }
+
+    fn taken() -> Decisions {
+        Decisions {
+            scalars: ScalarPolicy::Stack,
+            keep: vec!["/bins".to_owned()],
+            conventions: ConventionOptions {
+                rules: vec![UserRule { pattern: "/first".to_owned(), rule: "starts of rows".to_owned() }],
+                overlap: Overlap::Last,
+                tolerance: 0.25,
+                ..ConventionOptions::default()
+            },
+            ..Decisions::default()
+        }
+    }
+
+    #[test]
+    fn what_is_left_open_is_as_the_file_decided() {
+        let mut options = MergeOptions::new("all.h5");
+        options.join.join = Join::Outer;
+        let recalled = recall(Some(&stored(taken())), &options, Contradiction::Refused).unwrap();
+        assert_eq!(Decisions::of(&recalled), Decisions { join: Join::Outer, ..taken() });
+        let as_given = recall(None, &options, Contradiction::Refused).unwrap();
+        assert_eq!(Decisions::of(&as_given), Decisions { join: Join::Outer, ..Decisions::default() });
+    }
+
+    #[test]
+    fn later_decisions_extend_earlier_ones() {
+        let rule = |pattern: &str| UserRule { pattern: pattern.to_owned(), rule: "once".to_owned() };
+        let conventions = ConventionOptions { rules: vec![rule("/last")], ..ConventionOptions::default() };
+        let include = vec!["/part".to_owned()];
+        let later = Decisions { join: Join::Outer, include: include.clone(), conventions, ..Decisions::default() };
+        let all = later.clone().after(&taken());
+        let rules = [taken().conventions.rules, vec![rule("/last")]].concat();
+        let conventions = ConventionOptions { rules, ..taken().conventions };
+        assert_eq!(all, Decisions { join: Join::Outer, include, conventions, ..taken() });
+        assert_eq!(all.clone().after(&all), all);
+        assert_eq!(Decisions::default().after(&later), later);
+    }
+
+    #[test]
+    fn contradictions_name_both_options() {
+        let refused = |options: &MergeOptions| match recall(Some(&stored(taken())), options, Contradiction::Refused) {
+            Err(MergeError::Contradiction { known, given, .. }) => (known, given),
+            other => panic!("{other:?}"),
+        };
+        let mut options = MergeOptions::new("all.h5");
+        options.join.scalars = ScalarPolicy::First;
+        assert_eq!(refused(&options), ("--scalars stack".to_owned(), "--scalars first".to_owned()));
+        let followed = recall(Some(&stored(taken())), &options, Contradiction::Follows).unwrap();
+        assert_eq!(followed.join.scalars, ScalarPolicy::First);
+
+        let mut options = MergeOptions::new("all.h5");
+        options.explicit.insert("scalars");
+        assert_eq!(refused(&options).1, "--scalars equal");
+
+        let mut options = MergeOptions::new("all.h5");
+        options.selection = Selection::new(&[], &[], &["/a".to_owned(), "/b".to_owned()]).unwrap();
+        assert_eq!(refused(&options), ("--keep /bins".to_owned(), "--keep /a --keep /b".to_owned()));
+
+        let mut options = MergeOptions::new("all.h5");
+        options.conventions.rules = vec![UserRule { pattern: "/x".to_owned(), rule: "once".to_owned() }];
+        assert_eq!(refused(&options), ("--rule '/first: starts of rows'".to_owned(), "--rule '/x: once'".to_owned()));
+    }
+
+    /// A newer version may have options that this one does not know; an older one lacks some.
+    #[test]
+    fn records_of_other_versions_are_read() {
+        let text = r#"{"convention":"cf","options":{"scalars":"stack","dim":"time","new":1}}"#;
+        let remembered: Remembered = serde_json::from_str(text).unwrap();
+        assert_eq!(remembered.convention, Some(Choice::Cf));
+        assert_eq!((remembered.options.scalars, remembered.options.join), (ScalarPolicy::Stack, Join::Exact));
+        assert_eq!(remembered.options.conventions.dim.as_deref(), Some("time"));
+        let text = serde_json::to_string(&remembered).unwrap();
+        assert_eq!(serde_json::from_str::<Remembered>(&text).unwrap(), remembered);
+    }
+}

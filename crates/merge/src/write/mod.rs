@@ -1,0 +1,473 @@
+//! Execution of a plan: the engine writes the tiles, this thread creates the objects, and at the end the file is
+//! published.
+//!
+//! Invariant: nothing appears under the output's name unless every tile was placed, every object was created, and no
+//! input changed in the meantime.
+
+pub(crate) mod commit;
+pub(crate) mod ordered_queue;
+pub(crate) mod parallel_hdf5;
+pub mod parts;
+pub(crate) mod picking;
+pub(crate) mod publish;
+pub mod ranks;
+pub(crate) mod reading;
+pub(crate) mod resume;
+pub mod tile_observer;
+pub(crate) mod tiles;
+pub(crate) mod values;
+
+use crate::error::{MergeError, Result};
+use crate::options::Watch;
+use crate::plan::MergePlan;
+use crate::plan::alignment::Alignment;
+use crate::plan::dataset_specs::output_options;
+use crate::plan::memory::ReaderMemory;
+use crate::verify::digests::Digests;
+use crate::write::commit::Committer;
+use crate::write::publish::{Publication, journal_path, temporary_path};
+use crate::write::ranks::{agree, agree_what_is_kept};
+use crate::write::reading::{Reading, ReadingReport, Strategy};
+use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun};
+use crate::write::tile_observer::TileObserver;
+use crate::write::tiles::MergeWork;
+use crate::write::values::open_pool;
+use raddle_core::CoreError;
+use raddle_core::engine::{
+    Checkpoint, Committed, Context, EngineOptions, EngineReport, Placement, Recorder, SharedFiles, SharedIo,
+    SharedSink, execute, execute_recorded, execute_together,
+};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::output::flusher::FlushedFile;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::ranks::datasets::SharedDatasets;
+use raddle_core::report::progress::{Event, Stage};
+use raddle_core::report::{InputDifference, MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
+use raddle_hdf5::write::OutputOptions;
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An input that was skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedInput {
+    /// Path of the input, as specified by the caller.
+    #[serde(serialize_with = "crate::path_text::of")]
+    pub path: PathBuf,
+    /// The reason as text.
+    pub reason: String,
+}
+
+/// Report of a merge.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MergeReport {
+    /// Path of the output.
+    #[serde(serialize_with = "crate::path_text::of")]
+    pub output: PathBuf,
+    /// Number of inputs.
+    pub inputs: u64,
+    /// Inputs that were skipped because they cannot be read (`--skip-bad`), with reasons.
+    pub skipped: Vec<SkippedInput>,
+    /// Differences between the inputs that the options bridge.
+    pub differences: Vec<InputDifference>,
+    /// Size of all input files in bytes.
+    pub input_len_bytes: u64,
+    /// Size of the output file in bytes.
+    pub output_len_bytes: u64,
+    /// Bytes of the output that are neither chunk data nor unused space between arenas.
+    pub metadata_len_bytes: u64,
+    /// Uncompressed bytes of the datasets.
+    pub logical_len_bytes: u64,
+    /// Number of datasets in the output, not counting scalar and null ones.
+    pub datasets: u64,
+    /// Number of virtual datasets and external links that refer to the inputs.
+    pub linked: u64,
+    /// Number of datasets without elements.
+    pub empty_datasets: u64,
+    /// Number of rows of the longest dataset.
+    pub longest_rows: u64,
+    /// Wall time of scan, plan and execution.
+    pub elapsed_s: f64,
+    /// Wall time of the scan.
+    pub scan_s: f64,
+    /// Number of tiles kept from an interrupted run.
+    pub resumed_tiles: u64,
+    /// Stored bytes of these tiles.
+    pub resumed_len_bytes: u64,
+    /// Arenas in which chunks were placed, if they were aligned.
+    pub alignment: Option<Alignment>,
+    /// How ranks wrote chunks to shared files, if they did.
+    pub shared_io: Option<SharedIo>,
+    /// How the inputs were read, if there were several ranks.
+    pub reading: Option<ReadingReport>,
+    /// Report of the engine.
+    pub engine: EngineReport,
+    /// Times of stages outside the engine.
+    pub stages: Vec<StageReport>,
+    /// Memory use compared with the budget.
+    pub memory: MemoryReport,
+    /// Digest of all concatenated values; equal values have equal digests regardless of layout.
+    pub digest: String,
+}
+
+/// Returns the inputs that a plan skips.
+pub(crate) fn skipped(plan: &MergePlan) -> Vec<SkippedInput> {
+    let of = |bad: &crate::error::BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
+    plan.skipped.iter().map(of).collect()
+}
+
+/// Returns the differences between inputs that a plan bridges.
+pub fn bridged(plan: &MergePlan) -> Vec<InputDifference> {
+    let inputs: Vec<&Path> = plan.inputs.iter().map(|input| input.path.as_path()).collect();
+    plan.warnings.iter().map(|difference| difference.of_inputs(&inputs)).collect()
+}
+
+/// Copies the permissions of `output` to the file at `temporary`, which replaces it.
+fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
+    let permissions = std::fs::metadata(output).map(|metadata| metadata.permissions());
+    permissions
+        .and_then(|permissions| std::fs::set_permissions(temporary, permissions))
+        .map_err(|source| MergeError::Write { path: temporary.to_path_buf(), operation: "set the permissions", source })
+}
+
+/// Executes `plan` and publishes the output; resumes an interrupted run of the same plan.
+///
+/// # Errors
+/// After any error the output's name is untouched. [`MergeError::Resumable`] describes the work kept for the next run;
+/// after other errors nothing is kept.
+pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
+    merge_with(plan, watch, None)
+}
+
+/// Like [`merge`], but also publishes a companion file next to the output, if there is one.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_with(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    tile_observer: Option<&dyn TileObserver>,
+) -> Result<MergeReport> {
+    let report = merge_through(plan, watch, &SingleProcess, MergeContext { tile_observer, ..MergeContext::default() })?;
+    // Only a run with several ranks can have its report on another rank.
+    report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
+}
+
+/// Collective. Like [`merge`], by the `ranks` that made the plan together: each rank writes and places its own tiles;
+/// the first rank creates the objects, publishes the file and gets the report. An interrupted run can be resumed by any
+/// number of ranks, even if it was started with a different number.
+///
+/// # Errors
+/// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
+pub fn merge_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
+    merge_through(plan, watch, ranks, MergeContext::default())
+}
+
+/// How a merge is carried out, in addition to its plan.
+#[derive(Clone, Copy, Default)]
+pub struct MergeContext<'a> {
+    /// How chunks are written.
+    pub io: IoBackend<'a>,
+    /// How several ranks read the inputs. Ignored with [`IoBackend::Collective`], which always reads by tiles.
+    pub reading: Reading<'a>,
+    /// Companion that observes the values; cannot be combined with [`IoBackend::Collective`].
+    pub tile_observer: Option<&'a dyn TileObserver>,
+}
+
+/// How chunks are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum IoBackend<'a> {
+    /// With system calls, by each thread of each rank.
+    #[default]
+    Posix,
+    /// Through files that all ranks write collectively.
+    Shared(&'a dyn SharedFiles),
+    /// Through a library that accepts values and places chunks itself: objects and values are the same, the bytes of
+    /// the file differ. No checkpoint is recorded.
+    Collective(&'a dyn SharedDatasets),
+}
+
+/// Collective. Like [`merge_collective`], with a choice of how chunks are written; the bytes are the same, except with
+/// [`IoBackend::Collective`]. Either all ranks have a companion or none has.
+///
+/// # Errors
+/// As [`merge_collective`].
+pub fn merge_through(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    through: MergeContext<'_>,
+) -> Result<Option<MergeReport>> {
+    let options = &plan.options;
+    if let IoBackend::Collective(_) = through.io {
+        parallel_hdf5::check(plan, through.tile_observer.is_some())?;
+    }
+    let begin = || {
+        let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
+        let others = if options.in_place { &[] } else { inputs.as_slice() };
+        Publication::begin(&options.output, others, options.force)
+    };
+    let publication = (ranks.rank() == 0).then(begin).transpose();
+    let publication = agree(ranks, "begin the output", publication)?;
+    carry_out(plan, watch, ranks, through, publication, ResumeSource::Interrupted)
+}
+
+/// Completes an output whose lock is held and whose parts are joined; otherwise like [`merge`].
+pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
+    let report =
+        carry_out(plan, watch, &SingleProcess, MergeContext::default(), Some(publication), ResumeSource::Parts)?;
+    report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
+}
+
+/// Collective. Carries out a merge like [`merge_collective`]; only the leading rank has the `publication`.
+fn carry_out(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    through: MergeContext<'_>,
+    publication: Option<Publication>,
+    source: ResumeSource,
+) -> Result<Option<MergeReport>> {
+    let options = &plan.options;
+    let mut recorded = None;
+    let made = make(plan, watch, ranks, through, publication.as_ref(), source, &mut recorded);
+    if let IoBackend::Collective(_) = through.io {
+        // No checkpoint is recorded, and a rank may have failed while the others are still in a call.
+        return made;
+    }
+    let worth_keeping = |publication: &Publication| match recorded {
+        Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
+        // Stopped while checking the data of an earlier run.
+        None => (plan.is_recordable() && options.resume && publication.journal().exists()).then(Checkpoint::default),
+    };
+    let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
+    let Some(kept) = kept else { return made };
+    if let Some(publication) = publication {
+        publication.keep();
+    }
+    made.map_err(|source| match source.is_echo() {
+        true => source,
+        false => MergeError::Resumable { source: Box::new(source), path: temporary_path(&options.output), kept },
+    })
+}
+
+/// Collective. Writes the output under its temporary name and publishes it. Only the rank with the `publication`
+/// publishes and gets the report. `recorded` receives the work from which a later run can resume, even after an error.
+fn make(
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+    MergeContext { io, reading, tile_observer }: MergeContext<'_>,
+    publication: Option<&Publication>,
+    source: ResumeSource,
+    recorded: &mut Option<Checkpoint>,
+) -> Result<Option<MergeReport>> {
+    let started = std::time::Instant::now();
+    let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
+    let pool = open_pool(plan);
+    let work = MergeWork::new(plan, &pool).accompanied(tile_observer);
+    let reading = match io {
+        IoBackend::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
+        IoBackend::Posix | IoBackend::Shared(_) => reading,
+    };
+    let (work, arrangement) = reading::arrange(work, reading, &budget, watch, ranks)?;
+    let keeper = |input| work.keeper(input, ranks.size());
+    let room =
+        tile_observer.map(|tile_observer| budget.try_acquire(tile_observer.len_bytes(), "the companion of the output"));
+    let _held = agree(ranks, "make room", room.transpose().map_err(MergeError::from))?;
+    let output_options = output_options(plan);
+    // A region that is too long is refused when the output is created.
+    let raw_start = output_options.raw_start().unwrap_or(0);
+    let samples = resume::samples(plan, &pool, keeper, ranks)?;
+    let (data, journal) = (temporary_path(&plan.options.output), journal_path(&plan.options.output));
+    let record = JournalPaths { data: &data, journal: &journal, first_tile: 0, start_address: raw_start };
+    let is_recorded = work.is_recorded() && !matches!(io, IoBackend::Collective(_));
+    let binding = is_recorded.then(|| resume::binding(plan, &samples, raw_start));
+    let beginning = ResumeRequest { plan, work: &work, record, resume: plan.options.resume, source, watch: *watch };
+    let mut begun = resume::begin(&beginning, binding.as_ref(), ranks)?;
+    let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
+    if tile_observer.is_some() {
+        let kept = ranks.all_gather_u64(resumed.tiles)?[0];
+        work.show_kept(kept, (plan.options.jobs, &budget), watch, ranks)?;
+    }
+    let target = OutputTarget { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
+    let written = match io {
+        IoBackend::Collective(datasets) => parallel_hdf5::write(plan, &work, target, datasets, (&budget, watch, ranks)),
+        _ => write(plan, &work, target, &budget, watch, ranks),
+    };
+    *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
+    let WriteOutcome { mut engine, led, shared } = written?;
+    let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
+    let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
+    let unchanged = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
+    agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    if let Some(tile_observer) = tile_observer {
+        let failed = |source| MergeError::of_companion(source, watch);
+        tile_observer.gather(ranks).map_err(failed)?;
+        let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
+        agree(ranks, "complete the companion of the output", publication.map_or(Ok(()), complete))?;
+    }
+    let publish = |publication: &Publication| {
+        if plan.options.in_place {
+            keep_permissions(&plan.options.output, publication.temporary())?;
+        }
+        let Some(tile_observer) = tile_observer else { return publication.publish() };
+        tile_observer.withdraw().map_err(|source| MergeError::TileObserver { source })?;
+        let published = publication.publish();
+        // The output may be published but not yet durable; an older companion must not be restored then.
+        if published.is_err() && publication.temporary().exists() {
+            return published;
+        }
+        let output = plan.options.output.clone();
+        let accompanied = tile_observer.publish().map_err(|source| MergeError::Unaccompanied { output, source });
+        published.and(accompanied)
+    };
+    agree(ranks, "publish the output", publication.map_or(Ok(()), publish))?;
+    let Some(RootResult { file_len_bytes, digests, commit }) = led else { return Ok(None) };
+    let columns = &plan.columns;
+    let mut late_stages = StageTable::default();
+    late_stages.get_mut(Stage::Commit).add(&commit);
+    Ok(Some(MergeReport {
+        output: plan.options.output.clone(),
+        inputs: plan.inputs.len() as u64,
+        skipped: skipped(plan),
+        differences: bridged(plan),
+        input_len_bytes: plan.input_len_bytes(),
+        output_len_bytes: file_len_bytes,
+        metadata_len_bytes: file_len_bytes.saturating_sub(engine.stored_len_bytes + engine.unused_len_bytes),
+        logical_len_bytes: plan.logical_len_bytes(),
+        datasets: columns.len() as u64,
+        linked: plan.linked(),
+        empty_datasets: columns.iter().filter(|column| column.dims.contains(&0)).count() as u64,
+        longest_rows: columns.iter().filter_map(|column| column.dims.first().copied()).max().unwrap_or(0),
+        elapsed_s: plan.elapsed_s + started.elapsed().as_secs_f64(),
+        scan_s: plan.scan_s,
+        resumed_tiles: resumed.tiles,
+        resumed_len_bytes: resumed.stored_len_bytes,
+        stages: late_stages.reports(0),
+        alignment: plan.alignment,
+        shared_io: shared,
+        reading,
+        engine,
+        memory: MemoryReport::of(&budget),
+        digest: format!("{:016x}", digests.whole()),
+    }))
+}
+
+/// An output that is complete but not yet published.
+pub(crate) struct WriteOutcome {
+    pub engine: EngineReport,
+    /// Results that only the leading rank has.
+    pub led: Option<RootResult>,
+    pub shared: Option<SharedIo>,
+}
+
+/// Results of the leading rank.
+pub(crate) struct RootResult {
+    pub file_len_bytes: u64,
+    pub digests: Digests,
+    pub commit: StageTotals,
+}
+
+/// Where an output is written and recorded.
+pub(crate) struct OutputTarget<'a, 'j> {
+    pub path: &'a Path,
+    /// State of the run; only on the leading rank.
+    pub begun: Option<&'a mut ResumedRun<'j>>,
+    pub options: &'a OutputOptions,
+    pub samples: &'a [u64],
+    pub io: IoBackend<'a>,
+}
+
+/// Returns a function that wraps an I/O error of `operation` on the file at `path`.
+pub(crate) fn write_failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> MergeError + use<> {
+    let path = path.to_path_buf();
+    move |source| MergeError::Write { path, operation, source }
+}
+
+/// Number of bytes after which the output is flushed: an uncompressed merge produces data faster than most disks write
+/// it.
+const FLUSH_LEN_BYTES: u64 = 64 << 20;
+
+/// Destination of chunks.
+enum Sink<'a> {
+    Own(FlushedFile),
+    Shared(Box<dyn SharedSink + 'a>),
+}
+
+/// Collective. Writes the tiles and, on the leading rank, the objects.
+fn write<'p>(
+    plan: &'p MergePlan,
+    work: &MergeWork<'p>,
+    target: OutputTarget<'_, '_>,
+    budget: &MemoryBudget,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<WriteOutcome> {
+    let OutputTarget { path, begun, options, samples, io } = target;
+    let failed = |operation| write_failed(path, operation);
+    let own = |file| Sink::Own(FlushedFile::new(file, FLUSH_LEN_BYTES));
+    let sink = match (io, &begun) {
+        (IoBackend::Shared(files), _) => files.open(path).map(Sink::Shared),
+        (IoBackend::Posix | IoBackend::Collective(_), Some(begun)) => begun.data.try_clone().map(own),
+        (IoBackend::Posix | IoBackend::Collective(_), None) => OpenOptions::new().write(true).open(path).map(own),
+    };
+    let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
+    let create = |begun: &ResumedRun<'_>| {
+        let file = begun.data.try_clone().map_err(failed("open"))?;
+        Committer::create(plan, file, path, options, work, watch.cancel)
+    };
+    let mut committer = agree(ranks, "create the output", begun.as_deref().map(create).transpose())?;
+    let of_objects = committer.as_ref().map(|_| ReaderMemory::of_objects(plan).acquire(plan, budget)).transpose();
+    let _of_objects = agree(ranks, "make room for long chunks", of_objects)?;
+    let raw_start = committer.as_ref().map_or(0, Committer::raw_start);
+    let engine_options = EngineOptions {
+        jobs: plan.options.jobs,
+        placement: if plan.options.ordered { Placement::Ordered } else { Placement::Unordered },
+        start_address: ranks.all_gather_u64(raw_start)?[0],
+        arenas: plan.alignment.map(|alignment| alignment.arenas),
+        ..EngineOptions::default()
+    };
+    let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
+    let commit = &mut |done: Committed<'_>| match &mut committer {
+        Some(committer) => committer.commit(done.array, done.claims),
+        None => Ok(()),
+    };
+    let engine = match (&sink, begun) {
+        (Sink::Shared(sink), begun) => {
+            let recorder = begun.map(|begun| &mut begun.journal as &mut dyn Recorder);
+            execute_together(&plan.tiles, work, sink.as_ref(), commit, recorder, &engine_options, &context)
+        }
+        (Sink::Own(sink), Some(begun)) => {
+            execute_recorded(&plan.tiles, work, sink, commit, &mut begun.journal, &engine_options, &context)
+        }
+        (Sink::Own(sink), None) => execute(&plan.tiles, work, sink, commit, &engine_options, &context),
+    };
+    let engine = engine.map_err(|error| work.failed(error, path))?;
+    watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
+    work.bring_digests(ranks)?;
+    let timer = StageTimer::start();
+    let shared = match &sink {
+        Sink::Shared(sink) => Some(sink.describe()),
+        Sink::Own(_) => None,
+    };
+    // The final sync of the leading rank covers only data written on its own node, so other ranks sync here.
+    let synced = match sink {
+        Sink::Shared(sink) => sink.finish(),
+        Sink::Own(file) => file.finish().and_then(|file| match committer.is_none() {
+            true => file.sync_data(),
+            false => Ok(()),
+        }),
+    };
+    let synced = synced.map_err(failed("fsync"));
+    let finish = |committer: Committer<'_>| {
+        let mut digests = work.finish()?;
+        let file = committer.finish(engine.end_address, &mut digests, samples)?;
+        Ok(RootResult { file_len_bytes: file.file_len_bytes, digests, commit: timer.totals(0, 1) })
+    };
+    let led = synced.and_then(|()| committer.map(finish).transpose());
+    let led = agree(ranks, "complete the output", led)?;
+    watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
+    Ok(WriteOutcome { engine, led, shared })
+}

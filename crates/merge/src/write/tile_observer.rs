@@ -1,0 +1,56 @@
+//! A hook that observes the values of a merge as they pass, to build a file that is published with the output.
+//!
+//! The files themselves, such as previews of arrays, are built by other crates, which this crate does not know.
+//! Invariant: a companion sees every requested element of tiled datasets exactly once, on one rank, even if chunks are
+//! moved as stored or kept from an interrupted run; and it is never published next to an output that it does not
+//! describe.
+
+use crate::schema::ColumnIndex;
+use raddle_core::plan::extent::{BoxSource, Extent};
+use raddle_core::ranks::communicator::Communicator;
+use raddle_core::report::progress::Watch;
+
+/// Error of a companion; it names file and cause. A [`raddle_core::CoreError`] keeps its meaning: memory, ranks,
+/// cancellation.
+pub type TileObserverError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A file that is built next to an output, in the same pass.
+pub trait TileObserver: Sync {
+    /// Returns the memory that it will hold on a rank while values pass; a permit is taken before the first value.
+    fn len_bytes(&self) -> u64;
+
+    /// Whether it needs any element of this box of a column. Values of other boxes are not passed to it.
+    fn wants(&self, column: ColumnIndex, extent: &Extent) -> bool;
+
+    /// Observes `values`, which are this box of a column. Called by many threads at once.
+    ///
+    /// # Errors
+    /// Any error ends the merge.
+    fn take(&self, column: ColumnIndex, extent: &Extent, values: BoxSource<'_>) -> Result<(), TileObserverError>;
+
+    /// Collective. Gathers the data of all ranks on the first rank, once all values have passed.
+    ///
+    /// # Errors
+    /// Any error ends the merge, and is returned on every rank.
+    fn gather(&self, ranks: &dyn Communicator) -> Result<(), TileObserverError>;
+
+    /// Writes everything under a temporary name, with this much memory in addition to what it already holds. Called on
+    /// the first rank.
+    ///
+    /// # Errors
+    /// Any error ends the merge.
+    fn complete(&self, memory_limit_bytes: u64, watch: &Watch<'_>) -> Result<(), TileObserverError>;
+
+    /// Moves an older companion file away, which is restored if [`TileObserver::publish`] is not called. Called on the
+    /// first rank, before the output is published.
+    ///
+    /// # Errors
+    /// Any error ends the merge.
+    fn withdraw(&self) -> Result<(), TileObserverError>;
+
+    /// Publishes the companion file after the output has been published. Called on the first rank.
+    ///
+    /// # Errors
+    /// On an error the output stays, without a companion.
+    fn publish(&self) -> Result<(), TileObserverError>;
+}

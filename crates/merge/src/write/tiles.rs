@@ -1,0 +1,552 @@
+//! The tiles of a merge for the engine: pieces are read from the inputs, digested, then encoded or moved as stored.
+//!
+//! Digests are computed when a value first appears in its output tile, from the bytes that are then encoded, and
+//! combined by position, so that they do not depend on tiling, threads or order. Chunks that are moved as stored are
+//! decoded for this. A [`TileObserver`] sees the values at the same point. Invariant: every row of a column is digested
+//! exactly once; contributions of a tile to a digest are also noted ([`TileWork::note`]), so that a later run that
+//! keeps the tile can add them ([`MergeWork::absorb`]).
+
+use crate::append::growth::Digested;
+use crate::error::{MergeError, Result};
+use crate::plan::cost::TileCosts;
+use crate::plan::fill_pattern::FillPattern;
+use crate::plan::memory::ReaderMemory;
+use crate::plan::{MergePlan, Route};
+use crate::schema::{ABSENT, ColumnIndex, display_path};
+use crate::verify::digests::Digests;
+use crate::verify::digests::blocks::{Gathering, RankShare};
+use crate::write::ranks::agree;
+use crate::write::reading::FileReading;
+use crate::write::tile_observer::TileObserver;
+use crate::write::values::ColumnReader;
+use raddle_codec::{EncodeState, is_all};
+use raddle_core::CoreError;
+use raddle_core::digest::BlockPart;
+use raddle_core::engine::{EngineError, Round, TileForm, TileWork};
+use raddle_core::memory::MemoryBudget;
+use raddle_core::parallel::for_each;
+use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
+use raddle_core::plan::{ArrayPlan, Tile};
+use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::report::StageTable;
+use raddle_core::report::progress::Watch;
+use raddle_hdf5::source::InputPool;
+use std::ops::Range;
+use std::path::Path;
+
+/// The tiles of a merge.
+pub struct MergeWork<'p> {
+    plan: &'p MergePlan,
+    pool: &'p InputPool,
+    fills: Vec<FillPattern>,
+    digests: Vec<Option<Gathering>>,
+    costs: TileCosts,
+    /// Size of the largest tile that is decoded only for its digest.
+    longest_decoded_len_bytes: u64,
+    /// Memory that a reader needs for the inputs' chunks.
+    reader: ReaderMemory,
+    /// Memory that compressors need for the most demanding tile.
+    encode_state_len_bytes: u64,
+    /// Memory that conversions of values need for the most demanding tile.
+    converted_len_bytes: u64,
+    /// Whether contributions to the digests are recorded for a later run.
+    is_recorded: bool,
+    tile_observer: Option<&'p dyn TileObserver>,
+    /// Reading by files, if ranks read inputs for each other.
+    files: Option<FileReading<'p>>,
+}
+
+/// State of one worker thread.
+pub struct MergeWorker<'p> {
+    reader: ColumnReader<'p>,
+    encode: EncodeState,
+    /// Buffer for a tile that is decoded only for its digest.
+    decoded: Vec<u8>,
+    /// Contributions to digests since the last note, with their columns.
+    parts: Vec<(u32, BlockPart)>,
+}
+
+impl<'p> MergeWork<'p> {
+    /// Creates the work for the tiles of `plan`, whose inputs `pool` opens.
+    pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
+        Self::of_rank(plan, pool, true)
+    }
+
+    /// Like [`Self::new`], on one of several ranks; `is_first` is true on the first.
+    pub(crate) fn of_rank(plan: &'p MergePlan, pool: &'p InputPool, is_first: bool) -> Self {
+        let fills = plan.schema.columns.iter().map(|column| FillPattern::of(column.model())).collect();
+        let digests: Vec<_> =
+            (0..plan.columns.len() as u32).map(|column| Gathering::of(plan, column, is_first)).collect();
+        let decoded =
+            plan.columns.iter().zip(&digests).filter_map(|(planned, digests)| match (&planned.route, digests) {
+                (Route::Verbatim { array }, Some(Gathering::Values { .. })) => {
+                    Some(plan.tiles.arrays[*array as usize].tile_len_bytes())
+                }
+                _ => None,
+            });
+        let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
+        let encoded = plan.columns.iter().filter_map(|planned| match &planned.route {
+            Route::Encoded { array, encoder } => {
+                Some(encoder.state_len_bytes(plan.tiles.arrays[*array as usize].tile_len_bytes()))
+            }
+            _ => None,
+        });
+        Self {
+            plan,
+            pool,
+            fills,
+            digests,
+            costs: TileCosts::of(plan),
+            reader: ReaderMemory::of_tiles(plan),
+            longest_decoded_len_bytes,
+            encode_state_len_bytes: encoded.max().unwrap_or(0),
+            converted_len_bytes: (0..plan.tiles.arrays.len())
+                .map(|array| converted_len_bytes(plan, array))
+                .max()
+                .unwrap_or(0),
+            is_recorded: plan.is_recordable(),
+            tile_observer: None,
+            files: None,
+        }
+    }
+
+    /// Configures reading by files.
+    #[must_use]
+    pub(crate) fn by_files(mut self, files: FileReading<'p>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// Returns the state of reading by files, if it is used.
+    pub(crate) fn files(&self) -> Option<&FileReading<'p>> {
+        self.files.as_ref()
+    }
+
+    /// Returns the rank that keeps an input open and checks whether it changes.
+    pub(crate) fn keeper(&self, input: u32, ranks: usize) -> Rank {
+        self.files.as_ref().map_or(input as usize % ranks, |files| files.keeper(input))
+    }
+
+    /// Returns the memory for reading for other ranks with `threads` threads, without received pieces.
+    pub(crate) fn files_len_bytes(&self, threads: usize) -> u64 {
+        let longest = self.plan.tiles.arrays.iter().map(ArrayPlan::tile_len_bytes).max().unwrap_or(0);
+        FileReading::len_bytes(threads, longest, self.reader.len_bytes.saturating_add(self.converted_len_bytes))
+    }
+
+    /// Returns the plan of the tiles.
+    pub(crate) fn plan(&self) -> &'p MergePlan {
+        self.plan
+    }
+
+    /// Adds a companion that sees all values.
+    #[must_use]
+    pub fn accompanied(mut self, tile_observer: Option<&'p dyn TileObserver>) -> Self {
+        self.tile_observer = tile_observer;
+        let whole_is_wanted = |column: ColumnIndex, dims: &[u64]| {
+            tile_observer.is_some_and(|tile_observer| tile_observer.wants(column, &Extent::whole(dims)))
+        };
+        let decoded = (0..).zip(&self.plan.columns).filter_map(|(column, planned)| match planned.route {
+            Route::Verbatim { array } if whole_is_wanted(column, &planned.dims) => {
+                Some(self.plan.tiles.arrays[array as usize].tile_len_bytes())
+            }
+            _ => None,
+        });
+        self.longest_decoded_len_bytes = decoded.chain([self.longest_decoded_len_bytes]).max().unwrap_or(0);
+        self
+    }
+
+    /// Converts an error of the engine, naming the dataset if its chunks take too much memory; `output` is the file
+    /// that the engine writes.
+    pub fn failed(&self, error: EngineError<MergeError>, output: &Path) -> MergeError {
+        self.reader.explain(self.plan, MergeError::from_engine(error, output))
+    }
+
+    /// Creates a reader of columns for one thread.
+    pub fn column_reader(&self) -> ColumnReader<'p> {
+        ColumnReader::new(self.plan, self.pool)
+    }
+
+    /// Returns the digests of values that came in tiles, after all tiles have been written.
+    pub fn finish(&self) -> Result<Digests> {
+        let columns = self.digests.iter().map(|digests| digests.as_ref().map(Gathering::finish).transpose());
+        Ok(Digests { columns: columns.collect::<Result<_>>()? })
+    }
+
+    /// Whether a later run may resume from the placed tiles.
+    pub fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// Collective. Gathers the ranks' contributions to the digests on rank 0.
+    pub fn bring_digests(&self, ranks: &dyn Communicator) -> Result<()> {
+        const OPERATION: &str = "gather the digests";
+        let mut messages = vec![Vec::new(); ranks.size()];
+        let encoded = if ranks.rank() == 0 { Ok(Vec::new()) } else { postcard::to_stdvec(&self.shares()) };
+        let encoded = encoded.map_err(|_| CoreError::MessageContent { operation: OPERATION, rank: ranks.rank() });
+        messages[0] = agree(ranks, OPERATION, encoded.map_err(MergeError::from))?;
+        let told = ranks.exchange_bytes(messages)?;
+        let added =
+            told.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(|(rank, message)| {
+                let shares = postcard::from_bytes::<Vec<(ColumnIndex, RankShare)>>(message).ok();
+                let added = shares.and_then(|shares| {
+                    shares
+                        .iter()
+                        .try_for_each(|(column, share)| self.digests.get(*column as usize)?.as_ref()?.add_share(share))
+                });
+                added.ok_or_else(|| MergeError::from(CoreError::MessageContent { operation: OPERATION, rank }))
+            });
+        agree(ranks, OPERATION, added)
+    }
+
+    fn shares(&self) -> Vec<(ColumnIndex, RankShare)> {
+        let gathered =
+            (0..).zip(&self.digests).filter_map(|(column, digests)| Some((column, digests.as_ref()?.share())));
+        gathered.filter(|(_, share)| !share.is_empty()).collect()
+    }
+
+    /// Adds the contributions in the `note` of an earlier run's batch to the digests; returns `None` without adding
+    /// anything if the note refers to columns or blocks that the plan does not have.
+    pub fn absorb(&self, note: &[u8]) -> Option<()> {
+        let (words, []) = note.as_chunks::<8>() else { return None };
+        let (parts, []) = words.as_chunks::<NOTE_WORDS>() else { return None };
+        let found = |part: &[[u8; 8]; NOTE_WORDS]| {
+            let [column, block, linear, len_bytes] = part.map(u64::from_le_bytes);
+            let digests = self.digests.get(usize::try_from(column).ok()?)?.as_ref()?;
+            Some((digests, BlockPart { block, linear, len_bytes }))
+        };
+        if parts.iter().any(|part| found(part).is_none_or(|(digests, part)| !digests.takes_part(part))) {
+            return None;
+        }
+        parts.iter().filter_map(found).try_for_each(|(digests, part)| digests.add_part(part)).ok()
+    }
+
+    /// Digests consecutive rows of a column, if its values are digested, at the position of the tiles that would
+    /// contain them.
+    pub fn digest_rows(&self, column: ColumnIndex, rows: &Range<u64>, values: &[u8]) -> Result<()> {
+        let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
+        let dims = &self.plan.columns[column as usize].dims;
+        let mut extent = Extent::whole(dims);
+        (extent.start[0], extent.count[0]) = (rows.start, rows.end - rows.start);
+        let origin = Coordinates::from_elem(0, dims.len());
+        let source = BoxSource { bytes: values, shape: &extent.count, origin: &origin };
+        let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
+        Ok(digests.add_box(dims, &extent, source, element_len_bytes as usize)?)
+    }
+
+    /// Assembles the values of a tile in `raw`, reading all of them on this rank.
+    fn gather(&self, reader: &mut ColumnReader<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        self.gather_cut(reader, tile, self.array(tile).1, None, raw)
+    }
+
+    /// Like [`gather`](Self::gather), with the tile's array split into the tiles of `array`. Pieces read by other ranks
+    /// are taken from `files`.
+    fn gather_cut(
+        &self,
+        reader: &mut ColumnReader<'p>,
+        tile: Tile,
+        array: &ArrayPlan,
+        files: Option<&FileReading<'p>>,
+        raw: &mut [u8],
+    ) -> Result<()> {
+        let column = self.array(tile).0;
+        let fill = &self.fills[column as usize];
+        if !array.is_full(tile.index) {
+            fill_with(raw, &fill.pattern);
+        }
+        let mut brought = 0;
+        for piece in array.pieces(tile.index) {
+            if files.is_some_and(|files| files.is_brought(self, column, piece.input)) {
+                brought += piece.source.count.iter().product::<u64>();
+                continue;
+            }
+            let fact = &self.plan.schema.columns[column as usize].facts[piece.input as usize];
+            let target = BoxTarget { bytes: &mut *raw, shape: &array.tile_shape, origin: &piece.target };
+            if fact.template == ABSENT {
+                reader.read_absent(column, piece.input, &piece.source, target)?;
+            } else {
+                reader.read_piece(column, piece.input, &piece.source, target)?;
+            }
+        }
+        files.map_or(Ok(()), |files| files.place(array, tile, brought, raw))
+    }
+
+    /// Gathers the values of a tile of `array` for a trial; see [`gather_cut`](Self::gather_cut).
+    pub(crate) fn try_tile(
+        &self,
+        worker: &mut MergeWorker<'p>,
+        tile: Tile,
+        array: &ArrayPlan,
+        raw: &mut [u8],
+    ) -> Result<()> {
+        self.gather_cut(&mut worker.reader, tile, array, None, raw)
+    }
+
+    /// Whether the companion wants to see values of a tile.
+    fn is_wanted(&self, tile: Tile) -> bool {
+        self.tile_observer.is_some_and(|tile_observer| {
+            let (column, array) = self.array(tile);
+            tile_observer.wants(column, &array.tile_extent(tile.index))
+        })
+    }
+
+    /// Passes the values of a tile to the companion, if it wants them.
+    fn show(&self, tile: Tile, raw: &[u8]) -> Result<()> {
+        let Some(tile_observer) = self.tile_observer.filter(|_| self.is_wanted(tile)) else { return Ok(()) };
+        let (column, array) = self.array(tile);
+        let extent = array.tile_extent(tile.index);
+        let origin = Coordinates::from_elem(0, extent.rank());
+        let values = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
+        tile_observer.take(column, &extent, values).map_err(|source| MergeError::TileObserver { source })
+    }
+
+    /// Collective. Passes the values of the first `tiles` tiles, which an interrupted run placed, to the companion:
+    /// they are read again, each by one rank, with up to `threads` threads.
+    pub fn show_kept(
+        &self,
+        tiles: u64,
+        (threads, budget): (usize, &MemoryBudget),
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<()> {
+        let index = self.plan.tiles.tile_index();
+        let own = (ranks.rank() as u64..tiles).step_by(ranks.size()).filter_map(|ordinal| index.tile(ordinal));
+        let shown = self.show_all(own.filter(|tile| self.is_wanted(*tile)), (threads, budget), watch);
+        agree(ranks, "read the kept tiles again", shown)
+    }
+
+    /// Reads tiles and passes them to the companion.
+    fn show_all(
+        &self,
+        mut tiles: impl Iterator<Item = Tile>,
+        (threads, budget): (usize, &MemoryBudget),
+        watch: &Watch<'_>,
+    ) -> Result<()> {
+        let len_bytes = |tile: &Tile| self.array(*tile).1.tile_len_bytes();
+        loop {
+            let some: Vec<Tile> = tiles.by_ref().take(TILES_AT_ONCE).collect();
+            let Some(longest) = some.iter().map(len_bytes).max() else { return Ok(()) };
+            let thread_len_bytes = longest + self.reader.len_bytes;
+            let fit = (budget.available_bytes() / thread_len_bytes).clamp(1, threads.max(1) as u64);
+            let _permit = budget.try_acquire(fit * thread_len_bytes, "reading kept tiles again")?;
+            let state = || (self.column_reader(), vec![0; longest as usize]);
+            for_each(&some, fit as usize, watch.cancel, state, |(reader, raw), tile| {
+                let raw = &mut raw[..len_bytes(tile) as usize];
+                self.gather(reader, *tile, raw)?;
+                self.show(*tile, raw)
+            })?;
+        }
+    }
+
+    /// Digests the values of a tile, if values of its column are digested.
+    fn digest(&self, parts: &mut Vec<(u32, BlockPart)>, tile: Tile, raw: &[u8]) -> Result<()> {
+        let (column, array) = self.array(tile);
+        if let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] {
+            let extent = array.tile_extent(tile.index);
+            let origin = Coordinates::from_elem(0, extent.rank());
+            let digested = match &self.plan.growth {
+                None => Some(Digested { shape: Coordinates::from_slice(&array.shape), extent, origin }),
+                Some(growth) => growth.digested(self.plan, column, array, extent),
+            };
+            let Some(Digested { shape, extent, origin }) = digested else { return Ok(()) };
+            let source = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
+            let note = &mut |part: BlockPart| {
+                if self.is_recorded {
+                    note_part(parts, column, part);
+                }
+            };
+            digests.add_box_noting(&shape, &extent, source, array.element_len_bytes as usize, note)?;
+        }
+        Ok(())
+    }
+
+    /// Digests a tile that is moved as stored: its values, or its chunk if values are not digested. The companion sees
+    /// the values in either case.
+    fn digest_moved(&self, worker: &mut MergeWorker<'p>, tile: Tile, chunk: Option<(u32, &[u8])>) -> Result<()> {
+        let (column, array) = self.array(tile);
+        let mut is_seen = self.is_wanted(tile);
+        match &self.digests[column as usize] {
+            Some(Gathering::Stored(tiles)) => {
+                let part = tiles.add(tile.index, chunk);
+                if self.is_recorded {
+                    worker.parts.push((column, part));
+                }
+            }
+            Some(Gathering::Values { .. }) => is_seen = true,
+            None => {}
+        }
+        if !is_seen {
+            return Ok(());
+        }
+        let mut decoded = std::mem::take(&mut worker.decoded);
+        decoded.resize(array.tile_len_bytes() as usize, 0);
+        let gathered = self.gather(&mut worker.reader, tile, &mut decoded);
+        let outcome = gathered.and_then(|()| self.digest(&mut worker.parts, tile, &decoded));
+        let outcome = outcome.and_then(|()| self.show(tile, &decoded));
+        worker.decoded = decoded;
+        outcome
+    }
+
+    /// Returns the size of the note for tiles that are written one after another.
+    pub fn note_len_bytes(&self, tiles: impl Iterator<Item = Tile>) -> u64 {
+        let (mut parts, mut last) = (0, None);
+        for tile in tiles.filter(|_| self.is_recorded) {
+            let (column, array) = self.array(tile);
+            let blocks = match &self.digests[column as usize] {
+                Some(Gathering::Values { block_rows, .. }) => {
+                    let rows = array.tile_extent(tile.index);
+                    rows.start[0] / block_rows..rows.end(0).div_ceil(*block_rows)
+                }
+                Some(Gathering::Stored(_)) => tile.index..tile.index + 1,
+                None => continue,
+            };
+            parts += blocks.end.saturating_sub(blocks.start) - u64::from(last == Some((column, blocks.start)));
+            last = blocks.end.checked_sub(1).map(|block| (column, block));
+        }
+        parts * NOTE_PART_LEN_BYTES
+    }
+
+    /// Returns the column and the array of a tile.
+    pub(crate) fn array(&self, tile: Tile) -> (u32, &'p ArrayPlan) {
+        (self.plan.column_of_array[tile.array as usize], &self.plan.tiles.arrays[tile.array as usize])
+    }
+}
+
+/// Returns the memory for converting the values of a tile, in addition to the tile itself: for stored, converted and
+/// rearranged values.
+fn converted_len_bytes(plan: &MergePlan, array: usize) -> u64 {
+    let column = &plan.schema.columns[plan.column_of_array[array] as usize];
+    let Some(conversion) = &column.conversion else { return 0 };
+    let tile = &plan.tiles.arrays[array];
+    let elements = tile.tile_len_bytes() / tile.element_len_bytes.max(1);
+    // On a gathered axis, all elements between the first and the last needed one are read.
+    let widening = conversion.of_inputs.iter().filter_map(|one| {
+        let gather = one.gather.as_ref()?;
+        Some(gather.len.div_ceil(tile.tile_shape.get(gather.axis).copied().unwrap_or(1).max(1)))
+    });
+    let read = elements.saturating_mul(widening.max().unwrap_or(1).max(1));
+    let stored = column.templates.iter().map(|template| template.datatype.class.len_bytes()).max().unwrap_or(0);
+    read.saturating_mul(stored.saturating_add(tile.element_len_bytes)).saturating_add(tile.tile_len_bytes())
+}
+
+/// Number of kept tiles listed at once: 1 MiB.
+const TILES_AT_ONCE: usize = 1 << 16;
+
+/// Number of words per part of a digest in a note: column, block, CRC, length.
+const NOTE_WORDS: usize = 4;
+/// Number of bytes per part of a digest in a note.
+const NOTE_PART_LEN_BYTES: u64 = NOTE_WORDS as u64 * size_of::<u64>() as u64;
+
+/// Adds a part of a digest, merging it with the last part if both belong to one block, as those of neighbouring tiles
+/// do.
+fn note_part(parts: &mut Vec<(u32, BlockPart)>, column: u32, part: BlockPart) {
+    match parts.last_mut() {
+        Some((last_column, last)) if (*last_column, last.block) == (column, part.block) => {
+            last.linear ^= part.linear;
+            last.len_bytes += part.len_bytes;
+        }
+        _ => parts.push((column, part)),
+    }
+}
+
+impl<'p> TileWork for MergeWork<'p> {
+    type Error = MergeError;
+    type Worker = MergeWorker<'p>;
+
+    fn worker(&self) -> Result<MergeWorker<'p>> {
+        let reader = ColumnReader::new(self.plan, self.pool);
+        Ok(MergeWorker { reader, encode: EncodeState::default(), decoded: Vec::new(), parts: Vec::new() })
+    }
+
+    fn verbatim(&self, worker: &mut MergeWorker<'p>, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
+        let (column, array) = self.array(tile);
+        if !matches!(self.plan.columns[column as usize].route, Route::Verbatim { .. }) {
+            return Ok(None);
+        }
+        let start = stored.len();
+        let found = match array.pieces(tile.index).next() {
+            Some(piece) => worker.reader.stored_chunk(column, piece.input, &piece.source.start, stored)?,
+            None => None,
+        };
+        self.digest_moved(worker, tile, found.map(|filter_mask| (filter_mask, &stored[start..])))?;
+        Ok(Some(found.map_or(TileForm::Fill, |filter_mask| TileForm::Stored { filter_mask })))
+    }
+
+    fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        self.gather_cut(&mut worker.reader, tile, self.array(tile).1, self.files.as_ref(), raw)?;
+        self.digest(&mut worker.parts, tile, raw)?;
+        self.show(tile, raw)
+    }
+
+    fn encode(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<TileForm> {
+        let (column, array) = self.array(tile);
+        if let Route::Raw { .. } = self.plan.columns[column as usize].route {
+            // Padding of a run is at its end.
+            let extent = array.tile_extent(tile.index).count;
+            let len_bytes = extent.iter().fold(array.element_len_bytes, |len_bytes, count| len_bytes * count);
+            stored.extend_from_slice(&raw[..len_bytes as usize]);
+            return Ok(TileForm::Stored { filter_mask: 0 });
+        }
+        let Route::Encoded { encoder, .. } = &self.plan.columns[column as usize].route else {
+            return Ok(TileForm::Fill);
+        };
+        let fill = &self.fills[column as usize];
+        if fill.is_shown_by_readers && is_all(raw, &fill.pattern) {
+            return Ok(TileForm::Fill);
+        }
+        let filter_mask = encoder.encode(&mut worker.encode, raw, stored).map_err(|source| MergeError::Codec {
+            object: display_path(self.plan.schema.column_path(column)),
+            source,
+        })?;
+        let filter_mask = filter_mask | self.plan.columns[column as usize].skipped_filters;
+        Ok(TileForm::Stored { filter_mask })
+    }
+
+    fn stored_bound_len_bytes(&self, tile: Tile) -> usize {
+        let (column, array) = self.array(tile);
+        let raw_len_bytes = array.tile_len_bytes() as usize;
+        match &self.plan.columns[column as usize].route {
+            Route::Encoded { encoder, .. } => encoder.bound_len_bytes(raw_len_bytes),
+            Route::Raw { .. } => raw_len_bytes,
+            // A stored chunk may be longer than its values: filters can expand data, and HDF5 sets no bound below 4
+            // GiB.
+            _ => raw_len_bytes * 2 + (64 << 10),
+        }
+    }
+
+    fn worker_len_bytes(&self) -> u64 {
+        self.reader
+            .len_bytes
+            .saturating_add(self.longest_decoded_len_bytes)
+            .saturating_add(self.encode_state_len_bytes)
+            .saturating_add(self.converted_len_bytes)
+    }
+
+    fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {
+        self.costs.of_tile(tile, self.array(tile).1)
+    }
+
+    fn home(&self, tile: Tile) -> Option<Rank> {
+        self.files.as_ref()?.home(self.array(tile).1, tile)
+    }
+
+    fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
+        self.files.as_ref().map_or(Ok(()), |files| files.regroup(self, round, communicator))
+    }
+
+    fn received_len_bytes(&self, tile: Tile) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.received_len_bytes(self, tile))
+    }
+
+    fn note(&self, worker: &mut MergeWorker<'p>, note: &mut Vec<u8>) {
+        for (column, BlockPart { block, linear, len_bytes }) in worker.parts.drain(..) {
+            let words: [u64; NOTE_WORDS] = [u64::from(column), block, linear, len_bytes];
+            for word in words {
+                note.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+
+    fn retire(&self, worker: MergeWorker<'p>, stages: &mut StageTable) {
+        worker.reader.retire(stages);
+    }
+}

@@ -1,0 +1,105 @@
+//! Rows of a whole column, read from all inputs that hold them.
+//!
+//! Invariant: rows are those of the output, in its order.
+
+use super::ColumnReader;
+use crate::error::Result;
+use crate::plan::fill_pattern::FillPattern;
+use crate::schema::ABSENT;
+use raddle_core::plan::Segment;
+use raddle_core::plan::extent::{BoxTarget, Extent};
+use std::ops::Range;
+
+impl ColumnReader<'_> {
+    /// Returns all values of a column from all inputs; only for columns known to be small.
+    pub fn whole_column(&mut self, column: u32) -> Result<Vec<u8>> {
+        let planned = &self.plan.columns[column as usize];
+        let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
+        let mut values = vec![0; planned.logical_len_bytes(element_len_bytes) as usize];
+        self.read_rows(column, 0..planned.dims[0], &mut values)?;
+        Ok(values)
+    }
+
+    /// Reads rows of the concatenated column, from all inputs that hold them. `out` must have the size of these rows.
+    pub fn read_rows(&mut self, column: u32, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
+        let plan = self.plan;
+        let scanned = &plan.schema.columns[column as usize];
+        let mut shape = plan.columns[column as usize].dims.clone();
+        shape[0] = rows.end - rows.start;
+        if scanned.axis > 0 {
+            return self.read_rows_along(column, scanned.axis, rows, &shape, out);
+        }
+        if let Some(runs) = &scanned.runs {
+            return self.read_runs(column, runs, rows, &shape, out);
+        }
+        let mut first = 0;
+        for (input, fact) in scanned.facts.iter().enumerate() {
+            let (start, end) = (rows.start.max(first), rows.end.min(first + fact.rows));
+            if start < end {
+                let mut count = shape.clone();
+                count[0] = end - start;
+                let mut origin = vec![0; shape.len()];
+                origin[0] = start - rows.start;
+                let target = BoxTarget { bytes: &mut *out, shape: &shape, origin: &origin };
+                let mut source = Extent::whole(&count);
+                source.start[0] = start - first;
+                if fact.template == ABSENT {
+                    self.read_absent(column, input as u32, &source, target)?;
+                } else {
+                    self.read_piece(column, input as u32, &source, target)?;
+                }
+            }
+            first += fact.rows;
+        }
+        Ok(())
+    }
+
+    /// Reads rows of a column whose output consists of runs of input rows in any order.
+    fn read_runs(
+        &mut self,
+        column: u32,
+        runs: &[Segment],
+        rows: Range<u64>,
+        shape: &[u64],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let first = runs.partition_point(|run| run.start + run.rows <= rows.start);
+        for run in runs[first..].iter().take_while(|run| run.start < rows.end) {
+            let (start, end) = (rows.start.max(run.start), rows.end.min(run.start + run.rows));
+            let mut source = Extent::whole(shape);
+            (source.start[0], source.count[0]) = (run.source_row + (start - run.start), end - start);
+            let mut origin = vec![0; shape.len()];
+            origin[0] = start - rows.start;
+            self.read_piece(column, run.input, &source, BoxTarget { bytes: &mut *out, shape, origin: &origin })?;
+        }
+        Ok(())
+    }
+
+    /// Reads rows of a column whose inputs are concatenated along another axis than the first.
+    fn read_rows_along(
+        &mut self,
+        column: u32,
+        axis: usize,
+        rows: Range<u64>,
+        shape: &[u64],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let scanned = &self.plan.schema.columns[column as usize];
+        let mut first = 0;
+        for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.rows > 0) {
+            let mut source = Extent::whole(shape);
+            source.start[0] = rows.start;
+            (source.start[axis], source.count[axis]) = (0, fact.rows);
+            let mut origin = vec![0; shape.len()];
+            origin[axis] = first;
+            let target = BoxTarget { bytes: &mut *out, shape, origin: &origin };
+            if fact.template == ABSENT {
+                FillPattern::of(scanned.model()).fill_box(target, &source.count)?;
+            } else {
+                self.read_piece(column, input, &source, target)?;
+            }
+            first += fact.rows;
+        }
+        Ok(())
+    }
+}
