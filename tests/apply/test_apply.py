@@ -81,7 +81,7 @@ def test_layout_is_changed_only_where_it_is_allowed(apply, serial, tmp_path):
     assert_same(tmp_path / "a.h5", tmp_path / "b.h5")
 
 
-def test_what_hdf5_refuses_is_said_and_the_program_goes_on(apply, serial, tmp_path):
+def test_what_hdf5_refuses_is_reported_and_the_program_continues(apply, serial, tmp_path):
     program = serial("settings")
     done = apply(["--set", "page_buffer=1MiB", "--set", "sieve=128KiB"], [program, tmp_path / "a.h5"])
     assert told(done.stdout)["sieve"] == ["131072"]

@@ -92,7 +92,7 @@ def test_where_its_files_go(raddle, tmp_path):
         ("import os; os.abort()", ["signal 6"]),
     ],
 )
-def test_what_cannot_be_measured_is_said(raddle, code, words):
+def test_unmeasurable_settings_are_reported(raddle, code, words):
     done = raddle("tune", "-o", "mine.toml", "-q", "--", sys.executable, "-c", code, expect=3)
     assert all(word in done.stderr for word in words), done.stderr
 

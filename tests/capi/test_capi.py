@@ -316,7 +316,7 @@ def test_any_number_of_ranks_writes_the_same(installed, right, tmp_path, size):
 
 @needs(MPICC, MPIRUN)
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_a_rank_that_fails_makes_all_fail_and_go_on(installed, tmp_path, size):
+def test_a_rank_that_fails_makes_all_fail_and_resume(installed, tmp_path, size):
     program = installed.mpi(PROGRAMS / "one_rank_fails.c")
     out, _ = run([MPIRUN, "-n", size, program, "rho.idx"], tmp_path)
     told = out.splitlines()

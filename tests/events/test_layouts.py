@@ -287,7 +287,7 @@ def test_bad_branches_are_left_out_when_asked(tree, tmp_path):
         assert ak.array_equal(array["flat_int64"], file["Events/flat_int64"].array())
 
 
-def test_inspect_tells_what_there_is(tree, stream, tmp_path):
+def test_inspect_reports_every_object(tree, stream, tmp_path):
     text = raddle("inspect", tree)
     assert "ROOT file, tree Events" in text and "111 events" in text and "var * float32" in text
     assert "packed data stream, compression none, serialisation root" in raddle("inspect", stream)

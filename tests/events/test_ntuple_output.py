@@ -181,7 +181,7 @@ def test_many_clusters_and_pages(tmp_path):
         assert len(file["Events"].cluster_summaries) > 1
 
 
-def test_names_and_codecs_that_do_not_fit_are_told(tmp_path):
+def test_names_and_codecs_that_do_not_fit_are_reported(tmp_path):
     with uproot.recreate(tmp_path / "in.root") as file:
         file.mktree("Events", {"a.b": "f8", "a_b": "f8"})
         file["Events"].extend({"a.b": np.arange(3.0), "a_b": np.arange(3.0)})

@@ -222,7 +222,7 @@ def test_ids_are_found(dump, tmp_path):
     assert ids == [{"run": 4, "lumi": number, "event": int(event)} for number, event in enumerate(events)]
 
 
-def test_damage_is_told(dump, tmp_path):
+def test_damage_is_reported(dump, tmp_path):
     path = tmp_path / "damaged.root"
     with uproot.recreate(path, compression=None) as file:
         file.mkrntuple("Events", ak.Array({"number": np.arange(1000)}))

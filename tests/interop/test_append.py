@@ -143,7 +143,7 @@ def test_a_file_that_h5py_writes_is_locked(raddle, events, tmp_path):
     assert_concatenated(output, events[:3])
 
 
-def test_h5py_goes_on_where_raddle_ended(raddle, events, tmp_path):
+def test_h5py_continues_where_raddle_ended(raddle, events, tmp_path):
     output = tmp_path / "out.h5"
     raddle("merge", *events[:2], "-o", output)
     raddle("append", output, events[2])

@@ -48,7 +48,7 @@ def assert_same(found, wanted):
 @pytest.mark.parametrize("scope", KEYS)
 @pytest.mark.parametrize("parts", [[1, 5], [3, 2, 1], [1, 1, 1, 1, 1, 1], [5, 1]], ids=str)
 @pytest.mark.parametrize("seed", range(3))
-def test_keys_go_on(raddle, tmp_path, scope, parts, seed):
+def test_keys_continue(raddle, tmp_path, scope, parts, seed):
     inputs = random_inputs(tmp_path, seed)
     output, wanted = tmp_path / "out.h5", tmp_path / "wanted.h5"
     raddle("merge", *inputs, "-o", wanted, *KEYS[scope])
@@ -68,7 +68,7 @@ def test_keys_go_on(raddle, tmp_path, scope, parts, seed):
 
 
 @pytest.mark.parametrize("join", ["outer", "inner"])
-def test_keys_go_on_in_files_of_other_joins(raddle, tmp_path, join):
+def test_keys_continue_in_files_of_other_joins(raddle, tmp_path, join):
     inputs = random_inputs(tmp_path, 7)
     for path in inputs[:2]:
         with h5py.File(path, "a") as file:
@@ -81,7 +81,7 @@ def test_keys_go_on_in_files_of_other_joins(raddle, tmp_path, join):
     assert_same(output, wanted)
 
 
-def test_skipped_groups_and_first_values_go_on(raddle, tmp_path):
+def test_skipped_groups_and_first_values_continue(raddle, tmp_path):
     inputs = random_inputs(tmp_path, 3)
     skipping = [*KEYS["file"], "--key-skip", "/hit"]
     output, wanted = tmp_path / "out.h5", tmp_path / "wanted.h5"
@@ -96,7 +96,7 @@ def test_skipped_groups_and_first_values_go_on(raddle, tmp_path):
     raddle("verify", output)
 
 
-def test_keys_that_were_added_later_go_on(raddle, tmp_path):
+def test_keys_that_were_added_later_continue(raddle, tmp_path):
     inputs = random_inputs(tmp_path, 4)
     output, wanted = tmp_path / "out.h5", tmp_path / "wanted.h5"
     raddle("merge", *inputs, "-o", wanted, *KEYS["input"])
@@ -107,7 +107,7 @@ def test_keys_that_were_added_later_go_on(raddle, tmp_path):
 
 
 @pytest.mark.parametrize("made", ["seq", "seq,offsets", "seq,seq-cnt"])
-def test_only_the_keys_that_are_there_go_on(raddle, tmp_path, made):
+def test_only_existing_keys_continue(raddle, tmp_path, made):
     inputs = random_inputs(tmp_path, 5)
     output, wanted = tmp_path / "out.h5", tmp_path / "wanted.h5"
     keys = [*KEYS["file"], "--key-datasets", made]

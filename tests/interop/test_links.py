@@ -315,7 +315,7 @@ def test_a_scale_that_parts_share_is_attached_to_the_datasets_of_all(raddle, tmp
             assert file[f"counts{number}"].dims[1][0] == file["bins"]
 
 
-def test_external_links_that_differ_are_told_by_their_targets(raddle, tmp_path):
+def test_external_links_that_differ_are_reported_by_their_targets(raddle, tmp_path):
     inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
     for number, path in enumerate(inputs):
         with h5py.File(path, "w") as file:

@@ -60,7 +60,7 @@ def test_filters_are_kept_where_chunks_cannot_be(raddle, tmp_path, compression):
     assert pipeline(tmp_path / "plain.h5", "d") == []
 
 
-def test_what_readers_need_is_told(raddle, events, tmp_path):
+def test_what_readers_need_is_reported(raddle, events, tmp_path):
     told = raddle("merge", *events, "-o", tmp_path / "out.h5", "-c", "zstd").stderr
     assert "hdf5plugin" in told and "32015" in told
     told = raddle("merge", *events, "-o", tmp_path / "out2.h5", "-c", "lz4", "-q").stderr
@@ -167,7 +167,7 @@ def test_a_changed_value_is_found(raddle, events, tmp_path):
     assert "/table1/energy" in told.stdout + told.stderr and str(row) in told.stdout + told.stderr
 
 
-def test_differences_are_all_told_and_nothing_is_written(raddle, events, tmp_path):
+def test_all_differences_are_reported_and_nothing_is_written(raddle, events, tmp_path):
     with h5py.File(events[1], "r+") as file:
         del file["table1/hits"]
         del file["table2/energy"]
@@ -193,7 +193,7 @@ def test_joins(raddle, events, tmp_path):
     assert np.array_equal(hits[:before], parts[0]["table1/hits"])
 
 
-def test_damaged_inputs_are_all_told(raddle, events, tmp_path):
+def test_all_damaged_inputs_are_reported(raddle, events, tmp_path):
     (tmp_path / "short.h5").write_bytes(events[0].read_bytes()[:-1000])
     (tmp_path / "text.h5").write_text("no HDF5 here")
     told = raddle("merge", *events, tmp_path / "short.h5", tmp_path / "text.h5", "-o", tmp_path / "out.h5", expect=3)
@@ -232,7 +232,7 @@ def test_provenance_says_which_rows_came_from_where(raddle, events, tmp_path):
         assert "_raddle" not in file
 
 
-def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_path):
+def test_dangling_references_in_attributes_become_null_and_are_reported(raddle, tmp_path):
     inputs = [tmp_path / f"{name}.h5" for name in "ab"]
     for path in inputs:
         with h5py.File(path, "w") as file:
@@ -259,7 +259,7 @@ def test_dangling_references_in_attributes_become_null_and_are_told(raddle, tmp_
     assert "/cells" in refused.stderr and "leads to no object of the file" in refused.stderr, refused.stderr
 
 
-def test_references_to_what_is_left_out_are_told_as_that(raddle, tmp_path):
+def test_references_to_what_is_left_out_are_reported_as_that(raddle, tmp_path):
     inputs = [tmp_path / f"{name}.h5" for name in "ab"]
     for path in inputs:
         with h5py.File(path, "w") as file:
@@ -271,7 +271,7 @@ def test_references_to_what_is_left_out_are_told_as_that(raddle, tmp_path):
     raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--exclude", "kept", "--exclude", "cells")
 
 
-def test_filters_that_cannot_be_kept_are_told(raddle, tmp_path):
+def test_filters_that_cannot_be_kept_are_reported(raddle, tmp_path):
     inputs = [tmp_path / f"{name}.h5" for name in "ab"]
     for path in inputs:
         with h5py.File(path, "w") as file:
@@ -383,7 +383,7 @@ def test_a_file_with_stacked_scalars_gets_keys(raddle, tmp_path):
     raddle("verify", output)
 
 
-def test_what_was_added_is_no_match(raddle, tmp_path):
+def test_what_was_added_is_not_a_match(raddle, tmp_path):
     inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
     for path in inputs:
         with h5py.File(path, "w") as file:
@@ -416,7 +416,7 @@ def test_user_blocks_are_not_lost_silently(raddle, tmp_path):
     assert inputs[1].read_bytes().startswith(b"#!/bin/sh")
 
 
-def test_absent_columns_stay_aligned_beside_other_lengths(raddle, tmp_path):
+def test_absent_columns_stay_aligned_next_to_other_lengths(raddle, tmp_path):
     """Bins in the group of a table do not affect the number of rows of the table."""
     inputs = []
     for number, (rows, has_y) in enumerate([(3, True), (2, False), (4, True)]):

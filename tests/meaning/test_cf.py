@@ -198,7 +198,7 @@ def test_groups(tmp_path):
     MERGING.equal(write_all(tmp_path, *files))
 
 
-def test_texts_without_the_record_dimension_beside_groups(tmp_path):
+def test_texts_without_the_record_dimension_next_to_groups(tmp_path):
     files = [simple(), simple(3)]
     for file in files:
         file.variables["names"] = Variable(("x",), ["a", ""], type=str)

@@ -122,7 +122,7 @@ def test_other_packing_is_unpacked_where_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("name, message", [("run", "no scalar variable"), ("x", "--dim x"), ("crs", "no scalar variable")])
-def test_what_is_no_scalar_variable_is_refused(tmp_path, name, message):
+def test_anything_but_a_scalar_variable_is_refused(tmp_path, name, message):
     MERGING.refused(write_all(tmp_path, record(0), record(1)), "--new-dim", name, names=[message])
 
 

@@ -201,7 +201,7 @@ def test_files_without_a_time_keep_their_order(tmp_path):
     MERGING.equal(inputs, judge=judge)
 
 
-def test_append_goes_on_after_the_last_time(tmp_path, raddle):
+def test_append_continues_after_the_last_time(tmp_path, raddle):
     inputs = months(tmp_path, ["a.nc", "b.nc", "c.nc"], [0, 2, 4])
     output = TIMES.equal(inputs[:2], times=[0, 1, 2, 3])
     told = raddle("append", output, inputs[2])

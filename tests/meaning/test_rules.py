@@ -236,7 +236,7 @@ def test_a_rule_of_the_command_goes_before_one_of_a_file(tmp_path):
     MERGING.equal(inputs, "--rules", rules, "--rule", RULES["bounds"], form="bounds")
 
 
-def test_bounds_that_are_none_are_refused(tmp_path):
+def test_invalid_bounds_are_refused(tmp_path):
     """Bounds must begin with 0 and end with the number of rows; otherwise the rule has another form."""
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
     MERGING.refused(inputs, "--rule", "/run/index: bounds of /run/hits/energy", names=["/run/index", "0"])

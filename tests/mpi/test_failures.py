@@ -53,12 +53,12 @@ def killed_at_points(tmp_path, large, merged, points):
     assert went_on >= points // 4, f"only {went_on} of {struck} were resumed"
 
 
-def test_a_killed_rank_ends_all_and_any_number_goes_on(tmp_path, large, merged):
+def test_a_killed_rank_ends_all_and_any_number_resumes(tmp_path, large, merged):
     killed_at_points(tmp_path, large, merged, 8)
 
 
 @pytest.mark.skipif("RADDLE_SOAK" not in os.environ, reason="runs in make soak only")
-def test_soak_a_killed_rank_ends_all_and_any_number_goes_on(tmp_path, large, merged):
+def test_soak_a_killed_rank_ends_all_and_any_number_resumes(tmp_path, large, merged):
     killed_at_points(tmp_path, large, merged, 50)
 
 
@@ -91,7 +91,7 @@ def test_a_signal_to_one_rank_stops_all_with_its_code(tmp_path, large, merged):
     assert run_again(tmp_path, large, output, 2, merged[0], "after a signal to one rank")
 
 
-def test_a_rank_that_cannot_write_is_told_once_and_ends_all(tmp_path, large, merged, ranks):
+def test_a_rank_that_cannot_write_is_reported_once_and_ends_all(tmp_path, large, merged, ranks):
     # Only rank 2 has a limit on the length of files, of about 15 MB: MPI has its own files.
     limit = 'if [ "$RANK" = 2 ]; then ulimit -f 30000; fi'
     _, err = ranks(3, *command_of(large, tmp_path / "out.h5"), expect=5, shell=limit)

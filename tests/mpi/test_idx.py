@@ -70,7 +70,7 @@ def test_any_number_of_ranks_puts_a_box_into_a_step(ranks, alone, volume, tmp_pa
     assert files_of(tmp_path, "all") == files_of(tmp_path, "one")
 
 
-def test_reports_of_phases_tell_what_every_rank_did(ranks, alone, volume, tmp_path):
+def test_reports_of_phases_show_what_every_rank_did(ranks, alone, volume, tmp_path):
     stages = {}
     for phases in ("one", "two", "three"):
         report = f"{phases}.json"

@@ -55,13 +55,13 @@ def test_little_memory_makes_many_rounds(ranks, alone, many, tmp_path):
     assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
 
 
-def test_rechunk_and_what_is_told(ranks, inputs, tmp_path):
+def test_rechunk_and_its_messages(ranks, inputs, tmp_path):
     out, _ = ranks(2, "rechunk", inputs[0], "-o", "new.h5", "--io", "mpiio")
     assert out.count("written through MPI-IO") == 1
     assert (tmp_path / "new.h5").exists()
 
 
-def test_a_disk_that_takes_no_more_is_told_once_and_ends_all(tmp_path, large, merged, ranks):
+def test_a_disk_that_takes_no_more_is_reported_once_and_ends_all(tmp_path, large, merged, ranks):
     # On all ranks, because any of them may write for the others.
     command = [*command_of(large, tmp_path / "out.h5"), *MPIIO]
     _, err = ranks(2, *command, expect=5, shell="ulimit -f 30000")
@@ -71,7 +71,7 @@ def test_a_disk_that_takes_no_more_is_told_once_and_ends_all(tmp_path, large, me
 
 
 @pytest.mark.parametrize(("first", "second"), [(MPIIO, []), ([], MPIIO)], ids=["from mpiio", "to mpiio"])
-def test_a_killed_rank_ends_all_and_either_way_goes_on_from_the_other(tmp_path, large, merged, first, second):
+def test_a_killed_rank_ends_all_and_either_way_resumes_from_the_other(tmp_path, large, merged, first, second):
     started = Ranks(tmp_path, 3, [*command_of(large, tmp_path / "out.h5"), *first])
     assert wait_for_records(tmp_path, started)
     assert kill(started.ranks()[1])
@@ -80,7 +80,7 @@ def test_a_killed_rank_ends_all_and_either_way_goes_on_from_the_other(tmp_path, 
     assert run_again(tmp_path, large, tmp_path / "out.h5", 2, merged[0], "after a kill", more=second)
 
 
-def test_without_mpi_there_is_no_mpi_io(alone, inputs, tmp_path):
+def test_mpi_io_needs_mpi(alone, inputs, tmp_path):
     _, err = alone("merge", *inputs, "-o", "all.h5", "--io", "mpiio", expect=2)
     assert "mpirun" in err and "--io mpiio" in err
     _, err = alone("merge", *inputs, "-o", "all.h5", "--io-hints", "hints", expect=2)
@@ -88,7 +88,7 @@ def test_without_mpi_there_is_no_mpi_io(alone, inputs, tmp_path):
     assert not (tmp_path / "all.h5").exists()
 
 
-def test_hints_that_are_none(ranks, inputs, tmp_path):
+def test_invalid_hints(ranks, inputs, tmp_path):
     (tmp_path / "hints").write_text("cb_nodes = 2\n[romio]\n")
     merge = ["merge", *inputs, "-o", "all.h5", "--io", "mpiio", "--io-hints"]
     _, err = ranks(2, *merge, "hints", expect=2)

@@ -101,7 +101,7 @@ def test_inputs_from_a_list_and_left_out(ranks, inputs, tmp_path):
         assert np.array_equal(merged["table1/hits"][()], left["table1/hits"][()])
 
 
-def test_differences_are_told_once(ranks, inputs, tmp_path):
+def test_differences_are_reported_once(ranks, inputs, tmp_path):
     with h5py.File(inputs[1], "r+") as file:
         del file["table3/energy"]
     _, err = ranks(3, "merge", *inputs, "-o", "all.h5", expect=3)

@@ -110,7 +110,7 @@ def test_ranks_on_two_hosts_make_the_bytes_of_one_process(hosts, tmp_path, large
     assert hosts.received_bytes() - before > (0 if is_mpich() else 10_000), "ranks talk over the cable"
 
 
-def test_a_host_that_is_lost_ends_all_and_the_other_goes_on(hosts, tmp_path, large, merged):
+def test_a_host_that_is_lost_ends_all_and_the_other_resumes(hosts, tmp_path, large, merged):
     output = tmp_path / "out.h5"
     started = Ranks(tmp_path, 4, command_of(large, output), launcher=hosts.launcher(hosts.names, 2))
     assert wait_for_records(tmp_path, started)

@@ -48,7 +48,7 @@ PAPERS = {
         works("section 3: concatenated datasets of all files", run("concatenation"), test("tests/interop/test_merge.py", "test_values_whatever_the_layout")),
         works("options of the paper's program: memory, level, order of files", test("tests/interop/test_merge.py", "test_little_memory_gives_the_same_values", "test_values_whatever_the_compression", "test_natural_order_and_lists")),
         works("append to a merged file", run("append"), test("tests/interop/test_append.py", "test_values_are_those_of_one_merge", "test_merges_of_plain_files_are_extendible_where_that_is_cheap")),
-        works("append to a file with keys", run("append_with_keys"), test("tests/interop/test_append_keys.py", "test_keys_go_on")),
+        works("append to a file with keys", run("append_with_keys"), test("tests/interop/test_append_keys.py", "test_keys_continue")),
         works("contiguous output, for all datasets or small ones", run("contiguous"), test("tests/interop/test_storage.py", "test_all_datasets_can_be_contiguous", "test_a_size_decides_which_are_contiguous")),
         works("contiguous, compact and chunked empty datasets", test("tests/interop/test_storage.py", "test_empty_datasets_are_stored_as_asked")),
         works("partition keys while merging", run("keys"), test("tests/interop/test_keys.py", "test_keys_are_what_numpy_finds")),
@@ -158,7 +158,7 @@ PAPERS = {
     ],
     "Beyond the papers": [
         works("the same bytes for any number of ranks and threads", test("tests/mpi/test_merge.py", "test_any_number_of_ranks_makes_the_bytes_of_one_process"), test("tests/interop/test_merge.py", "test_the_same_bytes_for_any_number_of_threads")),
-        works("a killed run is resumed", test("tests/mpi/test_failures.py", "test_a_killed_rank_ends_all_and_any_number_goes_on")),
+        works("a killed run is resumed", test("tests/mpi/test_failures.py", "test_a_killed_rank_ends_all_and_any_number_resumes")),
         works("no stripe is written by two ranks", test("tests/mpi/test_stripes.py", "test_places_are_those_of_one_process")),
         works("virtual merges of the inputs, with keys", test("tests/interop/test_links.py", "test_keys_are_made_in_a_virtual_merge")),
         works("a preview with each merge", test("tests/interop/test_preview.py", "test_every_resolution_is_the_merged_data")),

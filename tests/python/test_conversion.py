@@ -79,7 +79,7 @@ def test_what_does_not_fit_an_integer_is_clipped(numbers, wanted):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors convert them differently")
 @pytest.mark.parametrize("wanted", [f"{order}{name}" for order in "<>" for name in INTEGERS])
 @pytest.mark.parametrize("name", ["<f4", ">f4", "<f8", ">f8"])
-def test_what_is_no_number_becomes_what_h5py_shows(numbers, name, wanted):
+def test_anything_but_a_number_becomes_what_h5py_shows(numbers, name, wanted):
     ours, theirs = numbers
     nothing = np.isnan(theirs[name][:])
     same_values(ours[name].astype(wanted)[:][nothing], theirs[name].astype(wanted)[:][nothing])

@@ -111,7 +111,7 @@ def test_two_objects_are_two_files(path):
         assert one["g"] != other["g"]
 
 
-def test_misuse_is_told(path):
+def test_misuse_is_reported(path):
     with pytest.raises(errors.UsageError, match="'rb'"):
         raddle.open(io.StringIO("text"))
     with pytest.raises(errors.UsageError, match="neither a path nor a file object"):

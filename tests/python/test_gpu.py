@@ -516,7 +516,7 @@ def test_what_cuda_is_asked_for(library, merged):
             ours["rec"].read_columns(["map"], library="cupy")
 
 
-def test_a_status_that_is_no_success_is_a_refusal(library, merged):
+def test_a_status_other_than_success_is_a_refusal(library, merged):
     from raddle._cuda import Cuda
 
     with raddle.open(merged) as file:

@@ -138,7 +138,7 @@ def test_links_in_circles_among_others(circles):
     assert visited[0] == visited[1]
 
 
-def test_what_is_no_name(pair):
+def test_anything_but_a_name(pair):
     for file in pair:
         for name in (None, 1, 1.5):
             with pytest.raises(TypeError):

@@ -116,7 +116,7 @@ def test_attributes(tmp_path):
     }  # fmt: skip
 
 
-def test_what_zarr_has_no_equal_for_is_left_out_and_told(tmp_path):
+def test_what_zarr_has_no_equal_for_is_left_out_and_reported(tmp_path):
     path = tmp_path / "foreign.h5"
     with h5py.File(path, "w", userblock_size=512) as file:
         file["good"] = np.arange(5)

@@ -17,7 +17,7 @@ from conftest import columns
 from raddle import errors
 
 
-def test_a_plan_tells_what_a_merge_would_do(runs, tmp_path):
+def test_a_plan_reports_what_a_merge_would_do(runs, tmp_path):
     plan = raddle.plan(runs, progress=False)
     assert [item.path for item in plan.inputs] == [str(path) for path in runs] and not plan.skipped
     energy = next(dataset for dataset in plan.output.datasets if dataset.path == "/rec/energy")
@@ -128,7 +128,7 @@ def test_inspect(runs):
         raddle.inspect(runs[0].parent / "none.h5")
 
 
-def test_inputs_that_do_not_fit_are_told_in_a_table(runs, tmp_path):
+def test_inputs_that_do_not_fit_are_reported_in_a_table(runs, tmp_path):
     with h5py.File(runs[1], "a") as file:
         del file["rec/energy"]
     with pytest.raises(errors.InputError) as refused:

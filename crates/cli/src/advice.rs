@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_of_its_own_options() {
+    fn a_command_gets_hints_of_its_own_options() {
         use DifferenceKind::{Attributes, Missing, Value};
         assert_eq!(
             told(&[Missing, Value, Attributes], "append"),

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_is_left() {
+    fn anything_but_an_option_is_left() {
         for text in [
             "runs/--force.h5: not an HDF5 file",
             "--force.h5: not an HDF5 file",

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_is_no_echo() {
+    fn the_cause_is_not_an_echo() {
         let well = words(Exit::Done, false);
         let told = [words(Exit::Internal, true), well.clone(), words(Exit::Output, false), words(Exit::Limit, false)];
         assert_eq!(cause(&told), Some((2, &told[2])));

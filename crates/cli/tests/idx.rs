@@ -297,7 +297,7 @@ fn where_samples_lie_in_the_world_is_kept_of_a_whole_dataset() {
 }
 
 #[test]
-fn a_step_that_is_gone_is_told() {
+fn a_missing_step_is_reported() {
     let made = two_arrays();
     let folder = made.path();
     let against = ["idx", "verify", "st.idx", "--against", "a.npy", "b.npy", "--as", "steps"];
@@ -329,7 +329,7 @@ fn a_step_that_is_gone_is_told() {
 }
 
 #[test]
-fn equal_is_said_of_everything_or_not_at_all() {
+fn equal_is_reported_of_everything_or_not_at_all() {
     let made = two_arrays();
     let folder = made.path();
     done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "f.idx", "-q"]);
@@ -414,7 +414,7 @@ fn reading_writes_its_report() {
 }
 
 #[test]
-fn boxes_name_axes_that_there_are_once() {
+fn boxes_name_existing_axes_once() {
     let made = two_arrays();
     let folder = made.path();
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
@@ -440,7 +440,7 @@ fn a_plan_that_takes_too_much_memory_is_refused() {
 }
 
 #[test]
-fn what_is_no_array_is_told_as_what_it_is() {
+fn anything_but_an_array_is_reported_as_what_it_is() {
     let made = two_arrays();
     let folder = made.path();
     std::fs::write(folder.join("r.raw"), b"numbers").unwrap();

@@ -81,7 +81,7 @@ fn the_limit_that_was_reached_is_the_one_to_raise() {
 }
 
 #[test]
-fn where_nothing_can_be_told_nothing_is_written() {
+fn where_nothing_can_be_decided_nothing_is_written() {
     let folder = with_workload();
     let few = ["tune", "rows.toml", "-o", "mine.toml", "--blocks", "1", "--json", "--progress", "never"];
     let (code, told, stderr) = outcome(folder.path(), &few);
@@ -134,7 +134,7 @@ fn the_steps_of_a_concatenation_are_a_table() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_said() {
+fn unmeasurable_settings_are_reported() {
     let folder = with_workload();
     for (arguments, code, words) in [
         (&["bench", "rows.toml", "--scratch", "absent"][..], 5, "--scratch"),
@@ -194,7 +194,7 @@ fn a_signal_stops_it_and_what_a_kill_leaves_the_next_one_removes() {
 }
 
 #[test]
-fn a_disk_that_gets_full_is_said() {
+fn a_disk_that_gets_full_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, size) = (folder.path().join("disk"), "size=90m");
     std::fs::create_dir(&disk).unwrap();

@@ -67,7 +67,7 @@ impl Run {
 }
 
 #[test]
-fn a_reader_that_works_is_no_reason_to_refuse() {
+fn a_reader_that_works_is_not_a_reason_to_refuse() {
     let run = Run::new(&format!("exec '{}' \"$@\"", env!("CARGO_BIN_EXE_raddle")));
     let (code, told) = run.raddle(&["merge", "good.h5", "worse.h5", "-o", "out.h5", "-q"]);
     assert_eq!(code, 0, "{told}");

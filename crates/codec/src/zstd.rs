@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encoders_hold_no_more_than_is_said() {
+    fn encoders_hold_no_more_than_declared() {
         for len_bytes in [1000_usize, 1 << 18, (1 << 20) + 1, 3 << 20, 17 << 20] {
             let (data, mut out) = (vec![7; len_bytes], Vec::new());
             for level in 1..=22 {

@@ -63,7 +63,7 @@ fn who_is_served_wakes_the_next() {
 }
 
 #[test]
-fn ranks_hear_each_other_in_every_collective() {
+fn ranks_receive_from_each_other_in_every_collective() {
     loom::model(|| {
         let ranks = Threads::ranks(2).into_iter().map(|rank| {
             spawn(move || {

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
+    fn anything_but_a_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(PooledFile::open(folder.path()).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(PooledFile::open(&folder.path().join("none")).unwrap_err().kind(), ErrorKind::NotFound);

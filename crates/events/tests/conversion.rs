@@ -206,7 +206,7 @@ fn a_failing_sink_ends_the_run() {
 }
 
 #[test]
-fn a_cancelled_run_is_no_result() {
+fn a_cancelled_run_is_not_a_result() {
     let cancel = CancelToken::new();
     cancel.cancel();
     let source = TestProducts::new(10, None);
@@ -215,7 +215,7 @@ fn a_cancelled_run_is_no_result() {
 }
 
 #[test]
-fn entries_and_products_that_are_not_there_are_refused() {
+fn missing_entries_and_products_are_refused() {
     let source = TestProducts::new(10, None);
     let beyond = ConvertOptions { entries: Some(5..11), ..options(2) };
     assert!(matches!(run(&source, NullSink::default(), &beyond), Err(EventsError::NoSuchEntries { .. })));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_the_child_cannot_read_either_tells_the_child_s_reason() {
+    fn an_object_that_the_child_cannot_read_either_reports_the_child_s_reason() {
         let mut tree = tree(vec![group(96, &[1]), unknown(800)]);
         let reason = ObjectKind::Unreadable { reason: "libhdf5 says no".to_owned(), unsupported: false, foreign: None };
         graft(&mut tree, vec![object(800, reason.clone())]);

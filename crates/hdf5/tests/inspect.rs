@@ -95,7 +95,7 @@ fn a_damaged_index_is_a_fault_of_its_dataset_alone() {
 }
 
 #[test]
-fn what_is_no_hdf5_is_an_error() {
+fn anything_but_hdf5_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text.h5");
     std::fs::write(&path, "no HDF5").unwrap();

@@ -90,7 +90,7 @@ fn all_resolutions_layouts_and_compressions() {
 }
 
 #[test]
-fn zfp_rounds_as_told_and_keeps_what_cannot_be_rounded() {
+fn zfp_rounds_as_requested_and_keeps_what_cannot_be_rounded() {
     let at = |index: usize| (index as f32 * 0.01).sin() * 30.0;
     let mut values: Vec<f32> = (0..22 * 36 * 22).map(at).collect();
     values[4000] = f32::NAN;
@@ -297,7 +297,7 @@ fn a_header_of_more_blocks_than_memory_holds_ends_a_check() {
 }
 
 #[test]
-fn what_is_in_the_way_is_told_as_what_it_is() {
+fn what_is_in_the_way_is_reported_as_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (path, _) = write_small(folder.path(), &small(vec![field("rho", "uint16", "", "lz4")]));
     let header = Dataset::open(&path).unwrap().header().clone();

@@ -102,7 +102,7 @@ fn a_bad_block_is_an_error_on_all_ranks() {
 }
 
 #[test]
-fn ranks_that_ask_for_different_things_are_told() {
+fn ranks_that_ask_for_different_things_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), &header(&[22, 36, 22], "float32", "", 9, 16), 5);
     let cancel = CancelToken::new();

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_programs_and_texts_are_told_apart() {
+    fn scripts_programs_and_texts_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "#! /usr/bin/env python3 -u\nprint()\n").unwrap();

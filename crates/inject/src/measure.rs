@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_tells_what_was_set() {
+    fn the_log_lists_the_settings() {
         let log = "raddle apply: x.h5 (H5Fcreate, HDF5 1.10.8): set alignment=4096,alignment_threshold=65536 sieve=1; kept \
                    meta_block=4096; refused libver\nraddle apply: datasets: layout changed 2 times\n";
         let of = |knob, value: u64| unset(&Settings::default().and(knob, Value::Whole(value)), log);

@@ -25,7 +25,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn any_name_can_be_told() {
+    fn any_name_can_be_reported() {
         let path = PathBuf::from(OsStr::from_bytes(b"run\xff.h5"));
         let skipped = SkippedInput { path: path.clone(), reason: "damaged".to_owned() };
         let told = serde_json::to_string(&skipped).unwrap();

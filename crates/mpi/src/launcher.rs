@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_script_is_no_launch() {
+    fn a_batch_script_is_not_a_launch() {
         assert_eq!(told(&[("SLURM_NTASKS", "16"), ("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7")]), None);
         assert_eq!(told(&[("PMI_RANK", "no number")]), None);
     }

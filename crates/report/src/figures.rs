@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn many_ranks_are_thinned_and_said_to_be() {
+    fn many_ranks_are_thinned_with_a_note() {
         let run =
             Run { stages: (0..1000).map(|rank| stage(rank, "read", f64::from(rank))).collect(), ..Run::default() };
         let figure = stages(&run).unwrap();

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_report_is_refused_by_name() {
+    fn anything_but_a_report_is_refused_by_name() {
         let refused = |text: &str| Run::parse(Path::new("run.json"), text.as_bytes()).unwrap_err().to_string();
         assert!(refused("[").starts_with("run.json: not a report of a run: EOF"));
         assert_eq!(refused("{}"), "run.json: not a report of a run: it contains no stages");

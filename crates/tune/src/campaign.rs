@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_machine_tells_all() {
+    fn a_quiet_machine_reports_all() {
         let findings = found(&Made::new(0.01), &[1, 6, 2, 0, 9], &conditions()).unwrap();
         assert_eq!((findings.metric, findings.doubt), (Metric::WallS, None));
         let verdicts: Vec<Option<Verdict>> = findings.arms.iter().map(|finding| finding.verdict).collect();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_write_other_values_are_told_and_not_run_on() {
+    fn arms_that_write_other_values_are_reported_and_not_run_on() {
         let of = |values: [u64; 4]| {
             let findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
             let mut arms: Vec<Arm> = findings.arms.into_iter().map(|finding| finding.arm).collect();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn where_equal_defaults_differ_only_what_is_far_beyond_that_is_told() {
+    fn where_equal_defaults_differ_only_what_is_far_beyond_that_is_reported() {
         let mut findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
         assert_eq!(findings.doubt, None);
         // A sentinel that is slower in every block.
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_time_ended_goes_on_as_if_it_had_not() {
+    fn an_experiment_that_time_ended_continues_as_if_it_had_not() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let (made, cancel) = (Made::new(0.1), CancelToken::new());

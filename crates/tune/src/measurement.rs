@@ -347,7 +347,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
     }
 
     #[test]
-    fn nothing_is_said_of_what_there_was_no_time_for() {
+    fn unmeasured_settings_are_not_reported() {
         let (done, _) = measured(Some(&Limits::default()), Some(Duration::ZERO));
         let sweeps: Vec<usize> = done.experiments.iter().map(|experiment| experiment.search.sweep.runs()).collect();
         assert_eq!((sweeps, done.profile("raddle 0", 7)), (vec![0, 0], None));

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_refused_with_its_place() {
+    fn anything_but_a_profile_is_refused_with_its_place() {
         let refused = |text: &str| Profile::parse(Path::new("mine.toml"), text).unwrap_err().to_string();
         assert!(refused("form = 99\nnew = true").contains("form 99"));
         assert!(refused(&EXAMPLE.replace("max_inflation = 1.1", "max_inflation = \"much\"")).contains("line"));

@@ -364,7 +364,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn answers_and_deaths_are_told_apart() {
+    fn answers_and_deaths_are_distinguished() {
         let run = |script: &str| shell(script, LONG).run(&request(), &CancelToken::new()).unwrap();
         assert_eq!(run("cat > /dev/null; echo '{\"not_applicable\": \"no\"}'"), Answer::NotApplicable("no".to_owned()));
         let Answer::Failed(words) = run("echo 'it is over' >&2; exit 3") else { panic!("not a failure") };

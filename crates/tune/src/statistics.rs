@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_no_effect_where_the_order_is_drawn() {
+    fn drift_is_not_an_effect_where_the_order_is_drawn() {
         let drawn = share(500, |seed| is_called(drifting(seed, |block| order_of_block(seed, block, 3))));
         assert!(drawn < 0.08, "{drawn}");
         // The same in a fixed order: the last arm is always judged worse.
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_and_the_doubt_decide_what_is_said() {
+    fn the_margin_and_the_doubt_decide_the_verdict() {
         let rule = StopRule::default();
         let said = |low: f64, high: f64, margin, doubt| {
             let found = Estimate { ratio: (low * high).sqrt(), interval: [low, high], blocks: 9, p: 1e-9 };
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_stops_at_looks_when_something_can_be_told_and_at_the_end() {
+    fn the_rule_stops_at_looks_when_something_can_be_decided_and_at_the_end() {
         let rule = StopRule::default();
         assert_eq!((rule.error(), StopRule { max_blocks: 5, ..rule }.error()), (0.05 / 6.0, 0.05));
         let of = |ratio: f64, width: f64, p| Estimate { ratio, interval: [ratio - width, ratio + width], blocks: 5, p };

@@ -226,7 +226,7 @@ fn differing(a: &[u8], b: &[u8]) -> usize {
 }
 
 #[test]
-fn what_cannot_be_had_is_said() {
+fn unavailable_values_are_reported() {
     let latest = set(&[(Knob::CollectiveMetadata, Value::Flag(true))]);
     let error = run(many(false), latest, None).unwrap_err();
     assert!(matches!(error, TuneError::NotApplicable { .. }), "{error}");

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_terminals_are_told_less() {
+    fn narrow_terminals_get_less() {
         assert_eq!(fitting(&WITH_TOTAL, 200), WITH_TOTAL[0].1);
         assert_eq!(fitting(&WITH_TOTAL, 80), WITH_TOTAL[1].1);
         assert_eq!(fitting(&WITH_TOTAL, 60), WITH_TOTAL[2].1);

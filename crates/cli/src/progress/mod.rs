@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_stage_tells_what_it_did() {
+    fn a_finished_stage_reports_what_it_did() {
         let line = |stage, tally: Option<&Tally>, elapsed_s| finished_line(stage, tally, elapsed_s);
         let encoded = line(Stage::Encode, Some(&tally(1 << 30, 7)), 2.0);
         assert_eq!(encoded.as_deref(), Some("encode   1.00 GiB in 2.00 s (512 MiB/s)"));

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn why_there_is_no_profile_is_said() {
+    fn the_reason_for_no_profile_is_reported() {
         let won = told(0.7, &Limits::default());
         assert!(won.contains("meta_block=64KiB") && won.contains("written to mine.toml"), "{won}");
         let lost = told(1.0, &Limits::default());

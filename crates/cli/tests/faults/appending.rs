@@ -193,7 +193,7 @@ fn soak_an_append_killed_at_random_times_leaves_the_old_or_the_new_file() {
 
 /// Copies of a folder's file may be anywhere: a log belongs to one file.
 #[test]
-fn a_log_beside_another_file_is_not_believed() {
+fn a_log_of_another_file_is_ignored() {
     let growing = Growing::new(2);
     growing.reset();
     let calls = struck_calls_until_commit(&growing);

@@ -228,7 +228,7 @@ fn a_part_is_replaced_or_not_whatever_call_fails_or_is_the_last() {
 }
 
 #[test]
-fn no_header_of_another_layout_lies_beside_new_blocks() {
+fn no_header_of_another_layout_describes_new_blocks() {
     strike(&Action::Kill, 1, Kind::Idx(BITS_PER_BLOCK - 1), &[]);
 }
 
@@ -284,7 +284,7 @@ fn the_disk_is_waited_for_or_never_and_the_files_are_the_same() {
 
 /// Some file systems report a failed write only when the file is closed; without syncing, that is the last chance.
 #[test]
-fn without_waiting_for_the_disk_a_close_that_fails_is_told() {
+fn without_waiting_for_the_disk_a_close_that_fails_is_reported() {
     for kind in [Kind::Idx(BITS_PER_BLOCK), Kind::Zarr] {
         let datasets = Datasets::new(kind, UNSYNCED);
         let mut of_written = 0;
@@ -333,7 +333,7 @@ fn long_run(options: &[&str]) -> (Option<i32>, Vec<String>, String, usize) {
 
 /// The system reports the failure of a flush only once: the fsync at the end does not see it again.
 #[test]
-fn a_flush_that_fails_on_the_way_is_told_at_the_end() {
+fn a_flush_that_fails_on_the_way_is_reported_at_the_end() {
     let (code, struck, told, left) = long_run(&[]);
     assert_eq!((code, struck.len(), left), (Some(5), 1, 0), "{told}");
     assert!(told.contains("Input/output error") && told.contains("0000.bin"), "{told}");

@@ -26,7 +26,7 @@ fn each(check: impl Fn(&Workload)) {
 }
 
 #[test]
-fn a_call_that_fails_is_told_and_leaves_the_output_alone() {
+fn a_call_that_fails_is_reported_and_leaves_the_output_alone() {
     each(|workload| {
         let calls = failing_calls(workload, ENOSPC, false, 1);
         assert!(calls > 8, "only {calls} calls were counted");
@@ -36,7 +36,7 @@ fn a_call_that_fails_is_told_and_leaves_the_output_alone() {
 }
 
 #[test]
-fn short_and_interrupted_calls_are_gone_on_with() {
+fn short_and_interrupted_calls_are_resumed() {
     each(|workload| short_and_interrupted(workload, &[("write,pwrite", "out"), ("read,pread", "in")], 3));
 }
 
@@ -63,7 +63,7 @@ fn a_run_stopped_at_any_call_leaves_the_output_alone_and_the_next_one_ends_it() 
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_the_output_alone() {
+fn a_full_disk_is_reported_and_leaves_the_output_alone() {
     each(|workload| {
         let len_kib = std::fs::metadata(workload.output()).unwrap().len() >> 10;
         let sizes = (1..=10).map(|tenths| (len_kib * tenths / 10).max(4)).chain([2 * len_kib + 512]);

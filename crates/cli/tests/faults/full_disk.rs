@@ -56,7 +56,7 @@ pub fn too_small(workload: &Workload, sizes_kib: impl Iterator<Item = u64>) -> O
                 assert_eq!(std::fs::read(workload.output()).unwrap(), OLD, "{context:?}");
                 workload.assert_tidy(&outcome);
                 mounted.resize(64 << 10);
-                resumed += u64::from(workload.assert_goes_on(&context).contains(GOES_ON));
+                resumed += u64::from(workload.assert_resumes(&context).contains(GOES_ON));
             }
             _ => panic!("{context:?}"),
         }
@@ -71,12 +71,12 @@ fn merges(sizes_kib: impl Iterator<Item = u64>) {
 }
 
 #[test]
-fn a_full_disk_is_told_and_gone_on_behind_when_there_is_room() {
+fn a_full_disk_is_reported_and_resumed_when_there_is_room() {
     merges((8..2000).step_by(100));
 }
 
 #[test]
 #[ignore = "make soak"]
-fn soak_a_full_disk_is_told_and_gone_on_behind_when_there_is_room() {
+fn soak_a_full_disk_is_reported_and_resumed_when_there_is_room() {
     merges((4..2000).step_by(4));
 }

@@ -27,20 +27,20 @@ pub fn killed_at_calls(workload: &Workload, action: &Action, codes: &[i32], step
         if outcome.code > 0 {
             workload.assert_tidy(&outcome);
         }
-        let told = workload.assert_goes_on(&context);
+        let told = workload.assert_resumes(&context);
         resumed += u64::from(told.contains(GOES_ON));
     }
     (runs, resumed)
 }
 
 #[test]
-fn a_run_killed_at_any_call_is_gone_on_with() {
+fn a_run_killed_at_any_call_is_resumed() {
     let (runs, resumed) = killed_at_calls(&Workload::small(), &Action::Kill, &[-9], 1);
     assert!(runs > 30 && resumed > 20, "{resumed} of {runs} runs went on");
 }
 
 #[test]
-fn a_run_stopped_at_any_call_is_gone_on_with() {
+fn a_run_stopped_at_any_call_is_resumed() {
     let workload = Workload::small();
     let mut all_resumed = 0;
     for (signal, code) in [(Signal::INT, 130), (Signal::USR1, 138), (Signal::TERM, 143)] {
@@ -54,7 +54,7 @@ fn a_run_stopped_at_any_call_is_gone_on_with() {
 
 #[test]
 #[ignore = "make soak"]
-fn soak_a_run_stopped_at_any_call_is_gone_on_with() {
+fn soak_a_run_stopped_at_any_call_is_resumed() {
     killed_at_calls(&Workload::small(), &Action::Signal(Signal::TERM.as_raw()), &[143, 0], 1);
 }
 
@@ -107,36 +107,36 @@ fn struck_at_random_times(signal: Signal, code: Option<i32>, rounds: u32) {
                 break;
             }
         }
-        resumed += u32::from(workload.assert_goes_on(&round).contains(GOES_ON));
+        resumed += u32::from(workload.assert_resumes(&round).contains(GOES_ON));
     }
     println!("{resumed} of {rounds} rounds went on");
     assert!(resumed > rounds / 10, "{resumed} of {rounds} rounds went on");
 }
 
 #[test]
-fn a_run_killed_at_random_times_is_gone_on_with() {
+fn a_run_killed_at_random_times_is_resumed() {
     struck_at_random_times(Signal::KILL, None, 8);
 }
 
 #[test]
-fn a_run_stopped_at_random_times_is_gone_on_with() {
+fn a_run_stopped_at_random_times_is_resumed() {
     struck_at_random_times(Signal::TERM, Some(143), 5);
 }
 
 #[test]
 #[ignore = "make soak"]
-fn soak_a_run_killed_at_random_times_is_gone_on_with() {
+fn soak_a_run_killed_at_random_times_is_resumed() {
     struck_at_random_times(Signal::KILL, None, 200);
 }
 
 #[test]
 #[ignore = "make soak"]
-fn soak_a_run_stopped_at_random_times_is_gone_on_with() {
+fn soak_a_run_stopped_at_random_times_is_resumed() {
     struck_at_random_times(Signal::TERM, Some(143), 50);
 }
 
 #[test]
-fn a_second_signal_ends_the_run_at_once_and_it_is_gone_on_with() {
+fn a_second_signal_ends_the_run_at_once_and_it_is_resumed() {
     let workload = Workload::long();
     let whole = duration(&workload);
     workload.reset();
@@ -149,5 +149,5 @@ fn a_second_signal_ends_the_run_at_once_and_it_is_gone_on_with() {
     let status = child.wait().unwrap();
     assert!(matches!(status.code(), Some(143 | 0)), "{status}");
     assert!(sent.elapsed() < Duration::from_secs(1));
-    workload.assert_goes_on(&status);
+    workload.assert_resumes(&status);
 }

@@ -35,7 +35,7 @@ fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
             127 if outcome.told.contains("error while loading shared libraries") => {}
             code => {
                 assert!(!workload.is_right_or_untouched(&(size_mib, &outcome)));
-                workload.assert_goes_on(&(size_mib, &outcome));
+                workload.assert_resumes(&(size_mib, &outcome));
                 match code {
                     6 => refused += 1,
                     _ => died.push((size_mib, outcome)),
@@ -76,7 +76,7 @@ fn requests_for_memory(step: usize) {
             workload.assert_right(&context);
         }
         if !workload.is_right_or_untouched(&context) {
-            workload.assert_goes_on(&context);
+            workload.assert_resumes(&context);
         }
     }
 }
@@ -124,7 +124,7 @@ fn soak_few_open_files_are_enough_for_many_inputs() {
 }
 
 #[test]
-fn the_shells_limit_of_file_size_is_told_and_gone_on_behind() {
+fn the_shells_limit_of_file_size_is_reported_and_resumed() {
     let workload = Workload::small();
     workload.reset();
     // In blocks of 512 bytes: the limit is reached among the chunks of the output.
@@ -133,5 +133,5 @@ fn the_shells_limit_of_file_size_is_told_and_gone_on_behind() {
     assert!(outcome.told.contains("File too large"), "{outcome:?}");
     assert!(!workload.is_right_or_untouched(&outcome));
     workload.assert_tidy(&outcome);
-    workload.assert_goes_on(&outcome);
+    workload.assert_resumes(&outcome);
 }

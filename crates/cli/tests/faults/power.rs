@@ -46,7 +46,7 @@ fn power_fails(step: usize, draws: u64) -> u64 {
                 if workload.is_right_or_untouched(&context) && workload.left().len() == 1 {
                     continue;
                 }
-                resumed += u64::from(workload.assert_goes_on(&context).contains(GOES_ON));
+                resumed += u64::from(workload.assert_resumes(&context).contains(GOES_ON));
             }
         }
         disk.apply(change);
@@ -59,14 +59,14 @@ fn power_fails(step: usize, draws: u64) -> u64 {
 }
 
 #[test]
-fn after_a_power_failure_the_output_is_whole_or_untouched_and_gone_on_with() {
+fn after_a_power_failure_the_output_is_whole_or_untouched_and_resumed() {
     let resumed = power_fails(4, 2);
     assert!(resumed > 5, "{resumed} runs went on");
 }
 
 #[test]
 #[ignore = "make soak"]
-fn soak_after_a_power_failure_the_output_is_whole_or_untouched_and_gone_on_with() {
+fn soak_after_a_power_failure_the_output_is_whole_or_untouched_and_resumed() {
     let resumed = power_fails(1, 20);
     println!("{resumed} runs went on");
     assert!(resumed > 50, "{resumed} runs went on");

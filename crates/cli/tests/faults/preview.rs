@@ -93,7 +93,7 @@ impl Previewed {
     }
 
     /// Checks that the same command produces both and leaves nothing else. Returns its output.
-    fn assert_goes_on(&self, context: &dyn std::fmt::Debug) -> String {
+    fn assert_resumes(&self, context: &dyn std::fmt::Debug) -> String {
         let again = self.workload.run(self.workload.command());
         assert_eq!(again.code, 0, "{context:?}: {}", again.told);
         assert!(self.is_published(context) && files(&self.folder()) == self.right, "{context:?}: {}", again.told);
@@ -117,7 +117,7 @@ impl Previewed {
             runs += 1;
             let is_published = self.is_published(&context);
             look(&outcome, is_published);
-            resumed += u64::from(self.assert_goes_on(&context).contains(GOES_ON));
+            resumed += u64::from(self.assert_resumes(&context).contains(GOES_ON));
         }
         (runs, resumed)
     }

@@ -45,9 +45,9 @@ impl Interrupted {
 }
 
 #[test]
-fn a_run_goes_on_and_says_what_it_kept() {
+fn a_run_resumes_and_reports_what_it_kept() {
     let interrupted = Interrupted::new();
-    let told = interrupted.workload.assert_goes_on(&"all tiles placed");
+    let told = interrupted.workload.assert_resumes(&"all tiles placed");
     assert!(told.contains(GOES_ON) && told.contains("resuming an interrupted run: "), "{told}");
     // Other threads and memory do not change any byte.
     interrupted.restore();
@@ -106,7 +106,7 @@ fn changed_inputs_start_over() {
     std::fs::write(&input, &bytes).unwrap();
     restore_times();
     interrupted.restore();
-    assert!(interrupted.workload.assert_goes_on(&"the input is as it was").contains(GOES_ON));
+    assert!(interrupted.workload.assert_resumes(&"the input is as it was").contains(GOES_ON));
 
     // The same bytes with another time stamp, and as another file.
     interrupted.restore();
@@ -127,7 +127,7 @@ fn torn_journal(step: usize) {
     for len in (0..interrupted.journal.len()).step_by(step) {
         interrupted.restore();
         std::fs::write(interrupted.workload.journal(), &interrupted.journal[..len]).unwrap();
-        let told = interrupted.workload.assert_goes_on(&format!("journal of {len} bytes"));
+        let told = interrupted.workload.assert_resumes(&format!("journal of {len} bytes"));
         resumed += usize::from(told.contains(GOES_ON));
     }
     assert!(resumed > 0, "no cut journal was of use");
@@ -156,16 +156,16 @@ fn bytes_that_did_not_reach_the_disk_are_made_again() {
         let page = at / 4096 * 4096;
         part[page..(page + 4096).min(len)].fill(0);
         std::fs::write(interrupted.workload.part(), &part).unwrap();
-        resumed += usize::from(interrupted.workload.assert_goes_on(&("zeros", page)).contains(GOES_ON));
+        resumed += usize::from(interrupted.workload.assert_resumes(&("zeros", page)).contains(GOES_ON));
         interrupted.restore();
         std::fs::write(interrupted.workload.part(), &part[..at]).unwrap();
-        resumed += usize::from(interrupted.workload.assert_goes_on(&("cut", at)).contains(GOES_ON));
+        resumed += usize::from(interrupted.workload.assert_resumes(&("cut", at)).contains(GOES_ON));
     }
     assert!(resumed > 6, "{resumed} damaged files were of use");
     interrupted.restore();
     std::fs::remove_file(interrupted.workload.part()).unwrap();
-    interrupted.workload.assert_goes_on(&"no temporary file");
+    interrupted.workload.assert_resumes(&"no temporary file");
     interrupted.restore();
     std::fs::remove_file(interrupted.workload.journal()).unwrap();
-    interrupted.workload.assert_goes_on(&"no journal");
+    interrupted.workload.assert_resumes(&"no journal");
 }

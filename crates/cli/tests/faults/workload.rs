@@ -236,7 +236,7 @@ impl Workload {
     }
 
     /// Checks that the same command without a fault produces the right output. Returns its messages.
-    pub fn assert_goes_on(&self, context: &dyn std::fmt::Debug) -> String {
+    pub fn assert_resumes(&self, context: &dyn std::fmt::Debug) -> String {
         let again = self.run(self.command());
         assert_eq!(again.code, 0, "{context:?}: {}", again.told);
         self.assert_right(context);

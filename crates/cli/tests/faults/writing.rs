@@ -50,25 +50,25 @@ pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize)
             _ => panic!("{context:?}"),
         }
         if workload.left().len() > 1 {
-            workload.assert_goes_on(&context);
+            workload.assert_resumes(&context);
         }
     }
     unreachable!("the loop ends where no call is left");
 }
 
 #[test]
-fn a_call_that_fails_is_told_and_leaves_the_output_alone() {
+fn a_call_that_fails_is_reported_and_leaves_the_output_alone() {
     let calls = failing_calls(&Workload::small(), ENOSPC, false, 1);
     assert!(calls > 30, "only {calls} calls were counted");
 }
 
 #[test]
-fn a_disk_that_stays_full_is_told_and_leaves_the_output_alone() {
+fn a_disk_that_stays_full_is_reported_and_leaves_the_output_alone() {
     failing_calls(&Workload::small(), ENOSPC, true, 3);
 }
 
 #[test]
-fn a_device_that_fails_is_told_and_leaves_the_output_alone() {
+fn a_device_that_fails_is_reported_and_leaves_the_output_alone() {
     failing_calls(&Workload::small(), EIO, false, 3);
 }
 
@@ -111,13 +111,13 @@ pub fn short_and_interrupted(workload: &Workload, on: &[(&'static str, &str)], s
 const OF_MERGES: [(&str, &str); 3] = [("write,pwrite", "out"), ("read,pread", "in"), ("read,pread", "out")];
 
 #[test]
-fn short_and_interrupted_calls_are_gone_on_with() {
+fn short_and_interrupted_calls_are_resumed() {
     short_and_interrupted(&Workload::small(), &OF_MERGES, 7);
 }
 
 #[test]
 #[ignore = "make soak"]
-fn soak_short_and_interrupted_calls_are_gone_on_with() {
+fn soak_short_and_interrupted_calls_are_resumed() {
     short_and_interrupted(&Workload::small(), &OF_MERGES, 1);
 }
 
@@ -143,7 +143,7 @@ pub fn failing_reads(workload: &Workload, errno: i32, step: usize) {
         assert!(!workload.is_right_or_untouched(&context));
         workload.assert_tidy(&outcome);
         if workload.left().len() > 1 {
-            workload.assert_goes_on(&context);
+            workload.assert_resumes(&context);
         }
     }
 }

@@ -21,7 +21,7 @@ fn all_missing_inputs_are_named_however_they_were_given() {
 }
 
 #[test]
-fn what_is_no_file_is_reported_wherever_it_lies() {
+fn anything_but_a_file_is_reported_wherever_it_lies() {
     let folder = two_files();
     std::os::unix::fs::symlink("nowhere", folder.path().join("dangling.h5")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe.h5"), 0o600.into()).unwrap();

@@ -206,7 +206,7 @@ fn names_cannot_reach_the_terminal() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_reader_that_goes_away_is_not_a_failure() {
     let folder = two_files();
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("raddle"))
         .current_dir(folder.path())

@@ -20,7 +20,7 @@ fn nothing_included_is_refused() {
 }
 
 #[test]
-fn other_patterns_without_effect_are_told() {
+fn other_patterns_without_effect_are_reported() {
     let folder = two_files();
     for (option, warning) in [
         ("--include", "--include typo: matches nothing"),

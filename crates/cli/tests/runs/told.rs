@@ -23,7 +23,7 @@ fn differences() -> Value {
 }
 
 #[test]
-fn a_refusal_is_told_to_programs_wherever_they_listen() {
+fn a_refusal_is_reported_to_programs_wherever_they_listen() {
     let folder = differing();
     for arguments in [&["plan", "a.h5", "b.h5", "c.h5"][..], &["merge", "a.h5", "b.h5", "c.h5", "-o", "out.h5"]] {
         let telling = ["--json", "-q", "--report", "report.json", "--log-json", "log.json"];
@@ -45,7 +45,7 @@ fn a_refusal_is_told_to_programs_wherever_they_listen() {
 }
 
 #[test]
-fn differences_that_are_bridged_are_told_to_programs() {
+fn differences_that_are_bridged_are_reported_to_programs() {
     let folder = differing();
     let telling = ["--join", "outer", "--json", "-q", "--report", "report.json", "--log-json", "log.json"];
     for arguments in [&["plan", "a.h5", "b.h5", "c.h5"][..], &["merge", "a.h5", "b.h5", "c.h5", "-o", "out.h5"]] {
@@ -117,7 +117,7 @@ fn a_folder_is_inspected_as_it_is_merged() {
 }
 
 #[test]
-fn names_that_are_no_text_are_told_to_programs() {
+fn names_that_are_not_text_are_reported_to_programs() {
     use std::os::unix::ffi::OsStrExt;
     let folder = two_files();
     let mut command = raddle(folder.path(), &["merge", "a.h5", "--json", "--report", "report.json", "-o"]);

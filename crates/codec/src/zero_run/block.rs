@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_said_whole() {
+    fn a_run_is_described_whole() {
         for length in 1..2000u32 {
             let run = Run::new(length);
             let matched = run.full_matches as usize * MAX_MATCH + run.last_match.unwrap_or(0);

@@ -196,7 +196,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let communicator = self.context.communicator;
         let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
         let own = self.schedule.owned_by(communicator.rank(), round.clone()).count();
-        self.window.reserve_brought(own);
+        self.window.reserve_received(own);
         let brought = self.work.regroup(&Round { batches, owners, index: self.index }, communicator);
         if let Err(source) = brought {
             let first = batches.first().map_or(0, |batch| batch.first);

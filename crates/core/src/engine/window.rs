@@ -434,7 +434,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
 /// Operations of the calling thread if several ranks share the plan.
 impl<E: std::error::Error + 'static> InFlightWindow<E> {
     /// Accounts for the pieces about to be received for the next `count` batches. The schedule ensures that they fit.
-    pub(super) fn reserve_brought(&self, count: usize) {
+    pub(super) fn reserve_received(&self, count: usize) {
         let mut state = self.lock();
         let batches = &self.batches[state.brought..state.brought + count];
         let len_bytes = batches.iter().map(|own| own.received_len_bytes).sum::<u64>();

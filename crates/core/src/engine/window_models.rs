@@ -143,7 +143,7 @@ fn rounds_are_opened_settled_and_placed() {
         let window = window(2, Addressing::ByRounds, 2);
         let workers = [worker(&window, never)];
         for round in 0..2 {
-            window.reserve_brought(1);
+            window.reserve_received(1);
             window.open(1);
             window.wait_encoded(1, || false);
             let address = taken.take(0, 0, STORED_LEN_BYTES).unwrap();
@@ -155,7 +155,7 @@ fn rounds_are_opened_settled_and_placed() {
 }
 
 #[test]
-fn the_first_failure_in_plan_order_is_told() {
+fn the_first_failure_in_plan_order_is_reported() {
     loom::model(|| {
         let window = window(2, Addressing::InOrder, 2);
         let refuse = |ordinal: u64| (ordinal >= 1).then(|| EngineError::Panicked { message: ordinal.to_string() });

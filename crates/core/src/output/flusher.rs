@@ -125,7 +125,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn files_are_flushed_and_failures_told() {
+    fn files_are_flushed_and_failures_reported() {
         let mut flusher = Flusher::default();
         assert!(flusher.finish().is_ok());
         let mut file = tempfile::tempfile().unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_written_from_several_threads_is_whole_and_failures_are_told() {
+    fn a_file_that_is_written_from_several_threads_is_whole_and_failures_are_reported() {
         let file = tempfile::tempfile().unwrap();
         let flushed = FlushedFile::new(file, 1000);
         std::thread::scope(|scope| {

@@ -56,7 +56,7 @@ fn ranks_give_the_bytes_and_claims_of_one() {
 }
 
 #[test]
-fn pieces_of_other_ranks_are_brought_to_the_owners() {
+fn pieces_of_other_ranks_are_sent_to_the_owners() {
     let plan = Plan { arrays: vec![array(40, 100), array(7, 3000)] };
     let work = ReceivedPieces::new(&plan);
     for ranks in [2, 3] {

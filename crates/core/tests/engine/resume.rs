@@ -149,7 +149,7 @@ fn parts_make_the_bytes_of_the_whole() {
 }
 
 #[test]
-fn a_run_goes_on_behind_any_batch() {
+fn a_run_resumes_after_any_batch() {
     let plan = mixed();
     let work = Pattern::of(&plan);
     let (bytes, arrays) = expected(&plan, &work);
@@ -199,7 +199,7 @@ fn what_is_kept_may_end_inside_of_a_batch() {
 }
 
 #[test]
-fn what_was_recorded_before_a_failure_is_enough_to_go_on() {
+fn what_was_recorded_before_a_failure_is_enough_to_resume() {
     let plan = mixed();
     let (bytes, arrays) = expected(&plan, &Pattern::of(&plan));
     let refuse = Some(Refused { array: 30, index: 2, stage: Stage::Encode });
@@ -214,7 +214,7 @@ fn what_was_recorded_before_a_failure_is_enough_to_go_on() {
 }
 
 #[test]
-fn ranks_record_what_one_process_does_and_go_on_from_it() {
+fn ranks_record_what_one_process_does_and_resume_from_it() {
     let plan = mixed();
     let work = Pattern::of(&plan);
     let (bytes, arrays) = expected(&plan, &work);
@@ -237,7 +237,7 @@ fn ranks_record_what_one_process_does_and_go_on_from_it() {
 }
 
 #[test]
-fn what_ranks_recorded_before_one_failed_is_written_and_enough_to_go_on() {
+fn what_ranks_recorded_before_one_failed_is_written_and_enough_to_resume() {
     let plan = mixed();
     let (bytes, arrays) = expected(&plan, &Pattern::of(&plan));
     let mut most = 0;

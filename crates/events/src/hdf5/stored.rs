@@ -47,7 +47,7 @@ impl StoredEvents {
         let are_alike = packed.len() == files.len()
             && others.iter().all(|other| other.is_packed_as(first))
             && files.iter().all(|file| file.schema() == files[0].schema());
-        if !are_alike || !batches_can_be_told(&packed) {
+        if !are_alike || !batches_are_distinguished(&packed) {
             return Ok(Err(files));
         }
         let plan = Packed::plan_of(files[0].schema(), first.options(), first.is_batched())?;
@@ -81,7 +81,7 @@ impl StoredEvents {
 
 /// Whether a reader could find the batches of the concatenated files. LZ4 does not record where a batch ends, so all
 /// batches except the last must have the same number of events.
-fn batches_can_be_told(files: &[&PackedSource]) -> bool {
+fn batches_are_distinguished(files: &[&PackedSource]) -> bool {
     if files.iter().all(|file| file.options().codec != PdsCodec::Lz4) {
         return true;
     }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn death_by_signal_is_told_with_the_last_words() {
+    fn death_by_signal_is_reported_with_the_last_words() {
         assert_eq!(
             death("echo 'first' >&2; echo 'la\u{1b}st' >&2; echo 'note: run it again' >&2; kill -SEGV $$", LONG),
             "killed by signal 11 (SIGSEGV): la\\x1bst"
@@ -313,12 +313,12 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_without_an_answer_is_told() {
+    fn an_exit_without_an_answer_is_reported() {
         assert_eq!(death("exit 3", LONG), "exit code 3 without an answer");
     }
 
     #[test]
-    fn death_in_the_middle_of_an_answer_is_told() {
+    fn death_in_the_middle_of_an_answer_is_reported() {
         assert_eq!(
             death(r"printf 'RdH5\001\000\000\000\003' >&0; kill -KILL $$", LONG),
             "killed by signal 9 (SIGKILL)"
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_told() {
+    fn garbage_is_reported() {
         assert!(death("echo 'Segmentation fault, core not dumped' >&0; sleep 100", LONG).contains("Segmentation fa"));
     }
 

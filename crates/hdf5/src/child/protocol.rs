@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_are_none_are_refused() {
+    fn invalid_headers_are_refused() {
         let good: [u8; HEADER_LEN_BYTES] = encode(&Answer::Ready)[..HEADER_LEN_BYTES].try_into().unwrap();
         assert!(Header::parse(&good, 100).is_ok());
         for position in 0..8 {

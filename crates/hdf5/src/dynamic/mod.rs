@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_libhdf5_is_refused() {
+    fn anything_but_a_libhdf5_is_refused() {
         let error = DynamicLibrary::load(Path::new("/absent/libhdf5.so")).unwrap_err().to_string();
         assert!(error.contains("/absent/libhdf5.so"), "{error}");
         let error = DynamicLibrary::load(Path::new("libc.so.6")).unwrap_err().to_string();

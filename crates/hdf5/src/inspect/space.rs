@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_are_found_behind_much_that_is_none() {
+    fn collections_are_found_after_other_bytes() {
         let len_bytes = 5 * BLOCK_LEN_BYTES as usize;
         for at in [BLOCK_LEN_BYTES - 1, BLOCK_LEN_BYTES - 7, BLOCK_LEN_BYTES, 3 * BLOCK_LEN_BYTES + 13] {
             let mut bytes = vec![b'G'; len_bytes];
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_that_reaches_into_known_bytes_is_none() {
+    fn a_collection_that_reaches_into_known_bytes_is_rejected() {
         let mut bytes = vec![0; 64];
         bytes[..8].copy_from_slice(COLLECTION_SIGNATURE);
         bytes[8..16].copy_from_slice(&u64::MAX.to_le_bytes());

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_beyond_the_end_and_what_is_the_same_is_no_change() {
+    fn nothing_lies_beyond_the_end_and_what_is_the_same_is_not_a_change() {
         let (mut overlay, content) = overlay(5_000);
         assert!(overlay.write(4_999, b"ab").is_err() && overlay.read(4_999, &mut [0; 2]).is_err());
         assert!(overlay.write(u64::MAX, b"a").is_err());

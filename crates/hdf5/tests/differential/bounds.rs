@@ -52,7 +52,7 @@ fn the_child_s_memory_is_limited() {
 }
 
 #[test]
-fn rows_that_are_not_there_are_refused() {
+fn missing_rows_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = make_huge(folder.path());
     let child = child_reader(ChildOptions::default());
@@ -65,7 +65,7 @@ fn rows_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn files_that_are_none_are_told_by_name() {
+fn files_in_another_format_are_reported_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text.h5");
     std::fs::write(&path, pattern(5000, 1)).unwrap();
@@ -129,7 +129,7 @@ fn a_heap_without_an_end_is_given_up() {
 }
 
 #[test]
-fn a_changed_file_is_opened_anew() {
+fn a_changed_file_is_reopened() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.h5");
     let child = child_reader(ChildOptions::default());
@@ -168,7 +168,7 @@ fn many_threads_ask_at_once() {
 }
 
 #[test]
-fn an_executable_that_is_no_reader_is_not_the_file_s_fault() {
+fn an_executable_other_than_the_reader_is_not_the_file_s_fault() {
     let folder = tempfile::tempdir().unwrap();
     let path = make_huge(folder.path());
     let timeout = Duration::from_secs(10);

@@ -161,7 +161,7 @@ fn twenty_thousand_chunks_fit_into_one_dataset() {
 }
 
 #[test]
-fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the_raw_data() {
+fn a_full_region_is_reported_before_anything_is_changed_and_the_rest_follows_the_raw_data() {
     for compat in ALL_BOUNDS {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.h5");
@@ -212,7 +212,7 @@ fn a_full_region_is_told_before_anything_is_changed_and_the_rest_goes_behind_the
 }
 
 #[test]
-fn without_raw_data_metadata_goes_on_where_its_region_ends() {
+fn without_raw_data_metadata_continues_where_its_region_ends() {
     // libhdf5 joins neighbouring writes: for some lengths, one write extends beyond the end of the region.
     for (compat, len) in ALL_BOUNDS.iter().flat_map(|compat| (1..120).map(move |len| (*compat, len))) {
         let folder = tempfile::tempdir().unwrap();

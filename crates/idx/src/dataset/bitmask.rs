@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bitmask_is_refused() {
+    fn anything_but_a_bitmask_is_refused() {
         assert!(matches!(Bitmask::parse("F0101"), Err(BitmaskError::FullResolution { .. })));
         assert!(matches!(Bitmask::parse(""), Err(BitmaskError::Letter { position: 0, .. })));
         assert!(matches!(Bitmask::parse("V015"), Err(BitmaskError::Letter { position: 3, .. })));

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_time_step() {
+    fn names_contain_the_time_step() {
         let names = |files: &str, time: &str| {
             StepNames::new(&FileTemplate::parse(files).unwrap(), &TimeTemplate::parse(time).unwrap())
         };
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_tells_its_step() {
+    fn every_path_names_its_step() {
         for (files, time) in
             [("./a/%04x.bin", "t%d"), ("%02x%02x", "%03d-"), ("a/b/%x/c%04x.bin", "d/%d/e"), ("x%04x", "%d/")]
         {

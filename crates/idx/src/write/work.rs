@@ -122,11 +122,11 @@ impl<'a> StepWork<'a> {
         let timer = StageTimer::start();
         self.samples.put(self.step.place(tile), layout, raw);
         worker.filling.add(&timer.totals(0, 0));
-        self.put_brought(tile, layout, raw);
+        self.put_received(tile, layout, raw);
     }
 
     /// Copies the samples that other ranks sent into a block.
-    fn put_brought(&self, tile: Tile, layout: Layout, raw: &mut [u8]) {
+    fn put_received(&self, tile: Tile, layout: Layout, raw: &mut [u8]) {
         if self.homes.is_none() {
             return;
         }
@@ -214,7 +214,7 @@ impl TileWork for StepWork<'_> {
         self.samples.fill(place, raw);
         // The engine counts the block when it is compressed.
         worker.filling.add(&timer.totals(0, 0));
-        self.put_brought(tile, self.samples.header.fields[place.field].default_layout(), raw);
+        self.put_received(tile, self.samples.header.fields[place.field].default_layout(), raw);
         Ok(())
     }
 

@@ -100,11 +100,11 @@ impl ZarrWriter {
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let mut counts = Counts::default();
         let timer = StageTimer::start();
-        let is_brought = self.options.phases == Phases::Three && ranks.size() > 1;
+        let is_received = self.options.phases == Phases::Three && ranks.size() > 1;
         let making = PyramidBuild {
             path: &self.path,
             form,
-            imposed: is_brought.then_some(self.options.imposed),
+            imposed: is_received.then_some(self.options.imposed),
             budget: &budget,
             threads: self.options.jobs,
             cancel: watch.cancel,

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_without_effect_are_told() {
+    fn patterns_without_effect_are_reported() {
         let told = |include: &[&str], exclude: &[&str]| {
             let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
             let selection = Selection::new(&strings(include), &strings(exclude), &[]).unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_an_error() {
+    fn anything_but_a_pattern_is_an_error() {
         assert!(matches!(Selection::new(&["/a[".to_owned()], &[], &[]), Err(MergeError::Pattern { .. })));
     }
 }

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_row_out_of_order_is_told() {
+    fn the_first_row_out_of_order_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let store = RunStore::new(Scratch::create(&folder.path().join("out")).unwrap());
         let mut writer = RunWriter::new(&store);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_that_do_not_exist_are_none() {
+    fn dates_that_do_not_exist_are_rejected() {
         assert_eq!(Calendar::Standard.days(1582, 10, 10), None);
         assert_eq!(Calendar::NoLeap.days(2000, 2, 29), None);
         assert_eq!(Calendar::Days360.days(2000, 2, 30), Some(2000 * 360 + 59));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_told_of_the_lock() {
+    fn a_second_writer_reports_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("out.h5");
         let _first = Publication::begin(&output, &[], false).unwrap();

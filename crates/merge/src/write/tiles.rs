@@ -255,7 +255,7 @@ impl<'p> MergeWork<'p> {
         }
         let mut brought = 0;
         for piece in array.pieces(tile.index) {
-            if files.is_some_and(|files| files.is_brought(self, column, piece.input)) {
+            if files.is_some_and(|files| files.is_received(self, column, piece.input)) {
                 brought += piece.source.count.iter().product::<u64>();
                 continue;
             }

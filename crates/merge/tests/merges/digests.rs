@@ -158,7 +158,7 @@ fn a_changed_byte_anywhere_is_found_or_means_nothing() {
 }
 
 #[test]
-fn a_change_of_the_digests_themselves_is_told_apart() {
+fn a_change_of_the_digests_themselves_is_distinguished() {
     let merged = merged(Compress::Balanced);
     for table in ["block_digest", "datasets/digest", "row_starts", "objects/structure", "inputs/len_bytes"] {
         let path = format!("/_raddle/{table}");

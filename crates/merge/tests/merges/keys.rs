@@ -268,7 +268,7 @@ fn faults_of(files: &[FileSpec], spec: &KeySpec) -> Vec<(String, KeyFaultKind, u
 }
 
 #[test]
-fn ids_that_the_index_lacks_are_told_and_never_zero() {
+fn ids_that_the_index_lacks_are_reported_and_never_zero() {
     let index = [(1, 0, 5), (1, 0, 9)];
     let table = [(1, 0, 5), (1, 0, 6), (1, 0, 6), (1, 0, 9)];
     let files = [file(&index, &[("/table", &table), ("/good", &index)], &plain_types())];
@@ -299,7 +299,7 @@ fn repeated_ids_are_refused_or_the_first_row_counts() {
 }
 
 #[test]
-fn event_numbers_that_begin_anew_in_each_input_are_keys_within_it() {
+fn event_numbers_that_restart_in_each_input_are_keys_within_it() {
     let (first, second) = ([(1, 0, 2), (1, 0, 4)], [(1, 1, 2), (1, 1, 3), (1, 1, 4)]);
     let (tracks, more) = ([(1, 0, 4)], [(1, 1, 2), (1, 1, 4), (1, 1, 4)]);
     let empty: [Id; 0] = [];
@@ -329,7 +329,7 @@ fn event_numbers_that_begin_anew_in_each_input_are_keys_within_it() {
 }
 
 #[test]
-fn keys_that_are_there_are_made_anew_only_when_asked() {
+fn existing_keys_are_rebuilt_only_when_asked() {
     let index = [(1, 0, 5), (1, 0, 9)];
     let folder = tempfile::tempdir().unwrap();
     let path =
@@ -375,7 +375,7 @@ fn damage_from_before_stays_damage_when_keys_are_added() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_by_name() {
+fn anything_but_a_key_is_refused_by_name() {
     let index = [(1, 0, 5), (1, 0, 9)];
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("merged.h5");

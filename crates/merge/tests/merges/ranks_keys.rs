@@ -122,7 +122,7 @@ fn faults(size: usize, inputs: &[PathBuf], options: &MergeOptions) -> Vec<KeyFau
 }
 
 #[test]
-fn ids_that_are_missing_or_repeated_are_told_alike_by_all() {
+fn ids_that_are_missing_or_repeated_are_reported_alike_by_all() {
     let folder = tempfile::tempdir().unwrap();
     let mut index = events(1, ROWS, 1);
     let mut hits: Vec<Id> = index.iter().rev().chain(&index).copied().collect();

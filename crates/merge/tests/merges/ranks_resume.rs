@@ -98,7 +98,7 @@ fn kept_tiles(outcomes: &[Outcome]) -> Option<u64> {
 }
 
 #[test]
-fn any_number_of_ranks_goes_on_from_what_any_number_left() {
+fn any_number_of_ranks_resumes_from_what_any_number_left() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = many_rounds(folder.path());
     let whole = report(run(1, &inputs, &options));
@@ -165,7 +165,7 @@ fn nothing_is_kept_of_a_run_with_stripes() {
 }
 
 #[test]
-fn ranks_go_on_only_from_what_is_theirs_and_whole() {
+fn ranks_resume_only_from_what_is_theirs_and_whole() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = many_rounds(folder.path());
     report(run(1, &inputs, &options));

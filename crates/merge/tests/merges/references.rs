@@ -57,6 +57,6 @@ fn a_fill_value_keeps_its_reference_to_an_object_created_before() {
 }
 
 #[test]
-fn a_fill_value_that_refers_to_an_object_created_later_becomes_null_and_is_told() {
+fn a_fill_value_that_refers_to_an_object_created_later_becomes_null_and_is_reported() {
     merge_fills("/zempty", &[DifferenceKind::FillValue], "");
 }

@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_interrupted_merge_is_gone_on_with(
+    fn an_interrupted_merge_is_resumed(
         specs in files(SchemaOptions::default()),
         cancel_at in prop::collection::vec(0_u64..40, 1..4),
         compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep)],
@@ -69,7 +69,7 @@ proptest! {
 
 /// Their tiles are runs of one dataset, and the merge is interrupted between them.
 #[test]
-fn contiguous_datasets_are_gone_on_with() {
+fn contiguous_datasets_are_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = numbers(folder.path(), 3, 100);
     let options = MergeOptions { contiguous: Contiguous::All, chunk: None, jobs: 2, force: true, ..options };

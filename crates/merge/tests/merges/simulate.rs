@@ -189,7 +189,7 @@ impl Communicator for Counted<'_> {
 }
 
 #[test]
-fn rank_0_is_told_as_many_bytes_as_ranks_send_it() {
+fn rank_0_receives_as_many_bytes_as_ranks_send_it() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = files_of_numbers(folder.path(), 3, 40);
     let options = MergeOptions { jobs: 1, force: true, ..options };

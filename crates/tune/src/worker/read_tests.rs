@@ -86,7 +86,7 @@ fn a_changed_byte_fails_the_run() {
 }
 
 #[test]
-fn writing_and_reading_are_told_apart() {
+fn writing_and_reading_are_distinguished() {
     for kernel in readers() {
         let folder = tempfile::tempdir().unwrap();
         let request = Request {

@@ -403,7 +403,7 @@ variants.converted = { converts = true }
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn every_problem_is_reported() {
         assert!(refused("name = 1").contains("mine.toml: not a workload"));
         assert!(refused("name = \"a\"\ntitle = \"b\"\nexperiment = []").contains("at least one"));
         assert!(refused(&TEXT.replace("rows_per_write = 4", "rows_per_write = 3")).contains("rows_per_write"));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_undone_is_told() {
+    fn what_cannot_be_undone_is_reported() {
         let _library = crate::ffi::Library::lock();
         let path = std::path::Path::new("x.h5");
         for (flags, undo, stored, reason) in [

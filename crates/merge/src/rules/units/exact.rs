@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_fit_are_none() {
+    fn numbers_that_do_not_fit_are_rejected() {
         let large = Exact::decimal(3, 0).unwrap().power(80).unwrap();
         assert_eq!(large.times(large), None);
         assert_eq!(large.times(large.inverse().unwrap()), Some(Exact::ONE));

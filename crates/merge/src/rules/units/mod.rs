@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unit_has_no_map() {
+    fn anything_but_a_unit_has_no_map() {
         let texts = [
             "",
             " ",

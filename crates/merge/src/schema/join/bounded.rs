@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_has_no_more_than_so_many_differences() {
+    fn differences_of_an_object_are_bounded() {
         let found = all_of((0..5000).map(|place| (format!("a[{place}] = 0"), format!("a[{place}] = 1"))));
         assert_eq!((found.len(), found.iter().map(|row| row.2).sum::<usize>()), (MAX_DIFFERENCES + 1, 5000));
         assert_eq!(found.last().unwrap().1, "yet other values");

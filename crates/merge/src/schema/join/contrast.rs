@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bytes_mean_is_said_where_the_values_are_alike() {
+    fn the_meaning_of_bytes_is_shown_where_the_values_are_alike() {
         let value = |class, dataspace, canonical| Value { class, dataspace, canonical };
         let (scalar, signed, unsigned) = (Dataspace::Scalar, integer(true, (0, 0)), integer(false, (0, 0)));
         let (left, right) = contrast("", value(&signed, &scalar, &[1]), value(&unsigned, &scalar, &[1]));

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_tiles_are_told_from_missing_ones() {
+    fn stored_tiles_are_distinguished_from_missing_ones() {
         let array = ArrayPlan {
             shape: vec![5, 4],
             tile_shape: vec![2, 2],

@@ -115,7 +115,7 @@ impl<'p> FileReading<'p> {
     }
 
     /// Whether another rank reads the piece of `input` in a tile of this rank.
-    pub(crate) fn is_brought(&self, work: &MergeWork<'p>, column: u32, input: u32) -> bool {
+    pub(crate) fn is_received(&self, work: &MergeWork<'p>, column: u32, input: u32) -> bool {
         is_sent(work, column) && is_stored(work, column, input) && self.groups.reader(self.rank, input) != self.rank
     }
 
