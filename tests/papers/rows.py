@@ -127,7 +127,7 @@ PAPERS = {
         works("branches of packed numbers, arrays, references", test("tests/events/test_branches.py", "test_leaves_of_packed_numbers", "test_arrays_behind_pointers", "test_references")),
         works("section 2: the framework's layouts by product, event and batch", test("tests/events/test_layouts.py", "test_the_framework_s_product_layout", "test_the_framework_s_event_and_batch_layouts")),
         works("packed data streams, converted to every layout and back", run("streams"), test("tests/events/test_layouts.py", "test_a_stream_comes_back_through_every_layout")),
-        missing("products of the framework from split branches of ROOT", "raddle reads split branches as separate columns, and does not reassemble serialised products from them"),
+        works("products of the framework from split branches of ROOT", test("tests/events/test_whole.py", "test_random_classes", "test_products_come_back_from_every_format", "test_the_framework_takes_split_and_unsplit_objects_alike")),
         works("sources that wait, also for the times recorded in a file", test("tests/events/test_bench.py", "test_events_wait_as_long_as_a_file_says")),
         works("values of events as text", test("tests/events/test_dump.py", "test_json_has_the_values_of_uproot")),
         works("figure 2: rates of formats by threads", bench("hep-cce-2023", "formats", "threads")),
