@@ -1,5 +1,7 @@
 //! Errors of calls: message and status code.
 
+use raddle_core::CoreError;
+use raddle_core::ranks::communicator::AgreedError;
 use raddle_idx::dataset::header::HeaderError;
 use raddle_idx::{ErrorKind, IdxError};
 use std::path::PathBuf;
@@ -96,6 +98,16 @@ pub enum Fault {
     /// A defect of raddle.
     #[error("internal error: {message}; please report this with what led to it")]
     Panic { message: String },
+}
+
+impl AgreedError for Fault {
+    fn message(&self) -> String {
+        self.to_string()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        IdxError::Core(error).into()
+    }
 }
 
 impl Fault {

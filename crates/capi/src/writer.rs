@@ -15,7 +15,7 @@ use raddle_core::report::progress::{Silent, Watch};
 use raddle_idx::dataset::bitmask::MAX_RANK;
 use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::write::restructure::ImposedBox;
-use raddle_idx::{BoxData, IdxError, SampleBox, WriteReport, Writer};
+use raddle_idx::{BoxData, SampleBox, WriteReport, Writer};
 use std::borrow::Cow;
 use std::ffi::{CString, c_char, c_void};
 use std::path::PathBuf;
@@ -162,9 +162,8 @@ impl RaddleIdxWriter {
     unsafe fn end_step(&mut self) -> Result<(), Fault> {
         // SAFETY: as the caller promises.
         let begun = unsafe { self.begun() };
-        let told = begun.as_ref().map(|_| ()).map_err(ToString::to_string);
-        let agreed = self.ranks.agree("describe the step", told);
-        let written = self.write_begun(begun, agreed.map_err(IdxError::Core));
+        let begun = self.ranks.agree("describe the step", begun);
+        let written = begun.and_then(|begun| self.write_begun(begun));
         if self.report.is_none() && written.is_err() {
             // Until the first step is written, options and fields may still change.
             self.writer = None;
@@ -173,9 +172,7 @@ impl RaddleIdxWriter {
         Ok(())
     }
 
-    fn write_begun(&mut self, begun: Result<Begun<'_>, Fault>, agreed: Result<(), IdxError>) -> Result<CString, Fault> {
-        let (number, patches) = begun?;
-        agreed?;
+    fn write_begun(&mut self, (number, patches): Begun<'_>) -> Result<CString, Fault> {
         let Some(writer) = &mut self.writer else { return Err(Fault::NoStep) };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         Ok(json(&writer.write_collective(number, patches, &watch, &*self.ranks)?))

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::render::{differences, escape, keys, quantity};
 use raddle_core::CoreError;
 use raddle_core::output::folder_of;
+use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
@@ -66,6 +67,16 @@ pub struct ToldFailure<'a> {
 
 /// Maximum length of a printed message, in characters: an error may quote a name of 64 KiB.
 const MAX_MESSAGE_LEN: usize = 2000;
+
+impl AgreedError for Failure {
+    fn message(&self) -> String {
+        self.what.clone()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        Self::new(Exit::Internal, &error.to_string()).echo()
+    }
+}
 
 impl Failure {
     /// Creates a failure with one message, which may quote names from files.

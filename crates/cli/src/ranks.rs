@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::machine;
 use raddle_core::engine::{SharedFiles, default_jobs};
-use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::datasets::SharedDatasets;
 use raddle_mpi::launcher::{self, Launched};
 use raddle_mpi::{MpiError, World};
@@ -43,13 +43,6 @@ pub fn print_from_root(tell: impl FnOnce()) {
         Some(launched) if !launched.is_first() => std::thread::sleep(FIRST_SPEAKS),
         _ => tell(),
     }
-}
-
-/// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
-pub fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
-    let all = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(Failure::what));
-    let value = local?;
-    all.map(|()| value).map_err(|error| of_ranks(&error))
 }
 
 /// Final message of a rank.
@@ -90,7 +83,7 @@ impl Ranks {
 
     fn of(world: World) -> Result<Self, Failure> {
         let ranks = world.communicator();
-        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(|error| of_ranks(&error));
+        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(Failure::of_ranks);
         let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
         let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
         Ok(Self { world: Some(world), jobs, machines })
@@ -144,7 +137,7 @@ impl Ranks {
 
     /// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
     pub fn agree<T>(&self, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
-        agreed(self.ranks(), operation, local)
+        self.ranks().agree(operation, local)
     }
 
     /// Collective. Returns the paths computed by the first rank, on every rank.
@@ -160,7 +153,7 @@ impl Ranks {
         // Paths contain no zero byte.
         let joined: Vec<u8> =
             made.iter().flat_map(|path| [path.as_os_str().as_bytes(), &[0]]).flatten().copied().collect();
-        let told = self.ranks().broadcast(0, &joined).map_err(|error| of_ranks(&error))?;
+        let told = self.ranks().broadcast(0, &joined).map_err(Failure::of_ranks)?;
         let paths = told.split_inclusive(|byte| *byte == 0).map(|path| path.strip_suffix(&[0]).unwrap_or(path));
         Ok(paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect())
     }
@@ -248,11 +241,6 @@ pub fn answer(answers_json: bool, json: &str) {
 /// Creates the failure for a panic, printed after the panic's own message.
 fn panicked() -> Failure {
     Failure::new(Exit::Internal, "internal error; see standard error for details")
-}
-
-/// Converts the failure of another rank, or of communication between ranks.
-pub fn of_ranks(error: &raddle_core::CoreError) -> Failure {
-    Failure::new(Exit::Internal, &error.to_string()).echo()
 }
 
 fn one_process(command: &Command, launched: &Launched) -> Failure {

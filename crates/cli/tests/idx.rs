@@ -258,8 +258,8 @@ fn a_dataset_is_written_again() {
     ends(folder, &["idx", "write", "copy.idx", "-o", "old.idx", "-f"], 5, "is the input, or has its blocks");
     let refusals: [(&[&str], i32, &str); 8] = [
         (&["old.idx", "a.npy"], 2, "must be the only input"),
-        (&["old.idx", "--as", "steps"], 2, "--as steps applies to arrays"),
-        (&["old.idx", "--vector"], 2, "--vector applies to arrays"),
+        (&["old.idx", "--as", "steps"], 2, "--as steps only applies to arrays"),
+        (&["old.idx", "--vector"], 2, "--vector only applies to arrays"),
         (&["old.idx", "--field", "u"], 3, "no field u; it has v"),
         (&["old.idx", "--crop", "u=0:1"], 2, "--crop names axis u"),
         (&["old.idx", "--crop", "x=3:9"], 3, "the dataset has samples 0 to before 5"),
@@ -432,8 +432,8 @@ fn a_plan_that_takes_too_much_memory_is_refused() {
     let plan = |ranks: &'static str, more: &[&'static str]| {
         [&["idx", "plan", "--progress", "never", "--per-rank", "1", "--ranks", ranks], more].concat()
     };
-    ends(folder, &plan("4000000", &[]), 6, "of memory here, more than 4.00 GiB");
-    ends(folder, &plan("18446744073709551557", &[]), 6, "of memory here");
+    ends(folder, &plan("4000000", &[]), 6, "of memory, more than 4.00 GiB");
+    ends(folder, &plan("18446744073709551557", &[]), 6, "of memory, ");
     ends(folder, &plan("64", &["--bits-per-block", "0"]), 2, "use at least 1");
     ends(folder, &plan("64", &["--phases", "one"]), 2, "[possible values: two, three]");
     done(folder, &plan("64", &[]));

@@ -1,10 +1,11 @@
-//! Models of the memory budget and of ranks as threads: loom runs each in every interleaving of its threads, up to a
+//! Models of the memory budget, of ranks as threads and of the ordered queue: loom runs each in every interleaving of its threads, up to a
 //! number of preemptions, and reports a lost wake-up as a deadlock.
 //!
 //! The engine's window has separate models. loom's waits never time out, so nothing here may depend on polling.
 
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
+use crate::parallel::ordered::OrderedQueue;
 use crate::ranks::threads::Threads;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -89,5 +90,40 @@ fn a_rank_that_leaves_hangs_nobody() {
         let heard = stays.live(|ranks| ranks.barrier());
         assert!(matches!(heard, Err(CoreError::RankLeft { .. })));
         leaver.join().unwrap();
+    });
+}
+
+#[test]
+fn results_are_consumed_in_order_and_everybody_ends() {
+    loom::model(|| {
+        let queue = Arc::new(OrderedQueue::new(3, 1));
+        let workers = [0, 1].map(|_| {
+            let queue = Arc::clone(&queue);
+            spawn(move || {
+                while let Some(place) = queue.next() {
+                    queue.put(place, place * 2);
+                }
+            })
+        });
+        for place in 0..3 {
+            assert_eq!(queue.take(place), Some(place * 2));
+        }
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        assert!(queue.next().is_none());
+    });
+}
+
+#[test]
+fn a_stopped_queue_wakes_everybody() {
+    loom::model(|| {
+        let queue = Arc::new(OrderedQueue::<usize>::new(2, 1));
+        let worker = {
+            let queue = Arc::clone(&queue);
+            // The second call waits for the first result to be consumed.
+            spawn(move || queue.next().is_some() && queue.next().is_some())
+        };
+        queue.stop();
+        assert!(!worker.join().unwrap());
+        assert!(queue.take(0).is_none());
     });
 }

@@ -140,7 +140,7 @@ fn open_regular(path: &Path) -> Result<(File, FileIdentity)> {
     Ok((file, identity))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

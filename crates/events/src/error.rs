@@ -7,6 +7,7 @@ use crate::root::Apart;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::output::LockError;
+use raddle_core::ranks::communicator::AgreedError;
 use raddle_hdf5::Hdf5Error;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -246,6 +247,16 @@ pub enum EventsError {
         /// Cause.
         source: CodecError,
     },
+}
+
+impl AgreedError for EventsError {
+    fn message(&self) -> String {
+        self.to_string()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        error.into()
+    }
 }
 
 impl From<LockError> for EventsError {

@@ -9,6 +9,7 @@ use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::engine::EngineError;
 use raddle_core::output::LockError;
+use raddle_core::ranks::communicator::AgreedError;
 use std::path::{Path, PathBuf};
 
 /// Result type of this crate.
@@ -330,6 +331,16 @@ pub enum TimeFault {
         /// Existing time steps.
         there: StepList,
     },
+}
+
+impl AgreedError for IdxError {
+    fn message(&self) -> String {
+        self.to_string()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        error.into()
+    }
 }
 
 impl From<LockError> for IdxError {

@@ -6,6 +6,7 @@ use crate::write::tile_observer::TileObserverError;
 use raddle_core::engine::{Checkpoint, EngineError};
 use raddle_core::error::CoreError;
 use raddle_core::output::LockError;
+use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::Hdf5Error;
 use std::path::{Path, PathBuf};
@@ -310,6 +311,20 @@ impl From<CoreError> for MergeError {
             CoreError::Cancelled => Self::Cancelled,
             other => Self::Core(other),
         }
+    }
+}
+
+impl AgreedError for MergeError {
+    fn message(&self) -> String {
+        self.to_string()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        error.into()
+    }
+
+    fn is_cancellation(&self) -> bool {
+        matches!(self, Self::Cancelled)
     }
 }
 

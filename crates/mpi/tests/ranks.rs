@@ -1,6 +1,7 @@
 //! Tests that the communicator over MPI conforms, with any number of ranks, and that ranks that leave the common path
 //! end all. This program starts itself under `mpirun` (or the command in `RADDLE_MPIRUN`) and is then one of the ranks.
 
+use raddle_core::CoreError;
 use raddle_core::engine::{Run, SharedFiles};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::conformance;
@@ -41,7 +42,7 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
         "early" => ranks.barrier().expect("never"),
         // All ranks have agreed on an error.
         "agreed" => {
-            ranks.agree("test", if last { Err("no") } else { Ok(()) }).expect_err("all fail");
+            ranks.agree("test", if last { Err(CoreError::Cancelled) } else { Ok(()) }).expect_err("all fail");
             (code, patience) = (5, Some(Duration::from_secs(60)));
         }
         other => panic!("{other}"),

@@ -18,10 +18,9 @@ use raddle_cli::command::events::output::{LeftOut, convert_options, open_all, wr
 use raddle_cli::failure::Failure;
 use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
 use raddle_cli::options::running::RuntimeArgs;
-use raddle_cli::ranks::agreed;
 use raddle_cli::render::json;
 use raddle_core::engine::default_jobs;
-use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;
 use raddle_events::model::awkward::AwkwardForm;
 use raddle_events::{
@@ -303,7 +302,7 @@ pub fn events_convert(
             let inputs = convert.inputs.expand(&mut std::io::empty())?;
             Ok((convert, inputs))
         });
-        let (convert, inputs) = agreed(ranks, "list the inputs", parsed)?;
+        let (convert, inputs) = ranks.agree("list the inputs", parsed)?;
         let cores = (default_jobs() / ranks.size()).max(1);
         convert.convert(&inputs, watch, ranks, cores).map(|written| json(&written))
     };

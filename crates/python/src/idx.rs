@@ -16,11 +16,10 @@ use raddle_cli::command::idx::target::{Output, TargetArgs};
 use raddle_cli::exit::Exit;
 use raddle_cli::failure::Failure;
 use raddle_cli::options::running::RuntimeArgs;
-use raddle_cli::ranks::agreed;
 use raddle_cli::render::idx::Info;
 use raddle_cli::render::{json, zarr};
 use raddle_core::engine::default_jobs;
-use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;
 use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::zarr::{Images, is_zarr};
@@ -91,7 +90,7 @@ pub fn idx_write(
 impl Dataset {
     /// Collective. Writes the dataset.
     fn write(&self, patches: Vec<BoxData<'_>>, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<String, Failure> {
-        let mut output = agreed(ranks, "describe the dataset", self.output(ranks.size()))?;
+        let mut output = ranks.agree("describe the dataset", self.output(ranks.size()))?;
         let failed = |error| Failure::of_idx(&error);
         let mut report = output.write_collective(self.step, patches, watch, ranks).map_err(failed)?;
         output.finish(Some(&mut report), ranks).map_err(failed)?;
@@ -163,7 +162,7 @@ fn read(
 ) -> Result<Samples, Failure> {
     let opened = described(path, arguments, ranks.map(Communicator::size));
     let (dataset, query, jobs) = match ranks {
-        Some(ranks) => agreed(ranks, "open the dataset", opened)?,
+        Some(ranks) => ranks.agree("open the dataset", opened)?,
         None => opened?,
     };
     let readers = Readers { jobs, cancel: watch.cancel };

@@ -4,11 +4,11 @@ use super::print;
 use crate::exit::Exit;
 use crate::failure::{Failure, ToldFailure};
 use crate::options::reader::ReaderArgs;
-use crate::ranks::{Ranks, of_ranks};
+use crate::ranks::Ranks;
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
 use crate::render::references::Entries;
-use raddle_core::ranks::communicator::CommunicatorExt;
+use raddle_core::ranks::communicator::{AgreedError, CommunicatorExt};
 use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, Sum, inspect};
 use raddle_hdf5::native::ReadLimits;
@@ -133,7 +133,7 @@ pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Failure> {
 
 /// Collective. Returns the values of all ranks, in rank order.
 fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<T>, Failure> {
-    team.ranks().all_gather_values("inspect the files", own).map_err(|error| of_ranks(&error))
+    team.ranks().all_gather_values("inspect the files", own).map_err(Failure::of_ranks)
 }
 
 fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {

@@ -9,7 +9,7 @@ mod samples;
 mod values;
 
 use crate::failure::Failure;
-use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
+use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::threads::Threads;
 use raddle_core::ranks::timed::TimedCommunicator;
 use raddle_core::report::{peak_rss_bytes, process_cpu_ns};
@@ -110,13 +110,13 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
         0 => std::fs::create_dir(&folder).map_err(|cause| Failure::writing(&folder, &cause)),
         _ => Ok(()),
     };
-    crate::ranks::agreed(ranks, "make a folder", made)?;
+    ranks.agree("make a folder", made)?;
     let work: Box<dyn Work> = match &request.kernel {
         Kernel::Samples(samples) => Box::new(samples::SamplesWork::new(samples, request, &folder, ranks)?),
         Kernel::Events(events) => Box::new(events::EventsWork::new(events, request, &folder)?),
         other => return Err(Failure::usage(&format!("{} is not measured by writers of raddle", other.name()))),
     };
-    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(|error| crate::ranks::of_ranks(&error));
+    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(Failure::of_ranks);
     together(ranks)?;
     let (counter, started, cpu_ns) = (CallCounter::start(), Instant::now(), process_cpu_ns());
     let timed = TimedCommunicator::new(ranks);
@@ -126,12 +126,11 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     let calls = counter.stop().map(|counts| counts.calls);
     if ranks.size() > 1 {
         // The minimum over all processes: the others also wait for slower processes, which is not the cost of messages.
-        let waited =
-            ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(|error| crate::ranks::of_ranks(&error))?;
+        let waited = ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(Failure::of_ranks)?;
         let min_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
         written.count("messages_s", min_s);
     }
-    crate::ranks::agreed(ranks, "compare what was written", work.check(ranks))?;
+    ranks.agree("compare what was written", work.check(ranks))?;
     let lens = file_lens(&folder)?;
     written.counts.entry("files".to_owned()).or_insert(lens.len() as f64);
     Ok(Outcome {

@@ -5,7 +5,7 @@ use super::{KernelOutput, Work, threads_of, values};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use raddle_core::cancel::CancelToken;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::StageReport;
 use raddle_core::report::progress::{Silent, Stage, Watch};
 use raddle_idx::dataset::sample::SampleType;
@@ -159,7 +159,7 @@ impl<'a> SamplesWork<'a> {
         let path = self.shared();
         let failed = |cause: std::io::Error| Failure::writing(&path, &cause);
         let made = if ranks.rank() == 0 { File::create_new(&path).map(|_| ()).map_err(failed) } else { Ok(()) };
-        crate::ranks::agreed(ranks, "create the shared file", made)?;
+        ranks.agree("create the shared file", made)?;
         let write = || {
             let file = File::options().write(true).open(&path)?;
             for (field, array) in self.arrays.iter().enumerate() {
@@ -169,7 +169,7 @@ impl<'a> SamplesWork<'a> {
             }
             if self.syncs { file.sync_all() } else { Ok(()) }
         };
-        crate::ranks::agreed(ranks, "write the shared file", write().map_err(failed))
+        ranks.agree("write the shared file", write().map_err(failed))
     }
 
     fn differs(&self, path: &Path) -> Failure {
@@ -184,7 +184,7 @@ impl Work for SamplesWork<'_> {
         let written = match self.samples.output {
             Output::Idx => self.write_idx(ranks)?,
             Output::FilePerProcess => {
-                crate::ranks::agreed(ranks, "write raw files", self.write_own_file(ranks.rank()))?;
+                ranks.agree("write raw files", self.write_own_file(ranks.rank()))?;
                 KernelOutput::default()
             }
             Output::SharedFile => {

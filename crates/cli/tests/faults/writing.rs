@@ -41,7 +41,7 @@ pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize)
             5 => {
                 assert!(outcome.told.contains(words(errno)), "{context:?}");
                 let is_right = workload.is_right_or_untouched(&context);
-                assert!(!is_right || outcome.told.contains("complete under its name"), "{context:?}");
+                assert!(!is_right || outcome.told.contains("complete and published"), "{context:?}");
                 // If nothing can be removed any more, something is left; the next run handles it.
                 if !sticky {
                     workload.assert_tidy(&outcome);

@@ -125,7 +125,10 @@ fn reports_logs_and_lists_replace_their_like() {
     for (report, command) in [("run.json", "plan"), ("sorted.json", "keys sort")] {
         let (code, _, stderr) = outcome(raddle(folder.path(), &["report", report]));
         assert_eq!(code, 3, "{stderr}");
-        assert!(stderr.contains(&format!("{report}: is a report of raddle {command}, of which")), "{stderr}");
+        assert!(
+            stderr.contains(&format!("{report}: is a report of raddle {command}, which contains nothing to draw")),
+            "{stderr}"
+        );
     }
     let report = json(&std::fs::read_to_string(folder.path().join("sorted.json")).unwrap());
     assert_eq!((&report["files"], &report["by"]), (&serde_json::json!(["a.h5", "b.h5"]), &serde_json::json!(["/x"])));

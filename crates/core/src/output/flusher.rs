@@ -118,7 +118,7 @@ impl Sink for FlushedFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::io::Write;

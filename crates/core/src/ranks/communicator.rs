@@ -33,6 +33,39 @@ pub trait Communicator: Debug {
     fn exchange_bytes(&self, send: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 }
 
+/// Status of a step in the first byte of a message of [`CommunicatorExt::agree`].
+const SUCCEEDED: u8 = 0;
+const FAILED: u8 = 1;
+const CANCELLED: u8 = 2;
+
+/// An error of a step that ranks finish together, by [`CommunicatorExt::agree`].
+pub trait AgreedError: Sized {
+    /// Returns the text that is sent to the other ranks.
+    fn message(&self) -> String;
+
+    /// Returns the error of a rank whose own step succeeded: another rank failed, or the exchange did.
+    fn of_ranks(error: CoreError) -> Self;
+
+    /// Whether the step was cancelled. A cancellation on one rank gives way to a failure on another.
+    fn is_cancellation(&self) -> bool {
+        false
+    }
+}
+
+impl AgreedError for CoreError {
+    fn message(&self) -> String {
+        self.to_string()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        error
+    }
+
+    fn is_cancellation(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+}
+
 /// Typed collectives, written once over [`Communicator`].
 pub trait CommunicatorExt: Communicator {
     /// Collective. Returns the values of all ranks, in rank order.
@@ -72,21 +105,38 @@ pub trait CommunicatorExt: Communicator {
         }
     }
 
-    /// Collective. Returns the same outcome on every rank: the local value if all ranks succeeded, otherwise the error
-    /// of the lowest failing rank. This way no rank waits for one that gave up.
-    fn agree<T, E: std::fmt::Display>(&self, operation: &'static str, local: std::result::Result<T, E>) -> Result<T> {
-        // The first byte marks failure, so that an error with an empty message is still an error.
-        let (message, value) = match local {
-            Ok(value) => (Vec::new(), Some(value)),
-            Err(error) => (format!("!{error}").into_bytes(), None),
+    /// Collective. Returns `local` if the step succeeded on every rank, so that no rank waits for one that gave up.
+    ///
+    /// # Errors
+    /// A rank that failed returns its own error. The others return, by [`AgreedError::of_ranks`], the failure of the lowest
+    /// rank that failed, or [`CoreError::Cancelled`] if ranks were only cancelled.
+    fn agree<T, E: AgreedError>(
+        &self,
+        operation: &'static str,
+        local: std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        if self.size() == 1 {
+            return local;
+        }
+        // The first byte is the status, so that an error without a message is still an error.
+        let message = match &local {
+            Ok(_) => vec![SUCCEEDED],
+            Err(error) if error.is_cancellation() => vec![CANCELLED],
+            Err(error) => [&[FAILED], error.message().as_bytes()].concat(),
         };
-        for (rank, message) in self.all_gather_bytes(&message)?.iter().enumerate() {
-            if let Some((_, words)) = message.split_first() {
+        let all = self.all_gather_bytes(&message);
+        let value = local?;
+        let all = all.map_err(E::of_ranks)?;
+        for (rank, message) in all.iter().enumerate() {
+            if let [FAILED, words @ ..] = message.as_slice() {
                 let message = String::from_utf8_lossy(words).into_owned();
-                return Err(CoreError::RankFailed { operation, rank, message });
+                return Err(E::of_ranks(CoreError::RankFailed { operation, rank, message }));
             }
         }
-        value.ok_or(CoreError::RankLeft { operation })
+        if all.iter().any(|message| message.first() == Some(&CANCELLED)) {
+            return Err(E::of_ranks(CoreError::Cancelled));
+        }
+        Ok(value)
     }
 }
 

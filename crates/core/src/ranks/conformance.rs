@@ -3,7 +3,7 @@
 //! Every rank calls [`all`], which panics if the implementation is wrong.
 
 use crate::error::CoreError;
-use crate::ranks::communicator::{Communicator, CommunicatorExt};
+use crate::ranks::communicator::{AgreedError, Communicator, CommunicatorExt};
 
 /// Collective. Runs the whole suite.
 pub fn all(ranks: &dyn Communicator) {
@@ -70,17 +70,65 @@ fn typed_collectives(ranks: &dyn Communicator) {
     assert!(ranks.broadcast(ranks.size(), b"").is_err());
 }
 
+/// An error of a step, as the conformance suite needs it.
+#[derive(Debug, PartialEq, Eq)]
+enum StepError {
+    Own(&'static str),
+    Cancelled,
+    OfRanks(String),
+}
+
+impl AgreedError for StepError {
+    fn message(&self) -> String {
+        match self {
+            Self::Own(message) => (*message).to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        match error {
+            CoreError::Cancelled => Self::Cancelled,
+            other => Self::OfRanks(other.to_string()),
+        }
+    }
+
+    fn is_cancellation(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+}
+
 fn agrees_on_errors(ranks: &dyn Communicator) {
-    let (rank, last) = (ranks.rank(), ranks.size() - 1);
-    assert_eq!(ranks.agree::<_, String>("open", Ok(rank)).expect("all succeed"), rank);
-    let local = if rank == last { Err("no such file: a.h5") } else { Ok(()) };
-    let error = ranks.agree("open", local).expect_err("the last rank fails");
-    assert_eq!(error.to_string(), format!("open: rank {last} failed: no such file: a.h5"));
-    // All ranks fail with an empty message: every rank must name the lowest.
-    let error = ranks.agree::<(), _>("open", Err("")).expect_err("all fail");
-    assert!(matches!(error, CoreError::RankFailed { rank: 0, .. }), "{error}");
+    use StepError::{Cancelled, OfRanks, Own};
+    let (rank, size) = (ranks.rank(), ranks.size());
+    let last = size - 1;
+    assert_eq!(ranks.agree::<_, StepError>("open", Ok(rank)), Ok(rank));
+    // A rank that failed keeps its own error; the others get its message.
+    let local = if rank == last { Err(Own("no such file: a.h5")) } else { Ok(()) };
+    let failed = || OfRanks(format!("open: rank {last} failed: no such file: a.h5"));
+    assert_eq!(ranks.agree("open", local), Err(if rank == last { Own("no such file: a.h5") } else { failed() }));
+    // An error without a message is still an error; of several, the lowest rank's is reported.
+    let local = if rank == 1 { Ok(()) } else { Err(Own("")) };
+    let expected = if rank == 1 { OfRanks("open: rank 0 failed: ".to_owned()) } else { Own("") };
+    assert_eq!(ranks.agree("open", local), Err(expected));
+    // A cancellation reaches all ranks, unless another rank failed.
+    let local = if rank == 0 { Err(Cancelled) } else { Ok(()) };
+    assert_eq!(ranks.agree("open", local), Err(Cancelled));
+    if size > 2 {
+        let local = match rank {
+            0 => Err(Cancelled),
+            1 => Err(Own("disk full")),
+            _ => Ok(()),
+        };
+        let expected = match rank {
+            0 => Cancelled,
+            1 => Own("disk full"),
+            _ => OfRanks("open: rank 1 failed: disk full".to_owned()),
+        };
+        assert_eq!(ranks.agree("open", local), Err(expected));
+    }
     // The communicator still works after an agreed error.
-    assert!(ranks.agree::<_, String>("open", Ok(())).is_ok());
+    assert_eq!(ranks.agree::<_, StepError>("open", Ok(())), Ok(()));
 }
 
 fn collectives_do_not_mix(ranks: &dyn Communicator) {

@@ -4,7 +4,6 @@
 //! Invariants: the name of the output always refers to the previous file, if any, or to the complete new one; the next
 //! run removes what a killed run has left.
 
-use crate::convert::ranks::agreed;
 use crate::error::{EventsError, Result};
 use raddle_core::output::{OutputLock, beside, sync_folder};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -53,7 +52,7 @@ impl Output {
     /// Collective. Begins the output on rank 0 and opens it on every other rank.
     pub(crate) fn begin_collective(path: &Path, replace: bool, ranks: &dyn Communicator) -> Result<Self> {
         let begun = if ranks.rank() == 0 { Some(Self::begin(path, replace)).transpose() } else { Ok(None) };
-        let begun = agreed(ranks, "begin the output", begun)?;
+        let begun = ranks.agree("begin the output", begun)?;
         let name = begun.as_ref().map_or_else(Vec::new, |output| output.temporary.as_os_str().as_bytes().to_vec());
         let temporary = PathBuf::from(OsString::from_vec(ranks.broadcast(0, &name)?));
         let joined = match begun {
@@ -71,7 +70,7 @@ impl Output {
                 })
                 .map_err(|source| EventsError::Io { path: temporary.clone(), operation: "open the output", source }),
         };
-        agreed(ranks, "open the output", joined)
+        ranks.agree("open the output", joined)
     }
 
     /// Returns the output's path.
@@ -100,14 +99,14 @@ impl Output {
     pub(crate) fn append_collective(&mut self, bytes: &[u8], ranks: &dyn Communicator) -> Result<()> {
         let lengths = ranks.all_gather_u64(bytes.len() as u64)?;
         let before: u64 = lengths[..ranks.rank()].iter().sum();
-        agreed(ranks, "write", self.write_at(bytes, self.len_bytes + before))?;
+        ranks.agree("write", self.write_at(bytes, self.len_bytes + before))?;
         self.len_bytes += lengths.iter().sum::<u64>();
         Ok(())
     }
 
     /// Collective. Makes the bytes that this rank wrote durable.
     pub(crate) fn sync_collective(&self, ranks: &dyn Communicator) -> Result<()> {
-        agreed(ranks, "fsync", self.file.sync_all().map_err(|source| self.io("fsync", source)))
+        ranks.agree("fsync", self.file.sync_all().map_err(|source| self.io("fsync", source)))
     }
 
     /// Returns another handle to the file, for reading and writing.
@@ -128,9 +127,8 @@ impl Output {
                 _ => self.io("link", source),
             })?;
         }
-        sync_folder(&self.path).map_err(|source| {
-            self.io("the file is complete under its name, but making the name durable failed", source)
-        })?;
+        sync_folder(&self.path)
+            .map_err(|source| self.io("the file is complete and published, but syncing its folder failed", source))?;
         Ok(self.len_bytes)
     }
 

@@ -24,17 +24,6 @@ use std::time::Instant;
 /// become faster.
 const MIN_SHARE: f64 = 0.125;
 
-/// Collective. Returns the value if all ranks have one.
-///
-/// # Errors
-/// This rank's own error if it failed; otherwise an error that reports the failure of another rank.
-pub(crate) fn agreed<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
-    let all = ranks.agree(operation, local.as_ref().map(|_| ()));
-    let value = local?;
-    all?;
-    Ok(value)
-}
-
 /// Collective. Converts as [`convert`] does, with the work shared across ranks. All ranks must have begun `sink`, and
 /// all must have the same source and options, except for the number of threads.
 ///
@@ -87,7 +76,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
             let runs = dealer.deal(*source, options, at);
             let own = runs[ranks.rank()].clone();
             let begun = Instant::now();
-            let prepared = agreed(ranks, "read and prepare events", self.prepare(&sink, own.clone(), &mut converted))?;
+            let prepared = ranks.agree("read and prepare events", self.prepare(&sink, own.clone(), &mut converted))?;
             dealer.note(begun.elapsed().as_secs_f64(), source.batch_len_bytes(own), ranks)?;
             let begun = Instant::now();
             let tiles = sink.commit_collective(prepared, ranks)?;
@@ -97,7 +86,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         }
         let tiles = sink.rest_collective(ranks)?;
         self.encode_and_place(&mut sink, tiles, &mut converted)?;
-        agreed(ranks, "look at the inputs again", source.check_unchanged())?;
+        ranks.agree("look at the inputs again", source.check_unchanged())?;
         let summary = sink.finish_collective(ranks)?;
         converted.elapsed_s = started.elapsed().as_secs_f64();
         converted.message_s = self.ranks.elapsed_s();
@@ -137,7 +126,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         let preparers = (0..self.options.jobs.get()).map(|_| sink.preparer()).collect::<Result<Vec<_>>>();
         let encoded = preparers.and_then(|preparers| encode_all(tiles, preparers, self.cancel));
         converted.encode_s += begun.elapsed().as_secs_f64();
-        let encoded = agreed(self.ranks, "encode", encoded)?;
+        let encoded = self.ranks.agree("encode", encoded)?;
         let begun = Instant::now();
         sink.place_collective(encoded, self.ranks)?;
         converted.commit_s += begun.elapsed().as_secs_f64();

@@ -9,11 +9,10 @@
 use super::chunk_builder::ChunkBuilder;
 use super::series::Piece;
 use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
-use crate::convert::ranks::agreed;
 use crate::error::Result;
 use crate::model::sink::{SharedSink, Sink};
 use crate::model::source::EventId;
-use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::ranks::message::{MessageReader, encode_u64s, put_u64s};
 use std::collections::BTreeMap;
 
@@ -115,14 +114,14 @@ impl SharedSink for Hdf5Sink {
                 written = own.next().map_or(Ok(()), |tile| self.output().write_at(&tile.stored, address));
             }
         }
-        agreed(ranks, "write chunks", written)
+        ranks.agree("write chunks", written)
     }
 
     fn finish_collective(self, ranks: &dyn Communicator) -> Result<Hdf5Summary> {
         self.output().sync_collective(ranks)?;
         let of_others = self.summary(0, 0);
         let finished = if ranks.rank() == 0 { self.finish().map(Some) } else { Ok(None) };
-        let finished = agreed(ranks, "publish", finished)?;
+        let finished = ranks.agree("publish", finished)?;
         let own = finished.map_or([0; 3], |summary| {
             let Hdf5Summary { datasets, len_bytes, metadata_s, .. } = summary;
             [datasets, len_bytes, metadata_s.to_bits()]

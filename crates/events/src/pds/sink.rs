@@ -7,7 +7,6 @@ use super::PdsCodec;
 use super::header::Header;
 use super::record::{self, MAX_PAYLOAD_LEN_BYTES};
 use crate::convert::output::Output;
-use crate::convert::ranks::agreed;
 use crate::error::{EventsError, Location, NEEDS_BYTES, Result};
 use crate::model::block::{Block, Column};
 use crate::model::schema::{Form, Schema, Serialization};
@@ -181,7 +180,7 @@ impl SharedSink for PdsSink {
         self.output.sync_collective(ranks)?;
         let summary = PdsSummary { events: self.events, len_bytes: self.output.len_bytes() };
         let published = if ranks.rank() == 0 { self.output.publish(self.options.replace).map(drop) } else { Ok(()) };
-        agreed(ranks, "publish", published)?;
+        ranks.agree("publish", published)?;
         Ok(summary)
     }
 }

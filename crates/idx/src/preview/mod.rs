@@ -13,7 +13,7 @@ pub use folder::PreviewFolder;
 pub use plan::{Candidate, MIN_SAMPLES, PlannedPreview, PreviewOptions, PreviewPlan, is_worth};
 
 use crate::error::{IdxError, Result};
-use crate::write::exchange::{BoxData, agree};
+use crate::write::exchange::BoxData;
 use crate::write::options::WriteOptions;
 use crate::write::writer::Writer;
 use raddle_core::plan::extent::{BoxSource, Extent};
@@ -113,7 +113,7 @@ impl Preview {
             // Even after an error here, the other ranks wait for the next message.
             outcome = outcome.and(samples.gather(ranks)?);
         }
-        agree(ranks, "gather the preview", outcome)
+        ranks.agree("gather the preview", outcome)
     }
 
     /// Writes the datasets into `folder`, on one process, and frees the samples.

@@ -13,13 +13,13 @@ use crate::kernel;
 use crate::read::reader::{Dataset, Query, Readers, zeros};
 use crate::read::slabs::Slabs;
 use crate::read::stored::{BlockReader, Found, StoredBlocks};
-use crate::write::exchange::{MESSAGES_LEN_BYTES, agree};
+use crate::write::exchange::MESSAGES_LEN_BYTES;
 use crate::write::step_plan::samples_in;
 use raddle_core::CoreError;
 use raddle_core::digest::Digest;
 use raddle_core::parallel;
 use raddle_core::plan::extent::fill_with;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::owners::{Item, deal};
 use std::iter;
 use std::ops::Range;
@@ -141,7 +141,7 @@ impl Dataset {
     /// As for [`Dataset::read_by`], on every rank; if only another rank met an error, `RankFailed`.
     pub fn read_collective(&self, query: &Query, readers: &Readers<'_>, ranks: &dyn Communicator) -> Result<Vec<u8>> {
         let begun = self.begin(query);
-        let (part, mut out) = agree(ranks, OPERATION, begun)?;
+        let (part, mut out) = ranks.agree(OPERATION, begun)?;
         let parts = self.gather_parts(query, ranks)?;
         let field = &self.header().fields[query.field];
         let len = field.sample.len_bytes();
@@ -183,7 +183,7 @@ impl Dataset {
                 at[from] += len_bytes;
             }
         }
-        agree(ranks, OPERATION, outcome)?;
+        ranks.agree(OPERATION, outcome)?;
         Ok(out)
     }
 

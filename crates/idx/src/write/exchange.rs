@@ -33,14 +33,6 @@ pub struct BoxData<'a> {
     pub arrays: Vec<Cow<'a, [u8]>>,
 }
 
-/// Collective. Returns `local` if it succeeded on every rank, otherwise the error of this rank, or `RankFailed`.
-pub(crate) fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
-    let agreed = ranks.agree(operation, local.as_ref().map(|_| ()).map_err(ToString::to_string));
-    let value = local?;
-    agreed?;
-    Ok(value)
-}
-
 /// Checks that each patch has one array per field, with the length that its region and the sample lengths give.
 pub(crate) fn check_arrays(patches: &[BoxData<'_>], sample_lens: &[usize]) -> Result<()> {
     for patch in patches {
@@ -178,7 +170,7 @@ pub(crate) fn restructure<'a>(
 ) -> Result<(Vec<BoxData<'a>>, Permit)> {
     let rank = ranks.rank();
     let begun = begin(plan, &mut patches, sample_lens, budget, rank);
-    let (mut held, permit) = agree(ranks, OPERATION, begun)?;
+    let (mut held, permit) = ranks.agree(OPERATION, begun)?;
     let slot = |of: &PlannedBoxes<'_>, to_box: u32| of.numbers.binary_search(&to_box).unwrap_or(usize::MAX);
     let mut outcome = Ok(());
     for round in rounds(plan, sample_lens, ranks.size(), rank, MESSAGES_LEN_BYTES) {
@@ -200,7 +192,7 @@ pub(crate) fn restructure<'a>(
             outcome = outcome.and(unpacked);
         }
     }
-    agree(ranks, OPERATION, outcome)?;
+    ranks.agree(OPERATION, outcome)?;
     Ok((held.patches, permit))
 }
 

@@ -10,13 +10,12 @@ use crate::dataset::compression::{Coding, Compression, Record};
 use crate::dataset::grid::runs;
 use crate::error::{IdxError, Result};
 use crate::kernel;
-use crate::write::exchange::agree;
 use crate::write::files::StepFiles;
 use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan, lattice};
 use crate::write::work::Samples;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::Stage;
 use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use std::sync::{Mutex, PoisonError};
@@ -43,7 +42,7 @@ pub(crate) fn write(
     };
     let (whole, shared) = (places(true), places(false));
     let spent = Mutex::default();
-    let written = parallel::for_each(&whole, jobs, cancel, Vec::new, |raw: &mut Vec<u8>, place| {
+    let written: Result<()> = parallel::for_each(&whole, jobs, cancel, Vec::new, |raw: &mut Vec<u8>, place| {
         let timer = StageTimer::start();
         raw.resize(samples.header.block_len_bytes(place.field), 0);
         samples.fill(*place, raw);
@@ -54,13 +53,13 @@ pub(crate) fn write(
         Ok(())
     });
     // The other ranks overwrite parts of these blocks.
-    agree(ranks, "write blocks", written)?;
+    ranks.agree("write blocks", written)?;
     let written = parallel::for_each(&shared, jobs, cancel, Overlay::default, |overlay, place| {
         overlay.write(samples, step, files, *place, &spent)
     });
-    agree(ranks, "write blocks", written)?;
+    ranks.agree("write blocks", written)?;
     let tables = if ranks.rank() == 0 { write_tables(samples, step, files) } else { Ok(()) };
-    agree(ranks, "write the tables", tables)?;
+    ranks.agree("write the tables", tables)?;
     stages.add(&spent.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok(())
 }

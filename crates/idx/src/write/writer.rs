@@ -18,7 +18,7 @@ use crate::dataset::region::SampleBox;
 use crate::dataset::vectors::FieldSplit;
 use crate::error::{IdxError, Result, TimeFault};
 use crate::read::reader::Dataset;
-use crate::write::exchange::{BoxData, agree, check_arrays, gather_boxes, partition_error, restructure};
+use crate::write::exchange::{BoxData, check_arrays, gather_boxes, partition_error, restructure};
 use crate::write::files::StepFiles;
 use crate::write::one_phase;
 use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
@@ -30,7 +30,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, TileWork, execute};
 use raddle_core::memory::{MemoryBudget, Permit};
-use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Silent, Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTimer};
 use std::borrow::Cow;
@@ -140,7 +140,7 @@ impl Writer {
             watch.cancel.check()?;
             Ok(checked)
         });
-        let (domain, patches, _permit) = agree(ranks, "check what is to be written", checked)?;
+        let (domain, patches, _permit) = ranks.agree("check what is to be written", checked)?;
         let partition = gather_boxes(&self.path, &self.domain(), self.told(time), &patches, ranks)?;
         let make = |writer: &Self, run: &Run<'_>, counts: &mut Counts| writer.make(run, patches, &partition, counts);
         self.write_step(time, started, (&domain, &budget), (watch, ranks), make)
@@ -161,16 +161,16 @@ impl Writer {
         };
         let step = StepPlan::new(&self.header, domain, &time_name);
         let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
-        let staging = agree(ranks, "begin the output", staging)?;
+        let staging = ranks.agree("begin the output", staging)?;
         let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
-        agree(ranks, "create the files", files.create(ranks))?;
+        ranks.agree("create the files", files.create(ranks))?;
 
         let run = Run { step: &step, domain, files: &files, budget, watch, ranks };
         let mut counts = Counts::default();
         let mut made = make(self, &run, &mut counts)?;
         let (publishing, timer) = (Instant::now(), StageTimer::start());
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
-        agree(ranks, "finish the files", finished)?;
+        ranks.agree("finish the files", finished)?;
         let mut header = self.header.clone();
         if let (Some(of), Some(step)) = (&mut header.time, time) {
             of.range = Some(of.range.map_or((step, step), |(a, b)| (a.min(step), b.max(step))));
@@ -179,7 +179,7 @@ impl Writer {
             staging.publish(&step, &header)?;
             write_header(&self.path, &header, self.options.durability)
         });
-        agree(ranks, "publish the output", published)?;
+        ranks.agree("publish the output", published)?;
         self.header = header;
         self.continues = true;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
@@ -282,7 +282,7 @@ impl Writer {
         let encoding = Instant::now();
         let samples = Samples { header: &self.header, domain, held: &held };
         let (engine, stored_len_bytes) = if self.options.phases == Phases::One {
-            agree(ranks, "write in one phase", one_phase::check(&samples, &self.compressions))?;
+            ranks.agree("write in one phase", one_phase::check(&samples, &self.compressions))?;
             let homes = BlockOwners::new(&self.header, after);
             let how = (self.options.jobs, watch.cancel);
             one_phase::write(&samples, step, &homes, files, how, (ranks, &mut counts.stages))?;

@@ -9,11 +9,11 @@ use super::layout::{ImageLayout, Level};
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;
 use crate::error::Result;
-use crate::write::exchange::{BoxData, agree, partition_error, restructure, zero_samples};
+use crate::write::exchange::{BoxData, partition_error, restructure, zero_samples};
 use crate::write::restructure::{ImposedBox, Restructuring};
 use raddle_core::cancel::CancelToken;
 use raddle_core::memory::{MemoryBudget, Permit};
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::traffic::Traffic;
 use std::borrow::Cow;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl PyramidBuild<'_> {
                 }
             }
             let halved = self.halve(&pyramid, level);
-            let (patches, permit) = agree(self.ranks, "make the coarser levels", halved)?;
+            let (patches, permit) = self.ranks.agree("make the coarser levels", halved)?;
             let made = |of: &SampleBox| self.form.downsample.made_of(of, level);
             let of_rank = |boxes: &Vec<SampleBox>| boxes.iter().map(made).filter(|of| !of.is_empty()).collect();
             let partition = pyramid.last_partition().iter().map(of_rank).collect();

@@ -17,12 +17,12 @@ use super::publish::{ShardFiles, Staging, describe};
 use super::pyramid::PyramidBuild;
 use super::work::ShardWork;
 use crate::error::{IdxError, Result};
-use crate::write::exchange::{BoxData, agree, check_arrays, gather_boxes};
+use crate::write::exchange::{BoxData, check_arrays, gather_boxes};
 use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, execute};
 use raddle_core::memory::MemoryBudget;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTimer};
 use std::path::{Path, PathBuf};
@@ -83,18 +83,18 @@ impl ZarrWriter {
         let (form, domain) = (&self.form, self.form.domain());
         let sample_lens: Vec<usize> = form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect();
         let checked = check_arrays(&patches, &sample_lens).and_then(|()| Ok(watch.cancel.check()?));
-        agree(ranks, "check what is to be written", checked)?;
+        ranks.agree("check what is to be written", checked)?;
         let partition = gather_boxes(&self.path, &domain, self.told(), &patches, ranks)?;
         let wanted = form.steps.unwrap_or(1);
         let plan = match self.written < wanted {
             true => ShardPlan::new(form).map_err(|source| self.refused(source)),
             false => Err(self.refused(ZarrFault::Steps { written: self.written + 1, wanted })),
         };
-        let plan = agree(ranks, "plan the shards", plan)?;
+        let plan = ranks.agree("plan the shards", plan)?;
         let how = (self.options.existing, self.options.durability);
         let begins = ranks.rank() == 0 && self.staging.is_none();
         let begun = begins.then(|| Staging::begin(&self.path, how)).transpose();
-        let begun = agree(ranks, "begin the output", begun)?;
+        let begun = ranks.agree("begin the output", begun)?;
         let files = ShardFiles::new(&self.path, &plan, self.written, self.options.durability);
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
@@ -118,7 +118,7 @@ impl ZarrWriter {
         let encoding = Instant::now();
         let homes = (ranks.size() > 1).then(|| ShardOwners::new(form, &pyramid.partitions));
         let work = ShardWork::new(&plan, &pyramid, self.options.effort, homes);
-        let work = agree(ranks, "begin encoding", work)?;
+        let work = ranks.agree("begin encoding", work)?;
         let options =
             EngineOptions { jobs: self.options.jobs, owners: self.options.aggregators, ..EngineOptions::default() };
         let context = Context { communicator: ranks, budget: &budget, observer: watch.observer, cancel: watch.cancel };
@@ -139,7 +139,7 @@ impl ZarrWriter {
 
         let (publishing, timer) = (Instant::now(), StageTimer::start());
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
-        agree(ranks, "finish the files", finished)?;
+        ranks.agree("finish the files", finished)?;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
         let mut report = WriteReport {
             output: self.path.clone(),
@@ -191,7 +191,7 @@ impl ZarrWriter {
                 describe(staging, &self.form, &self.shards, self.options.effort).and_then(|()| staging.publish())
             }
         };
-        agree(ranks, "publish the output", published)?;
+        ranks.agree("publish the output", published)?;
         let elapsed_s = started.elapsed().as_secs_f64();
         report.publish_s += elapsed_s;
         report.elapsed_s += elapsed_s;

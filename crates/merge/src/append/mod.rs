@@ -25,7 +25,7 @@ use crate::verify::digests::structure::{check_structure, not_as_written, structu
 use crate::verify::provenance::{gather, provenance_path};
 use crate::verify::remembered::{self, Contradiction};
 use crate::write::commit::write_provenance;
-use crate::write::ranks::{agree, share};
+use crate::write::ranks::share;
 use crate::write::resume::sample;
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
@@ -131,7 +131,7 @@ fn open(path: &Path) -> Result<File> {
 pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Result<AppendLock> {
     const OPERATION: &str = "lock the file";
     let held = (ranks.rank() == 0).then(|| open_for_append(path)).transpose();
-    let held = agree(ranks, OPERATION, held)?;
+    let held = ranks.agree(OPERATION, held)?;
     let code = held.as_ref().map_or(0, |held| held.settled.code());
     let settled = Recovery::of_code(ranks.all_gather_u64(code)?[0]);
     let of_others = || {
@@ -140,7 +140,7 @@ pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Resu
         Ok(AppendLock { file: open(&own)?, path: own, settled, _lock: None })
     };
     let held = held.map_or_else(of_others, Ok);
-    agree(ranks, OPERATION, held)
+    ranks.agree(OPERATION, held)
 }
 
 /// Plans to append `inputs` to the file that is `held`. `again` allows inputs that are already in the file.
@@ -173,7 +173,7 @@ pub fn plan_collective(
         let reason = format!("is also an input ({}); leave it out", input.display());
         return Err(MergeError::Output { path: held.path.clone(), reason });
     }
-    let stored = agree(ranks, APPENDING, stored::find(&held.path, options))?;
+    let stored = ranks.agree(APPENDING, stored::find(&held.path, options))?;
     if let Some(stored) = &stored {
         let repeated = if again { Vec::new() } else { repeated_collective(stored, inputs, ranks)? };
         if !repeated.is_empty() {
@@ -188,7 +188,7 @@ pub fn plan_collective(
         made: stored.as_ref().map_or_else(Vec::new, |stored| stored.made.clone()),
         ordered: true,
         resume: false,
-        ..agree(ranks, APPENDING, recall(stored.as_ref(), options, held))?
+        ..ranks.agree(APPENDING, recall(stored.as_ref(), options, held))?
     };
     let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
     let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, ranks)?;
@@ -241,14 +241,14 @@ fn repeated_collective(
     ranks: &dyn Communicator,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
     let own: Vec<usize> = share(ranks, inputs.len()).collect();
-    let found = own.iter().try_fold(Vec::new(), |mut found, &input| {
+    let found: Result<Vec<(u64, u64)>> = own.iter().try_fold(Vec::new(), |mut found, &input| {
         let known = repeated(stored, std::slice::from_ref(&inputs[input]))?.pop();
         // Every rank has the list of inputs in the file, so its index is enough.
         let number = known.and_then(|(_, known)| stored.inputs.iter().position(|(path, _)| *path == known));
         found.extend(number.map(|number| (input as u64, number as u64)));
         Ok(found)
     });
-    let found: Vec<(u64, u64)> = agree(ranks, APPENDING, found)?;
+    let found = ranks.agree(APPENDING, found)?;
     let mut all = ranks.all_gather_values(APPENDING, &found)?.concat();
     all.sort_unstable();
     let path = |(input, number): (u64, u64)| {
@@ -313,7 +313,7 @@ pub fn append_collective(
     };
     let started = Instant::now();
     let redo = (ranks.rank() == 0).then(|| Redo::begin(&held.path, &held.file)).transpose();
-    let redo = agree(ranks, APPENDING, redo)?;
+    let redo = ranks.agree(APPENDING, redo)?;
     let old_len_bytes = ranks.all_gather_u64(redo.as_ref().map_or(0, Redo::old_end))?[0];
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let placed = place(plan, growth, held, old_len_bytes, &budget, watch, ranks).and_then(|placed| {
@@ -322,8 +322,8 @@ pub fn append_collective(
             operation: "fsync",
             source,
         });
-        agree(ranks, APPENDING, synced)?;
-        agree(ranks, APPENDING, if ranks.rank() == 0 { wait_for_readers(held, watch) } else { Ok(()) })?;
+        ranks.agree(APPENDING, synced)?;
+        ranks.agree(APPENDING, if ranks.rank() == 0 { wait_for_readers(held, watch) } else { Ok(()) })?;
         Ok(placed)
     });
     let (engine, edited) = match placed {
@@ -334,12 +334,12 @@ pub fn append_collective(
             return Err(error);
         }
     };
-    let commit = redo.zip(edited).map(|(redo, edited)| {
+    let commit = redo.zip(edited).map(|(redo, edited)| -> Result<_> {
         let changed_len_bytes = edited.changes.iter().map(|change| change.bytes.len() as u64).sum();
         redo.commit(&held.file, edited.file_len_bytes, edited.changes)?;
         Ok((changed_len_bytes, edited.file_len_bytes))
     });
-    let Some((changed_len_bytes, output_len_bytes)) = agree(ranks, "commit the append", commit.transpose())? else {
+    let Some((changed_len_bytes, output_len_bytes)) = ranks.agree("commit the append", commit.transpose())? else {
         return Ok(None);
     };
     let grown = || growth.columns.iter().filter(|column| column.new_rows > 0);
@@ -399,10 +399,10 @@ fn place(
     let raw_end = if engine.end_address > start_address { engine.end_address } else { old_end };
     let edit = Edit { plan, growth, work: &work, watch };
     let run = || edit.run(held, old_end, raw_end, &claims, &mut work.finish()?);
-    let edited = agree(ranks, APPENDING, (ranks.rank() == 0).then(run).transpose())?;
+    let edited = ranks.agree(APPENDING, (ranks.rank() == 0).then(run).transpose())?;
     let mut own = share(ranks, plan.inputs.len()).filter(|&input| input > 0);
-    let unchanged = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
-    agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
+    ranks.agree("check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
     Ok((engine, edited))
 }

@@ -15,7 +15,6 @@ use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
 use crate::schema::join::{Difference, DifferenceKind, parent_path};
 use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
-use crate::write::ranks::agree;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -147,7 +146,7 @@ pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator)
         match spec {
             DerivedSpec::Keys(spec) => attach_keys(plan, &spec, watch, ranks)?,
             DerivedSpec::FirstValue(spec) => {
-                agree(ranks, "find the first value", first_value::attach(plan, &spec, watch))?;
+                ranks.agree("find the first value", first_value::attach(plan, &spec, watch))?;
             }
         }
     }
@@ -171,9 +170,9 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &
         watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(total_bytes) });
         (found, domains)
     });
-    let (Tables { tables, without, unmatched_skips }, domains) = agree(ranks, JOIN, found)?;
+    let (Tables { tables, without, unmatched_skips }, domains) = ranks.agree(JOIN, found)?;
     let (joined, store) = join_tables(plan, spec, &tables, &domains, watch, ranks)?;
-    agree(ranks, JOIN, add_key_columns(plan, spec, &tables, joined, &Arc::new(store)))?;
+    ranks.agree(JOIN, add_key_columns(plan, spec, &tables, joined, &Arc::new(store)))?;
     plan.made.without = without;
     plan.made.unmatched_skips = unmatched_skips;
     watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s: started.elapsed().as_secs_f64() });
@@ -194,13 +193,13 @@ fn join_tables(
 ) -> Result<(Vec<TableRuns>, RunStore)> {
     let by_input = spec.scope == KeyScope::Input;
     let (own, pool) = (&tables[0], open_pool(plan));
-    let built = || {
+    let built = || -> Result<_> {
         let store = RunStore::new(Scratch::create(&plan.options.output)?);
         let starts = by_input.then_some(own.starts.as_slice());
         let mut reader = ColumnReader::new(plan, &pool);
         Ok((Index::build(plan, own.ids.clone(), starts, own.ids.width(), &mut reader, watch)?, store))
     };
-    let (index, store) = agree(ranks, JOIN, built())?;
+    let (index, store) = ranks.agree(JOIN, built())?;
     // Ranks with more memory may have sorted the index as a whole, but all ranks must proceed in the same way.
     let is_disjoint = ranks.all_gather_u64(u64::from(index.is_disjoint()))?.into_iter().all(|disjoint| disjoint != 0);
     let allows_repeated = spec.repeated == RepeatedIds::First;
@@ -219,7 +218,7 @@ fn join_tables(
     }
     faults.extend(found);
     let completed = faults.iter_mut().try_for_each(|fault| complete(plan, &pool, own, fault, domains));
-    agree(ranks, JOIN, completed)?;
+    ranks.agree(JOIN, completed)?;
     if faults.is_empty() { Ok((joined, store)) } else { Err(MergeError::KeyFaults { faults }) }
 }
 

@@ -13,9 +13,8 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::{Beginning, MergePlan, plan_from};
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, structure_digests};
-use crate::write::ranks::agree;
 use crate::write::{MergeReport, merge, merge_collective};
-use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use std::path::Path;
 
 /// Operation named in errors of other ranks.
@@ -40,7 +39,7 @@ pub fn plan_rewrite_collective(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    let carried = agree(ranks, ADDING, stored::find(path, options))?;
+    let carried = ranks.agree(ADDING, stored::find(path, options))?;
     // The name to replace is that of the file itself, not that of a link to it.
     let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let options = MergeOptions {

@@ -12,10 +12,10 @@ use super::index::{Index, Lookup};
 use super::runs::{RunStore, RunWriter, TableRuns};
 use super::table::{Join, KeyTable, MatchedRows};
 use crate::error::{MergeError, Result};
-use crate::write::ordered_queue::OrderedQueue;
-use crate::write::ranks::{agree, gather_in_steps};
+use crate::write::ranks::gather_in_steps;
 use crate::write::values::ColumnReader;
 use raddle_core::CoreError;
+use raddle_core::parallel::ordered::OrderedQueue;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::source::InputPool;
@@ -153,7 +153,7 @@ pub fn join_collective(
         for window in 0..windows.count() {
             let own = windows.of(ranks.rank(), window);
             let told = heard.and_then(|()| own.map(|_| take(&ahead, places.next())).collect::<Result<Vec<_>>>());
-            let told = agree(ranks, JOIN, told)?.concat();
+            let told = ranks.agree(JOIN, told)?.concat();
             heard = Ok(());
             gather_in_steps(ranks, &told, TOLD_LEN_BYTES, |rank, message| {
                 let pieces = windows.of(rank, window).flat_map(|stretch| stretches.pieces(stretch));
@@ -167,9 +167,9 @@ pub fn join_collective(
                 }
             })?;
         }
-        agree(ranks, JOIN, heard)
+        ranks.agree(JOIN, heard)
     })?;
-    agree(ranks, JOIN, joined.finish())
+    ranks.agree(JOIN, joined.finish())
 }
 
 /// Returns the result of the next stretch of this rank.

@@ -6,7 +6,6 @@
 use crate::error::{MergeError, Result};
 use crate::options::Compress;
 use crate::plan::MergePlan;
-use crate::write::ranks::agree;
 use raddle_core::CoreError;
 use raddle_core::output::arenas::Arenas;
 use raddle_core::output::stripes::{self, StripeSource, Stripes};
@@ -42,7 +41,7 @@ pub(crate) fn decide(plan: &MergePlan, ranks: &dyn Communicator) -> Result<Optio
         Some(Align::Auto) => {
             let own = (ranks.rank() == 0).then(|| of_folder_of(&plan.options.output)).transpose();
             let nonsense = || CoreError::MessageContent { operation: OPERATION, rank: 0 };
-            let own = postcard::to_stdvec(&agree(ranks, OPERATION, own)?).map_err(|_| nonsense())?;
+            let own = postcard::to_stdvec(&ranks.agree(OPERATION, own)?).map_err(|_| nonsense())?;
             let told = ranks.broadcast(0, &own)?;
             postcard::from_bytes::<Option<Stripes>>(&told).ok().flatten().ok_or_else(nonsense)?
         }

@@ -31,9 +31,8 @@ use crate::schema::{Column, ColumnIndex, Entry, InputExtent, Role, Schema};
 use crate::verify::digests::stored::{Records, StoredDigests};
 use crate::verify::remembered::Remembered;
 use crate::write::picking::{self, Counts};
-use crate::write::ranks::agree;
 use raddle_core::plan::{Plan, SegmentLists};
-use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Severity, Stage};
 use raddle_hdf5::model::Dataset;
 use std::collections::{BTreeSet, HashMap};
@@ -89,7 +88,7 @@ pub(crate) fn plan_from(
 ) -> Result<MergePlan> {
     let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
     let settled = local_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
-    agree(ranks, "complete an interrupted append", settled)?;
+    ranks.agree("complete an interrupted append", settled)?;
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
     let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
@@ -103,19 +102,19 @@ pub(crate) fn plan_from(
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
         if !plan.uncounted.is_empty() {
-            counts.extend(agree(ranks, PLANNING, picking::count(&plan, &plan.uncounted, watch))?);
+            counts.extend(ranks.agree(PLANNING, picking::count(&plan, &plan.uncounted, watch))?);
             taken = RecordTrims::default();
             continue;
         }
         if !plan.unranged.is_empty() {
-            ranges.extend(agree(ranks, PLANNING, repack::ranges(&plan, &plan.unranged, watch))?);
+            ranges.extend(ranks.agree(PLANNING, repack::ranges(&plan, &plan.unranged, watch))?);
             taken = RecordTrims::default();
             continue;
         }
-        let order = agree(ranks, PLANNING, rules::check::check(&plan, watch))?;
+        let order = ranks.agree(PLANNING, rules::check::check(&plan, watch))?;
         match order {
             RecordOrder::Kept => {
-                plan.warnings.extend(agree(ranks, PLANNING, anndata::repeated(&plan, watch))?);
+                plan.warnings.extend(ranks.agree(PLANNING, anndata::repeated(&plan, watch))?);
                 if ranks.rank() == 0 {
                     let event = |text| Event::Message { severity: Severity::Warning, text };
                     repack::describe(&plan).into_iter().for_each(|text| watch.observer.event(&event(text)));
@@ -228,10 +227,10 @@ pub(crate) fn plan_found(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    let mut plan = agree(ranks, PLANNING, plan_read(found, beginning, options, watch))?;
+    let mut plan = ranks.agree(PLANNING, plan_read(found, beginning, options, watch))?;
     keys::attach::attach(&mut plan, watch, ranks)?;
-    agree(ranks, PLANNING, plan.check_output_len())?;
-    agree(ranks, PLANNING, ReaderMemory::of(&plan).fitting_jobs(&plan, 1, 0))?;
+    ranks.agree(PLANNING, plan.check_output_len())?;
+    ranks.agree(PLANNING, ReaderMemory::of(&plan).fitting_jobs(&plan, 1, 0))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - plan.scan_s });
     Ok(plan)
 }

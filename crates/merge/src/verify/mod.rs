@@ -22,7 +22,7 @@ use crate::schema::join::{JoinOptions, describe};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
 use crate::verify::digests::stored;
 use crate::verify::remembered::{Contradiction, recall};
-use crate::write::ranks::{agree, share_by_cost};
+use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
@@ -98,7 +98,7 @@ pub fn verify_collective(
     ranks: &dyn Communicator,
 ) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let as_made = agree(ranks, VERIFYING, as_made(output, options))?;
+    let as_made = ranks.agree(VERIFYING, as_made(output, options))?;
     let expected = plan_collective(inputs, &as_made, watch, ranks)?;
     let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
@@ -113,9 +113,9 @@ pub fn verify_collective(
             Ok(())
         }
     };
-    agree(ranks, VERIFYING, first)?;
+    ranks.agree(VERIFYING, first)?;
     let compared = comparison.values(watch, ranks);
-    agree(ranks, VERIFYING, compared)?;
+    ranks.agree(VERIFYING, compared)?;
     let mut report = together(comparison.report, ranks)?;
     report.elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });

@@ -5,7 +5,6 @@
 //! input changed in the meantime.
 
 pub(crate) mod commit;
-pub(crate) mod ordered_queue;
 pub(crate) mod parallel_hdf5;
 pub mod parts;
 pub(crate) mod picking;
@@ -26,7 +25,7 @@ use crate::plan::memory::ReaderMemory;
 use crate::verify::digests::Digests;
 use crate::write::commit::Committer;
 use crate::write::publish::{Publication, journal_path, temporary_path};
-use crate::write::ranks::{agree, agree_what_is_kept};
+use crate::write::ranks::agree_what_is_kept;
 use crate::write::reading::{Reading, ReadingReport, Strategy};
 use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun};
 use crate::write::tile_observer::TileObserver;
@@ -209,7 +208,7 @@ pub fn merge_through(
         Publication::begin(&options.output, others, options.force)
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
-    let publication = agree(ranks, "begin the output", publication)?;
+    let publication = ranks.agree("begin the output", publication)?;
     carry_out(plan, watch, ranks, through, publication, ResumeSource::Interrupted)
 }
 
@@ -275,7 +274,7 @@ fn make(
     let keeper = |input| work.keeper(input, ranks.size());
     let room =
         tile_observer.map(|tile_observer| budget.try_acquire(tile_observer.len_bytes(), "the companion of the output"));
-    let _held = agree(ranks, "make room", room.transpose().map_err(MergeError::from))?;
+    let _held = ranks.agree("make room", room.transpose().map_err(MergeError::from))?;
     let output_options = output_options(plan);
     // A region that is too long is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
@@ -300,13 +299,13 @@ fn make(
     let WriteOutcome { mut engine, led, shared } = written?;
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
     let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
-    let unchanged = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
-    agree(ranks, "check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
+    let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
+    ranks.agree("check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     if let Some(tile_observer) = tile_observer {
         let failed = |source| MergeError::of_companion(source, watch);
         tile_observer.gather(ranks).map_err(failed)?;
         let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
-        agree(ranks, "complete the companion of the output", publication.map_or(Ok(()), complete))?;
+        ranks.agree("complete the companion of the output", publication.map_or(Ok(()), complete))?;
     }
     let publish = |publication: &Publication| {
         if plan.options.in_place {
@@ -323,7 +322,7 @@ fn make(
         let accompanied = tile_observer.publish().map_err(|source| MergeError::Unaccompanied { output, source });
         published.and(accompanied)
     };
-    agree(ranks, "publish the output", publication.map_or(Ok(()), publish))?;
+    ranks.agree("publish the output", publication.map_or(Ok(()), publish))?;
     let Some(RootResult { file_len_bytes, digests, commit }) = led else { return Ok(None) };
     let columns = &plan.columns;
     let mut late_stages = StageTable::default();
@@ -413,14 +412,14 @@ fn write<'p>(
         (IoBackend::Posix | IoBackend::Collective(_), Some(begun)) => begun.data.try_clone().map(own),
         (IoBackend::Posix | IoBackend::Collective(_), None) => OpenOptions::new().write(true).open(path).map(own),
     };
-    let sink = agree(ranks, "open the output", sink.map_err(failed("open")))?;
+    let sink = ranks.agree("open the output", sink.map_err(failed("open")))?;
     let create = |begun: &ResumedRun<'_>| {
         let file = begun.data.try_clone().map_err(failed("open"))?;
         Committer::create(plan, file, path, options, work, watch.cancel)
     };
-    let mut committer = agree(ranks, "create the output", begun.as_deref().map(create).transpose())?;
+    let mut committer = ranks.agree("create the output", begun.as_deref().map(create).transpose())?;
     let of_objects = committer.as_ref().map(|_| ReaderMemory::of_objects(plan).acquire(plan, budget)).transpose();
-    let _of_objects = agree(ranks, "make room for long chunks", of_objects)?;
+    let _of_objects = ranks.agree("make room for long chunks", of_objects)?;
     let raw_start = committer.as_ref().map_or(0, Committer::raw_start);
     let engine_options = EngineOptions {
         jobs: plan.options.jobs,
@@ -467,7 +466,7 @@ fn write<'p>(
         Ok(RootResult { file_len_bytes: file.file_len_bytes, digests, commit: timer.totals(0, 1) })
     };
     let led = synced.and_then(|()| committer.map(finish).transpose());
-    let led = agree(ranks, "complete the output", led)?;
+    let led = ranks.agree("complete the output", led)?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
     Ok(WriteOutcome { engine, led, shared })
 }

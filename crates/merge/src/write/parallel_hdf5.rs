@@ -13,7 +13,7 @@ use crate::schema::display_path;
 use crate::verify::digests::Digests;
 use crate::verify::provenance;
 use crate::write::commit::{Committer, Skeleton, write_provenance};
-use crate::write::ranks::{agree, stages_of_all};
+use crate::write::ranks::stages_of_all;
 use crate::write::tiles::MergeWork;
 use crate::write::{OutputTarget, RootResult, WriteOutcome, write_failed};
 use raddle_core::engine::EngineReport;
@@ -79,7 +79,7 @@ pub fn write<'p>(
         }
         committer.finish_without_tiles()
     };
-    let made = agree(ranks, "create the output", data.map(create).transpose())?;
+    let made = ranks.agree("create the output", data.map(create).transpose())?;
     let sink = datasets.open(path).map_err(write_failed(path, "open"))?;
     let raw_len_bytes = plan.tiles.raw_len_bytes();
     watch.observer.event(&Event::StageStarted { stage: Stage::Place, total_bytes: Some(raw_len_bytes) });
@@ -92,9 +92,9 @@ pub fn write<'p>(
     let timer = StageTimer::start();
     // Each rank syncs the data written on its own node.
     let own = File::open(path).and_then(|file| file.sync_data()).map_err(write_failed(path, "fsync"));
-    agree(ranks, "complete the output", own)?;
+    ranks.agree("complete the output", own)?;
     let elapsed_s = started.elapsed().as_secs_f64();
-    let complete = |(mut made, data): (Skeleton, &File)| {
+    let complete = |(mut made, data): (Skeleton, &File)| -> Result<_> {
         let chunks_end = data.metadata().map_err(write_failed(path, "stat"))?.len();
         let mut digests = work.finish()?;
         made.add_to(plan, &mut digests);
@@ -105,7 +105,7 @@ pub fn write<'p>(
         let stored_len_bytes = chunks_end.saturating_sub(made.file.file_len_bytes);
         Ok((stored_len_bytes, RootResult { file_len_bytes, digests, commit: timer.totals(0, 1) }))
     };
-    let led = agree(ranks, "complete the output", made.zip(data).map(complete).transpose())?;
+    let led = ranks.agree("complete the output", made.zip(data).map(complete).transpose())?;
     let (stored_len_bytes, led) = led.unzip();
     let engine = EngineReport {
         tiles: plan.tiles.tile_count(),
@@ -140,7 +140,7 @@ impl Writer<'_, '_> {
         // All ranks take as many steps as the one with the least memory.
         let step_len_bytes = self.ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(own);
         let permit = budget.try_acquire(step_len_bytes, "the rows of a collective write");
-        let _permit = agree(self.ranks, "reserve memory", permit.map_err(MergeError::from))?;
+        let _permit = self.ranks.agree("reserve memory", permit.map_err(MergeError::from))?;
         let mut values = Vec::new();
         for (column, planned) in (0..).zip(&self.plan.columns).filter(|(_, planned)| is_written(&planned.route)) {
             let row_len_bytes = self.plan.row_len_bytes(column);
@@ -156,7 +156,7 @@ impl Writer<'_, '_> {
                 let read = self.watch.cancel.check().map_err(MergeError::from);
                 let read = read.and_then(|()| reader.read_rows(column, rows.clone(), &mut values));
                 let read = read.and_then(|()| self.work.digest_rows(column, &rows, &values));
-                agree(self.ranks, "read the inputs", read)?;
+                self.ranks.agree("read the inputs", read)?;
                 let totals = self.write_rows(column, &rows, &values)?;
                 stages.get_mut(Stage::Place).add(&totals);
             }

@@ -4,38 +4,10 @@
 //! none waits for another that has left.
 
 use crate::error::{MergeError, Result};
-use raddle_core::CoreError;
 use raddle_core::engine::Checkpoint;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::{StageReport, StageTable};
 use std::ops::Range;
-
-/// First byte of a rank's message about a step.
-const WELL: u8 = 0;
-const FAILED: u8 = 1;
-const CANCELLED: u8 = 2;
-
-/// Collective. Returns the local result of a step if it succeeded on every rank. Otherwise returns the local error, or
-/// that of the lowest rank that failed, or the cancellation of a rank.
-pub fn agree<T>(ranks: &dyn Communicator, operation: &'static str, local: Result<T>) -> Result<T> {
-    if ranks.size() == 1 {
-        return local;
-    }
-    let message = match &local {
-        Ok(_) => vec![WELL],
-        Err(MergeError::Cancelled) => vec![CANCELLED],
-        Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
-    };
-    let told = ranks.all_gather_bytes(&message)?;
-    let value = local?;
-    for (rank, message) in told.iter().enumerate() {
-        if let [FAILED, words @ ..] = message.as_slice() {
-            let message = String::from_utf8_lossy(words).into_owned();
-            return Err(CoreError::RankFailed { operation, rank, message }.into());
-        }
-    }
-    if told.iter().any(|message| message.first() == Some(&CANCELLED)) { Err(MergeError::Cancelled) } else { Ok(value) }
-}
 
 /// The run ended without an error on this rank.
 const ENDED_WELL: u64 = 0;
@@ -143,12 +115,12 @@ mod tests {
         let failure = || MergeError::Engine { object: "/a".to_owned(), reason: "no".to_owned() };
         let outcomes = Threads::run(3, |ranks| {
             let rank = ranks.rank();
-            assert_eq!(agree(ranks, "a test", Ok(rank)).unwrap(), rank);
+            assert_eq!(ranks.agree::<_, MergeError>("a test", Ok(rank)).unwrap(), rank);
             let of_one = |result: Result<()>| if rank == 1 { result } else { Ok(()) };
-            assert!(matches!(agree(ranks, "a test", of_one(Err(MergeError::Cancelled))), Err(MergeError::Cancelled)));
+            assert!(matches!(ranks.agree("a test", of_one(Err(MergeError::Cancelled))), Err(MergeError::Cancelled)));
             // A failure takes precedence over a cancellation.
             let both = if rank == 2 { Err(MergeError::Cancelled) } else { of_one(Err(failure())) };
-            agree(ranks, "a test", both).unwrap_err().to_string()
+            ranks.agree("a test", both).unwrap_err().to_string()
         });
         assert_eq!(outcomes[0], "a test: rank 1 failed: /a: no");
         assert_eq!(outcomes[1], "/a: no");
@@ -158,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_recorded_is_kept_unless_a_rank_would_do_no_better() {
         let (stopped, bad) = (MergeError::Cancelled, MergeError::NoInputs { hint: String::new() });
-        let failed = CoreError::RankFailed { operation: "a test", rank: 2, message: String::new() };
+        let failed = raddle_core::CoreError::RankFailed { operation: "a test", rank: 2, message: String::new() };
         let echo = MergeError::Core(failed);
         let kept = Checkpoint { tiles: 3, stored_len_bytes: 40 };
         let told = |errors: [Option<&MergeError>; 3], recorded| {

@@ -9,7 +9,6 @@ use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
 use crate::write::publish::remove_recorded;
-use crate::write::ranks::agree;
 use crate::write::tiles::MergeWork;
 use raddle_core::CoreError;
 use raddle_core::digest::Digest;
@@ -100,7 +99,7 @@ pub fn samples(
     let inputs = 0..plan.inputs.len() as u32;
     let own = inputs.clone().filter(|input| keeper(*input) == ranks.rank());
     let own = own.map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
-    let own = agree(ranks, OPERATION, own)?;
+    let own = ranks.agree(OPERATION, own)?;
     let mut all: Vec<_> = ranks.all_gather_values(OPERATION, &own)?.into_iter().map(Vec::into_iter).collect();
     let of = |input: u32| {
         let rank = keeper(input);
@@ -155,7 +154,7 @@ pub fn begin<'a>(
     let is_ours = ranks.broadcast(0, &[u8::from(matches!(found, EarlierRun::Ours { .. }))])? == [1];
     let whole = if is_ours { whole_batches(record, &index, ranks, watch)? } else { 0 };
     let begun = leads.then(|| beginning.resume_or_restart(found, whole, binding, index)).transpose();
-    agree(ranks, "make the temporary file", begun)
+    ranks.agree("make the temporary file", begun)
 }
 
 /// Data of an earlier run, as seen by this run.
@@ -189,7 +188,7 @@ fn whole_batches(
     ranks: &dyn Communicator,
     watch: Watch<'_>,
 ) -> Result<u64> {
-    let own = agree(ranks, "read back the kept data", whole_of_share(record, index, ranks, watch))?;
+    let own = ranks.agree("read back the kept data", whole_of_share(record, index, ranks, watch))?;
     Ok(ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(0))
 }
 

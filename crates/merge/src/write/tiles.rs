@@ -15,7 +15,6 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{ABSENT, ColumnIndex, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::blocks::{Gathering, RankShare};
-use crate::write::ranks::agree;
 use crate::write::reading::FileReading;
 use crate::write::tile_observer::TileObserver;
 use crate::write::values::ColumnReader;
@@ -27,7 +26,7 @@ use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel::for_each;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
-use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::source::InputPool;
@@ -183,7 +182,7 @@ impl<'p> MergeWork<'p> {
         let mut messages = vec![Vec::new(); ranks.size()];
         let encoded = if ranks.rank() == 0 { Ok(Vec::new()) } else { postcard::to_stdvec(&self.shares()) };
         let encoded = encoded.map_err(|_| CoreError::MessageContent { operation: OPERATION, rank: ranks.rank() });
-        messages[0] = agree(ranks, OPERATION, encoded.map_err(MergeError::from))?;
+        messages[0] = ranks.agree(OPERATION, encoded.map_err(MergeError::from))?;
         let told = ranks.exchange_bytes(messages)?;
         let added =
             told.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(|(rank, message)| {
@@ -195,7 +194,7 @@ impl<'p> MergeWork<'p> {
                 });
                 added.ok_or_else(|| MergeError::from(CoreError::MessageContent { operation: OPERATION, rank }))
             });
-        agree(ranks, OPERATION, added)
+        ranks.agree(OPERATION, added)
     }
 
     fn shares(&self) -> Vec<(ColumnIndex, RankShare)> {
@@ -311,7 +310,7 @@ impl<'p> MergeWork<'p> {
         let index = self.plan.tiles.tile_index();
         let own = (ranks.rank() as u64..tiles).step_by(ranks.size()).filter_map(|ordinal| index.tile(ordinal));
         let shown = self.show_all(own.filter(|tile| self.is_wanted(*tile)), (threads, budget), watch);
-        agree(ranks, "read the kept tiles again", shown)
+        ranks.agree("read the kept tiles again", shown)
     }
 
     /// Reads tiles and passes them to the companion.

@@ -8,10 +8,10 @@ use crate::options::events::{EventLayoutArgs, SelectionArgs};
 use crate::options::inputs::InputArgs;
 use crate::options::output::check_output;
 use crate::options::running::RuntimeArgs;
-use crate::ranks::{Ranks, agreed};
+use crate::ranks::Ranks;
 use crate::render::{events, json};
 use crate::session::Session;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Severity};
 use raddle_events::sources::readable::readable;
 use raddle_events::{ConvertOptions, EventsError, Source};
@@ -137,7 +137,7 @@ impl ConvertArgs {
         let opened = check_output(&self.output, inputs, *force)
             .and_then(|()| open_all(inputs, selection, layout).map_err(failed))
             .and_then(|(source, lacking)| Ok((chosen(source.as_ref(), &selection.products, layout)?, source, lacking)));
-        let (products, source, lacking) = agreed(ranks, "open the inputs", opened)?;
+        let (products, source, lacking) = ranks.agree("open the inputs", opened)?;
         tell(&lacking, watch);
         print_needs(layout, watch, ranks);
         let mut options = convert_options(running, cores);
@@ -169,7 +169,7 @@ impl ConvertArgs {
         let range = self.entries.of(source.len_entries());
         let found = readable(source, &own, range, options.batch_len_bytes, options.jobs, watch.cancel)
             .map_err(|error| Failure::of_events(&error, Some(&self.output)));
-        let found = agreed(ranks, "look for what cannot be read", found)?;
+        let found = ranks.agree("look for what cannot be read", found)?;
         let left_out = |(product, error): (usize, EventsError)| LeftOut {
             product: source.schema().products[product].name.clone(),
             reason: error.to_string(),

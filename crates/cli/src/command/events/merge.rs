@@ -10,10 +10,10 @@ use crate::options::inputs::InputArgs;
 use crate::options::output::check_output;
 use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
-use crate::ranks::{Ranks, agreed};
+use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
 use raddle_events::pds::PdsSource;
 use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
@@ -94,20 +94,20 @@ impl MergeArgs {
         let failed = |error| Failure::of_events(&error, Some(output));
         let opened = check_output(&self.output, inputs, *force).and_then(|()| Inputs::open(inputs).map_err(failed));
         let merging = Merging { output, force: *force, watch, ranks, convert: convert_options(running, cores) };
-        match agreed(ranks, "open the inputs", opened)? {
+        match ranks.agree("open the inputs", opened)? {
             // Copying is limited by the disk, so a single rank does it.
             Inputs::Streams(streams) => {
                 let copied = match ranks.rank() {
                     0 => merging.copy_streams(&streams).map(Some),
                     _ => Ok(None),
                 };
-                agreed(ranks, "copy the streams", copied)
+                ranks.agree("copy the streams", copied)
             }
             Inputs::Stored(stored) => merging.copy_stored(&stored, self.chunk).map(Some),
             Inputs::Hdf5(layout, sources) => {
                 let layout = layout_of(layout, sources[0].len_entries(), self);
                 print_needs(&layout, watch, ranks);
-                let source = agreed(ranks, "join the inputs", ConcatSource::new(sources).map_err(failed))?;
+                let source = ranks.agree("join the inputs", ConcatSource::new(sources).map_err(failed))?;
                 write(&source, output, *force, &layout, merging.convert, watch, ranks).map(Some)
             }
             Inputs::Root => {

@@ -4,9 +4,8 @@ use crate::failure::Failure;
 use crate::options::compression::readers_need;
 use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
 use crate::options::running::RuntimeArgs;
-use crate::ranks::agreed;
 use crate::render::escape;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Severity};
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
 use raddle_events::pds::{PdsOptions, PdsSink};
@@ -206,7 +205,7 @@ pub fn write(
 ) -> Result<WrittenEvents, Failure> {
     let failed = |error: EventsError| Failure::of_events(&error, Some(path));
     // Every rank reads the profile: the output is on a file system that all of them see anyway.
-    let layout = &agreed(ranks, "read the profile", layout.with_profile(path))?;
+    let layout = &ranks.agree("read the profile", layout.with_profile(path))?;
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let schema = source.schema().select(options.products.as_deref().unwrap_or(&all));
     let batch: NonZeroU64 = layout.batch.events(mean_len_bytes(source));

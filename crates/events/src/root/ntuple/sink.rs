@@ -9,7 +9,6 @@ use super::frames::push_text;
 use super::index::Index;
 use super::names::{id_products, named};
 use crate::convert::output::Output;
-use crate::convert::ranks::agreed;
 use crate::error::{EventsError, Fault, Location, Result, Shape};
 use crate::model::block::{Block, Buffer, Column};
 use crate::model::schema::{Form, Product, Schema};
@@ -111,7 +110,7 @@ impl NtupleSink {
     ) -> Result<Self> {
         let planned = plan(path, schema, options)?;
         let output = Output::begin_collective(path, options.replace, ranks)?;
-        agreed(ranks, "write", Self::of(planned, output, ranks.rank() == 0))
+        ranks.agree("write", Self::of(planned, output, ranks.rank() == 0))
     }
 
     fn of((shared, header): (Shared, Vec<u8>), output: Output, writes: bool) -> Result<Self> {
@@ -232,7 +231,7 @@ impl SharedSink for NtupleSink {
                 }
             }
         }
-        agreed(ranks, "write", written)?;
+        ranks.agree("write", written)?;
         Ok(Vec::new())
     }
 
@@ -254,7 +253,7 @@ impl SharedSink for NtupleSink {
             }),
             _ => Ok(0),
         };
-        let len_bytes = agreed(ranks, "publish", ended)?;
+        let len_bytes = ranks.agree("publish", ended)?;
         let len_bytes = ranks.all_gather_u64(len_bytes)?.into_iter().max().unwrap_or(0);
         Ok(NtupleSummary { events, len_bytes })
     }

@@ -12,7 +12,7 @@ use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::read::reader::{Dataset, Query};
 use crate::read::stored::{BlockReader, StoredBlocks};
-use crate::write::exchange::{agree, gather_any_boxes};
+use crate::write::exchange::gather_any_boxes;
 use crate::write::options::{Counts, WriteReport};
 use crate::write::step_plan::{BlockPlace, StepPlan, lattice, samples_in};
 use crate::write::work::{Samples, StepWork, Worker};
@@ -20,7 +20,7 @@ use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Tile;
 use raddle_core::plan::extent::fill_with;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::Watch;
 use std::time::Instant;
@@ -72,7 +72,7 @@ impl Writer {
             watch.cancel.check()?;
             Ok(domain)
         });
-        let domain = agree(ranks, "check what is to be written", checked)?;
+        let domain = ranks.agree("check what is to be written", checked)?;
         gather_any_boxes(self.told(time), &[], ranks)?;
         let make = |writer: &Self, run: &Run<'_>, _: &mut Counts| writer.rewrite(run, source);
         self.write_step(time, started, (&domain, &budget), (watch, ranks), make)

@@ -12,7 +12,7 @@ use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result, TimeFault, UpdateFault};
 use crate::read::reader::Dataset;
 use crate::read::stored::{BlockReader, StoredBlocks};
-use crate::write::exchange::{BoxData, agree, check_arrays, gather_any_boxes, partition_error};
+use crate::write::exchange::{BoxData, check_arrays, gather_any_boxes, partition_error};
 use crate::write::files::StepFiles;
 use crate::write::options::{Counts, WriteOptions, WriteReport};
 use crate::write::publish::{IfExists, Staging, staging_folder};
@@ -24,7 +24,7 @@ use raddle_core::digest::Digest;
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Tile;
-use raddle_core::ranks::communicator::{Communicator, Rank};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::report::progress::{Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTable, StageTimer};
 use std::borrow::Cow;
@@ -69,7 +69,7 @@ impl Writer {
             watch.cancel.check()?;
             Ok((self.check_update(&dataset, time, fields, &patches)?, dataset))
         });
-        let (domain, dataset) = agree(ranks, "check what is to be written", checked)?;
+        let (domain, dataset) = ranks.agree("check what is to be written", checked)?;
         let partition = gather_any_boxes(self.told_of_update(time, fields), &patches, ranks)?;
         let given = check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
         if given == 0 {
@@ -83,9 +83,9 @@ impl Writer {
         let (step, kept) = StepPlan::new(&self.header, &domain, &time_name)
             .split(|file| file.blocks.iter().any(|block| changed.contains(block)));
         let staging = (ranks.rank() == 0).then(|| self.begin_update(&step, time)).transpose();
-        let staging = agree(ranks, "begin the output", staging)?;
+        let staging = ranks.agree("begin the output", staging)?;
         let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
-        agree(ranks, "create the files", files.create(ranks))?;
+        ranks.agree("create the files", files.create(ranks))?;
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
@@ -109,12 +109,12 @@ impl Writer {
 
         let (publishing, timer) = (Instant::now(), StageTimer::start());
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
-        agree(ranks, "finish the files", finished)?;
+        ranks.agree("finish the files", finished)?;
         let published = staging.map_or(Ok(()), |staging| {
             staging.keep(kept.iter().map(|file| file.name.as_path()))?;
             staging.publish(&step, &self.header)
         });
-        agree(ranks, "publish the output", published)?;
+        ranks.agree("publish the output", published)?;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
         let given_len_bytes =
             |field: &usize| given.saturating_mul(self.header.fields[*field].sample.len_bytes() as u64);

@@ -343,7 +343,7 @@ fn damage_is_found_and_named() {
     assert!(!check().is_empty());
     // Replaces a shard by another valid one.
     put(&std::fs::read(path.join("1/c/0/0/0")).unwrap());
-    assert!(check().iter().any(|bad| bad.contains("not what level 0 makes")), "{:?}", check());
+    assert!(check().iter().any(|bad| bad.contains("do not follow from level 0")), "{:?}", check());
     put(&good);
     std::fs::remove_file(path.join("0/c/0/0/0")).unwrap();
     assert!(check().iter().any(|bad| bad.contains("shards were written")), "{:?}", check());

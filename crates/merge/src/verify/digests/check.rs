@@ -14,7 +14,7 @@ use crate::verify::digests::blocks::{Form, InOrder, StoredTiles};
 use crate::verify::digests::stored::{self, StoredColumn, StoredDigests};
 use crate::verify::digests::structure::{known_and_found, structure_digests};
 use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_collective, together};
-use crate::write::ranks::{agree, share_by_cost};
+use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::Digest;
 use raddle_core::memory::MemoryBudget;
@@ -63,7 +63,7 @@ pub fn check_collective(
         Err(MergeError::DigestsDamaged { path, what }) => Ok(Err((path, what))),
         other => other.map(Ok),
     };
-    let stored = match agree(ranks, VERIFYING, stored)? {
+    let stored = match ranks.agree(VERIFYING, stored)? {
         Ok(stored) => stored,
         Err((_, what)) => {
             let group = display_path(&crate::verify::provenance::provenance_path(""));
@@ -77,7 +77,7 @@ pub fn check_collective(
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let pool = open_pool(&found);
     let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
-    let columns = agree(ranks, VERIFYING, check.structure())?;
+    let columns = ranks.agree(VERIFYING, check.structure())?;
     let (linked, own): (Vec<_>, Vec<_>) = columns
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
@@ -90,9 +90,9 @@ pub fn check_collective(
             Ok(())
         }
     };
-    agree(ranks, VERIFYING, first)?;
+    ranks.agree(VERIFYING, first)?;
     let damages = check.values(&jobs, watch, ranks);
-    let damages = damages_of_all(agree(ranks, VERIFYING, damages)?, ranks)?;
+    let damages = damages_of_all(ranks.agree(VERIFYING, damages)?, ranks)?;
     if ranks.rank() == 0 {
         let described: Vec<Mismatch> = damages.iter().map(|damage| check.describe(damage)).collect();
         check.report.mismatches.extend(described);

@@ -6,7 +6,7 @@ use super::choice::{PredictedReading, ReadBy, Reading, ReadingChoice, ReadingRep
 use super::files::FileReading;
 use crate::error::Result;
 use crate::options::Watch;
-use crate::write::ranks::{agree, stages_of_all};
+use crate::write::ranks::stages_of_all;
 use crate::write::tiles::MergeWork;
 use raddle_core::engine::EngineReport;
 use raddle_core::memory::{MemoryBudget, Permit};
@@ -40,7 +40,7 @@ pub(crate) fn arrange<'p>(
     let Some(groups) = groups else { return Ok((work, arrangement)) };
     let threads = plan.options.jobs.max(1);
     let room = budget.try_acquire(work.files_len_bytes(threads), "reading inputs for other ranks");
-    let room = agree(ranks, "make room for reading by files", room.map_err(Into::into));
+    let room = ranks.agree("make room for reading by files", room.map_err(Into::into));
     let room = match (room, reading.strategy) {
         (Ok(room), _) => room,
         (Err(_), Strategy::Auto) => return Ok((work, arrangement)),

@@ -2,6 +2,8 @@
 //!
 //! Invariant: after an error or a cancellation no further job is begun, and the first error is returned.
 
+pub mod ordered;
+
 use crate::cancel::CancelToken;
 use crate::error::CoreError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -3,20 +3,22 @@
 //! Invariant: the number of places handed out and not yet consumed is bounded, and no thread waits for one that has
 //! stopped or panicked.
 
-use crate::error::Result;
-use raddle_core::CoreError;
+use crate::error::CoreError;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// Bounded queue of results that are not consumed yet.
-pub(crate) struct OrderedQueue<T> {
-    state: Mutex<AheadState<T>>,
+#[derive(Debug)]
+pub struct OrderedQueue<T> {
+    state: Mutex<State<T>>,
     changed: Condvar,
     count: usize,
     limit: usize,
 }
 
-struct AheadState<T> {
+#[derive(Debug)]
+struct State<T> {
     made: BTreeMap<usize, T>,
     next: usize,
     taken: usize,
@@ -25,14 +27,22 @@ struct AheadState<T> {
 
 impl<T: Send> OrderedQueue<T> {
     /// Creates a queue for `count` places, of which at most `limit` may be produced and not consumed.
-    pub(crate) fn new(count: usize, limit: usize) -> Self {
-        let state = AheadState { made: BTreeMap::new(), next: 0, taken: 0, stopped: false };
+    pub fn new(count: usize, limit: usize) -> Self {
+        let state = State { made: BTreeMap::new(), next: 0, taken: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), count, limit }
     }
 
     /// Runs `work` on up to `threads` threads, where it takes places and puts results, and `take` on this thread, where
     /// it consumes the results. An error of `take` stops the others.
-    pub(crate) fn run<R>(&self, threads: usize, work: impl Fn() + Sync, take: impl FnOnce() -> Result<R>) -> Result<R> {
+    ///
+    /// # Errors
+    /// The error of `take`, or [`CoreError::Threads`] if no thread can be started.
+    pub fn run<R, E: From<CoreError>>(
+        &self,
+        threads: usize,
+        work: impl Fn() + Sync,
+        take: impl FnOnce() -> Result<R, E>,
+    ) -> Result<R, E> {
         let work = || {
             let _stop = StopOnPanic(self);
             work();
@@ -54,16 +64,16 @@ impl<T: Send> OrderedQueue<T> {
         no_thread.map_or(taken, |source| Err(CoreError::Threads { source }.into()))
     }
 
-    fn state(&self) -> MutexGuard<'_, AheadState<T>> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, AheadState<T>>) -> MutexGuard<'a, AheadState<T>> {
+    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>) -> MutexGuard<'a, State<T>> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the next place to work on, waiting until consumption has caught up; `None` at the end.
-    pub(crate) fn next(&self) -> Option<usize> {
+    pub fn next(&self) -> Option<usize> {
         let mut state = self.state();
         while !state.stopped && state.next < self.count && state.next >= state.taken + self.limit {
             state = self.wait(state);
@@ -76,13 +86,13 @@ impl<T: Send> OrderedQueue<T> {
     }
 
     /// Adds the result of a place.
-    pub(crate) fn put(&self, place: usize, made: T) {
+    pub fn put(&self, place: usize, made: T) {
         self.state().made.insert(place, made);
         self.changed.notify_all();
     }
 
     /// Waits for the result of a place and returns it; `None` once stopped.
-    pub(crate) fn take(&self, place: usize) -> Option<T> {
+    pub fn take(&self, place: usize) -> Option<T> {
         let mut state = self.state();
         loop {
             if let Some(made) = state.made.remove(&place) {
@@ -98,7 +108,7 @@ impl<T: Send> OrderedQueue<T> {
     }
 
     /// Stops handing out places and wakes all waiting threads.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();
     }
@@ -115,10 +125,9 @@ impl<T: Send> Drop for StopOnPanic<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::error::MergeError;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
@@ -137,7 +146,7 @@ mod tests {
                 assert_eq!(ahead.take(place), Some(place.to_string()));
                 taken.store(place + 1, Ordering::SeqCst);
             }
-            Ok(count)
+            Ok::<_, CoreError>(count)
         };
         assert_eq!(ahead.run(4, work, take).unwrap(), count);
         assert!(ahead.next().is_none());
@@ -151,8 +160,8 @@ mod tests {
                 ahead.put(place, place);
             }
         };
-        let taken = ahead.run(3, work, || ahead.take(0).map_or(Ok(()), |_| Err(MergeError::Cancelled)));
-        assert!(matches!(taken, Err(MergeError::Cancelled)));
+        let taken = ahead.run(3, work, || ahead.take(0).map_or(Ok(()), |_| Err(CoreError::Cancelled)));
+        assert!(matches!(taken, Err(CoreError::Cancelled)));
         assert!(ahead.next().is_none());
     }
 
@@ -167,7 +176,7 @@ mod tests {
         let take = || {
             assert!(ahead.take(0).is_none());
             told.store(1, Ordering::SeqCst);
-            Ok(())
+            Ok::<_, CoreError>(())
         };
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ahead.run(1, work, take))).is_err());
         assert_eq!(told.into_inner(), 1);
