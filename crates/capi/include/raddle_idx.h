@@ -298,9 +298,7 @@ enum raddle_idx_status raddle_idx_create(const char *path,
  * per component, NAME_0, NAME_1, ...; wide selects those that OpenVisus cannot read. With no-sync, data is not synced
  * to disk: if the machine crashes, data can be lost or corrupted.
  */
-enum raddle_idx_status raddle_idx_set_option(struct raddle_idx_writer *writer,
-                                             const char *name,
-                                             const char *value);
+enum raddle_idx_status raddle_idx_set_option(struct raddle_idx_writer *writer, const char *name, const char *value);
 
 /**
  * Sets the size of the power-of-two boxes of the first phase, x first; each number is rounded up to a power of two.
@@ -340,8 +338,7 @@ enum raddle_idx_status raddle_idx_add_box(struct raddle_idx_writer *writer,
  * Begins the step with the given number, or with RADDLE_IDX_NO_STEP the only step of a dataset without numbered steps.
  * Steps may be written in any order.
  */
-enum raddle_idx_status raddle_idx_begin_step(struct raddle_idx_writer *writer,
-                                             uint64_t step);
+enum raddle_idx_status raddle_idx_begin_step(struct raddle_idx_writer *writer, uint64_t step);
 
 /**
  * Passes the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must remain
