@@ -297,7 +297,7 @@ impl Failure {
             MergeError::PartDiffers { .. } => failure.hint(
                 "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
             ),
-            // The only companion is the preview, made by the IDX writer.
+            // The only tile observer is the preview, made by the IDX writer.
             MergeError::TileObserver { source } => {
                 source.downcast_ref::<IdxError>().map_or(failure, Self::of_idx)
             }

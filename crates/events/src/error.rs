@@ -125,18 +125,18 @@ pub enum EventsError {
         /// Number of existing entries.
         len_entries: u64,
     },
-    /// A product that ROOT split into branches, and that is not put together.
+    /// A product that ROOT split into branches cannot be reassembled.
     #[error("{place}: the object cannot be put together: {why}")]
     Apart {
-        /// The product.
+        /// Location of the product.
         place: Box<Location>,
-        /// Why it is not.
+        /// Reason why the product cannot be reassembled.
         why: Box<Apart>,
     },
     /// Baskets were requested from a source other than a tree.
     #[error("{place}: it stores no baskets; only trees (TTree) of ROOT files do")]
     NoBaskets {
-        /// The source.
+        /// Location of the source.
         place: Box<Location>,
     },
     /// The sink cannot write a product of this form.
@@ -148,7 +148,7 @@ pub enum EventsError {
         form: String,
         /// Layout that the sink writes.
         layout: &'static str,
-        /// Reason, as what the layout needs.
+        /// Requirement of the layout that the product does not meet.
         needed: &'static str,
     },
     /// Products have different serialisations, but the layout records a single one for all.
@@ -178,9 +178,9 @@ pub enum EventsError {
     /// A stream's records cannot follow another stream's header.
     #[error("{place}: {what} differs from that of the first input")]
     StreamDiffers {
-        /// The input.
+        /// Location of the input.
         place: Box<Location>,
-        /// The part that differs.
+        /// Part of the header that differs.
         what: &'static str,
     },
     /// A product does not exist in the first input.
@@ -206,7 +206,7 @@ pub enum EventsError {
         place: Box<Location>,
         /// The quantity that is too large.
         what: &'static str,
-        /// Its value.
+        /// Value of the quantity.
         got: u64,
         /// Limit of the format.
         limit: u64,

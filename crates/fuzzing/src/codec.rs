@@ -8,7 +8,7 @@ use raddle_codec::{
     Compression, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline,
 };
 
-/// Target whose bytes are a pipeline and a chunk.
+/// Runs the target whose input is a pipeline and a chunk.
 pub(crate) fn pipeline(bytes: &[u8]) {
     decode_arbitrary(bytes);
 }
@@ -52,8 +52,8 @@ fn adler32(bytes: &[u8]) -> u32 {
     high << 16 | low
 }
 
-/// Target whose bytes are a deflate stream without header and checksum. With the right ones added, all decoders that
-/// accept it must agree.
+/// Runs the target whose input is a deflate stream without header and checksum. With the right ones added, all decoders
+/// that accept it must agree.
 pub(crate) fn deflate(bytes: &[u8]) {
     let mut judged = vec![0; INFLATED_LIMIT_BYTES];
     let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
@@ -109,7 +109,7 @@ pub(crate) fn deflate_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Typical number sequences: equal, rising, noisy, few distinct values.
+/// Returns typical number sequences: equal, rising, noisy, few distinct values.
 fn raw_seeds() -> Vec<Vec<u8>> {
     let words = |count: u32, number: fn(u32) -> u32| (0..count).flat_map(|at| number(at).to_le_bytes()).collect();
     vec![
@@ -123,8 +123,8 @@ fn raw_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Target whose first bytes are encoder options and the rest a chunk: the encoded chunk must decode to the same bytes
-/// with two decoders.
+/// Runs the target whose first bytes are encoder options and the rest a chunk: the encoded chunk must decode to the
+/// same bytes with two decoders.
 pub(crate) fn encode(bytes: &[u8]) {
     let Some((&[compression, element, flags], raw)) = bytes.split_first_chunk::<3>() else { return };
     let element_len_bytes = usize::from(element % 16) + 1;

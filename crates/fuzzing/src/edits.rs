@@ -77,7 +77,7 @@ fn apply(bytes: &mut [u8], at: usize, what: u8, value: u8) {
     }
 }
 
-/// The unchanged seeds, and some of them with an edit that the fuzzer can change.
+/// Returns the unchanged seeds, and some of them with an edit that the fuzzer can change.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let untouched = (0..SEEDS.len()).map(|number| vec![number as u8]);
     let edited = (0..SEEDS.len()).flat_map(|number| {

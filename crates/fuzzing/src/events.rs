@@ -22,7 +22,7 @@ const MAX_ENTRIES: u64 = 10_000;
 /// Maximum number of baskets read per branch.
 const MAX_BASKETS: usize = 50;
 
-/// Target whose bytes are a ROOT file.
+/// Runs the target whose input is a ROOT file.
 pub(crate) fn tree(bytes: &[u8]) {
     if let Ok(file) = RootFile::of_bytes(Path::new("fuzzed.root"), bytes.to_vec()) {
         for name in file.ntuples() {
@@ -76,7 +76,7 @@ fn read_baskets(tree: &TreeSource) {
     }
 }
 
-/// Target whose bytes are a packed data stream.
+/// Runs the target whose input is a packed data stream.
 pub(crate) fn stream(bytes: &[u8]) {
     if let Ok(stream) = PdsSource::of_bytes(Path::new("fuzzed.pds"), bytes.to_vec()) {
         read(&stream);
@@ -84,7 +84,7 @@ pub(crate) fn stream(bytes: &[u8]) {
     }
 }
 
-/// Target whose bytes are an HDF5 file of events.
+/// Runs the target whose input is an HDF5 file of events.
 pub(crate) fn event_file(bytes: &[u8]) {
     if let Ok(file) = Hdf5Source::open(&scratch::write("events.h5", bytes)) {
         read(&file);
@@ -167,7 +167,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let blobs = TestProducts::new(11, Some(Serialization::Root));
     let columns = TestProducts::new(11, None);
     let batch = Layout::Batch(NonZeroU64::MIN.saturating_add(3));
-    // Small chunks, so that there are several.
+    // Small chunks, so that every file has several.
     let chunk_len_bytes = NonZeroU64::new(128);
     let ours = Hdf5Options { chunk_len_bytes, replace: true, ..Hdf5Options::default() };
     let mut made = Vec::new();

@@ -21,12 +21,12 @@ const LIMITS: ReadLimits =
 /// Maximum length of a dataset that is read, and of a chunk.
 const VALUES_LIMIT_BYTES: u64 = 1 << 20;
 
-/// Target whose bytes are a file.
+/// Runs the target whose input is a file.
 pub(crate) fn file(bytes: &[u8]) {
     read_all(&scratch::write("file.h5", bytes));
 }
 
-/// Target whose bytes are edits of a file whose checksums stay right.
+/// Runs the target whose input is edits of a file whose checksums stay right.
 pub(crate) fn edited_file(bytes: &[u8]) {
     read_all(&scratch::write("file.h5", &edited(bytes).0));
 }
@@ -119,8 +119,8 @@ fn options(output: &Path) -> MergeOptions {
     }
 }
 
-/// Target whose bytes are edits of a file, which is merged with itself. A merged file must pass verification by its
-/// digests and by comparison with the inputs.
+/// Runs the target whose input is edits of a file, which is merged with itself. A merged file must pass verification by
+/// its digests and by comparison with the inputs.
 pub(crate) fn merge(bytes: &[u8]) {
     let input = scratch::write("input.h5", &edited(bytes).0);
     let inputs = [input.clone(), input];
@@ -139,7 +139,7 @@ pub(crate) fn merge(bytes: &[u8]) {
     assert!(own.mismatches.is_empty(), "{:?}", own.mismatches);
 }
 
-/// Target whose bytes are edits of a file, which is compared with its digests.
+/// Runs the target whose input is edits of a file, which is compared with its digests.
 pub(crate) fn digests(bytes: &[u8]) {
     let path = scratch::write("own.h5", &edited(bytes).0);
     let cancel = CancelToken::new();

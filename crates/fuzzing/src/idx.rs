@@ -7,7 +7,7 @@ use raddle_idx::read::npy::NpyHead;
 use raddle_idx::{Dataset, Field, Header, IfExists, Query, Readers, WriteOptions, Writer};
 use std::path::{Component, PathBuf};
 
-/// Target whose bytes are an `.idx` file or the header of an `.npy` file.
+/// Runs the target whose input is an `.idx` file or the header of an `.npy` file.
 pub(crate) fn header(bytes: &[u8]) {
     if let Ok(head) = NpyHead::parse(bytes) {
         let again = NpyHead::parse(&NpyHead::to_bytes(head.number, &head.shape)).expect("what is read can be written");
@@ -45,7 +45,7 @@ pub(crate) fn header_seeds() -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain([head]).collect()
 }
 
-/// Header of the dataset whose blocks are tested: both orders, a vector, all compressions.
+/// Returns the header of the dataset whose blocks are tested: both orders, a vector, all compressions.
 fn dataset() -> Header {
     let field = |(name, sample, layout, compression): (&str, &str, &str, &str)| {
         Field::new(name, sample.parse().expect("a type"))
@@ -67,7 +67,7 @@ fn dataset() -> Header {
     header
 }
 
-/// Target whose bytes are the single file of blocks of a dataset.
+/// Runs the target whose input is the single file of blocks of a dataset.
 pub(crate) fn blocks(bytes: &[u8]) {
     let path = open_scratch();
     scratch::write("d.bin", bytes);
@@ -93,7 +93,7 @@ fn open_scratch() -> PathBuf {
     path
 }
 
-/// A valid file, and one with a field missing.
+/// Returns a valid file, and one with a field missing.
 pub(crate) fn block_seeds() -> Vec<Vec<u8>> {
     let header = dataset();
     let smooth = |step: usize, len: usize| (0..len).map(|at| (at / step) as u8).collect::<Vec<u8>>();

@@ -18,7 +18,7 @@ fn index() -> TileIndex {
     Plan { arrays: vec![array(5), array(0), array(60)] }.tile_index()
 }
 
-/// Target whose bytes are a journal.
+/// Runs the target whose input is a journal.
 pub(crate) fn journal(bytes: &[u8]) {
     let index = index();
     let Ok(Some(mut journal)) = Journal::open(bytes, 0, START_ADDRESS) else { return };
@@ -32,7 +32,7 @@ pub(crate) fn journal(bytes: &[u8]) {
     assert!(journal.kept().tiles <= index.tile_count());
 }
 
-/// Whole journals of several lengths.
+/// Returns whole journals of several lengths.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let index = index();
     let seed = |batches: u64, tiles: u64| {

@@ -5,7 +5,7 @@ use raddle_hdf5::child::arbitrary;
 use raddle_hdf5::native::{ReadLimits, read_tree};
 use raddle_hdf5::source::InputFile;
 
-/// Target whose bytes are frames of a conversation.
+/// Runs the target whose input is frames of a conversation.
 pub(crate) fn protocol(bytes: &[u8]) {
     arbitrary::read(bytes);
 }

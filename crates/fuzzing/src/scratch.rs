@@ -8,7 +8,7 @@ thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// Path in this thread's folder with that name.
+/// Returns the path in this thread's folder with that name.
 pub(crate) fn path(name: &str) -> PathBuf {
     FOLDER.with(|folder| folder.get_or_init(in_memory).path().join(name))
 }

@@ -4,7 +4,7 @@ use raddle_cli::options::compression::Compression;
 use raddle_cli::options::layout::Chunk;
 use raddle_cli::options::size::Size;
 
-/// Target whose bytes are an option's value.
+/// Runs the target whose input is an option's value.
 pub(crate) fn texts(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(Size(len_bytes)) = text.parse::<Size>() {

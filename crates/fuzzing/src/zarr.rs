@@ -16,7 +16,7 @@ const END: &[u8] = b"\n\x00\n";
 /// More samples than a changed shape needs.
 const MANY_SAMPLES: u64 = 1 << 16;
 
-/// Target whose bytes are the files of a folder with one image.
+/// Runs the target whose input is the files of a folder with one image.
 pub(crate) fn folder(bytes: &[u8]) {
     let mut rest = bytes;
     for name in FILES {

@@ -65,8 +65,8 @@ pub enum ObjectKind {
     Group(Group),
     /// A dataset; boxed because files hold thousands and groups should stay small.
     Dataset(Box<Dataset>),
-    /// A dataset recognised by its form, which also holds its attributes and comment. Occurs only in trees read with
-    /// [`HeaderTemplateCache`](crate::native::HeaderTemplateCache).
+    /// A dataset recognised by its template, which also holds its attributes and comment. Occurs only in trees read
+    /// with [`HeaderTemplateCache`](crate::native::HeaderTemplateCache).
     Templated(template::TemplatedDataset),
     /// A committed (named) datatype.
     CommittedDatatype(Datatype),

@@ -74,7 +74,7 @@ impl Objects {
         place_program(&self.measure, MEASURE)
     }
 
-    /// Path of the file of MPI-IO hints with the content `text`.
+    /// Returns the path of the file of MPI-IO hints with the content `text`.
     pub fn hints(&self, text: &str) -> PathBuf {
         self.folder.join(format!("hints-{:016x}", hash(&text)))
     }

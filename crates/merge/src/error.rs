@@ -275,13 +275,13 @@ pub enum MergeError {
         /// The work that is kept.
         kept: Checkpoint,
     },
-    /// The companion file could not be written.
+    /// The file of a tile observer could not be written.
     #[error("{source}")]
     TileObserver {
         /// Cause; it names the file and object.
         source: TileObserverError,
     },
-    /// The output was published, but its companion file was not.
+    /// The output was published, but the tile observer's file was not.
     #[error("{} is complete, but the file that accompanies it could not be published: {source}", output.display())]
     Unaccompanied {
         /// Path of the output.
@@ -300,7 +300,7 @@ pub enum MergeError {
     Engine {
         /// Path of the dataset or output.
         object: String,
-        /// The reason.
+        /// Description of the error.
         reason: String,
     },
 }
@@ -377,7 +377,7 @@ impl MergeError {
         }
     }
 
-    /// Converts an error of the companion; returns [`MergeError::Cancelled`] if the run was cancelled.
+    /// Converts an error of a tile observer; returns [`MergeError::Cancelled`] if the run was cancelled.
     pub(crate) fn of_companion(source: TileObserverError, watch: &Watch<'_>) -> Self {
         if watch.cancel.is_cancelled() {
             return Self::Cancelled;

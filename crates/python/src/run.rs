@@ -58,7 +58,7 @@ pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>
     })
 }
 
-/// Merges; `arguments` are those of `raddle merge`.
+/// Merges files; `arguments` are those of `raddle merge`.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -89,7 +89,7 @@ pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny
     })
 }
 
-/// Appends; `arguments` are those of `raddle append`.
+/// Appends files; `arguments` are those of `raddle append`.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
@@ -115,7 +115,7 @@ fn note_differences(plan: &MergePlan, watch: &Watch<'_>) {
     }
 }
 
-/// Verifies; `arguments` are those of `raddle verify`.
+/// Verifies a file; `arguments` are those of `raddle verify`.
 #[pyfunction]
 #[pyo3(signature = (arguments, progress=None))]
 pub fn verify(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {

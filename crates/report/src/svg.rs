@@ -122,7 +122,7 @@ impl Figure {
         }
     }
 
-    /// Height in units.
+    /// Returns the height in units.
     pub fn height(&self) -> f64 {
         self.height + 4.0
     }

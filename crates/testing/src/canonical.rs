@@ -38,7 +38,7 @@ impl<'b> Cursor<'b> {
         Self { bytes }
     }
 
-    /// The remaining bytes.
+    /// Returns the remaining bytes.
     pub fn rest(&self) -> &'b [u8] {
         self.bytes
     }

@@ -56,7 +56,7 @@ pub fn concatenate(inputs: &[Content]) -> Result<Content, Difference> {
     Ok(Content { nodes })
 }
 
-/// Number of rows of a dataset with at least one dimension.
+/// Returns the number of rows of a dataset with at least one dimension.
 fn rows(dataspace: &Dataspace) -> Option<u64> {
     dataspace.dims().first().copied()
 }
@@ -119,7 +119,7 @@ fn concatenate_dataset(
     Ok(merged)
 }
 
-/// Number of rows of the dataset at `path` in all of `files`.
+/// Returns the number of rows of the dataset at `path` in all of `files`.
 fn rows_before(path: &[u8], files: &[Content]) -> u64 {
     files.iter().filter_map(|file| rows(&file.dataset(path)?.dataspace)).sum()
 }

@@ -220,7 +220,8 @@ impl ObjectSpec {
     }
 }
 
-/// Key that orders paths component by component: the order of a walk that visits links by name, children after parents.
+/// Returns the key that orders paths component by component: the order of a walk that visits links by name, children
+/// after parents.
 fn walk_order(path: &[u8]) -> Vec<&[u8]> {
     path.split(|&byte| byte == b'/').filter(|component| !component.is_empty()).collect()
 }

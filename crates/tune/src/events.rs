@@ -42,22 +42,22 @@ fn one() -> u64 {
     1
 }
 
-/// More bytes than the window of compressors.
+/// Returns the default number of distinct events, whose bytes exceed the window of compressors.
 fn kept() -> u64 {
     4000
 }
 
-/// Value of the paper.
+/// Returns the paper's number of events per batch.
 fn batch() -> u64 {
     100
 }
 
-/// Value of the paper.
+/// Returns the paper's level of gzip.
 fn level() -> u8 {
     6
 }
 
-/// Value of the paper.
+/// Returns the paper's length of an HDF5 chunk.
 fn chunk_len_bytes() -> u64 {
     10 << 20
 }
@@ -66,7 +66,7 @@ fn chunk_len_bytes() -> u64 {
 const MAX_THREADS: u64 = 1024;
 
 impl Events {
-    /// Named parameters whose product is the number of bytes written.
+    /// Returns the named parameters whose product is the number of bytes written.
     pub(crate) fn factors(&self) -> Vec<(&'static str, u64)> {
         vec![("events", self.events), ("products", self.products), ("product_len_bytes", self.product_len_bytes)]
     }

@@ -184,7 +184,7 @@ pub struct Medians {
     pub peak_rss_bytes: Option<f64>,
 }
 
-/// Index of the default that `arm` is compared with: the first arm of its case.
+/// Returns the index of the default that `arm` is compared with: the first arm of its case.
 pub(crate) fn default_of(arms: &[Arm], arm: &Arm) -> usize {
     arms.iter().position(|other| other.candidate.case == arm.candidate.case).unwrap_or(0)
 }
@@ -363,7 +363,7 @@ impl Findings {
         }
     }
 
-    /// Number of completed runs, without those of the sentinel.
+    /// Returns the number of completed runs, without those of the sentinel.
     pub fn runs(&self) -> usize {
         self.arms.iter().map(|finding| finding.arm.runs.iter().flatten().count()).sum()
     }
@@ -384,7 +384,7 @@ impl Findings {
         self.arms[0].arm.runs.iter().flatten().find_map(|run| run.zlib.as_deref())
     }
 
-    /// The settings of the default.
+    /// Returns the settings of the default.
     pub fn base(&self) -> &Settings {
         &self.arms[0].arm.candidate.settings
     }

@@ -217,7 +217,7 @@ const MAX_EMPTY: u64 = 1 << 20;
 const MAX_LEN_BYTES: u64 = 16 << 40;
 
 impl Kernel {
-    /// Name in files.
+    /// Returns the name used in files.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Occam { .. } => "occam",
@@ -236,7 +236,7 @@ impl Kernel {
         }
     }
 
-    /// Named parameters whose product is the number of bytes written; the last is in bytes.
+    /// Returns the named parameters whose product is the number of bytes written; the last is in bytes.
     fn factors(&self) -> Vec<(&'static str, u64)> {
         match *self {
             Self::Occam { levels, rows, longitudes, .. } => {
@@ -285,7 +285,7 @@ impl Kernel {
         self.factors().iter().fold(1, |product, (_, factor)| product.saturating_mul(*factor))
     }
 
-    /// Extent of its datasets, for kernels whose chunk shape can be set.
+    /// Returns the extent of the kernel's datasets, for kernels whose chunk shape can be set.
     pub fn dims(&self) -> Vec<u64> {
         match *self {
             Self::Occam { levels, rows, longitudes, .. } => vec![levels, rows, longitudes],
@@ -302,7 +302,7 @@ impl Kernel {
         }
     }
 
-    /// Order in which it reads back what it wrote; `None` if it does not.
+    /// Returns the order in which the kernel reads back its output; `None` if it does not read.
     pub fn read_back(&self) -> Option<ReadBack> {
         match *self {
             Self::Ior { read_back, .. } | Self::Random { read_back, .. } => read_back,
@@ -324,7 +324,7 @@ impl Kernel {
         matches!(self, Self::Nova(Nova { only: Some(_), .. }))
     }
 
-    /// Number of processes of a kernel that uses writers of this program instead of a chosen libhdf5; `None` for
+    /// Returns the number of processes of a kernel that uses writers of this program instead of libhdf5; `None` for
     /// kernels that measure settings of HDF5.
     pub fn local_processes(&self) -> Option<u64> {
         match self {
@@ -381,7 +381,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The parameter that grows with the number of ranks in weak scaling.
+    /// Returns the parameter that grows with the number of ranks in weak scaling.
     fn work_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Ior { bursts, .. } => Some(bursts),

@@ -170,7 +170,7 @@ impl Knob {
         Self::Compact,
     ];
 
-    /// Name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Alignment => "alignment",

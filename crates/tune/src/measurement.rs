@@ -164,8 +164,8 @@ fn timed<T>(bench: &Bench<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f
 const START_LEN_BYTES: f64 = (4 << 20) as f64;
 const START_OF_RANKS_LEN_BYTES: f64 = (256 << 20) as f64;
 
-/// Share of the time that an experiment should get: the bytes that a block writes plus the cost of starting its runs,
-/// doubled if a search follows.
+/// Returns the share of the time that an experiment should get: the bytes that a block writes plus the cost of starting
+/// its runs, doubled if a search follows.
 fn weight(experiment: &Experiment, is_searched: bool) -> f64 {
     let start = |ranks: u32| if ranks > 1 { START_OF_RANKS_LEN_BYTES } else { START_LEN_BYTES };
     let bytes: f64 = experiment.candidates().iter().map(|run| start(run.ranks) + run.kernel.len_bytes() as f64).sum();
@@ -177,7 +177,7 @@ fn name_of(library: Option<&Path>) -> String {
 }
 
 impl Measurement {
-    /// The experiment that gives the profile; absent without a search.
+    /// Returns the experiment that gives the profile; absent without a search.
     pub fn source(&self) -> Option<&MeasuredExperiment> {
         self.experiments.get(self.source?)
     }
@@ -218,7 +218,7 @@ pub fn needed_len_bytes(workload: &Workload) -> u64 {
     workload.largest_run_len_bytes().saturating_mul(4).saturating_add(16 << 20)
 }
 
-/// Path in `folder` of the profile of this workload.
+/// Returns the path in `folder` of the profile of this workload.
 pub fn profile_path(folder: &Path, workload: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     folder.join(format!("{}.toml", workload.chars().map(plain).collect::<String>()))

@@ -98,12 +98,12 @@ impl Nova {
         }
     }
 
-    /// First row in the output of the rows of `input`.
+    /// Returns the first row in the output of the rows of `input`.
     pub fn first_row_of(&self, input: u64) -> u64 {
         (0..input).map(|before| self.rows_of(before)).sum()
     }
 
-    /// Extent of a dataset of the output.
+    /// Returns the extent of a dataset of the output.
     pub fn dims(&self) -> Vec<u64> {
         vec![self.inputs.saturating_mul(self.rows), self.columns]
     }

@@ -82,7 +82,7 @@ pub enum Agreement {
 }
 
 impl Agreement {
-    /// Text for people.
+    /// Returns the description for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Equal => "as in the paper",

@@ -64,7 +64,7 @@ pub enum IdxOption {
 }
 
 impl IdxOption {
-    /// Name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Box => "box",
@@ -131,7 +131,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::WallS => "wall_s",
@@ -249,7 +249,8 @@ impl Profile {
     }
 }
 
-/// Folder of the user's profiles: `$XDG_CONFIG_HOME/raddle/profiles`, otherwise `~/.config/raddle/profiles`.
+/// Returns the folder of the user's profiles: `$XDG_CONFIG_HOME/raddle/profiles`, otherwise
+/// `~/.config/raddle/profiles`.
 pub fn own_folder() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;

@@ -184,7 +184,7 @@ pub fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<
     }
 }
 
-/// Message for a run that did not end in time.
+/// Returns the message for a run that did not end in time.
 pub fn late(limit: Duration) -> String {
     format!("no answer within {} s", limit.as_secs())
 }
@@ -301,7 +301,7 @@ impl Scratch {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Path of the folder.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -49,7 +49,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len_bytes(self) -> u64 {
         match self {
             Self::Float32 => 4,
@@ -57,7 +57,7 @@ impl Number {
         }
     }
 
-    /// Name in types of IDX.
+    /// Returns the name in types of IDX.
     pub fn name(self) -> &'static str {
         match self {
             Self::Float32 => "float32",
@@ -108,7 +108,7 @@ impl Samples {
         self.components.iter().sum::<u64>().saturating_mul(self.number.len_bytes())
     }
 
-    /// Named parameters whose product is the number of bytes written.
+    /// Returns the named parameters whose product is the number of bytes written.
     pub(crate) fn factors(&self) -> Vec<(&'static str, u64)> {
         let sides = [("side", self.side); 3];
         let head = [("processes", self.processes), ("components", self.sample_len_bytes())];

@@ -73,7 +73,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Text for people.
+    /// Returns the description for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -156,7 +156,7 @@ pub fn coldness(share: f64) -> &'static str {
     }
 }
 
-/// Coefficient of variation; 0 for fewer than two values.
+/// Returns the coefficient of variation; 0 for fewer than two values.
 pub fn variation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if values.len() < 2 || mean <= 0.0 {
@@ -212,7 +212,7 @@ impl StopRule {
         Self { max_blocks: MIN_BLOCKS, ..Self::default() }
     }
 
-    /// Probability of error of intervals and verdicts at each look.
+    /// Returns the probability of error of intervals and verdicts at each look.
     pub fn error(&self) -> f64 {
         // The last look is at the maximum number of blocks.
         let before = LOOKS.iter().filter(|look| **look < self.max_blocks).count();
@@ -381,7 +381,7 @@ mod tests {
         assert!(better(13, 0.05, 0.8) > 0.9, "{}", better(13, 0.05, 0.8));
         let worse = share(300, |seed| verdict_of(seed, 5, 0.15, 6.0) == Verdict::Worse);
         assert!(worse > 0.99, "{worse}");
-        // A quiet machine can show that there is no effect, a noisy one cannot.
+        // A quiet machine can demonstrate the absence of an effect, a noisy one cannot.
         let nothing = share(300, |seed| verdict_of(seed, 8, 0.01, 1.0) == Verdict::NoEffect);
         assert!(nothing > 0.95, "{nothing}");
         let open = share(300, |seed| verdict_of(seed, 8, 0.5, 1.0) == Verdict::CannotTell);

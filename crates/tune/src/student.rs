@@ -19,7 +19,7 @@ pub fn quantile(probability: f64, freedom: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The regularised incomplete beta function.
+/// Returns the regularised incomplete beta function.
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
@@ -58,7 +58,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     result
 }
 
-/// Logarithm of the gamma function for arguments of 0.5 and more.
+/// Returns the logarithm of the gamma function for arguments of 0.5 and more.
 fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 9] = [
         0.999_999_999_999_809_9,

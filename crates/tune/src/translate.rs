@@ -44,7 +44,7 @@ impl Abilities {
         [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= since
     }
 
-    /// The newest bound that the library supports.
+    /// Returns the newest bound that the library supports.
     fn newest_bound(&self) -> i32 {
         let known = BOUNDS.iter().filter(|(_, _, since)| self.is_since(*since)).map(|(_, number, _)| *number).max();
         if self.is_since([2, 0]) { 5 } else { known.unwrap_or(1) }

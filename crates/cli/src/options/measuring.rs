@@ -197,7 +197,7 @@ impl MeasurementArgs {
         Ok(workload)
     }
 
-    /// Measures; with `limits`, also searches. Prints each finished experiment.
+    /// Measures a workload and, with `limits`, also searches for the best settings. Prints each finished experiment.
     ///
     /// # Errors
     /// If there is no space for the files, a run fails, or the measurement is stopped.

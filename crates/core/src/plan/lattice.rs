@@ -143,7 +143,7 @@ mod tests {
         assert!(pick(0).is_err() && pick(3).is_err());
     }
 
-    /// Strategy for number of elements, base-2 logarithm of the spacing, and length of a box.
+    /// Returns a strategy for number of elements, base-2 logarithm of the spacing, and length of a box.
     fn axes() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
         prop::collection::vec((1u64..9, 0u32..4, 1u64..5), 1..4)
     }

@@ -1,93 +1,93 @@
-//! Why the branches of an object are not put together: which branch, which member, which class.
+//! Reasons why the branches of a split object cannot be reassembled, with the branch, member or class concerned.
 
 use super::layout::Unreadable;
 use super::tree::{Branch, ElementBranch};
 
-/// Why a branch of objects is not put together.
+/// Reason why a product cannot be reassembled from its branches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Apart {
-    /// A branch whose entries are not understood.
+    /// The contents of a branch are unknown.
     #[error("branch {branch}: {why}")]
     Unreadable {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
-        /// Why they are not.
+        /// Reason why the contents are unknown.
         why: Unreadable,
     },
-    /// A version of a class that no description is of.
+    /// The file does not describe this version of a class.
     #[error("branch {branch}: the file does not describe version {version} of class {class}")]
     Version {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
-        /// Its class.
+        /// Name of the class.
         class: String,
-        /// The version.
+        /// Version that the branch states.
         version: i64,
     },
-    /// A member without a branch.
+    /// A member of a class has no branch.
     #[error("member {member} of class {class} ({type_name}) has no branch below {branch} in its place")]
     NoBranch {
-        /// The branch of the object.
+        /// Path of the object's branch.
         branch: String,
-        /// Its class.
+        /// Name of the object's class.
         class: String,
-        /// The member.
+        /// Name of the member.
         member: String,
-        /// Its type.
+        /// Type of the member.
         type_name: String,
     },
-    /// A branch that is none of the members.
+    /// A branch does not correspond to any member of the class.
     #[error("branch {branch} holds no member of class {class} that is expected there")]
     NoMember {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
-        /// The class.
+        /// Name of the class.
         class: String,
     },
-    /// A branch without entries.
+    /// A branch has no entries, or a different number of entries than the tree.
     #[error("branch {branch} has no entries, or another number of them than the tree")]
     Entries {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
     },
-    /// References to other objects.
+    /// A branch holds references to other objects, which mean nothing outside of their file.
     #[error("branch {branch}: references ({class}) mean nothing outside of their file")]
     Reference {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
-        /// `TRef` or `TRefArray`.
+        /// Class of the references: `TRef` or `TRefArray`.
         class: &'static str,
     },
-    /// A branch of a kind that does not stand where it was found.
+    /// A branch has a kind that is not expected at its position.
     #[error("branch {branch}: branches of kind {kind} and class {class} are not put together")]
     Kind {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
-        /// Its class.
+        /// Class that the branch states.
         class: String,
-        /// Its kind.
+        /// Kind of the branch, as ROOT numbers them.
         kind: i64,
     },
-    /// A branch with branches below it that does not say what they are of.
+    /// A branch with branches below it does not state its class.
     #[error("branch {branch} has branches below it, and does not say of which class")]
     NoClass {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
     },
-    /// Classes in classes without end.
+    /// Classes are nested too deep, or there are too many.
     #[error("branch {branch}: its classes are nested too deep, or too many")]
     Depth {
-        /// The branch.
+        /// Path of the branch.
         branch: String,
     },
 }
 
-/// The refusal of a branch that is not understood.
+/// Returns the refusal of a branch with unknown contents.
 pub(super) fn unknown(branch: &Branch, why: Unreadable) -> Apart {
     Apart::Unreadable { branch: branch.path.clone(), why }
 }
 
-/// The refusal of a branch of another kind than is expected.
+/// Returns the refusal of a branch of an unexpected kind.
 pub(super) fn kind(branch: &Branch, element: &ElementBranch) -> Apart {
     Apart::Kind { branch: branch.path.clone(), class: element.class.clone(), kind: element.kind }
 }

@@ -1,8 +1,9 @@
-//! How a product is put together from the branches that ROOT split its objects into.
+//! Plans how a product is reassembled from the branches into which ROOT split its objects.
 //!
-//! Plans only; [`super::whole`] carries them out. ROOT makes branches in the order of the class's description, so members are found
-//! by walking both side by side: class, number, version and name must agree. Invariant: a plan uses every branch below its own
-//! exactly once; anything else is refused with the branch or member that is not as expected.
+//! [`super::whole`] carries the plans out. ROOT creates branches in the order of the class description, so members are
+//! matched by walking both side by side: class, number, version and name must agree. Invariant: a plan uses every
+//! branch below the product's branch exactly once; anything else is refused, and the refusal names the unexpected
+//! branch or member.
 
 use super::apart::{Apart, kind, unknown};
 use super::front::Front;
@@ -13,57 +14,57 @@ use super::tree::{Branch, ElementBranch, Tree};
 use super::type_name::TypeName;
 use crate::model::schema::{Form, Serialization};
 
-/// Deepest class in a class.
+/// Maximum depth of classes within classes.
 const MAX_DEPTH: usize = 24;
 
-/// Most classes in one product, each counted as often as it is used.
+/// Maximum number of classes in one product, each counted as often as it is used.
 const MAX_CLASSES: usize = 4096;
 
-/// The version of `TClonesArray` whose streamer is known.
+/// Version of `TClonesArray` whose streamer is implemented.
 const CLONES_VERSION: i32 = 4;
 
-/// A branch whose entries a product is made of.
+/// A branch from whose entries a product is reassembled.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// Its number in the tree.
+    /// Number of the branch in the tree.
     pub(super) branch: usize,
-    /// What an entry is, or in a collection each of its values.
+    /// Contents of an entry or, in a collection, of each value of an entry.
     pub(super) item: Item,
-    /// The form whose buffers the item has.
+    /// Form with the buffers that `item` fills.
     pub(super) form: Form,
-    /// The stored branch with the number of values, in a collection.
+    /// Index of the stored branch with the number of values, in a collection.
     pub(super) count: Option<usize>,
-    /// The stored branch of the member that counts the values of an array behind a pointer.
+    /// Index of the stored branch whose member counts the values of an array behind a pointer.
     pub(super) counter: Option<usize>,
 }
 
 /// A part of a product.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// What a stored branch has.
+    /// Value of the stored branch with this index.
     Stored(usize),
-    /// Members, with their front.
+    /// Object: its front, followed by its members.
     Object { front: Front, members: Vec<Part> },
-    /// Key and value of a map, which have no fronts of their own.
+    /// Key and value of a map, without fronts.
     Pair { members: Vec<Part> },
-    /// As many elements as a stored branch says.
+    /// Collection with the number of elements that the stored branch `count` holds.
     Collection { count: usize, front: Front, element: Box<Part> },
-    /// A `TClonesArray`.
+    /// `TClonesArray` with the number of elements that the stored branch `count` holds.
     Clones { count: usize, front: Front, name: String, class: String, element: Box<Part> },
 }
 
-/// How a product is put together.
+/// Plan for reassembling a product.
 #[derive(Debug)]
 pub(super) struct Assembly {
-    /// In the order in which they are needed.
+    /// Stored branches, in the order in which they are needed.
     pub(super) stored: Vec<Stored>,
     pub(super) part: Part,
-    /// How the product is then serialised: collections lack the front of a product.
+    /// Serialisation of the result: collections lack the front of a product.
     pub(super) serialization: Serialization,
 }
 
 impl Assembly {
-    /// Plans the product of a branch of the tree itself. `has_entries` says whether a branch can be read.
+    /// Plans the product of a top-level branch of the tree. `has_entries` returns whether a branch can be read.
     pub(super) fn of_branch(
         tree: &Tree,
         number: usize,
@@ -81,16 +82,16 @@ struct Planner<'t> {
     infos: &'t StreamerInfos,
     has_entries: &'t dyn Fn(usize) -> bool,
     stored: Vec<Stored>,
-    /// The stored branch with the number of objects that are walked through.
+    /// Index of the stored branch with the number of objects in the current collection.
     scope: Option<usize>,
     depth: usize,
-    /// Classes used so far.
+    /// Number of classes used so far.
     classes: usize,
 }
 
-/// The branches of an object's members, of which some have been found.
+/// Branches of an object's members, the first `found` of which have been matched.
 struct Below<'b> {
-    /// The branch of the object.
+    /// Branch of the object.
     branch: &'b Branch,
     numbers: Vec<usize>,
     found: usize,
@@ -115,7 +116,7 @@ impl<'t> Planner<'t> {
         }
     }
 
-    /// A product that is stored whole.
+    /// Plans a product that ROOT stored whole.
     fn unsplit(&mut self, number: usize, element: &ElementBranch) -> Result<(Part, Serialization), Apart> {
         let branch = &self.tree.branches[number];
         let stored = self.stored(number)?;
@@ -123,7 +124,7 @@ impl<'t> Planner<'t> {
         match &self.stored[stored].item {
             Item::Collection { .. } => Ok((part, Serialization::Basket)),
             Item::Object { .. } => Ok((part, Serialization::Root)),
-            // Unlike an object in an object, an entry has no front.
+            // Unlike an object within an object, an entry has no front.
             Item::Record { .. } if TypeName::parse(&element.class) == TypeName::Class(element.class.clone()) => {
                 let info = self.info_of(branch, element)?;
                 Ok((
@@ -135,7 +136,7 @@ impl<'t> Planner<'t> {
         }
     }
 
-    /// Adds a branch of values.
+    /// Adds a branch of values, and returns its index.
     fn stored(&mut self, number: usize) -> Result<usize, Apart> {
         let branch = &self.tree.branches[number];
         if !(self.has_entries)(number) {
@@ -156,7 +157,7 @@ impl<'t> Planner<'t> {
         Ok(self.stored.len() - 1)
     }
 
-    /// An object whose members are in the branches below `number`.
+    /// Plans an object whose members are in the branches below `number`.
     fn object(&mut self, number: usize, class: &str, info: &'t StreamerInfo) -> Result<Part, Apart> {
         let branch = &self.tree.branches[number];
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
@@ -166,7 +167,7 @@ impl<'t> Planner<'t> {
         Ok(Part::Object { front, members })
     }
 
-    /// Fails if branches are left.
+    /// Fails if any of the branches has not been matched.
     fn finish(&self, below: &Below<'_>, class: &str) -> Result<(), Apart> {
         match below.numbers.get(below.found) {
             None => Ok(()),
@@ -176,7 +177,7 @@ impl<'t> Planner<'t> {
         }
     }
 
-    /// The members of a class, whose branches are the next ones. `prefix` is what their names have in front of the members'.
+    /// Plans the members of a class, whose branches come next. Branch names consist of `prefix` and the member's name.
     fn members(
         &mut self,
         class: &str,
@@ -210,7 +211,7 @@ impl<'t> Planner<'t> {
         Ok(members)
     }
 
-    /// An object whose members are among those of the object around.
+    /// Plans an object whose members are among those of the enclosing object.
     fn in_place(
         &mut self,
         name: &str,
@@ -220,7 +221,7 @@ impl<'t> Planner<'t> {
         prefix: &str,
     ) -> Result<Part, Apart> {
         let next = below.numbers.get(below.found).map(|&number| &self.tree.branches[number]);
-        // Where the next branch is of another class, this one has no members of its own.
+        // If the next branch belongs to another class, this one has no members.
         let info = match self.described(name, next, element) {
             Some(info) if layout::is_as_described(name) => info,
             _ => return Err(no_branch(below, class, element)),
@@ -230,7 +231,7 @@ impl<'t> Planner<'t> {
         Ok(Part::Object { front, members })
     }
 
-    /// A member that has a branch.
+    /// Plans a member that has a branch.
     fn member(
         &mut self,
         number: usize,
@@ -245,7 +246,7 @@ impl<'t> Planner<'t> {
                 let name = match element.kind {
                     ElementKind::Base { .. } => element.name.as_str(),
                     ElementKind::Object if element.array_len == 0 => object_class(element),
-                    // A pointer is stored with the number of its object, which no branch has.
+                    // A pointer is stored with the number of its object, which is not in any branch.
                     _ => return Err(unknown(branch, layout::unknown(&of.class, element))),
                 };
                 let first = self.tree.children(number).first().map(|&number| &self.tree.branches[number]);
@@ -271,14 +272,15 @@ impl<'t> Planner<'t> {
         }
     }
 
-    /// A collection whose objects' members are in the branches below `number`, which has their number itself.
+    /// Plans a collection: branch `number` holds the number of objects, the branches below it the members of the
+    /// objects.
     fn collection(&mut self, number: usize, type_name: &str) -> Result<Part, Apart> {
         let branch = &self.tree.branches[number];
         let count = self.stored(number)?;
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
         let first = below.numbers.first().map(|&number| &self.tree.branches[number]);
         let of_first = first.and_then(|first| first.element.as_ref()).map(|element| element.class.clone());
-        // A pair has the class that its members state.
+        // The class of a pair is the one that its members state.
         let (class, is_map) = match TypeName::parse(type_name) {
             TypeName::List(content) => match *content {
                 TypeName::Class(name) => (Some(name), false),
@@ -298,8 +300,8 @@ impl<'t> Planner<'t> {
         Ok(Part::Collection { count, front, element: Box::new(element) })
     }
 
-    /// A `TClonesArray` that is a member. Its name, first index and bits are in no branch: they are those of the array that ROOT makes
-    /// when it reads the tree.
+    /// Plans a member that is a `TClonesArray`. Its name, first index and bits are not in any branch; the ones used are
+    /// those of the array that ROOT creates when it reads the tree.
     fn clones(&mut self, number: usize, of: &ElementBranch) -> Result<Part, Apart> {
         let branch = &self.tree.branches[number];
         let (class, array) = (&of.clones, self.only("TClonesArray"));
@@ -324,7 +326,7 @@ impl<'t> Planner<'t> {
         })
     }
 
-    /// The objects of a collection, whose number is in the stored branch `count`.
+    /// Plans the objects of a collection; the stored branch `count` holds their number.
     fn objects(
         &mut self,
         branch: &Branch,
@@ -341,7 +343,7 @@ impl<'t> Planner<'t> {
         let members = self.members(class, info, below, "")?;
         self.scope = None;
         self.finish(below, class)?;
-        // Nothing would bound their number.
+        // Without members, nothing would limit the number of objects.
         if self.stored.len() == count + 1 {
             return Err(Apart::NoMember { branch: branch.path.clone(), class: class.to_owned() });
         }
@@ -356,7 +358,7 @@ impl<'t> Planner<'t> {
         })
     }
 
-    /// The description that a branch states for the class that it is of.
+    /// Returns the description of the class version that a branch states.
     fn info_of(&self, branch: &Branch, element: &ElementBranch) -> Result<&'t StreamerInfo, Apart> {
         layout::info_of(element, self.infos).ok_or_else(|| Apart::Version {
             branch: branch.path.clone(),
@@ -365,7 +367,8 @@ impl<'t> Planner<'t> {
         })
     }
 
-    /// The description of the class of a base or member, the first of whose members may have the branch `first`.
+    /// Returns the description of the class of a base or member. Branch `first` may hold the first member of that
+    /// class.
     fn described(&self, class: &str, first: Option<&Branch>, element: &Element) -> Option<&'t StreamerInfo> {
         self.statement(class, first).or_else(|| match element.kind {
             ElementKind::Base { version } => self.infos.find(class, u16::try_from(version).ok()?, None),
@@ -373,7 +376,7 @@ impl<'t> Planner<'t> {
         })
     }
 
-    /// The description that a branch states, if it is a member of `class`.
+    /// Returns the description that a branch states, if the branch is a member of `class`.
     fn statement(&self, class: &str, branch: Option<&Branch>) -> Option<&'t StreamerInfo> {
         let element = branch?.element.as_ref().filter(|element| element.class == class)?;
         layout::info_of(element, self.infos)
@@ -387,7 +390,7 @@ impl<'t> Planner<'t> {
     }
 }
 
-/// Whether a branch is that of member `id` of a class.
+/// Whether a branch holds member `id` of a class.
 fn is_member(branch: &Branch, class: &str, info: &StreamerInfo, id: usize, element: &Element, prefix: &str) -> bool {
     let is_stated = branch.element.as_ref().is_some_and(|of| {
         let is_version = i64::from(info.version) == of.version && (of.checksum == 0 || of.checksum == info.checksum);
@@ -399,7 +402,7 @@ fn is_member(branch: &Branch, class: &str, info: &StreamerInfo, id: usize, eleme
     is_stated && before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// The class of a member that is an object, or a pointer to one that is stored as such.
+/// Returns the class of a member that is an object, or a pointer that is stored like an object.
 fn object_class(element: &Element) -> &str {
     element.type_name.trim_end_matches('*')
 }

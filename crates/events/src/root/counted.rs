@@ -31,11 +31,11 @@ pub(super) enum Lengths {
 pub(super) struct Counter {
     /// Number of the counting branch.
     pub(super) branch: usize,
-    /// Contents of its entries.
+    /// Contents of the entries of the counting branch.
     pub(super) item: Item,
     pub(super) form: Form,
     number: Number,
-    /// Bytes that precede the values.
+    /// Number of bytes that precede the values.
     front_len_bytes: u64,
     /// Length of each counted value.
     each_len_bytes: u64,
@@ -102,7 +102,7 @@ impl Counter {
 pub(super) struct Counts {
     /// Number of the counting branch.
     pub(super) branch: usize,
-    /// Contents of its entries.
+    /// Contents of the entries of the counting branch.
     pub(super) item: Item,
     pub(super) form: Form,
     pub(super) lengths: Lengths,

@@ -1,30 +1,31 @@
-//! What stands before the members of an object, as it is written.
+//! The front of an object: the bytes before its members, as they are written.
 //!
-//! Reading is [`Header`]'s. Invariant: a byte count is that of what was written behind it.
+//! [`Header`] reads fronts. Invariant: a byte count equals the number of bytes that were written after it.
 
 use super::object::{BYTE_COUNT, Header};
 use super::streamer::{ElementKind, StreamerInfo, StreamerInfos};
 use crate::error::Fault;
 
-/// The front of an object.
+/// Front of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Front {
-    /// A version alone, as before the members of a `TObject`.
+    /// Version alone, as before the members of a `TObject`.
     Bare(u16),
     /// Byte count and version.
     Version(u16),
-    /// Byte count, version 0 and the checksum of the class, which names its description where versions do not.
+    /// Byte count, version 0 and checksum of the class. The checksum identifies a description where versions do not.
     Checksum(u32),
 }
 
-/// Deepest base class of a base class.
+/// Maximum depth of base classes.
 const MAX_DEPTH: usize = 24;
 
 impl Front {
     /// Returns the front that ROOT writes for objects of a class.
     ///
-    /// A class without `ClassDef` has version 1 and is written with its checksum. The file does not say whether a class of version 1
-    /// has one, unless it derives from `TObject`. The checksum is right for both: ROOT finds the description by it.
+    /// A class without `ClassDef` has version 1 and is written with its checksum. Unless the class derives from
+    /// `TObject`, the file does not record whether a class of version 1 has a `ClassDef`. The checksum is right in both
+    /// cases: ROOT finds the description by it.
     pub(super) fn of_class(name: &str, info: &StreamerInfo, infos: &StreamerInfos) -> Option<Self> {
         let version = u16::try_from(info.version).ok().filter(|&version| version > 0)?;
         Some(match name {
@@ -34,7 +35,7 @@ impl Front {
         })
     }
 
-    /// Returns the front that was read.
+    /// Returns the front with the contents of a header.
     pub(super) fn of_header(header: &Header) -> Self {
         match (header.end, header.checksum) {
             (None, _) => Self::Bare(header.version),
@@ -43,7 +44,7 @@ impl Front {
         }
     }
 
-    /// Appends an object: this front, then what `write` appends.
+    /// Appends an object: this front, followed by the bytes that `write` appends.
     pub(super) fn write(
         self,
         out: &mut Vec<u8>,
@@ -75,7 +76,7 @@ impl Front {
     }
 }
 
-/// Whether a class derives from `TObject`, and so has a version of its own.
+/// Whether a class derives from `TObject`, and therefore has an explicit version.
 fn is_tobject(info: &StreamerInfo, infos: &StreamerInfos, depth: usize) -> bool {
     depth < MAX_DEPTH
         && info.elements.iter().any(|element| {

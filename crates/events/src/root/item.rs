@@ -98,12 +98,12 @@ pub(super) struct Class {
     pub(super) name: String,
     pub(super) version: u16,
     pub(super) checksum: u32,
-    /// What its objects have in front, if it has a version.
+    /// Front of its objects, if the class has a version.
     pub(super) front: Option<Front>,
 }
 
 impl Item {
-    /// The class of references that are in it, if there are any.
+    /// Returns the class of the references in this part, if it contains any.
     pub(super) fn reference(&self) -> Option<&'static str> {
         let among = |items: &[Self]| items.iter().find_map(Self::reference);
         match self {

@@ -164,7 +164,7 @@ fn array_extents(element: &Element) -> Vec<u64> {
     }
 }
 
-/// The description that a branch states for the class that it is of.
+/// Returns the description of the class version that a branch states.
 pub(super) fn info_of<'i>(element: &ElementBranch, infos: &'i StreamerInfos) -> Option<&'i StreamerInfo> {
     let versions = infos.versions(&element.class);
     let by_checksum = versions.iter().find(|info| element.checksum != 0 && info.checksum == element.checksum);

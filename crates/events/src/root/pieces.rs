@@ -1,8 +1,9 @@
-//! The values of an entry, cut apart, each in the bytes that ROOT stores an object's member in.
+//! The values of an entry, cut into pieces: each has the bytes with which ROOT stores it as a member of an object.
 //!
-//! A split collection stores each member of all of its objects together, and so does a collection that is stored member by member.
-//! Whole objects need the bytes of each. Reading is [`walk`]'s, which checks every value; what is read is copied, not encoded again.
-//! Invariant: collections come out object by object, however they were stored.
+//! A split collection stores each member of all of its objects together, and so does a collection that is stored member
+//! by member. Whole objects need the bytes of each object. [`walk`] reads and checks every value; the bytes that were
+//! read are copied, not encoded again. Invariant: the pieces of a collection are in the order of its objects, however
+//! they were stored.
 
 use super::front::Front;
 use super::item::Item;
@@ -12,23 +13,23 @@ use crate::error::Fault;
 use crate::model::block::Buffer;
 use crate::sources::bytes::Bytes;
 
-/// The bytes of some values.
+/// Bytes of consecutive values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// End of each value in `bytes`.
     ends: Vec<usize>,
-    /// What each has in front as a member of an object: it is stored once for all of them.
+    /// Front of each value as a member of an object; it is stored once for all of them.
     front: Option<Front>,
 }
 
 impl Pieces {
-    /// Number of values.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of a value, without the front that it has as a member.
+    /// Returns the bytes of a value, without its front.
     pub(super) fn bare(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[number]]
@@ -47,14 +48,14 @@ impl Pieces {
         }
     }
 
-    /// Adds a value that is all that `write` appends.
+    /// Adds a value that consists of all bytes that `write` appends.
     fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>) -> Result<(), Fault> {
         write(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
         Ok(())
     }
 
-    /// Makes one value of every `length`.
+    /// Combines every `length` values into one.
     fn in_groups_of(mut self, length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX).max(1);
         self.ends = self.ends.chunks_exact(length).map(|group| group[group.len() - 1]).collect();
@@ -62,7 +63,8 @@ impl Pieces {
     }
 }
 
-/// Cuts apart `count` values, which are all that `bytes` have. `buffers` are those of a column, which get the values too.
+/// Cuts `bytes`, which must consist of `count` values, into these values. The values are also appended to `buffers`,
+/// which are those of a column.
 pub(super) fn cut_exactly(
     item: &Item,
     count: u64,
@@ -114,7 +116,7 @@ fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -
     }
 }
 
-/// Reads a front that has a byte count, as all have but that of a `TObject`.
+/// Reads a front with a byte count; only the front of a `TObject` has none.
 fn read_counted(bytes: &mut Bytes<'_>) -> Result<Header, Fault> {
     let front = bytes.clone();
     let header = Header::read(bytes)?;
@@ -124,7 +126,7 @@ fn read_counted(bytes: &mut Bytes<'_>) -> Result<Header, Fault> {
     }
 }
 
-/// Appends one value, which is the next.
+/// Appends the next value.
 fn write_one(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer], out: &mut Vec<u8>) -> Result<(), Fault> {
     match item {
         Item::Record { fields } | Item::Pair { in_map: true, values: fields, .. } => {
@@ -187,12 +189,12 @@ fn write_members(
 
 /// Appends a count and the values.
 fn write_list(values: &Pieces, out: &mut Vec<u8>) {
-    // It was a count of 32 bits, or there are so many entries in a basket.
+    // The number fits 32 bits, because it was read from a count of 32 bits or is limited by the entries of a basket.
     out.extend_from_slice(&(values.len() as u32).to_be_bytes());
     out.extend_from_slice(&values.bytes);
 }
 
-/// Arrays behind pointers of objects whose counts are the last `objects` of their buffer.
+/// Cuts arrays behind pointers of objects into pieces. Their lengths are the last `objects` numbers of a buffer.
 fn cut_pointed(item: &Item, objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<Pieces, Fault> {
     let Item::Pointed { counter, arrays, buffer, content } = item else { return Ok(Pieces::default()) };
     let mut pieces = Pieces::default();
@@ -212,7 +214,7 @@ fn cut_pointed(item: &Item, objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [
     Ok(pieces)
 }
 
-/// Lists of objects that are stored member by member.
+/// Cuts lists of objects that are stored member by member.
 fn cut_memberwise(
     list: &Item,
     version: u16,
@@ -270,7 +272,8 @@ fn cut_memberwise(
     Ok(pieces)
 }
 
-/// The members of `objects` objects that are stored member by member. Some base classes stay whole, as in [`walk`].
+/// Cuts the members of `objects` objects that are stored member by member. Some base classes stay whole, as in
+/// [`walk`].
 fn cut_members(
     fields: &[Item],
     objects: u64,

@@ -63,12 +63,12 @@ pub enum WhyUnread {
     Metadata(String),
 }
 
-/// Way in which a product is read.
+/// How a product is read.
 #[derive(Debug)]
 struct ProductPlan {
     /// Number of the product's branch.
     branch: usize,
-    /// Contents of its entries; `None` if they are read as bytes.
+    /// Contents of the branch's entries; `None` if they are read as bytes.
     item: Option<Item>,
     /// Reason for reading bytes, unless that was requested.
     unknown: Option<Unreadable>,
@@ -141,23 +141,23 @@ impl TreeSource {
         self.file
     }
 
-    /// Its metadata.
+    /// Returns the metadata of the tree.
     pub(super) fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// Descriptions of the file's classes.
+    /// Returns the descriptions of the file's classes.
     pub(super) fn infos(&self) -> &StreamerInfos {
         self.file.infos()
     }
 
-    /// The product that is a branch.
+    /// Returns the product that is read from a branch.
     pub(super) fn product_of(&self, branch: usize) -> Option<usize> {
         // Plans are in the order of branches.
         self.plans.binary_search_by_key(&branch, |plan| plan.branch).ok()
     }
 
-    /// The branch that has the ids of entries and nothing else.
+    /// Returns the branch that holds only the ids of entries, if there is one.
     pub(super) fn id_branch(&self) -> Option<usize> {
         self.ids.as_ref()?.whole_branch()
     }

@@ -87,7 +87,7 @@ pub(super) enum ElementKind {
     Bits,
     /// Array whose length is in another member.
     CountedNumbers {
-        /// Type of its values.
+        /// Type of the values.
         number: BasicType,
         /// Name of the member that holds the length.
         counter: String,
@@ -100,7 +100,7 @@ pub(super) enum ElementKind {
     Pointer,
     /// Collection or string of the standard library.
     Collection,
-    /// Any other kind.
+    /// Member of any other kind.
     Other,
 }
 
@@ -141,7 +141,8 @@ impl StreamerInfos {
         })
     }
 
-    /// The version of `TStreamerInfo` that the descriptions are written in. Collections state it in their fronts.
+    /// Returns the version of `TStreamerInfo` in which the descriptions are written. The fronts of collections state
+    /// it.
     pub(super) fn own_version(&self) -> u16 {
         self.own_version
     }
@@ -267,7 +268,7 @@ impl InfoReader<'_> {
         Ok(value)
     }
 
-    /// `own_version` becomes the version of `TStreamerInfo` itself.
+    /// Reads a description, and sets `own_version` to the version of `TStreamerInfo` itself.
     fn info(&mut self, own_version: &mut u16) -> Result<(String, StreamerInfo), Fault> {
         let header = Header::read(&mut self.bytes)?;
         *own_version = header.version;

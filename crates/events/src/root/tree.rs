@@ -28,7 +28,7 @@ pub(super) struct Branch {
     pub(super) title: String,
     /// Names from the top-level branch down, joined by `/`.
     pub(super) path: String,
-    /// Branches above it.
+    /// Number of branches above this one.
     pub(super) depth: usize,
     /// Description of the objects in a branch of objects.
     pub(super) element: Option<ElementBranch>,
@@ -67,19 +67,19 @@ pub(super) struct Leaf {
     pub(super) is_unsigned: bool,
     /// Whether another leaf holds the number of values.
     pub(super) is_counted: bool,
-    /// Number of that leaf, and of this one.
+    /// Ids of the counting leaf, and of this leaf.
     counter: Option<ObjectId>,
     id: ObjectId,
     /// Reason why the remaining metadata is unknown, if it is.
     pub(super) unsupported: Option<String>,
 }
 
-/// Position of a basket.
+/// Entries of a basket, and where the basket is stored.
 #[derive(Debug, Clone)]
 pub(super) struct BasketPlace {
-    /// First entry.
+    /// Number of the first entry.
     pub(super) start: u64,
-    /// Entry after the last.
+    /// Number of the last entry plus one.
     pub(super) end: u64,
     pub(super) stored: StoredBasket,
 }
@@ -125,7 +125,7 @@ impl Tree {
         Ok(read)
     }
 
-    /// The branches directly below a branch, in their order.
+    /// Returns the branches directly below a branch, in their order.
     pub(super) fn children(&self, number: usize) -> Vec<usize> {
         let depth = self.branches[number].depth;
         let below = (number + 1..self.branches.len()).take_while(|&below| self.branches[below].depth > depth);

@@ -1,7 +1,7 @@
-//! A tree whose objects are products: each one whole, as ROOT serialises it, also where it was split into branches.
+//! A tree whose objects are products: each one whole, as ROOT serialises it, even if ROOT split it into branches.
 //!
-//! What goes where is [`super::assembly`]'s. Invariant: a product is put together from all of its branches, or it is refused when it is
-//! asked for; the other products can be read all the same.
+//! [`super::assembly`] plans which bytes go where. Invariant: a product is reassembled from all of its branches, or
+//! requesting it is an error; the other products can still be read.
 
 use super::apart::Apart;
 use super::assembly::{Assembly, Part, Stored};
@@ -17,30 +17,30 @@ use crate::sources::bytes::Bytes;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// A tree of whole objects.
+/// A tree read as whole objects.
 #[derive(Debug)]
 pub struct WholeTree {
-    /// Branches as bytes.
+    /// The tree, with branches read as bytes.
     tree: TreeSource,
     schema: Schema,
-    /// For each product.
+    /// Origin of each product.
     makings: Vec<Making>,
     id_product: Option<usize>,
 }
 
-/// Where a product comes from.
+/// Origin of a product.
 #[derive(Debug)]
 enum Making {
-    /// It is a product of the tree: a branch of numbers or texts.
+    /// A product of the tree: a branch of numbers or texts.
     Stored(usize),
-    /// Put together from products of the tree, one for each stored branch.
+    /// Reassembled from products of the tree, one for each stored branch.
     Assembled(Assembly, Vec<usize>),
-    /// Not put together.
+    /// Cannot be reassembled.
     Refused(Apart),
 }
 
 impl Making {
-    /// Products of the tree.
+    /// Returns the products of the tree that are needed.
     fn parts(&self) -> &[usize] {
         match self {
             Self::Stored(product) => std::slice::from_ref(product),
@@ -59,7 +59,7 @@ impl WholeTree {
         TreeSource::open(file, path, RootOptions { raw: true }).map(Self::of_tree)
     }
 
-    /// Puts the products of a tree together that was opened for bytes.
+    /// Plans the products of a tree that was opened for reading bytes.
     fn of_tree(source: TreeSource) -> Self {
         let tree = source.tree();
         let is_read = |branch: usize| source.product_of(branch).is_some();
@@ -72,7 +72,7 @@ impl WholeTree {
             let making = match (&branch.element, own) {
                 (None, None) if !branch.has_branches => continue,
                 (None, Some(product)) if !branch.has_branches => Making::Stored(product),
-                // Texts are no objects of a class.
+                // Texts are not objects of a class.
                 (Some(element), Some(product)) if is_text(&element.class) => Making::Stored(product),
                 _ => match Assembly::of_branch(tree, number, source.infos(), &is_read) {
                     Ok(assembly) => {
@@ -106,7 +106,7 @@ impl WholeTree {
         Self { schema, makings, id_product, tree: source }
     }
 
-    /// Products that are not put together, and why.
+    /// Returns the products that cannot be reassembled, with the reasons.
     pub fn refused(&self) -> impl Iterator<Item = (&Product, &Apart)> {
         let makings = self.schema.products.iter().zip(&self.makings);
         makings.filter_map(|(product, making)| match making {
@@ -115,7 +115,7 @@ impl WholeTree {
         })
     }
 
-    /// Branches that are not read, and why.
+    /// Returns the branches that are not read, with the reasons.
     pub fn unread(&self) -> &[Unread] {
         self.tree.unread()
     }
@@ -154,7 +154,7 @@ impl Source for WholeTree {
         self.tree.unit_end(start, target_len_bytes)
     }
 
-    /// Branches and what is made of them are in memory together.
+    /// Returns the memory for a batch, in which branches and the products made from them exist at the same time.
     fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         self.tree.batch_len_bytes(entries).saturating_mul(2)
     }
@@ -219,7 +219,8 @@ impl Reader for WholeReader<'_> {
     }
 }
 
-/// Puts the entries of a product together. An error carries the index of the entry and, where it is one's, the branch.
+/// Reassembles the entries of a product. An error contains the index of the entry and, if a single branch caused it,
+/// the branch.
 fn assemble(assembly: &Assembly, columns: &[Column], entries: u64) -> Result<Column, (u64, Option<usize>, Fault)> {
     let mut whole = Column::new(&Form::Blob(assembly.serialization));
     let mut buffers: Vec<Column> = assembly.stored.iter().map(|stored| Column::new(&stored.form)).collect();
@@ -237,20 +238,20 @@ fn assemble(assembly: &Assembly, columns: &[Column], entries: u64) -> Result<Col
     Ok(whole)
 }
 
-/// The bytes of an entry.
+/// Returns the bytes of an entry.
 fn entry_of(column: &Column, entry: u64) -> &[u8] {
     let Some((offsets, bytes)) = column.as_bytes() else { return &[] };
     &bytes[offsets[entry as usize] as usize..offsets[entry as usize + 1] as usize]
 }
 
-/// Cuts the entry of a stored branch apart; `before` are those of the branches before it.
+/// Cuts the entry of a stored branch into pieces; `before` are the pieces of the branches before it.
 fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Column) -> Result<Pieces, Fault> {
     let mut bytes = Bytes::new(entry, 0, "entries");
     let objects = match stored.count {
         None => 1,
         Some(count) => u64::from(count_in(before[count].bare(0), &bytes)?),
     };
-    // Without objects there is not even a front.
+    // Without objects, even the front is missing.
     if objects == 0 && entry.is_empty() {
         return Ok(Pieces::default());
     }
@@ -264,14 +265,15 @@ fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Colu
         Item::PointedRest { arrays, content, .. } => {
             let values = arrays.saturating_mul(u64::from(counts.first().copied().unwrap_or(0)));
             let len_bytes = values.saturating_mul(content.fixed_len_bytes().unwrap_or(1) as u64).saturating_add(1);
-            // A null pointer has no values whatever its count is, and another count would be that of another array.
+            // A null pointer has no values, whatever its count is. A length that does not follow from the count means
+            // that the count belongs to another array.
             if len_bytes != entry.len() as u64 {
                 return Err(bytes.damaged(format!("{} bytes of arrays, by their count {len_bytes}", entry.len())));
             }
             cut_exactly(&stored.item, objects, &mut bytes, &mut column.buffers)
         }
         item => {
-            // Where the item expects the counts.
+            // The item expects the counts in this buffer.
             let little_endian = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
             column.buffers.push(Buffer::Values(little_endian));
             let pieces = cut_exactly(item, objects, &mut bytes, &mut column.buffers);
@@ -281,13 +283,13 @@ fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Colu
     }
 }
 
-/// A count of 32 bits as it is stored.
+/// Decodes a stored count of 32 bits.
 fn count_in(stored: &[u8], bytes: &Bytes<'_>) -> Result<u32, Fault> {
     let count = stored.try_into().ok().map(i32::from_be_bytes).and_then(|count| u32::try_from(count).ok());
     count.ok_or_else(|| bytes.damaged(format!("a count of {stored:02x?}")))
 }
 
-/// Takes the values out of a buffer.
+/// Removes the values from a buffer.
 fn clear(buffer: &mut Buffer) {
     match buffer {
         Buffer::Offsets(offsets) => offsets.truncate(1),
@@ -295,7 +297,7 @@ fn clear(buffer: &mut Buffer) {
     }
 }
 
-/// Appends a part of object `number` of the collection around, as a member.
+/// Appends a part of object `number` of the enclosing collection, in the form of a member.
 fn write(part: &Part, number: usize, pieces: &[Pieces], out: &mut Vec<u8>) -> Result<(), Fault> {
     match part {
         Part::Stored(stored) => pieces[*stored].write_member(number, out),
@@ -331,13 +333,13 @@ fn write(part: &Part, number: usize, pieces: &[Pieces], out: &mut Vec<u8>) -> Re
     }
 }
 
-/// Version 1 of `TObject`, no id, no bits: those of an array whose objects are written one by one.
+/// Stored `TObject` (version 1, no id, no bits), as in an array whose objects are written one by one.
 const EMPTY_TOBJECT: [u8; 10] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Of a `TClonesArray`.
+/// First index of a `TClonesArray`.
 const FIRST_INDEX: i32 = 0;
 
-/// Precedes an object of a `TClonesArray`.
+/// Flag that precedes each existing object of a `TClonesArray`.
 const IS_THERE: u8 = 1;
 
 /// Appends a `TString`.

@@ -1,4 +1,4 @@
-//! Files and datasets of a chosen libhdf5, as used by benchmark kernels.
+//! Files and datasets of a dynamically loaded libhdf5, as used by benchmark kernels.
 //!
 //! Invariant: a box and its values have the same size before the library receives their address.
 

@@ -1,4 +1,4 @@
-//! A libhdf5 to be measured: the bundled one, or one loaded from a file at run time.
+//! A libhdf5 to be measured: the bundled one, or one loaded dynamically from a file.
 //!
 //! For the worker processes of `bench` and `tune`: plain files through the library's own drivers, with the settings to
 //! be compared. Never used for raddle's inputs and outputs. A library is loaded with private symbols (`RTLD_LOCAL`)

@@ -1,9 +1,9 @@
-//! Forms: the metadata shared by many datasets, apart from their number of rows and the location of their data.
+//! Templates: the metadata shared by many datasets, apart from their number of rows and the location of their data.
 //!
 //! A program that writes thousands of datasets to thousands of files gives them only a few dozen different object
 //! headers, apart from the size of axis 0 and one address. This module does not read headers ([`crate::native`]
-//! recognises forms in their bytes). Invariant: [`open`] followed by [`close`] restores the dataset, for layouts whose
-//! data lie at one address.
+//! recognises templates in their bytes). Invariant: [`open`] followed by [`close`] restores the dataset, for layouts
+//! whose data lie at one address.
 
 use super::{Attribute, ChunkIndex, CreationOrder, Dataset, Dataspace, Layout};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct DatasetTemplate {
     pub comment: Option<Vec<u8>>,
 }
 
-/// Values that a form leaves open.
+/// Values that a template leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatasetLocation {
     /// Size of axis 0.
@@ -32,10 +32,10 @@ pub struct DatasetLocation {
     pub address: Option<u64>,
 }
 
-/// A dataset that shares its form with others.
+/// A dataset that shares its template with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TemplatedDataset {
-    /// Shared form.
+    /// Shared template.
     pub form: Arc<DatasetTemplate>,
     /// Rows and address of this dataset.
     pub place: DatasetLocation,

@@ -1,9 +1,10 @@
-//! Recognition of a complete version 1 object header by its bytes, except for the parts that differ within a form.
+//! Recognition of a complete version 1 object header by its bytes, except for the parts that differ within a template.
 //!
-//! A file's datasets of one form have headers of the same length that are identical outside of extent, data address and
-//! times. Comparing them costs less than listing their messages. Version 2 headers end with a checksum that would have
-//! to be computed first, and headers with several blocks contain the addresses of the others, so neither has a stencil.
-//! Invariant: a matching header has the messages of the first one, with the same bodies except for blanks.
+//! A file's datasets with the same template have headers of the same length that are identical outside of extent, data
+//! address and times. Comparing them costs less than listing their messages. Version 2 headers end with a checksum that
+//! would have to be computed first, and headers with several blocks contain the addresses of the others, so neither has
+//! a header template. Invariant: a matching header has the messages of the first one, with the same bodies except for
+//! blanks.
 
 use super::object_header::{Message, ObjectHeader};
 use super::shared::kind;
@@ -31,12 +32,12 @@ pub(super) struct HeaderTemplate {
     pub layout: Range<usize>,
     /// Bodies of both messages without their blanks.
     pub blanked_key: Vec<u8>,
-    /// Form of all matching headers.
+    /// Dataset template of all matching headers.
     pub form: Arc<DatasetTemplate>,
 }
 
 impl HeaderTemplate {
-    /// Creates the stencil of `header` with its `dataspace`, its `layout` and the messages of `times` blanked.
+    /// Creates the template of `header` with its `dataspace`, its `layout` and the messages of `times` blanked.
     pub fn new(
         header: &ObjectHeader,
         [dataspace, layout]: [&Message; 2],

@@ -1,9 +1,9 @@
-//! Recognition of a dataset's form from the bytes of its object header, without parsing it again.
+//! Recognition of a dataset's template from the bytes of its object header, without parsing it again.
 //!
 //! The messages of a header, with the size of axis 0 and the address of the data blanked, are a key: headers with equal
-//! keys describe datasets that are equal except for the blanked parts. The first header of a form is parsed in full;
-//! further ones cost a copy and a lookup. Headers whose messages point elsewhere in their file have no form. Invariant:
-//! a key contains every byte that the parsers examine, except for the blanked parts and the times.
+//! keys describe datasets that are equal except for the blanked parts. The first header with a key is parsed in full;
+//! further ones cost a copy and a lookup. Headers whose messages point elsewhere in their file have no template.
+//! Invariant: a key contains every byte that the parsers examine, except for the blanked parts and the times.
 
 use super::cursor::Encoding;
 use super::header_template::{HeaderTemplate, messages_of_version_1};
@@ -15,8 +15,8 @@ use foldhash::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of remembered forms, and their longest key. Files have dozens of forms; a file in which every dataset
-/// has a different text must not fill the memory.
+/// Maximum number of remembered templates, and their longest key. Files have dozens of templates; a file in which every
+/// dataset has a different text must not fill the memory.
 const REMEMBERED_FORMS: usize = 1 << 15;
 const REMEMBERED_KEY_LEN_BYTES: usize = 2048;
 
@@ -29,7 +29,7 @@ const TIMES: [u16; 2] = [0x0e, 0x12];
 
 type Known = HashMap<Box<[u8]>, Arc<DatasetTemplate>>;
 
-/// Forms found so far, shared by the readers of many files.
+/// Templates found so far, shared by the readers of many files.
 #[derive(Debug, Default)]
 pub struct HeaderTemplateCache {
     known: Mutex<Known>,
@@ -53,7 +53,7 @@ impl HeaderTemplateCache {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    /// Adds a form, unless another thread has added it first; returns the one that is kept.
+    /// Adds a template, unless another thread has added it first; returns the one that is kept.
     fn add(&self, key: &[u8], form: DatasetTemplate) -> Option<Arc<DatasetTemplate>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED_FORMS {

@@ -124,12 +124,12 @@ impl Bitmask {
         Ok(Self { letters, splits, rank })
     }
 
-    /// Number of levels after level 0, which is the resolution that holds every sample.
+    /// Returns the number of levels after level 0, which is the resolution that holds every sample.
     pub fn max_level(&self) -> u32 {
         self.letters.len() as u32
     }
 
-    /// Number of axes that the letters name.
+    /// Returns the number of axes that the letters name.
     pub fn rank(&self) -> usize {
         self.rank
     }
@@ -144,12 +144,12 @@ impl Bitmask {
         self.splits[level as usize].map(u32::from)
     }
 
-    /// Base-2 logarithm of the size of the power-of-two box, per axis.
+    /// Returns the base-2 logarithm of the size of the power-of-two box, per axis.
     pub fn log2_counts(&self) -> [u32; MAX_RANK] {
         self.splits(self.max_level())
     }
 
-    /// Base-2 logarithm, per axis, of the spacing of the samples in the levels up to `resolution`.
+    /// Returns the base-2 logarithm, per axis, of the spacing of the samples in the levels up to `resolution`.
     pub fn log2_spacing(&self, resolution: u32) -> [u32; MAX_RANK] {
         let (all, coarse) = (self.log2_counts(), self.splits(resolution));
         std::array::from_fn(|axis| all[axis] - coarse[axis])

@@ -94,7 +94,7 @@ impl Compression {
         }
     }
 
-    /// Name in a header; empty for none.
+    /// Returns the name used in headers; empty for none.
     pub fn name(self) -> String {
         match self {
             Self::None => String::new(),
@@ -278,7 +278,7 @@ impl BlockEncoder {
         Self { deflate: deflate(effort), state: EncodeState::default(), zfp: Zfp::default() }
     }
 
-    /// Memory needed to encode blocks of this length, in addition to the blocks and their stored bytes.
+    /// Returns the memory needed to encode blocks of this length, in addition to the blocks and their stored bytes.
     pub fn len_bytes(compression: Compression, block_len_bytes: usize) -> u64 {
         match compression {
             Compression::None => 0,

@@ -40,12 +40,13 @@ impl ArrayGrid {
         })
     }
 
-    /// Number of samples; `None` beyond 64 bits.
+    /// Returns the number of samples; `None` beyond 64 bits.
     pub fn sample_count(&self) -> Option<u64> {
         raddle_core::plan::extent::product(&self.counts)
     }
 
-    /// Slowest axis with more than one sample: parts of the array along it are contiguous and follow one another.
+    /// Returns the slowest axis with more than one sample: parts of the array along it are contiguous and follow one
+    /// another.
     pub fn slowest_axis(&self) -> usize {
         (0..MAX_RANK).rev().find(|axis| self.counts[*axis] > 1).unwrap_or(0)
     }
@@ -59,7 +60,7 @@ impl ArrayGrid {
         part
     }
 
-    /// Distance in the array between neighbours along each axis, in samples.
+    /// Returns the distance in the array between neighbours along each axis, in samples.
     pub fn strides(&self) -> Point {
         let mut strides = [1; MAX_RANK];
         for axis in 1..MAX_RANK {
@@ -174,7 +175,8 @@ pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, 
     }
 }
 
-/// First and last level in a block of `2^bits_per_block` samples: block 0 holds several levels, any other block one.
+/// Returns the first and last level in a block of `2^bits_per_block` samples: block 0 holds several levels, any other
+/// block one.
 pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
     match block {
         0 => (0, bits_per_block),

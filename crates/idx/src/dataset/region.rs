@@ -29,7 +29,7 @@ impl SampleBox {
         std::array::from_fn(|axis| self.end[axis].saturating_sub(self.start[axis]))
     }
 
-    /// Number of samples; `None` beyond 64 bits.
+    /// Returns the number of samples; `None` beyond 64 bits.
     pub fn sample_count(&self) -> Option<u64> {
         product(&self.counts())
     }

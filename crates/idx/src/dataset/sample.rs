@@ -41,12 +41,12 @@ impl Number {
         (Self::Float64, "float64", 8),
     ];
 
-    /// Name in an `.idx` file.
+    /// Returns the name used in an `.idx` file.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Length of a number, in bytes.
+    /// Returns the length of a number, in bytes.
     pub fn len_bytes(self) -> usize {
         Self::ALL[self as usize].2
     }
@@ -102,7 +102,7 @@ pub struct SampleType {
 }
 
 impl SampleType {
-    /// Length of a sample, in bytes.
+    /// Returns the length of a sample, in bytes.
     pub fn len_bytes(self) -> usize {
         self.number.len_bytes() * self.count
     }

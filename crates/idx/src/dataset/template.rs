@@ -45,7 +45,7 @@ enum Part {
 }
 
 impl Part {
-    /// Text of the part; empty for a number.
+    /// Returns the text of the part; empty for a number.
     fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// Number of digits, if the part is a number.
+    /// Returns the number of digits, if the part is a number.
     fn digits(&self) -> Option<usize> {
         match self {
             Self::Text(_) => None,
@@ -121,7 +121,7 @@ impl FileTemplate {
         Self::parse(&format!("./{name}{}/%04x.bin", "/%02x".repeat(folders as usize)))
     }
 
-    /// Text of the template in the header.
+    /// Returns the text of the template in the header.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -207,7 +207,7 @@ impl TimeTemplate {
         Ok(Self { text: text.to_owned(), parts })
     }
 
-    /// Text of the template in the header.
+    /// Returns the text of the template in the header.
     pub fn text(&self) -> &str {
         &self.text
     }

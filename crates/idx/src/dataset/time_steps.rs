@@ -32,7 +32,7 @@ impl StepList {
         Self(runs)
     }
 
-    /// First and last step of each range of consecutive steps.
+    /// Returns the first and last step of each range of consecutive steps.
     pub fn runs(&self) -> &[(u64, u64)] {
         &self.0
     }

@@ -85,7 +85,7 @@ impl FieldSplit {
         self.given.iter().any(|(_, is_split)| *is_split)
     }
 
-    /// The fields that are written.
+    /// Returns the fields that are written.
     pub fn fields(&self) -> &[(String, SampleType)] {
         &self.fields
     }

@@ -219,7 +219,7 @@ fn rows(overlap: &Overlap, first: usize, strides: &[usize; MAX_RANK], side: &mut
     });
 }
 
-/// Per axis, the contribution of each index to the position in the block.
+/// Returns, for each axis, the contribution of each index to the position in the block.
 fn spread(axes: &[u8], log2_counts: &[u32; MAX_RANK]) -> [Vec<u32>; MAX_RANK] {
     std::array::from_fn(|axis| {
         let mut table = Vec::with_capacity(1 << log2_counts[axis]);

@@ -249,7 +249,7 @@ impl<const N: usize> Side for Decode<'_, N> {
     }
 }
 
-/// Byte range of the sample at a position.
+/// Returns the byte range of the sample at a position.
 fn bytes_at(place: usize, sample_len_bytes: usize) -> std::ops::Range<usize> {
     place * sample_len_bytes..(place + 1) * sample_len_bytes
 }

@@ -87,7 +87,7 @@ impl PreviewFolder {
         written.map_err(write(&owner, "write"))
     }
 
-    /// Path of a file in the hidden folder.
+    /// Returns the path of a file in the hidden folder.
     pub(super) fn made(&self, name: &str) -> PathBuf {
         self.staging.join(name)
     }

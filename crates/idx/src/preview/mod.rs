@@ -75,7 +75,7 @@ impl Preview {
         Self { plan, samples, passed: AtomicU64::new(0) }
     }
 
-    /// The plan of the preview.
+    /// Returns the plan of the preview.
     pub fn plan(&self) -> &PreviewPlan {
         &self.plan
     }

@@ -105,22 +105,22 @@ impl PlannedPreview {
         Ok(Self { path, shape, lattice, is_big_endian, header, name })
     }
 
-    /// Name of the `.idx` file.
+    /// Returns the name of the `.idx` file.
     pub fn file_name(&self) -> String {
         file_name(&self.name)
     }
 
-    /// Distance between samples in the array per axis, slowest first.
+    /// Returns the distance between samples in the array per axis, slowest first.
     pub fn spacing(&self) -> Vec<u64> {
         self.lattice.log2_spacing.iter().map(|log2| 1 << log2).collect()
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn sample_count(&self) -> u64 {
         self.lattice.shape.iter().product()
     }
 
-    /// Length of a sample.
+    /// Returns the length of a sample.
     pub fn sample_len_bytes(&self) -> usize {
         self.header.fields[0].sample.len_bytes()
     }
@@ -176,7 +176,7 @@ impl PreviewPlan {
         self.datasets.iter().map(|of| of.sample_count().saturating_mul(of.sample_len_bytes() as u64)).sum()
     }
 
-    /// Number of samples of all datasets.
+    /// Returns the number of samples of all datasets.
     pub fn sample_count(&self) -> u64 {
         self.datasets.iter().map(PlannedPreview::sample_count).sum()
     }

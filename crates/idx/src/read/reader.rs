@@ -69,7 +69,7 @@ impl Dataset {
         Ok(Self { path: path.to_path_buf(), header })
     }
 
-    /// Path of the `.idx` file.
+    /// Returns the path of the `.idx` file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -166,7 +166,7 @@ impl Dataset {
         Ok(out)
     }
 
-    /// Length of the result of a query, in bytes.
+    /// Returns the length of the result of a query, in bytes.
     ///
     /// # Errors
     /// See [`Dataset::grid`].

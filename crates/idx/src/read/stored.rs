@@ -79,7 +79,7 @@ impl<'d> StoredBlocks<'d> {
         block - block % self.dataset.header().blocks_per_file
     }
 
-    /// Path of the file that holds `block`, or should hold it.
+    /// Returns the path of the file that holds `block`, or should hold it.
     pub(crate) fn path(&self, block: u64) -> PathBuf {
         self.folder.join(self.dataset.header().files.path(self.file(block), &self.time_name))
     }

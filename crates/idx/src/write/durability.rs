@@ -29,7 +29,7 @@ impl Durability {
         }
     }
 
-    /// Name of the operation that [`Self::finish`] performs, for errors.
+    /// Returns the name of the operation that [`Self::finish`] performs, for errors.
     pub(crate) fn finishing(self) -> &'static str {
         match self {
             Self::Synced => "fsync",

@@ -91,7 +91,7 @@ pub(crate) fn gather_any_boxes(
     Ok(partition)
 }
 
-/// Error for boxes of ranks that do not cover the dataset at `path` exactly once.
+/// Returns the error for boxes of ranks that do not cover the dataset at `path` exactly once.
 pub(crate) fn partition_error(path: &Path, source: PartitionFault) -> IdxError {
     IdxError::Partition { path: path.to_path_buf(), source: Box::new(source) }
 }

@@ -26,7 +26,7 @@ pub enum IfExists {
     Replace,
 }
 
-/// Hidden folder in which the steps of the dataset at `output` are written.
+/// Returns the hidden folder in which the steps of the dataset at `output` are written.
 pub(crate) fn staging_folder(output: &Path) -> PathBuf {
     beside(output, ".raddle-part")
 }

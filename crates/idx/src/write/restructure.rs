@@ -260,7 +260,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `side`^3 samples on each of `ranks`^3 ranks, as in the paper's weak scaling.
+    /// Returns boxes of `side`^3 samples on each of `ranks`^3 ranks, as in the paper's weak scaling.
     fn cubes(ranks: u64, side: u64) -> (SampleBox, Vec<Vec<SampleBox>>) {
         bricks([ranks; 3], [side; 3])
     }

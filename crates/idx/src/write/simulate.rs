@@ -348,7 +348,7 @@ fn aggregate_messages(
     SimulatedMessages::new(by_rank, schedule.rounds.len() as u64)
 }
 
-/// Maximum memory of each rank for the rounds that are open at the same time.
+/// Returns the maximum memory of each rank for the rounds that are open at the same time.
 fn buffers_len_bytes(schedule: &Schedule, ranks: usize) -> Vec<u64> {
     let mut most = vec![0u64; ranks];
     let mut before: HashMap<u32, u64> = HashMap::new();

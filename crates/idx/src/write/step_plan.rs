@@ -157,7 +157,7 @@ impl StepPlan {
         self.files.partition_point(|file| file.first_block <= block).saturating_sub(1)
     }
 
-    /// Number of blocks, each counted once per field.
+    /// Returns the number of blocks, each counted once per field.
     pub fn block_count(&self) -> u64 {
         self.tiles.tile_count()
     }
@@ -230,7 +230,7 @@ impl BlockOwners {
         self.most.get(&block).map(|most| most.rank as usize)
     }
 
-    /// Number of ranks that hold samples of a block.
+    /// Returns the number of ranks that hold samples of a block.
     pub fn holders(&self, block: u64) -> u64 {
         self.most.get(&block).map_or(0, |most| most.holders.into())
     }

@@ -98,12 +98,12 @@ impl Writer {
         self
     }
 
-    /// The header that will be written.
+    /// Returns the header that will be written.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// All samples of the dataset.
+    /// Returns all samples of the dataset.
     pub fn domain(&self) -> SampleBox {
         SampleBox { start: self.header.start, end: self.header.end }
     }

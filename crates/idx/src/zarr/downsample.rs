@@ -30,7 +30,7 @@ pub enum Downsample {
 }
 
 impl Downsample {
-    /// Name in metadata.
+    /// Returns the name used in metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Subsample => "subsample",

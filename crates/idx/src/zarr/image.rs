@@ -122,12 +122,12 @@ impl Image {
         Ok(Self { folder: folder.to_path_buf(), metadata, arrays })
     }
 
-    /// Folder of the image.
+    /// Returns the folder of the image.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Name of the image; empty if it has none.
+    /// Returns the name of the image; empty if it has none.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
@@ -137,27 +137,27 @@ impl Image {
         &self.metadata.axes
     }
 
-    /// Unit of spatial distances.
+    /// Returns the unit of spatial distances.
     pub fn unit(&self) -> Option<&str> {
         self.metadata.unit.as_deref()
     }
 
-    /// How the levels were made, if the image records it.
+    /// Returns how the levels were made, if the image records it.
     pub fn method(&self) -> Option<&str> {
         self.metadata.method.as_deref()
     }
 
-    /// Type of the numbers.
+    /// Returns the type of the numbers.
     pub fn number(&self) -> Number {
         self.arrays[0].form.sample.number
     }
 
-    /// Number of levels.
+    /// Returns the number of levels.
     pub fn level_count(&self) -> usize {
         self.arrays.len()
     }
 
-    /// Scale of a level per axis, x first.
+    /// Returns the scale of a level per axis, x first.
     pub fn scale(&self, level: usize) -> &[f64] {
         &self.metadata.levels[level].1
     }
@@ -177,7 +177,7 @@ impl Image {
         &self.arrays[level]
     }
 
-    /// Path of a shard.
+    /// Returns the path of a shard.
     pub(crate) fn shard_path(&self, level: usize, number: &Point) -> PathBuf {
         let mut path = self.folder.join(&self.metadata.levels[level].0).join("c");
         path.extend((0..self.metadata.axes.len()).rev().map(|axis| number[axis].to_string()));

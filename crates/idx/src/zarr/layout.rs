@@ -37,7 +37,7 @@ pub enum ChunkCompression {
 }
 
 impl ChunkCompression {
-    /// Name of the codec; `None` without compression.
+    /// Returns the name of the codec; `None` without compression.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -98,7 +98,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// All samples of the level.
+    /// Returns all samples of the level.
     pub fn domain(&self) -> SampleBox {
         SampleBox { start: [0; MAX_RANK], end: self.counts }
     }
@@ -175,12 +175,12 @@ impl ImageLayout {
         })
     }
 
-    /// Number of axes of the samples.
+    /// Returns the number of axes of the samples.
     pub fn rank(&self) -> usize {
         self.axes.len()
     }
 
-    /// All samples of the first level.
+    /// Returns all samples of the first level.
     pub fn domain(&self) -> SampleBox {
         self.levels[0].domain()
     }

@@ -77,7 +77,7 @@ impl<'a> ShardPlan<'a> {
         Ok(plan)
     }
 
-    /// Number of chunks, whether stored or not.
+    /// Returns the number of chunks, whether stored or not.
     pub(crate) fn chunk_count(&self) -> u64 {
         let chunks = |group: &Group| {
             let counts = &self.form.levels[group.level].counts;
@@ -101,12 +101,12 @@ impl<'a> ShardPlan<'a> {
         ShardPlace { field, level, number, region: whole.intersection(&domain).unwrap_or(domain) }
     }
 
-    /// Index of the array of a field's level among those of all fields and levels.
+    /// Returns the index of the array of a field's level among those of all fields and levels.
     pub(crate) fn array_of(&self, field: usize, level: usize) -> usize {
         field * self.form.levels.len() + level
     }
 
-    /// Path of a shard, relative to the folder of the image.
+    /// Returns the path of a shard, relative to the folder of the image.
     pub(crate) fn path(&self, place: &ShardPlace, step: u64) -> PathBuf {
         let numbers = self.form.of_array(place.field, step, 0, &|axis| place.number[axis]);
         let mut path = PathBuf::from(format!("{}/c", place.level));

@@ -111,7 +111,7 @@ fn is_foreign(path: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Path of the folder of an image within the output: the output itself if it has only one image.
+/// Returns the path of the folder of an image within the output: the output itself if it has only one image.
 pub(crate) fn image_folder(form: &super::ImageLayout, field: usize) -> PathBuf {
     match form.fields.len() {
         1 => PathBuf::new(),

@@ -59,22 +59,22 @@ impl ShardForm {
         }
     }
 
-    /// Number of chunks of a shard, per axis.
+    /// Returns the number of chunks of a shard, per axis.
     fn grid(&self) -> Point {
         std::array::from_fn(|axis| self.shard[axis] / self.chunk[axis])
     }
 
-    /// Number of chunks of a shard.
+    /// Returns the number of chunks of a shard.
     pub(crate) fn chunk_count(&self) -> u64 {
         product(&self.grid()).unwrap_or(u64::MAX)
     }
 
-    /// Length of the index, in bytes.
+    /// Returns the length of the index, in bytes.
     pub(crate) fn index_len_bytes(&self) -> u64 {
         self.chunk_count().saturating_mul(ENTRY_LEN_BYTES).saturating_add(CHECKSUM_LEN_BYTES as u64)
     }
 
-    /// Length of a chunk before compression, in bytes.
+    /// Returns the length of a chunk before compression, in bytes.
     pub(crate) fn chunk_len_bytes(&self) -> usize {
         // The form was checked: it fits 32 bits.
         product(&self.chunk).unwrap_or(0) as usize * self.sample.len_bytes()
@@ -97,20 +97,22 @@ impl ShardForm {
         SampleBox { start, end: std::array::from_fn(|axis| start[axis] + self.chunk[axis]) }
     }
 
-    /// Number of chunks that hold samples of `region`, which starts at the first sample of a shard and lies in it.
+    /// Returns the number of chunks that hold samples of `region`, which starts at the first sample of a shard and lies
+    /// in it.
     fn chunks_in(&self, region: &SampleBox) -> u64 {
         let counts = region.counts();
         (0..MAX_RANK).map(|axis| counts[axis].div_ceil(self.chunk[axis])).product()
     }
 
-    /// Maximum length of a stored chunk, in bytes.
+    /// Returns the maximum length of a stored chunk, in bytes.
     pub(crate) fn chunk_bound_len_bytes(&self, encoder: &ChunkEncoder) -> u64 {
         let len_bytes = self.chunk_len_bytes();
         let bound = encoder.encoder.as_ref().map_or(len_bytes, |encoder| encoder.bound_len_bytes(len_bytes));
         (bound + CHECKSUM_LEN_BYTES) as u64
     }
 
-    /// Maximum length of a shard with the samples of `region`, from the maximum length of its chunks, in bytes.
+    /// Returns the maximum length of a shard with the samples of `region`, from the maximum length of its chunks, in
+    /// bytes.
     pub(crate) fn stored_bound_len_bytes(&self, region: &SampleBox, chunk_bound_len_bytes: u64) -> usize {
         let chunks = self.chunks_in(region).saturating_mul(chunk_bound_len_bytes);
         let len_bytes = chunks.saturating_add(self.index_len_bytes());

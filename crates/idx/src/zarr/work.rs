@@ -121,7 +121,7 @@ impl TileWork for ShardWork<'_> {
         2 * chunks + ENCODER_LEN_BYTES
     }
 
-    /// Each shard is a separate file.
+    /// Returns the number of the array, because each shard is a separate file.
     fn file(&self, array: u32) -> u32 {
         array
     }

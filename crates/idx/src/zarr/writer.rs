@@ -57,7 +57,7 @@ impl ZarrWriter {
         Ok(Self { path: path.to_path_buf(), form, options, staging: None, written: 0, shards })
     }
 
-    /// Description of the output.
+    /// Returns the description of the output.
     pub fn form(&self) -> &ImageLayout {
         &self.form
     }

@@ -317,7 +317,7 @@ mod tests {
         out.split_off(1)
     }
 
-    /// `/a/x`, `/a/y`, `/b/x` and `/z`.
+    /// Returns a tree of `/a/x`, `/a/y`, `/b/x` and `/z`.
     fn small() -> FileTree {
         tree(&[&[("a", 1), ("b", 2), ("z", 6)], &[("x", 3), ("y", 4)], &[("x", 5)], &[], &[], &[], &[]])
     }

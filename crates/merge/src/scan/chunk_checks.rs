@@ -1,7 +1,7 @@
 //! Stored size of datasets, with a check that all of their data lies in the file and that no two chunks overlap.
 //!
-//! Datasets of known forms are checked together, in the order of their chunk indexes in the file, and queried later by
-//! object number.
+//! Datasets with known templates are checked together, in the order of their chunk indexes in the file, and queried
+//! later by object number.
 
 use foldhash::HashMap;
 use raddle_hdf5::model::template::{self, DatasetTemplate, TemplatedDataset};
@@ -40,11 +40,11 @@ impl Stored {
     }
 }
 
-/// Stored sizes of the datasets of known forms in one file.
+/// Stored sizes of the datasets with known templates in one file.
 pub struct FormedChunks(HashMap<ObjectIndex, raddle_hdf5::Result<Stored>>);
 
 impl FormedChunks {
-    /// Checks the datasets of known forms in `tree`, which is the tree of the file of `view`.
+    /// Checks the datasets with known templates in `tree`, which is the tree of the file of `view`.
     pub fn check(view: &mut MetadataView<'_>, encoding: Encoding, tree: &FileTree) -> Self {
         let mut in_file_order: Vec<(u64, ObjectIndex, &TemplatedDataset)> = (tree.objects.iter().zip(0..))
             .filter_map(|(object, index)| match &object.kind {

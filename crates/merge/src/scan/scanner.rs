@@ -38,7 +38,7 @@ pub(super) struct Scanner<'a, 'f> {
     pub visits: &'a Visits<'a>,
     /// Objects by header address; built on first use.
     pub by_address: OnceCell<HashMap<u64, ObjectIndex>>,
-    /// Attributes shared by all entries of a form, by the address of the form in memory.
+    /// Attributes shared by all entries of a template, by the address of the template in memory.
     pub of_forms: HashMap<*const DatasetTemplate, Arc<[AttributeValue]>>,
     pub chunks: FormedChunks,
     pub reader: &'a InputReader,
@@ -156,7 +156,7 @@ impl Scanner<'_, '_> {
         Ok(())
     }
 
-    /// Returns the role of a dataset with a known form. Such datasets hold no references and have no committed
+    /// Returns the role of a dataset with a known template. Such datasets hold no references and have no committed
     /// datatype.
     fn formed(&mut self, formed: &TemplatedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
         let form = Arc::as_ptr(&formed.form);

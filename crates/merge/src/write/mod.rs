@@ -139,7 +139,7 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge_with(plan, watch, None)
 }
 
-/// Like [`merge`], but also publishes a companion file next to the output, if there is one.
+/// Like [`merge`], but also passes all values to `tile_observer`, and publishes its file next to the output.
 ///
 /// # Errors
 /// As [`merge`].
@@ -170,7 +170,7 @@ pub struct MergeContext<'a> {
     pub io: IoBackend<'a>,
     /// How several ranks read the inputs. Ignored with [`IoBackend::Collective`], which always reads by tiles.
     pub reading: Reading<'a>,
-    /// Companion that observes the values; cannot be combined with [`IoBackend::Collective`].
+    /// Tile observer that sees the values; cannot be combined with [`IoBackend::Collective`].
     pub tile_observer: Option<&'a dyn TileObserver>,
 }
 
@@ -188,7 +188,7 @@ pub enum IoBackend<'a> {
 }
 
 /// Collective. Like [`merge_collective`], with a choice of how chunks are written; the bytes are the same, except with
-/// [`IoBackend::Collective`]. Either all ranks have a companion or none has.
+/// [`IoBackend::Collective`]. Either all ranks have a tile observer or none has.
 ///
 /// # Errors
 /// As [`merge_collective`].
@@ -314,7 +314,7 @@ fn make(
         let Some(tile_observer) = tile_observer else { return publication.publish() };
         tile_observer.withdraw().map_err(|source| MergeError::TileObserver { source })?;
         let published = publication.publish();
-        // The output may be published but not yet durable; an older companion must not be restored then.
+        // The output may be published but not yet durable; the observer's older file must not be restored then.
         if published.is_err() && publication.temporary().exists() {
             return published;
         }

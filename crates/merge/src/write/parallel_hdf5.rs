@@ -36,8 +36,8 @@ const SHARE_OF_BUDGET: u64 = 8;
 ///
 /// # Errors
 /// If chunks of a dataset are moved as stored, because the library only takes values; if a dataset is concatenated
-/// along another axis than the first; or if there is a companion, because the library moves the values and nothing else
-/// sees them.
+/// along another axis than the first; or if there is a tile observer, because the library moves the values and nothing
+/// else sees them.
 pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
     if is_accompanied {
         let reason = "cannot have a companion file, because HDF5 itself moves the values; write it another way (--io)"

@@ -1,8 +1,8 @@
 //! A hook that observes the values of a merge as they pass, to build a file that is published with the output.
 //!
 //! The files themselves, such as previews of arrays, are built by other crates, which this crate does not know.
-//! Invariant: a companion sees every requested element of tiled datasets exactly once, on one rank, even if chunks are
-//! moved as stored or kept from an interrupted run; and it is never published next to an output that it does not
+//! Invariant: a tile observer sees every requested element of tiled datasets exactly once, on one rank, even if chunks
+//! are moved as stored or kept from an interrupted run. Its file is never published next to an output that it does not
 //! describe.
 
 use crate::schema::ColumnIndex;
@@ -10,11 +10,11 @@ use raddle_core::plan::extent::{BoxSource, Extent};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
 
-/// Error of a companion; it names file and cause. A [`raddle_core::CoreError`] keeps its meaning: memory, ranks,
+/// Error of a tile observer; it names file and cause. A [`raddle_core::CoreError`] keeps its meaning: memory, ranks,
 /// cancellation.
 pub type TileObserverError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A file that is built next to an output, in the same pass.
+/// Builder of a file next to an output, from the values of the same pass.
 pub trait TileObserver: Sync {
     /// Returns the memory that it will hold on a rank while values pass; a permit is taken before the first value.
     fn len_bytes(&self) -> u64;
@@ -41,16 +41,16 @@ pub trait TileObserver: Sync {
     /// Any error ends the merge.
     fn complete(&self, memory_limit_bytes: u64, watch: &Watch<'_>) -> Result<(), TileObserverError>;
 
-    /// Moves an older companion file away, which is restored if [`TileObserver::publish`] is not called. Called on the
-    /// first rank, before the output is published.
+    /// Moves an older file of the observer away; it is restored if [`TileObserver::publish`] is not called. Called on
+    /// the first rank, before the output is published.
     ///
     /// # Errors
     /// Any error ends the merge.
     fn withdraw(&self) -> Result<(), TileObserverError>;
 
-    /// Publishes the companion file after the output has been published. Called on the first rank.
+    /// Publishes the observer's file after the output has been published. Called on the first rank.
     ///
     /// # Errors
-    /// On an error the output stays, without a companion.
+    /// On an error the output stays, without the observer's file.
     fn publish(&self) -> Result<(), TileObserverError>;
 }

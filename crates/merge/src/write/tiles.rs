@@ -137,7 +137,7 @@ impl<'p> MergeWork<'p> {
         self.plan
     }
 
-    /// Adds a companion that sees all values.
+    /// Adds a tile observer that sees all values.
     #[must_use]
     pub fn accompanied(mut self, tile_observer: Option<&'p dyn TileObserver>) -> Self {
         self.tile_observer = tile_observer;
@@ -280,7 +280,7 @@ impl<'p> MergeWork<'p> {
         self.gather_cut(&mut worker.reader, tile, array, None, raw)
     }
 
-    /// Whether the companion wants to see values of a tile.
+    /// Whether the tile observer needs values of a tile.
     fn is_wanted(&self, tile: Tile) -> bool {
         self.tile_observer.is_some_and(|tile_observer| {
             let (column, array) = self.array(tile);
@@ -288,7 +288,7 @@ impl<'p> MergeWork<'p> {
         })
     }
 
-    /// Passes the values of a tile to the companion, if it wants them.
+    /// Passes the values of a tile to the tile observer, if it needs them.
     fn show(&self, tile: Tile, raw: &[u8]) -> Result<()> {
         let Some(tile_observer) = self.tile_observer.filter(|_| self.is_wanted(tile)) else { return Ok(()) };
         let (column, array) = self.array(tile);
@@ -298,7 +298,7 @@ impl<'p> MergeWork<'p> {
         tile_observer.take(column, &extent, values).map_err(|source| MergeError::TileObserver { source })
     }
 
-    /// Collective. Passes the values of the first `tiles` tiles, which an interrupted run placed, to the companion:
+    /// Collective. Passes the values of the first `tiles` tiles, which an interrupted run placed, to the tile observer:
     /// they are read again, each by one rank, with up to `threads` threads.
     pub fn show_kept(
         &self,
@@ -313,7 +313,7 @@ impl<'p> MergeWork<'p> {
         ranks.agree("read the kept tiles again", shown)
     }
 
-    /// Reads tiles and passes them to the companion.
+    /// Reads tiles and passes them to the tile observer.
     fn show_all(
         &self,
         mut tiles: impl Iterator<Item = Tile>,
@@ -358,8 +358,8 @@ impl<'p> MergeWork<'p> {
         Ok(())
     }
 
-    /// Digests a tile that is moved as stored: its values, or its chunk if values are not digested. The companion sees
-    /// the values in either case.
+    /// Digests a tile that is moved as stored: its values, or its chunk if values are not digested. The tile observer
+    /// sees the values in either case.
     fn digest_moved(&self, worker: &mut MergeWorker<'p>, tile: Tile, chunk: Option<(u32, &[u8])>) -> Result<()> {
         let (column, array) = self.array(tile);
         let mut is_seen = self.is_wanted(tile);

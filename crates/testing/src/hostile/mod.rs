@@ -137,7 +137,7 @@ fn patch(path: &Path, offset: usize, new: &[u8]) {
     replace(path, &bytes);
 }
 
-/// Offset of the only occurrence of `pattern`.
+/// Returns the offset of the only occurrence of `pattern`.
 #[track_caller]
 fn only_place(bytes: &[u8], pattern: &[u8]) -> usize {
     let mut places = (0..bytes.len().saturating_sub(pattern.len())).filter(|&at| bytes[at..].starts_with(pattern));

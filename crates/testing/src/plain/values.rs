@@ -35,7 +35,7 @@ pub enum Form {
 const ALIGNMENT_BYTES: usize = 8;
 
 impl Form {
-    /// Size of an element in memory.
+    /// Returns the size of an element in memory.
     pub fn len_bytes(&self) -> usize {
         match self {
             Self::Fixed(len_bytes) | Self::Record(len_bytes, _) => *len_bytes,

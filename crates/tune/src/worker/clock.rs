@@ -45,7 +45,7 @@ impl Phase {
     /// Both phases, in order.
     pub const ALL: [Self; 2] = [Self::Write, Self::Read];
 
-    /// Name in files and tables.
+    /// Returns the name used in files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Write => "write",
@@ -183,7 +183,7 @@ impl Reads {
         }
     }
 
-    /// Share of the bytes that came from storage; `None` if nothing was read.
+    /// Returns the share of the bytes that came from storage; `None` if nothing was read.
     pub fn cold_share(self) -> Option<f64> {
         // Because of readahead, more bytes may have been fetched than were requested.
         (self.len_bytes > 0).then(|| (self.from_storage_len_bytes as f64 / self.len_bytes as f64).min(1.0))

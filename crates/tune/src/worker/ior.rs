@@ -39,7 +39,7 @@ impl Bursts {
         Ok(Self { api, elements, count: bursts, blocks: blocks_per_burst, sharers, datasets, collective })
     }
 
-    /// Number of portions dealt to the ranks: bursts, or their parts.
+    /// Returns the number of portions dealt to the ranks: bursts, or their parts.
     fn portions(&self) -> u64 {
         self.count * self.sharers
     }

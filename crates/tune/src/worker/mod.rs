@@ -57,18 +57,18 @@ pub struct Request {
 }
 
 impl Request {
-    /// File from which ranks read the request.
+    /// Returns the file from which ranks read the request.
     pub fn file(&self) -> PathBuf {
         self.path.with_file_name("request.json")
     }
 }
 
-/// File for the answer of rank `rank` to the request in `file`.
+/// Returns the file for the answer of rank `rank` to the request in `file`.
 pub fn answer_of_rank(file: &Path, rank: u32) -> PathBuf {
     file.with_file_name(format!("answer-{rank}.json"))
 }
 
-/// File that exists once a rank has read the request in `file`: a launcher may fail before.
+/// Returns the file that exists once a rank has read the request in `file`: a launcher may fail before.
 pub fn sign_of_ranks(file: &Path) -> PathBuf {
     file.with_file_name("started")
 }
@@ -125,12 +125,12 @@ pub enum Processes {
 }
 
 impl Outcome {
-    /// Elapsed seconds of all stages.
+    /// Returns the elapsed seconds of all stages.
     pub fn wall_s(&self) -> f64 {
         self.stages.iter().map(|stage| stage.wall_s).sum()
     }
 
-    /// Processor seconds of all stages.
+    /// Returns the processor seconds of all stages.
     pub fn cpu_s(&self) -> f64 {
         self.stages.iter().map(|stage| stage.cpu_s).sum()
     }

@@ -40,7 +40,7 @@ fn numbers<'run>(run: &'run Run<'_>) -> Result<&'run Nova> {
     }
 }
 
-/// Path of input `input`.
+/// Returns the path of input `input`.
 fn input_path(run: &Run<'_>, input: u64) -> PathBuf {
     run.path.with_file_name(format!("input{input:04}.h5"))
 }

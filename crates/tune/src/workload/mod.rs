@@ -29,7 +29,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tiny => "tiny",
@@ -143,7 +143,7 @@ const PRESETS: [(&str, &str); 9] = [
     ("battle-apps", include_str!("../../workloads/battle-apps.toml")),
 ];
 
-/// The text of a preset.
+/// Returns the text of a preset.
 fn preset(name: &str) -> Option<&'static str> {
     PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
 }
@@ -180,7 +180,7 @@ impl Workload {
         text::parse(path, text, scale)
     }
 
-    /// Maximum number of bytes that its largest run writes, without inflation.
+    /// Returns the maximum number of bytes that the largest run writes, without inflation.
     pub fn largest_run_len_bytes(&self) -> u64 {
         let candidates = self.experiments.iter().flat_map(Experiment::candidates);
         candidates.map(|candidate| candidate.kernel.len_bytes()).max().unwrap_or(0)
@@ -310,7 +310,7 @@ impl Experiment {
         self.cases.iter().flat_map(|case| self.candidates_of(case)).collect()
     }
 
-    /// Number of ranks that share a run of `kernel`; some kernels define it.
+    /// Returns the number of ranks that share a run of `kernel`; some kernels define it.
     fn ranks_of(&self, kernel: &Kernel) -> u32 {
         kernel.local_processes().map_or(self.ranks, |processes| u32::try_from(processes).unwrap_or(u32::MAX))
     }

@@ -1,4 +1,4 @@
-//! The dataset to write: path, layout, and the division of work among ranks.
+//! The dataset to write: path, layout, and the distribution of work to ranks.
 
 use super::inputs::{Shape, shape};
 use super::zarr::ZarrArgs;

@@ -59,7 +59,7 @@ impl Field {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| attribute.value.as_str())
     }
 
-    /// Layout that writers should use; each stored block records its actual layout.
+    /// Returns the layout that writers should use; each stored block records its actual layout.
     pub fn default_layout(&self) -> Layout {
         if matches!(self.named_layout(), Some("hzorder" | "0")) { Layout::Hz } else { Layout::RowMajor }
     }
@@ -266,12 +266,12 @@ impl Header {
         out
     }
 
-    /// Number of blocks of the power-of-two box, whether stored or not.
+    /// Returns the number of blocks of the power-of-two box, whether stored or not.
     pub fn block_count(&self) -> u64 {
         1 << (self.bitmask.max_level() - self.bits_per_block)
     }
 
-    /// Length of a block of `field` before compression, in bytes.
+    /// Returns the length of a block of `field` before compression, in bytes.
     pub fn block_len_bytes(&self, field: usize) -> usize {
         self.fields[field].sample.len_bytes() << self.bits_per_block
     }
@@ -281,8 +281,8 @@ impl Header {
         ArrayGrid::of_box(&self.bitmask, &self.start, &self.end, resolution)
     }
 
-    /// Most likely order of the samples of `field` in blocks. Headers of PIDX do not name an order, because PIDX writes
-    /// HZ order only.
+    /// Returns the most likely order of the samples of `field` in blocks. Headers of PIDX do not name an order, because
+    /// PIDX writes HZ order only.
     pub fn likely_order(&self, field: usize) -> Layout {
         let is_of_pidx = self.others.iter().any(|(key, _)| KEYS_OF_PIDX.contains(&key.as_str()));
         match self.fields[field].named_layout() {

@@ -40,7 +40,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form with this number in a file; `None` for 0, which means that there is no digest.
+    /// Returns the form with this number in a file; `None` for 0, which stands for a missing digest.
     pub fn of_number(number: u64) -> Option<Self> {
         [Self::Values, Self::Canonical, Self::Stored, Self::Linked].into_iter().find(|form| *form as u64 == number)
     }

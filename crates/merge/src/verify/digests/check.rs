@@ -1,7 +1,7 @@
 //! Checks whether a file is unchanged: compares every object and every block of rows with the digests stored in the
 //! file.
 //!
-//! No input is needed. This is no protection against an adversary, who could also replace the digests. Invariant: a
+//! No input is needed. This does not protect against an adversary, who could also replace the digests. Invariant: a
 //! file is only reported as intact if every digest in it was compared and every object and row had one.
 
 use crate::error::{MergeError, Result};
