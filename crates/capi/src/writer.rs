@@ -48,7 +48,7 @@ pub struct RaddleIdxWriter {
 /// Number and samples of a step to be written.
 type Begun<'a> = (Option<u64>, Vec<BoxData<'a>>);
 
-/// An open step.
+/// A step that has begun and not yet ended.
 #[derive(Debug)]
 struct Step {
     number: Option<u64>,

@@ -28,7 +28,7 @@ pub struct Failure {
     pub exit: Exit,
     /// Whether it only repeats the failure of another rank.
     pub is_echo: bool,
-    /// Error number of the operating system, if that is the whole cause.
+    /// Error number of the operating system, if it is the whole cause.
     pub errno: Option<i32>,
     what: String,
     details: Option<String>,

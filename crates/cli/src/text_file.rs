@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Files of a command that reads and writes none.
 pub const NO_FILES: [&Path; 0] = [];
 
-/// Content of such a file.
+/// Content of a text file: a report, log, list, page or figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// JSON objects.

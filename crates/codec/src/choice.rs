@@ -36,7 +36,7 @@ use crate::planes::MIN_PLANE_LEN_BYTES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EncoderChoice {
     ElementLz(Stride),
-    /// Planes of shuffled numbers: those without repeats as literals, the others with libdeflate.
+    /// Planes encoder for shuffled numbers: planes without repeats as literals, the others with libdeflate.
     Planes {
         level: u8,
         plane_len_bytes: usize,

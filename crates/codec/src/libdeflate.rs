@@ -22,12 +22,12 @@ pub(crate) struct DeflateDecoder {
     /// Padded copy of small chunks: see [`DeflateDecoder::inflate_small`].
     padded_input: Vec<u8>,
     padded_output: Vec<u8>,
-    /// Created for the first small chunk.
+    /// Inflater for small chunks, created for the first one.
     small: Option<Box<SmallChunkInflater>>,
-    /// Created for the first long chunk that is mostly repetitions.
+    /// Inflater for runs, created for the first long chunk that is mostly repetitions.
     runs: Option<Box<RepetitiveInflater>>,
-    /// Created for the first long chunk of a column of numbers; `Some(None)` if the processor lacks the required
-    /// instructions.
+    /// Inflater for columns, created for the first long chunk of numbers; `Some(None)` if the processor lacks the
+    /// required instructions.
     joint: Option<Option<Box<InterleavedInflater>>>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct ScaleOffset {
     elements: usize,
     len_bytes: usize,
     big_endian: bool,
-    /// Bits of the fill value, if one was defined; the highest code of a chunk represents it.
+    /// Bits of the fill value, if a fill value was defined; the highest code of a chunk represents it.
     fill: Option<u64>,
     scale: Scale,
 }

@@ -60,7 +60,7 @@ impl FromStr for ZfpMode {
 }
 
 impl std::fmt::Display for ZfpMode {
-    /// Formats as in the parsed form, without an exponent.
+    /// Formats the mode as it is parsed, without an exponent.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Reversible => formatter.write_str("reversible"),

@@ -37,7 +37,7 @@ pub enum CoreError {
     Plan {
         /// Number of the array in the plan.
         array: usize,
-        /// Contradiction.
+        /// Description of the contradiction.
         fault: PlanFault,
     },
     /// A rank failed. All other ranks return this; the failing rank returns its own error.
@@ -47,7 +47,7 @@ pub enum CoreError {
         operation: &'static str,
         /// Rank that failed.
         rank: Rank,
-        /// Text of its error.
+        /// Text of the other rank's error.
         message: String,
     },
     /// A rank left before a collective operation that the others are in.
@@ -112,7 +112,7 @@ pub enum CoreError {
         needed_bytes: u64,
         /// Bytes free.
         available_bytes: u64,
-        /// The whole budget.
+        /// Size of the whole budget.
         limit_bytes: u64,
     },
     /// A digest was requested before all bytes had been added.
@@ -165,7 +165,7 @@ pub enum PlanFault {
     /// Inputs are concatenated along an axis that the array does not have.
     #[error("its inputs are joined along axis {axis}, but it has {rank} axes")]
     AxisOutOfRange {
-        /// The axis.
+        /// Axis with the fault.
         axis: usize,
         /// Axes of the array.
         rank: usize,

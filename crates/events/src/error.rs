@@ -160,7 +160,7 @@ pub enum EventsError {
         product: String,
         /// Serialisation of the product.
         got: Serialization,
-        /// Serialisation of the products before it.
+        /// Serialisation of the products before this one.
         expected: Serialization,
         /// Layout that the sink writes.
         layout: &'static str,
@@ -300,7 +300,7 @@ pub enum Fault {
         address: u64,
         /// Structure that was being read.
         structure: &'static str,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
     /// The file ends before something that it refers to.
@@ -320,7 +320,7 @@ pub enum Fault {
         address: u64,
         /// Structure that was being read.
         structure: &'static str,
-        /// The unsupported feature.
+        /// Description of the unsupported feature.
         what: String,
     },
     /// Compressed bytes cannot be decoded.
@@ -353,7 +353,7 @@ pub enum Fault {
     Differs {
         /// Number of the first entry that differs.
         entry: u64,
-        /// How it differs.
+        /// Description of the difference.
         what: &'static str,
     },
 }

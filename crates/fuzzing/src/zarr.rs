@@ -13,7 +13,7 @@ const FILES: [&str; 4] = ["zarr.json", "0/zarr.json", "0/c/0/0", "0/c/0/1"];
 /// Separator between the files.
 const END: &[u8] = b"\n\x00\n";
 
-/// More samples than a changed shape needs.
+/// Maximum number of samples of a changed shape that is read.
 const MANY_SAMPLES: u64 = 1 << 16;
 
 /// Runs the target whose input is the files of a folder with one image.

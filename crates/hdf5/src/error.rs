@@ -63,7 +63,7 @@ pub enum Hdf5Error {
         path: PathBuf,
         /// Absolute file offset of the structure.
         address: u64,
-        /// The unsupported feature.
+        /// Description of the unsupported feature.
         what: String,
     },
     /// A chunk cannot be decoded.

@@ -109,7 +109,7 @@ pub struct FilterUse {
     pub id: u16,
     /// Name of the filter.
     pub name: String,
-    /// Number of datasets that use it.
+    /// Number of datasets that use the filters.
     pub datasets: u64,
 }
 

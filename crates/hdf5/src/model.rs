@@ -181,7 +181,7 @@ pub enum Layout {
         /// `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
         partial_chunks_unfiltered: bool,
     },
-    /// In other files (external file list).
+    /// Contiguous data in other files (external file list).
     External {
         /// File name, offset in the file, and length (`u64::MAX` means unlimited) of each.
         files: Vec<(Vec<u8>, u64, u64)>,
@@ -209,12 +209,12 @@ pub enum ChunkIndex {
     None,
     /// B-tree version 1 (layout 1 to 3).
     BtreeV1 {
-        /// Root node.
+        /// Address of the root node.
         address: u64,
     },
     /// One chunk holds the dataset.
     Single {
-        /// The chunk.
+        /// Address of the chunk.
         address: u64,
         /// Stored size, if the chunk is filtered.
         len_bytes: Option<u64>,

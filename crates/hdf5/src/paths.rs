@@ -18,7 +18,7 @@ pub enum ResolvedPath {
     External {
         /// File name as stored.
         file: Vec<u8>,
-        /// Path in that file.
+        /// Path within the other file.
         path: Vec<u8>,
         /// Number of links that may still be followed, including this one. This link may not be followed if it is 0.
         links_left: u32,

@@ -111,7 +111,7 @@ pub enum IdxError {
     Partition {
         /// Path of the `.idx` file.
         path: PathBuf,
-        /// What is wrong with them.
+        /// Fault of the boxes.
         source: Box<PartitionFault>,
     },
     /// The existing dataset has other fields, counts or layout than the step to be written.
@@ -180,7 +180,7 @@ pub enum IdxError {
         /// Resolution of the request.
         resolution: u32,
     },
-    /// A buffer does not have the length of the samples.
+    /// The length of a buffer does not match the samples.
     #[error("the buffer for the samples of field {field} has {got_bytes} bytes, but {want_bytes} are needed")]
     Buffer {
         /// Number of the field.

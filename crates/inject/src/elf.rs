@@ -12,16 +12,16 @@ pub(crate) enum Kind {
     Script(Vec<String>),
     /// An executable of this system.
     Executable(Executable),
-    /// Anything else.
+    /// Any other file.
     Other,
 }
 
 /// Properties of an executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Executable {
-    /// Whether the dynamic linker starts it, and can preload objects.
+    /// Whether the dynamic linker starts the executable and can preload objects.
     pub is_dynamic: bool,
-    /// Whether it is for another machine or word size than this command, so that the objects do not fit.
+    /// Whether the executable is for another machine or word size than this command, so that the objects do not fit.
     pub is_foreign: bool,
 }
 

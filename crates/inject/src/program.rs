@@ -48,7 +48,7 @@ pub struct Program {
     pub through: Vec<PathBuf>,
     /// Whether it is linked with an MPI, or started by an MPI launcher.
     pub has_mpi: bool,
-    /// How settings reach it.
+    /// Way in which settings reach the program.
     pub route: Route,
 }
 

@@ -272,7 +272,7 @@ pub enum MergeError {
         source: Box<MergeError>,
         /// Temporary file that holds the tiles.
         path: PathBuf,
-        /// The work that is kept.
+        /// Work that is kept for the next run.
         kept: Checkpoint,
     },
     /// The file of a tile observer could not be written.

@@ -21,12 +21,12 @@ pub use raddle_core::report::progress::Watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compress {
-    /// As fast as possible at a useful ratio.
+    /// Fastest encoding at a useful ratio.
     Fast,
     /// About gzip 6 in size, several times faster.
     #[default]
     Balanced,
-    /// As small as deflate gets.
+    /// Smallest output that deflate reaches.
     Small,
     /// Deflate at this level, 0 to 9.
     Gzip(u8),

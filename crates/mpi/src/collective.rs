@@ -53,7 +53,7 @@ impl SharedDatasets for ParallelHdf5<'_> {
 
 #[derive(Debug)]
 struct OpenFile<'a> {
-    /// Never dropped automatically: it is either closed, or left to the end of the process.
+    /// Handle that is never dropped automatically: it is either closed, or left to the end of the process.
     file: ManuallyDrop<hdf5::File<'a>>,
     shared: &'a ParallelHdf5<'a>,
 }

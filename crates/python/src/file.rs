@@ -253,7 +253,7 @@ impl File {
         self.finished(py, read, raised)
     }
 
-    /// Reads a selection of a dataset of a type of variable length: the bytes of each element.
+    /// Reads a selection of a dataset with a variable-length type, as the bytes of each element.
     fn read_items<'py>(&self, py: Python<'py>, dataset: u32, axes: Vec<Axis<'py>>) -> PyResult<Bound<'py, PyAny>> {
         let axes = selections(&axes);
         let mut raised = None;

@@ -256,7 +256,7 @@ impl ProgressState {
         ProgressCounts { stages: happened.stages.clone(), messages: std::mem::take(&mut happened.messages), looks: 0 }
     }
 
-    /// Ends a look, after all its effects.
+    /// Records that a look has ended, with all its effects.
     fn end_look(&self) {
         self.lock().looks += 1;
         self.looked.notify_all();

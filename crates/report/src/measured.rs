@@ -55,9 +55,9 @@ pub struct Line {
     pub setting: Option<String>,
     /// Ratio of that setting to its default.
     pub estimate: Option<Estimate>,
-    /// Verdict on that setting.
+    /// Verdict on the setting that differs most.
     pub verdict: Option<String>,
-    /// Reason for leaving it out.
+    /// Reason for leaving the experiment out.
     pub reason: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct Planned {
 pub struct PlannedRow {
     /// Name of the row.
     pub name: String,
-    /// Command that reported them.
+    /// Command that reported the numbers.
     pub command: String,
     /// Reported numbers by name.
     pub here: BTreeMap<String, f64>,
@@ -165,7 +165,7 @@ pub struct Phase {
     pub phase: String,
     /// See [`Findings`].
     pub metric: String,
-    /// See [`Findings`].
+    /// Findings, as in [`Findings`].
     pub doubt: Option<f64>,
 }
 
@@ -195,7 +195,7 @@ pub struct Finding {
     pub verdict: Option<String>,
     /// Verdict if nothing else had been compared.
     pub alone: Option<String>,
-    /// Findings of its phases.
+    /// Findings of the run's phases.
     pub phases: Vec<PhaseFinding>,
 }
 
@@ -217,11 +217,11 @@ pub struct Arm {
 pub enum Fault {
     /// A setting is not available.
     NotApplicable(String),
-    /// A run failed.
+    /// A run failed, with this message.
     Failed(String),
 }
 
-/// A candidate.
+/// Setting that was compared with the default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Candidate {

@@ -6,7 +6,7 @@ use crate::error::{ReportError, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// A run.
+/// A finished run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Run {
@@ -36,7 +36,7 @@ pub struct Run {
     pub input_len_bytes: Option<u64>,
     /// Bytes of the output.
     pub output_len_bytes: Option<u64>,
-    /// Bytes of its metadata.
+    /// Bytes of the output's metadata.
     pub metadata_len_bytes: Option<u64>,
     /// Uncompressed bytes of the output.
     pub logical_len_bytes: Option<u64>,
@@ -254,9 +254,9 @@ pub struct File {
     pub file_len_bytes: u64,
     /// Stored bytes of all datasets.
     pub stored_len_bytes: u64,
-    /// Sizes of its chunks.
+    /// Sizes of the file's chunks.
     pub chunks: Chunks,
-    /// Its datasets.
+    /// Datasets of the file.
     pub datasets: Vec<Dataset>,
 }
 
@@ -264,9 +264,9 @@ pub struct File {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunks {
-    /// Chunks by their length before compression.
+    /// Chunks grouped by their length before compression.
     pub by_logical_len: Vec<Bucket>,
-    /// Chunks by their stored length.
+    /// Chunks grouped by their stored length.
     pub by_stored_len: Vec<Bucket>,
 }
 

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Space for rates at the side.
 const SIDE: f64 = 84.0;
-/// Height of the figure, without the part below the axis.
+/// Height of the plot area, without the labels below the axis.
 const HEIGHT: f64 = 160.0;
-/// Vertical position of its top.
+/// Vertical position of the top of the plot area.
 const TOP: f64 = 10.0;
 /// Maximum number of lines.
 const MAX_LINES: usize = 8;

@@ -35,7 +35,7 @@ pub struct Verification {
     pub elapsed_s: Option<f64>,
 }
 
-/// A difference.
+/// A difference between the output and its inputs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Mismatch {

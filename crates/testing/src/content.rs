@@ -38,7 +38,8 @@ pub enum Node {
         /// Attributes by name.
         attributes: Attributes,
     },
-    /// Another hard link to the object at this path, the first of its paths (compared component by component).
+    /// Additional hard link to the object at this path, which is the first of its paths (compared component by
+    /// component).
     Alias(Path),
     /// A soft link with its text.
     SoftLink(Vec<u8>),

@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 /// Effect of a fault on the chosen call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// It fails with this errno.
+    /// The call fails with this errno.
     Fail(i32),
-    /// It transfers a single byte.
+    /// The call transfers a single byte.
     Short,
     /// The process is killed before the call.
     Kill,

@@ -25,7 +25,7 @@ pub enum Change {
     Create {
         /// Path of the file.
         path: PathBuf,
-        /// Whether it was truncated.
+        /// Whether the file was truncated.
         truncated: bool,
     },
     /// Bytes were written.
@@ -112,9 +112,9 @@ pub fn changes(log: &Path) -> Vec<Change> {
 pub enum Loss {
     /// Nothing: the program stopped, but the power did not fail.
     Nothing,
-    /// All of them.
+    /// All changes that were not synced.
     Everything,
-    /// A random part.
+    /// A random part of these changes.
     Some(Draw),
 }
 

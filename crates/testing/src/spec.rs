@@ -78,7 +78,7 @@ pub struct DatasetSpec {
     pub committed: Option<Path>,
     /// Extent of the values.
     pub dataspace: Dataspace,
-    /// Layout of its storage.
+    /// Storage layout of the values.
     pub layout: LayoutSpec,
     /// Filters in order; only with a chunked layout.
     pub filters: Vec<FilterSpec>,

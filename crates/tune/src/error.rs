@@ -53,7 +53,7 @@ pub enum TuneError {
     /// A setting has an invalid value.
     #[error("{knob} cannot be {value}: it is {}", knob.kind())]
     Value {
-        /// The setting concerned.
+        /// Setting concerned.
         knob: Knob,
         /// Value of the setting or option.
         value: Value,
@@ -63,7 +63,7 @@ pub enum TuneError {
     Heading {
         /// Path of the file.
         path: PathBuf,
-        /// The setting concerned.
+        /// Setting concerned.
         knob: Knob,
         /// Correct heading.
         belongs: &'static str,
@@ -93,11 +93,11 @@ pub enum TuneError {
     /// A setting is not available with this library on this machine.
     #[error("{knob} = {value} is not available: {why}")]
     NotApplicable {
-        /// The setting concerned.
+        /// Setting concerned.
         knob: Knob,
         /// Value of the setting or option.
         value: Value,
-        /// Obstacle that prevents it.
+        /// Reason why the setting is not available.
         why: Obstacle,
     },
     /// HDF5 reported an error.

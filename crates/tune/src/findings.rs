@@ -95,7 +95,7 @@ pub struct PhaseFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Values {
-    /// All runs whose times count wrote the same values.
+    /// The runs whose times count wrote equal values.
     Equal,
     /// The values differ from run to run, even with the defaults.
     Vary,
@@ -112,7 +112,7 @@ pub struct Finding {
     pub wall: Option<Estimate>,
     /// Ratio of processor times to the default.
     pub cpu: Option<Estimate>,
-    /// Medians of its runs.
+    /// Medians of the arm's runs.
     pub medians: Option<Medians>,
     /// Ratio of the file length to that of the default.
     pub inflation: Option<f64>,

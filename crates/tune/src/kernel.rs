@@ -9,7 +9,7 @@ use crate::nova::{Creation, Nova, Partition, Step};
 use crate::samples::Samples;
 use serde::{Deserialize, Serialize};
 
-/// An I/O pattern.
+/// An I/O pattern to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kernel {
@@ -411,7 +411,7 @@ impl Kernel {
         self
     }
 
-    /// Checks the parameters.
+    /// Checks the parameters of the kernel.
     ///
     /// # Errors
     /// If a parameter is wrong.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A setting.
+/// A setting of HDF5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -206,7 +206,7 @@ impl Knob {
         }
     }
 
-    /// Returns where it is set.
+    /// Returns the property list in which the setting is set.
     pub fn place(self) -> PropertyListKind {
         match self {
             Self::ConversionBuffer => PropertyListKind::Transfer,

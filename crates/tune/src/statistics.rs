@@ -62,9 +62,9 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It takes less.
+    /// The arm is better: its metric is lower.
     Better,
-    /// It takes more.
+    /// The arm is worse: its metric is higher.
     Worse,
     /// If there is an effect, it is below [`StopRule::margin`].
     NoEffect,
@@ -266,7 +266,7 @@ impl StopRule {
 mod tests {
     use super::*;
 
-    /// A single look.
+    /// Error probability of a single look.
     const ONCE: f64 = ERROR;
 
     /// Returns times of `blocks` blocks with log-normal noise: of the default, and of a candidate with this ratio.

@@ -27,7 +27,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Here {
-    /// It was measured.
+    /// The experiment was measured.
     Measured {
         /// Median seconds of the default, in the metric [`Findings::metric`].
         default_s: f64,
@@ -38,16 +38,16 @@ pub enum Here {
         /// The setting that differs most from the default, preferring those with an effect; absent if there were too
         /// few runs.
         setting: Option<String>,
-        /// Ratio of that setting to the default.
+        /// Ratio of `setting` to the default.
         estimate: Option<Estimate>,
-        /// Verdict on that setting.
+        /// Verdict on `setting`.
         verdict: Verdict,
         /// Number of settings by verdict.
         tally: Tally,
     },
     /// The library or the machine cannot run it.
     LeftOut {
-        /// Reason, as text.
+        /// Reason why the experiment was left out.
         reason: String,
     },
     /// There was no time for it.

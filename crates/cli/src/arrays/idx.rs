@@ -50,7 +50,7 @@ pub struct IdxSource {
 /// Fields that are copied whole.
 #[derive(Debug, Clone)]
 pub struct WholeFields {
-    /// The dataset.
+    /// Dataset that holds the fields.
     pub dataset: Arc<Dataset>,
     /// Numbers of the fields.
     pub fields: Vec<usize>,

@@ -109,7 +109,7 @@ impl ArraySource {
         self.stored_as.unwrap_or(self.number)
     }
 
-    /// Returns the number of bytes held per row while it is read.
+    /// Returns the number of bytes held per row during a read.
     pub fn held_row_len_bytes(&self) -> u64 {
         let stored = self.stored_as.map_or(0, |stored| self.row_values().saturating_mul(stored.len_bytes() as u64));
         self.row_len_bytes().saturating_add(stored)

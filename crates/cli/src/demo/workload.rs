@@ -47,7 +47,7 @@ impl Workload {
         maps_per_event: 0.45,
         map_width: 256,
     };
-    /// 58 MB stored, 0.6 GB raw.
+    /// Workload of 58 MB stored, 0.6 GB raw.
     pub const SMALL: Self = Self {
         name: "small",
         about: "8 files of 1,000 datasets, 58 MB stored, 0.6 GB raw",
@@ -58,7 +58,7 @@ impl Workload {
         maps_per_event: 0.175,
         map_width: 16_000,
     };
-    /// 414 MB stored, 2.9 GB raw.
+    /// Workload of 414 MB stored, 2.9 GB raw.
     pub const WIDE: Self = Self {
         name: "wide",
         about: "16 files of 4,000 datasets, 414 MB stored, 2.9 GB raw",

@@ -144,7 +144,7 @@ impl AnyRun {
     }
 }
 
-/// Returns the path of a zlib in the form that workers find.
+/// Returns the path of a zlib in a form in which worker processes find it.
 fn zlib(path: &Path) -> Result<Value, Failure> {
     let unfit = |cause: &dyn std::fmt::Display| Failure::usage(&format!("--zlib {}: {cause}", path.display()));
     let path = std::fs::canonicalize(path).map_err(|cause| unfit(&cause))?;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A setting and its value, as given by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// The setting.
+    /// Setting that the value applies to.
     pub knob: Knob,
     /// Value, of the setting's kind.
     pub value: Value,

@@ -227,7 +227,7 @@ pub fn faults(faults: &[KeyFault]) -> String {
     columns.render() + &rest(faults.len())
 }
 
-/// Returns advice on such ids.
+/// Returns advice on ids with these faults.
 pub fn advice(faults: &[KeyFault]) -> &'static str {
     if faults.iter().any(|fault| fault.kind == KeyFaultKind::Repeated) {
         "name more id columns, say that ids are unique in each input only (--key-scope input), or let the first row count \

@@ -36,13 +36,13 @@ pub struct Summary {
     pub inputs: Vec<Input>,
     /// Inputs that are left out because they cannot be read.
     pub skipped: Vec<Skipped>,
-    /// The output.
+    /// Description of the output.
     pub output: Output,
     /// The convention that the inputs follow, if one was recognised.
     pub convention: Option<Convention>,
     /// Differences between inputs that the join resolves.
     pub differences: Vec<InputDifference>,
-    /// The same differences, with inputs given by number.
+    /// Differences that the join resolves, with inputs given by number.
     #[serde(skip)]
     pub bridged: Vec<Difference>,
     /// Predicted cost of executing the plan, if available.
@@ -123,7 +123,7 @@ pub struct Dataset {
     pub datatype: String,
     /// Dimensions.
     pub dims: Vec<u64>,
-    /// Storage of its data.
+    /// How the values are stored.
     pub storage: &'static str,
     /// Chunk shape, if chunked.
     pub chunk_shape: Option<Vec<u64>>,

@@ -25,7 +25,7 @@ const SHUFFLE: u8 = 0x01;
 const COPIED: u8 = 0x02;
 /// Flag: bits were shuffled.
 const BIT_SHUFFLE: u8 = 0x04;
-/// Flag: not of this format.
+/// Flag that this format does not use.
 const RESERVED: u8 = 0x08;
 /// Flag: blocks have one part each.
 const NOT_SPLIT: u8 = 0x10;

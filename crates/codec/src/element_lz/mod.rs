@@ -22,7 +22,7 @@ use token::Tokens;
 /// Number of raw bytes per block. The header of a block takes 60 to 80 bytes: at a ratio of 8, half a percent of it.
 const BLOCK_LEN_BYTES: usize = 1 << 17;
 
-/// Kind of elements to look for.
+/// Kind of elements at whose boundaries repeats are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stride {
     /// Elements of any other length, or unordered bytes.

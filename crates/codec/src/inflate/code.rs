@@ -137,7 +137,7 @@ impl Lengths {
         *count = count.wrapping_add(repeat as u16);
     }
 
-    /// Removes the last symbols of a length.
+    /// Removes the last `symbols` symbols with words of `word_bits` bits.
     pub(super) fn shorten(&mut self, word_bits: usize, symbols: usize) {
         let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
         *count = count.wrapping_sub(symbols as u16);

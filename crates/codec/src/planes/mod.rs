@@ -40,7 +40,7 @@ const SIMPLICITY: u64 = 4;
 /// Reciprocal of the part of the literals above which savings by matches require libdeflate.
 const MATCHES: u64 = 4;
 
-/// Reused tables.
+/// Encoder whose tables are reused.
 #[derive(Default)]
 pub(crate) struct PlanesEncoder {
     sampler: Sampler,
@@ -101,7 +101,7 @@ impl PlanesEncoder {
         fits
     }
 
-    /// Returns the first pieces of `data`, up to the one from which on libdeflate is needed.
+    /// Returns the first pieces of `data`, up to the first one that requires libdeflate.
     fn pieces(&mut self, data: &[u8], plane_len_bytes: usize, deflater: &mut Deflater) -> Vec<PlanePiece> {
         let places = places(data.len(), plane_len_bytes);
         let mut pieces: Vec<PlanePiece> = places.map_while(|place| self.piece(data, place, deflater)).collect();

@@ -260,7 +260,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
     /// A tile could not be produced.
     #[error("{source}")]
     Tile {
-        /// The tile.
+        /// Tile that failed.
         tile: Tile,
         /// Stage that failed.
         stage: Stage,
@@ -306,11 +306,11 @@ pub enum EngineError<E: std::error::Error + 'static> {
     /// The stored form of a tile exceeds its bound.
     #[error("tile {} of array {}: {got_bytes} stored bytes exceed the bound of {bound_bytes}", tile.index, tile.array)]
     Bound {
-        /// The tile.
+        /// Tile that exceeds its bound.
         tile: Tile,
         /// Bytes appended.
         got_bytes: u64,
-        /// The bound.
+        /// Maximum number of bytes announced for the tile.
         bound_bytes: u64,
     },
     /// The output exceeds the address range.

@@ -155,7 +155,7 @@ fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
     context.communicator.rank() == 0 && options.placement == Placement::Ordered && options.arenas.is_none()
 }
 
-/// Threads that write.
+/// Threads that write the batches.
 #[derive(Clone, Copy)]
 enum Target<'a> {
     /// Every worker writes the batches it encodes.
@@ -174,7 +174,7 @@ struct ExecutionSpec<'a, 'c, 'r, E> {
     recorder: Option<&'a mut (dyn Recorder + 'r)>,
 }
 
-/// Callback that receives the claims of finished arrays.
+/// Callback that receives the claims of finished arrays, in plan order.
 type Commit<'c, E> = dyn FnMut(Committed<'_>) -> Result<(), E> + 'c;
 
 const ALL_TILES: Range<u64> = 0..u64::MAX;

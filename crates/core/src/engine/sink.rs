@@ -33,7 +33,7 @@ pub struct Run<'a> {
     pub file: u32,
     /// Address of the first byte.
     pub address: u64,
-    /// The bytes.
+    /// Bytes to write.
     pub bytes: &'a [u8],
 }
 

@@ -113,7 +113,7 @@ pub(super) enum Job {
     Exit,
 }
 
-/// Component that assigns addresses to encoded batches.
+/// Component that assigns addresses to encoded batches, and the order in which it does so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addressing {
     /// The window, in plan order.

@@ -68,7 +68,7 @@ impl Addresses {
         Some(address)
     }
 
-    /// Returns the first address after everything allocated in the last file.
+    /// Returns the address after all allocations in the last file.
     pub(crate) fn end_address(&self) -> u64 {
         self.next.last_key_value().map_or(self.start, |(file, _)| self.end_of(*file))
     }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Location of a tile in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
-    /// The tile.
+    /// Tile that the address belongs to.
     pub tile: Tile,
-    /// Address of its first byte.
+    /// Address of the tile's first byte.
     pub address: u64,
     /// Stored length.
     pub len_bytes: u64,

@@ -26,7 +26,7 @@ pub const MAGIC: [u8; 8] = *b"raddleJ1";
 /// Length and checksum that precede the content of a frame.
 const FRAME_HEAD_LEN_BYTES: usize = 16;
 
-/// Facts that a run depends on: one checksum per subject, so that a difference can be named.
+/// Facts that a run depends on, with a checksum per subject so that a difference can be named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Binding {
     subjects: Vec<(String, u64)>,

@@ -23,15 +23,15 @@ pub enum LockError {
     /// Another process holds the lock.
     #[error("{}: another raddle is writing it (lock {})", path.display(), lock.display())]
     Held {
-        /// Output.
+        /// Path of the output.
         path: PathBuf,
-        /// Lock file.
+        /// Path of the lock file.
         lock: PathBuf,
     },
     /// The operating system refused.
     #[error("{}: {operation} failed: {source}", path.display())]
     Io {
-        /// Lock file.
+        /// Path of the lock file.
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,

@@ -89,7 +89,7 @@ pub fn product(factors: &[u64]) -> Option<u64> {
 /// A row-major buffer to read from, and the origin of a box in it.
 #[derive(Debug, Clone, Copy)]
 pub struct BoxSource<'a> {
-    /// The buffer.
+    /// Buffer that contains the box.
     pub bytes: &'a [u8],
     /// Shape of the buffer.
     pub shape: &'a [u64],
@@ -100,7 +100,7 @@ pub struct BoxSource<'a> {
 /// A row-major buffer to write to, and the origin of a box in it.
 #[derive(Debug)]
 pub struct BoxTarget<'a> {
-    /// The buffer.
+    /// Buffer that contains the box.
     pub bytes: &'a mut [u8],
     /// Shape of the buffer.
     pub shape: &'a [u64],

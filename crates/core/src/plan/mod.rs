@@ -35,7 +35,8 @@ pub struct ArrayPlan {
 }
 
 impl ArrayPlan {
-    /// Creates an array without tiles (scalar, null, compact, ...), which is committed in plan order like any other.
+    /// Creates an array without tiles (for example scalar, null or compact), which is committed in plan order like any
+    /// other.
     pub fn untiled() -> Self {
         Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, axis: 0, segments: Segments::default() }
     }
@@ -208,7 +209,7 @@ pub const MAX_BATCH_TILES: u64 = 4096;
 /// All arrays of an output, in the order in which they are placed and committed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The arrays.
+    /// Arrays, in the order in which they are committed.
     pub arrays: Vec<ArrayPlan>,
 }
 

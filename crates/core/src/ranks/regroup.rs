@@ -90,7 +90,7 @@ pub struct Arrived<'a> {
     pub target: Coordinates,
     /// Number of elements per axis.
     pub count: Coordinates,
-    /// The elements, row-major.
+    /// Elements of the piece, row-major.
     pub bytes: &'a [u8],
 }
 

@@ -65,7 +65,7 @@ impl Threads {
         (0..size).map(|rank| Self { rank, shared: Arc::clone(&shared) }).collect()
     }
 
-    /// Runs `body` on this rank, which then leaves.
+    /// Runs `body` on this rank, which leaves the group afterwards.
     pub(crate) fn live<T>(self, body: impl FnOnce(&dyn Communicator) -> T) -> T {
         let _leaving = Leaving(Arc::clone(&self.shared));
         body(&self)

@@ -14,7 +14,7 @@ pub enum Stage {
     Plan,
     /// Creating the objects of the output.
     Create,
-    /// Joining tables by their ids.
+    /// Joining tables with the index by their ids.
     Keys,
     /// Reading stored bytes of inputs.
     Read,
@@ -115,21 +115,21 @@ pub enum Event {
     StageFinished {
         /// Stage.
         stage: Stage,
-        /// Wall time since it began.
+        /// Wall time since the stage began.
         elapsed_s: f64,
     },
     /// Work of an interrupted run is kept.
     Resumed {
         /// Number of tiles.
         tiles: u64,
-        /// Length of their stored bytes.
+        /// Stored length of these tiles.
         stored_len_bytes: u64,
     },
     /// The work of all parts of a job array is joined for publication.
     PartsJoined {
         /// Number of tiles.
         tiles: u64,
-        /// Length of their stored bytes.
+        /// Stored length of these tiles.
         stored_len_bytes: u64,
     },
     /// Inputs differ, and the run continues as its options specify.

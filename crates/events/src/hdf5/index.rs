@@ -11,14 +11,14 @@ pub(super) trait Bytes {
     /// Returns the total length.
     fn len_bytes(&self) -> u64;
 
-    /// Reads the byte at an offset below the length.
+    /// Reads the byte at an offset, which must be below the length.
     fn byte(&mut self, at: u64) -> Result<u8, Self::Error>;
 }
 
 /// Zstandard frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Offset of its end.
+    /// Offset of the end of the frame.
     pub end: u64,
     /// Decoded length, if the frame records it.
     pub content_len_bytes: Option<u64>,

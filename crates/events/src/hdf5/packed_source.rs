@@ -51,7 +51,7 @@ pub(super) struct PackedSource {
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     first_event: u64,
-    /// Offset of its stored bytes.
+    /// Offset of the batch's stored bytes.
     address: u64,
 }
 

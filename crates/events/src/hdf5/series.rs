@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct Series {
     /// Absolute path in the file.
     pub path: String,
-    /// Type of its elements.
+    /// Type of the elements.
     pub number: Number,
     /// Whether it holds offsets, which begin with 0.
     pub starts_with_zero: bool,
@@ -47,7 +47,7 @@ impl Series {
 /// Elements that a block appends to a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Elements, little-endian.
+    /// Elements as little-endian bytes.
     Values(Vec<u8>),
     /// Ends of ranges, counted from the beginning of the block; the dataset stores them counted from its own beginning.
     Ends(Vec<u64>),

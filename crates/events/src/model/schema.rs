@@ -70,11 +70,11 @@ impl ProductGlobs {
 /// Product: a named value that every entry has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
-    /// Name, unique in its schema.
+    /// Name, unique within the schema.
     pub name: String,
     /// Name of its C++ class, as the source states it.
     pub class: String,
-    /// Form of its column.
+    /// Form of the product's column.
     pub form: Form,
 }
 
@@ -205,9 +205,9 @@ pub enum Form {
 /// Named part of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field {
-    /// Name, unique in its record.
+    /// Name, unique within the record.
     pub name: String,
-    /// Form of its values.
+    /// Form of the field's values.
     pub form: Form,
 }
 
@@ -226,7 +226,7 @@ pub enum BufferKind {
 pub struct BufferForm {
     /// Path of record fields that leads to the buffer, joined by dots; empty for columns without records.
     pub path: String,
-    /// Number of lists above it.
+    /// Number of lists that contain the buffer's elements.
     pub depth: usize,
     /// Contents of the buffer.
     pub kind: BufferKind,

@@ -117,7 +117,7 @@ pub(crate) fn check_entries(place: &Location, entries: &Range<u64>, len_entries:
     Ok(())
 }
 
-/// Fails if any of `products` lies beyond the schema.
+/// Fails if any of `products` is not a product of the schema.
 pub(crate) fn check_products(place: &Location, products: &[usize], schema: &Schema) -> Result<()> {
     match products.iter().find(|&&number| number >= schema.products.len()) {
         None => Ok(()),

@@ -7,7 +7,7 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Address of the first key.
+/// Address of the first key in the file.
 const FIRST_ADDRESS: u64 = 100;
 
 /// Name of the file recorded in the file itself. Readers go by its path.

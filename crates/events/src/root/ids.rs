@@ -14,9 +14,9 @@ use crate::model::source::EventId;
 /// Branches that hold the ids of a tree.
 #[derive(Debug)]
 pub(super) struct IdBranches {
-    /// Number of the branch, contents of its entries, and form of its column, for each branch.
+    /// For each branch: its number, the contents of its entries, and the form of its column.
     parts: Vec<(usize, Item, Form)>,
-    /// Part and buffer that hold run, subrun and event.
+    /// For run, subrun and event: number of the part, number of the buffer, and number type.
     places: [(usize, usize, Number); 3],
 }
 

@@ -53,7 +53,7 @@ pub struct PackedTree {
 
 /// Contents of the tree `Meta`.
 struct Meta {
-    /// Type and name of each product; `None` if they are not recorded.
+    /// Type and name of each product; `None` if the tree does not record them.
     products: Option<Vec<(String, String)>>,
     serialization: Serialization,
     codec: PdsCodec,

@@ -21,7 +21,7 @@ pub struct CheckSink<'expected> {
 pub struct Checked {
     /// Number of entries.
     pub entries: u64,
-    /// Length of their blocks.
+    /// Length of the compared blocks.
     pub block_len_bytes: u64,
 }
 

@@ -17,7 +17,7 @@ pub enum MismatchPolicy {
     /// Fail, naming the first such product.
     #[default]
     Refuse,
-    /// Leave such products out.
+    /// Leave these products out.
     LeaveOut,
     /// Fill the entries of sources without the product with zeros or empty values. A product with another form is an
     /// error, and so is a product stored as bytes, because zero bytes are not an object.
@@ -28,7 +28,7 @@ pub enum MismatchPolicy {
 pub struct ConcatSource {
     parts: Vec<Part>,
     schema: Schema,
-    /// Whether all sources with entries have ids.
+    /// Whether all sources that have entries also have ids.
     has_ids: bool,
     left_out: Vec<(String, EventsError)>,
 }

@@ -30,17 +30,17 @@ const ENDING: Duration = Duration::from_secs(1);
 /// Reason why a child ended or was not used.
 #[derive(Debug)]
 pub(super) enum ChildExit {
-    /// It ended without answering; with the last line of its standard error.
+    /// The child ended without answering; with the last line of its standard error.
     Ended(ExitStatus, String),
-    /// It was killed because it did not answer in time.
+    /// The child was killed because it did not answer in time.
     TimedOut(Duration),
-    /// It exceeded its CPU time limit.
+    /// The child exceeded its CPU time limit.
     OutOfCpuTime,
-    /// It was not asked, because its file has blocked other children for this long.
+    /// The child was not asked, because its file has blocked other children for this long.
     GivenUp(Duration),
-    /// It was killed because its answer was invalid.
+    /// The child was killed because its answer was invalid.
     Garbage(String),
-    /// It was killed because communication failed.
+    /// The child was killed because communication failed.
     Io(io::Error),
 }
 

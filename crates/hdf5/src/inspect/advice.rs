@@ -17,7 +17,7 @@ pub enum Advice {
         chunks: u64,
         /// Number of datasets that have them.
         datasets: u64,
-        /// Most frequent size before compression.
+        /// Most frequent chunk size before compression.
         typical_len_bytes: u64,
     },
     /// Chunks so large that readers of a few rows decode far more than they need.

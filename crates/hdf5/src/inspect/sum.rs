@@ -28,7 +28,7 @@ pub struct Sum {
     pub wide: SumOfKind,
     /// Number of chunks.
     pub chunks: u64,
-    /// Use of the bytes.
+    /// Bytes of the files by use.
     pub space: SpaceUse,
     /// Number of objects that could not be read.
     pub faults: u64,
@@ -39,9 +39,9 @@ pub struct Sum {
 pub struct SumOfKind {
     /// Number of datasets.
     pub datasets: u64,
-    /// Uncompressed bytes of their values.
+    /// Uncompressed size of the values.
     pub logical_len_bytes: u64,
-    /// Stored bytes of their values.
+    /// Stored size of the values.
     pub stored_len_bytes: u64,
 }
 

@@ -27,7 +27,7 @@ pub struct Resolver<'a> {
 /// Treatment of references that lead to no object of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dangling {
-    /// Such references are errors.
+    /// Dangling references are errors.
     Refused,
     /// Such references become null references, and are counted.
     Null(u64),

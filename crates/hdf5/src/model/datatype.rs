@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Type of one element, with the committed datatype it came from, if any.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Datatype {
-    /// The type.
+    /// Class of the type, with its parameters.
     pub class: Arc<TypeClass>,
     /// Header address of the committed datatype that the object refers to; `None` if it has a private type.
     pub committed: Option<u64>,

@@ -57,7 +57,7 @@ pub enum Defect {
     Unsupported {
         /// Absolute file offset (for a separate message: offset in the message).
         address: u64,
-        /// The unsupported feature.
+        /// Description of the unsupported feature.
         what: String,
     },
 }

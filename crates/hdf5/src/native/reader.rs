@@ -168,8 +168,8 @@ impl<'v, 'f> Reader<'v, 'f> {
         Ok(class)
     }
 
-    /// Returns the body of a message that can only be shared through the shared message heap: `cursor` itself, or if
-    /// `shared` the target of its pointer, which `storage` then holds.
+    /// Returns the body of a message that can only be shared through the shared message heap: the bytes of `cursor`
+    /// itself or, if `shared`, the target of its pointer, which is then kept in `storage`.
     pub fn message_body<'b>(
         &mut self,
         cursor: Cursor<'b>,

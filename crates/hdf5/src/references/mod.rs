@@ -52,7 +52,7 @@ pub enum Reference<'a> {
     },
 }
 
-/// An object without entries.
+/// An object that has no entries, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Path of the object.

@@ -56,7 +56,7 @@ pub struct OutputDataset<'f> {
     file: &'f mut OutputFile,
     path: Arc<[u8]>,
     handle: Handle,
-    /// Type in which values are passed.
+    /// Memory type of the values that are passed.
     datatype: Handle,
     class: Arc<TypeClass>,
     dataspace: Dataspace,

@@ -57,13 +57,13 @@ pub enum TypeRef {
     Committed {
         /// Path of the committed datatype in the output.
         path: Vec<u8>,
-        /// The type itself.
+        /// Type with which it was committed.
         class: Arc<TypeClass>,
     },
 }
 
 impl TypeRef {
-    /// Returns the type itself.
+    /// Returns the type, whether private or committed.
     pub fn class(&self) -> &Arc<TypeClass> {
         match self {
             Self::Own(class) | Self::Committed { class, .. } => class,

@@ -337,7 +337,7 @@ impl OutputFile {
         self.plan.as_ref().map_or(0, DriverHandle::front_left_bytes)
     }
 
-    /// Returns the allocated part of the front, for later comparison. The caller holds the lock.
+    /// Returns a copy of the allocated bytes in front, for later comparison. The caller holds the lock.
     pub(super) fn front(&self) -> Front {
         let heap_len_bytes = self.plan.as_ref().map_or(0, |plan| plan.usage().heap_len_bytes);
         Front { left_len_bytes: self.front_left_bytes(), heap_len_bytes }

@@ -90,7 +90,7 @@ pub struct Run {
     pub log2_counts: [u32; MAX_RANK],
     /// Position of the first sample in the block.
     pub first: usize,
-    /// Positions of the others.
+    /// Order of the remaining samples in the block.
     pub order: Order,
 }
 

@@ -55,7 +55,7 @@ pub struct PreviewReport {
     pub held_len_bytes: u64,
     /// Datasets of the preview.
     pub datasets: Vec<PreviewOf>,
-    /// Wall time of writing it.
+    /// Wall time of writing the preview.
     pub elapsed_s: f64,
 }
 

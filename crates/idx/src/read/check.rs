@@ -40,14 +40,14 @@ impl DatasetCheck {
     }
 }
 
-/// Blocks whose finest level is the same.
+/// Blocks with the same finest level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LevelCount {
     /// First and last level in these blocks: block 0 holds several levels.
     pub levels: (u32, u32),
     /// Number of good blocks.
     pub blocks: u64,
-    /// Bytes stored for them.
+    /// Stored size of the blocks.
     pub stored_len_bytes: u64,
 }
 

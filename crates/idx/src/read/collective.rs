@@ -99,7 +99,7 @@ impl Loads {
         Self { sent: vec![0; ranks], received: vec![0; ranks] }
     }
 
-    /// Adds the messages of a share; returns the largest number of bytes that a rank now sends or receives.
+    /// Adds the messages of a share; returns the maximum number of bytes that any rank now sends or receives.
     fn add(&mut self, share: &Share, sample_len_bytes: u64) -> u64 {
         let mut most = 0;
         for (rank, samples) in share.away() {

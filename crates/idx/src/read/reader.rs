@@ -176,7 +176,7 @@ impl Dataset {
         Ok(samples.and_then(|samples| samples.checked_mul(sample_len_bytes)).unwrap_or(u64::MAX))
     }
 
-    /// Reads into `out`, x fastest, on one thread.
+    /// Reads the samples of a query into `out`, x fastest, on one thread.
     ///
     /// # Errors
     /// If the query does not fit the dataset or `out`, or a block cannot be read; `out` is then partly written.

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 /// What to do if the output exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
-    /// Fail and keep it.
+    /// Fail and keep the existing output.
     Fail,
-    /// Replace it.
+    /// Replace the existing output.
     Replace,
 }
 

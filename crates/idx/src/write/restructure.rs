@@ -127,7 +127,7 @@ pub struct OwnedBox {
 pub struct Transfer {
     /// Index of the new box.
     pub to_box: u32,
-    /// Rank that holds the samples before.
+    /// Rank that holds the samples before the restructuring.
     pub from: u32,
     /// Index of the old box on that rank.
     pub from_box: u32,

@@ -34,7 +34,7 @@ pub(crate) struct Samples<'a> {
     pub(crate) header: &'a Header,
     /// All samples of the dataset.
     pub(crate) domain: &'a ArrayGrid,
-    /// Patches of this rank.
+    /// Patches that this rank holds.
     pub(crate) held: &'a [BoxData<'a>],
 }
 

@@ -91,7 +91,7 @@ pub enum ZarrFault {
     Metadata {
         /// Path of the `zarr.json`.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
     /// A Zarr feature is not supported.
@@ -99,13 +99,13 @@ pub enum ZarrFault {
     Unsupported {
         /// Path of the `zarr.json`.
         file: PathBuf,
-        /// The unsupported feature.
+        /// Description of the unsupported feature.
         what: String,
     },
     /// The index of a shard is not valid.
     #[error("the index of the shard {reason}")]
     Index {
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: &'static str,
     },
     /// A chunk lies outside its shard.
@@ -113,9 +113,9 @@ pub enum ZarrFault {
     Outside {
         /// Number of the chunk in the shard.
         chunk: usize,
-        /// Offset in the index.
+        /// Offset of the chunk, as stated in the index.
         offset: u64,
-        /// Length in the index.
+        /// Length of the chunk, as stated in the index.
         len_bytes: u64,
         /// Length of the shard.
         shard_len_bytes: u64,
@@ -136,12 +136,12 @@ pub enum ZarrFault {
         /// Expected length.
         want_bytes: usize,
     },
-    /// A level does not follow from the one before.
+    /// Samples of a level are not the downsampled ones of the previous level.
     #[error("{samples} samples do not follow from level {level}")]
     Differs {
         /// Number of samples that differ.
         samples: u64,
-        /// The level before.
+        /// Number of the previous level.
         level: usize,
     },
     /// A chunk cannot be decoded.

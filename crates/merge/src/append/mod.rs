@@ -473,7 +473,7 @@ impl Edit<'_, '_> {
         (0..).zip(&self.growth.columns).filter(|(_, grown)| grown.new_rows > 0).map(|(column, _)| column)
     }
 
-    /// Removes chunks that are not full from their indexes. They are rewritten elsewhere, because the bytes in the file
+    /// Removes partly filled chunks from their indexes. They are rewritten elsewhere, because the bytes in the file
     /// must stay in place.
     fn remove_partial_chunks(&self, output: &mut OutputFile) -> Result<()> {
         let mut is_any = false;

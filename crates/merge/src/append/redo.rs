@@ -37,9 +37,9 @@ struct Log {
     inode: u64,
     /// Length of the file before the append.
     old_end: u64,
-    /// Digest of samples: below the old end before the commit, of the new data after it.
+    /// Digest of samples of the file: below the old end before the commit, of the new data after it.
     sample: u64,
-    /// The commit: new length and changes.
+    /// Commit, if there is one: new length and changes.
     commit: Option<(u64, Vec<Change>)>,
 }
 

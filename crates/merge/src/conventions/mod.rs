@@ -55,7 +55,7 @@ pub(crate) trait Convention: Sync {
 pub(crate) struct Completion<'a> {
     /// Schema, all of whose rules are settled.
     pub schema: &'a mut Schema,
-    /// Rules of its entries.
+    /// Rules of the schema's entries.
     pub declared: &'a [Declared],
     /// Number of inputs.
     pub inputs: u32,

@@ -58,7 +58,7 @@ impl Convention for Nwb {
     }
 }
 
-/// Reference times of a file.
+/// Paths of the reference times of a file.
 const REFERENCE_TIMES: [&[u8]; 2] = [b"/session_start_time", b"/timestamps_reference_time"];
 
 fn refusal(path: &[u8], kind: &str) -> Refusal {

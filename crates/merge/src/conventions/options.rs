@@ -115,12 +115,12 @@ impl Choice {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Packing {
-    /// Refuse them.
+    /// Refuse inputs that pack values differently.
     #[default]
     Refuse,
-    /// Write them unpacked, as floats.
+    /// Write the values unpacked, as floats.
     Unpack,
-    /// Repack them with one scale and offset for all inputs.
+    /// Repack the values with one scale and offset for all inputs.
     Repack,
 }
 
@@ -129,10 +129,10 @@ pub enum Packing {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Units {
-    /// Refuse them.
+    /// Refuse inputs with different units.
     #[default]
     Refuse,
-    /// Convert them to the units of the first input, if there is a linear map.
+    /// Convert values to the units of the first input, if there is a linear map.
     Convert,
 }
 
@@ -141,7 +141,7 @@ pub enum Units {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Overlap {
-    /// Refuse them.
+    /// Refuse overlapping inputs.
     #[default]
     Refuse,
     /// Take the rows of the earlier input.

@@ -22,7 +22,7 @@ pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
     selection: Selection,
-    /// Memory for the chunks of a value that is stored once.
+    /// Memory for the chunks of a dataset that is stored once.
     value_limit_bytes: u64,
 }
 

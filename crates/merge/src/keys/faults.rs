@@ -9,11 +9,11 @@ pub struct KeyFault {
     pub group: String,
     /// Kind of the fault.
     pub kind: KeyFaultKind,
-    /// Number of such rows.
+    /// Number of rows with this fault.
     pub rows: u64,
-    /// First such row.
+    /// First row with this fault.
     pub first_row: u64,
-    /// Ids of that row.
+    /// Ids of the first row with this fault.
     pub ids: Vec<i128>,
 }
 

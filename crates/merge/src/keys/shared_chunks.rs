@@ -21,7 +21,7 @@ pub struct SharedChunks {
     pub group: String,
     /// Chunked datasets with as many rows as the table.
     pub datasets: u64,
-    /// Number of their chunks.
+    /// Number of chunks of the group's datasets.
     pub chunks: u64,
     /// Number of chunks that more than one reader reads.
     pub shared: u64,
@@ -72,7 +72,7 @@ pub fn shared_chunks(
     Ok(found)
 }
 
-/// Chunk reads along axis 0.
+/// Chunk reads of a dataset along axis 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     chunks: u64,

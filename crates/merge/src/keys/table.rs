@@ -60,7 +60,7 @@ impl MatchedRows {
 
 /// Settings of a join.
 pub struct Join<'j> {
-    /// Plan whose inputs hold the tables.
+    /// Plan with the inputs that hold the tables.
     pub plan: &'j MergePlan,
     /// Whether rows belong to index rows of the same input.
     pub by_input: bool,
@@ -87,7 +87,7 @@ impl Join<'_> {
         Ok(found)
     }
 
-    /// Looks up `rows` of the index in the index itself. Rows with ids that an earlier row has are a fault.
+    /// Looks up `rows` of the index in the index itself. A row with the same ids as an earlier row is a fault.
     pub fn index(&self, lookup: &mut Lookup<'_>, own: &KeyTable, rows: Range<u64>) -> Result<MatchedRows> {
         let mut fault: Option<KeyFault> = None;
         self.each_event(lookup, own, rows, &mut |rows, ids, at, event| {

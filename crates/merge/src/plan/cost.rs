@@ -12,7 +12,7 @@ use raddle_core::plan::{ArrayPlan, Tile};
 
 /// Copying, digesting and skipping zeros, per uncompressed byte: about 10 GB/s.
 const PASSING_PS_PER_BYTE: u64 = 100;
-/// Inflating, per busy byte: 420 to 590 MB/s of columns.
+/// Time for inflating, per busy byte: 420 to 590 MB/s of columns.
 const INFLATING_PS_PER_BYTE: u64 = 2_000;
 /// Maximum number of bytes outside runs of zeros per stored byte: columns compress 2 to 12 times, some maps several
 /// hundred times.

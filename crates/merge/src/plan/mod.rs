@@ -137,13 +137,13 @@ pub enum Storage {
     Compact,
     /// Contiguously, as one block.
     Contiguous,
-    /// In chunks of this shape.
+    /// Chunked, with this shape.
     Chunked(Vec<u64>),
     /// In the inputs, as a virtual dataset.
     Virtual,
 }
 
-/// How the values of a column get into the output.
+/// Way in which the values of a column get into the output.
 #[derive(Debug)]
 pub enum Route {
     /// The dataset has no elements, so nothing is written.

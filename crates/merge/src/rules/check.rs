@@ -40,7 +40,7 @@ pub(crate) struct RecordTrims(pub HashMap<Vec<u8>, Vec<TakenRecords>>);
 /// Records that are taken from one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TakenRecords {
-    /// Number of records before them.
+    /// Number of records before the taken ones.
     pub leading: u64,
     /// Number of records taken.
     pub count: u64,
@@ -176,7 +176,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks all positions of an input. Negative ones mean no row in numbers of rows, and are invalid elsewhere.
+    /// Checks all positions of an input. Negative row numbers stand for a missing row; any other negative position is
+    /// invalid.
     fn each_position(
         &mut self,
         column: ColumnIndex,

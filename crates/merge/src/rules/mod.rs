@@ -35,9 +35,9 @@ use serde::{Deserialize, Serialize};
 /// Treatment of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rule {
-    /// Position of its values in the output.
+    /// Position of the dataset's values in the output.
     pub placement: Placement,
-    /// Meaning of its values.
+    /// Meaning of the dataset's values.
     pub values: Values,
     /// Attributes that may differ between inputs because the rule takes their difference into account.
     pub attributes: Vec<Vec<u8>>,
@@ -58,7 +58,7 @@ pub struct Rule {
 /// Position of the inputs' values in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {
-    /// Concatenated along this axis.
+    /// Concatenation along this axis.
     Along(usize),
     /// One copy of values that must be equal in all inputs.
     Once,
@@ -86,7 +86,7 @@ pub enum Values {
     Plain,
     /// Positions of rows of another dataset.
     Positions {
-        /// Path of the other dataset.
+        /// Path of the dataset that the positions refer to.
         target: Vec<u8>,
         /// Kind of positions.
         form: PositionForm,
@@ -105,14 +105,14 @@ pub enum Values {
     },
     /// Categories to which codes refer. The output has those of all inputs, in order of appearance.
     Categories {
-        /// Whether their order has a meaning, so that all inputs must have the same.
+        /// Whether the order of the categories has a meaning, so that all inputs must have the same order.
         ordered: bool,
     },
     /// Time that counts from a reference in an attribute.
     Time(TimeAttributes),
     /// Time with the units of another time, such as the bounds of that time.
     TimeOf {
-        /// Path of the other time.
+        /// Path of the time whose units apply.
         time: Vec<u8>,
     },
     /// Numbers packed with a scale and an offset in attributes, as CF defines.

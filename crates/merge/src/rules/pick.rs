@@ -21,7 +21,7 @@ pub struct Pick {
     pub is_taken: Arc<[bool]>,
     /// Number of elements taken before each block, followed by the total.
     pub before: Arc<[u64]>,
-    /// Number of elements that the input has.
+    /// Number of elements in the input's dataset.
     pub stored: u64,
     /// Kind of the selected values.
     pub form: PickForm,
@@ -30,7 +30,7 @@ pub struct Pick {
 /// Contents of a dataset with a [`Pick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PickForm {
-    /// The elements.
+    /// Selected elements only.
     Elements,
     /// Positions of elements, in ascending order.
     Positions,

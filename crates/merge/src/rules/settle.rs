@@ -55,7 +55,7 @@ impl Mismatch {
         Self { attribute: Some(name.to_owned()), expected: expected.into(), found: found.into() }
     }
 
-    /// Adds the option that decides.
+    /// Appends the option that decides to the message.
     #[must_use]
     pub fn or(mut self, option: &str) -> Self {
         self.found = format!("{}; {option}", self.found);
@@ -65,7 +65,7 @@ impl Mismatch {
 
 /// Schema whose rules are being settled.
 pub(crate) struct Settling<'a> {
-    /// The schema.
+    /// Schema whose rules are settled.
     pub schema: &'a mut Schema,
     /// Options of the user.
     pub options: &'a ConventionOptions,

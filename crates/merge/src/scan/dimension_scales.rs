@@ -69,7 +69,7 @@ struct Scale {
     has_first: bool,
     /// Whether it is attached to another axis.
     has_trailing: bool,
-    /// Whether its length is unlimited.
+    /// Whether the length of the scale is unlimited.
     can_grow: bool,
 }
 

@@ -67,7 +67,7 @@ pub enum Role {
         dataset: Box<Dataset>,
         /// Path of its committed datatype, if it has one.
         committed: Option<Vec<u8>>,
-        /// Canonical bytes of its value.
+        /// Value in canonical bytes.
         value: Vec<u8>,
     },
     /// A committed datatype.
@@ -135,7 +135,7 @@ pub struct AttributeValue {
 /// A concatenated dataset; along axis 0 if no rule says otherwise.
 #[derive(Debug)]
 pub struct Column {
-    /// Index of its entry.
+    /// Index of the column's entry.
     pub entry: EntryIndex,
     /// Storage in the inputs: one template per distinct combination of datatype, filters, layout and fill value. The
     /// output follows the first one.

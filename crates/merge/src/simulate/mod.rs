@@ -133,7 +133,7 @@ pub struct Simulation {
     pub datasets: u64,
     /// Number of datasets without rows.
     pub empty_datasets: u64,
-    /// Number of (input, dataset) pairs.
+    /// Number of pairs of an input and a dataset.
     pub pairs: u64,
     /// Number of (input, dataset) pairs with rows.
     pub pairs_with_rows: u64,

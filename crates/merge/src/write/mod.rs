@@ -177,7 +177,7 @@ pub struct MergeContext<'a> {
 /// How chunks are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum IoBackend<'a> {
-    /// With system calls, by each thread of each rank.
+    /// With system calls of each thread of each rank.
     #[default]
     Posix,
     /// Through files that all ranks write collectively.

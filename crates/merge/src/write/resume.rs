@@ -84,7 +84,7 @@ fn failed(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -
 pub struct ResumedRun<'a> {
     /// The tile file, open for reading and writing, truncated after the kept tiles.
     pub data: File,
-    /// The journal.
+    /// Journal of this run.
     pub journal: RunJournal<'a>,
 }
 

@@ -126,7 +126,7 @@ impl<'p> MergeWork<'p> {
         self.files.as_ref().map_or(input as usize % ranks, |files| files.keeper(input))
     }
 
-    /// Returns the memory for reading for other ranks with `threads` threads, without received pieces.
+    /// Returns the memory with which `threads` threads read for other ranks, without the received pieces.
     pub(crate) fn files_len_bytes(&self, threads: usize) -> u64 {
         let longest = self.plan.tiles.arrays.iter().map(ArrayPlan::tile_len_bytes).max().unwrap_or(0);
         FileReading::len_bytes(threads, longest, self.reader.len_bytes.saturating_add(self.converted_len_bytes))

@@ -172,7 +172,7 @@ impl<'p> ColumnReader<'p> {
         outcome.map_err(|error| self.named(column, error))
     }
 
-    /// Returns the pattern as which elements that an input does not store are read.
+    /// Returns the pattern with which elements that an input does not store are filled.
     fn fill_of(&self, column: u32, input: u32) -> FillPattern {
         let scanned = &self.plan.schema.columns[column as usize];
         match scanned.conversion_of(input) {

@@ -50,7 +50,7 @@ pub struct Case {
 pub struct HostileFile {
     /// Path of the file.
     pub path: PathBuf,
-    /// Expected result of reading it.
+    /// Expected result of reading the file.
     pub expectation: Expectation,
 }
 

@@ -11,7 +11,7 @@ use proptest::sample::{Index, select};
 use raddle_hdf5::model::{CreationOrder, Dataspace, TypeClass};
 use std::sync::Arc;
 
-/// A schema.
+/// Schema of a set of files.
 #[derive(Debug, Clone)]
 pub struct Sketch {
     groups: Vec<GroupSketch>,
@@ -41,7 +41,7 @@ struct DatasetSketch {
     /// Whether it uses a separate committed type.
     committed: bool,
     attributes: Vec<AttributeSketch>,
-    /// One per file.
+    /// Storage in each file.
     storages: Vec<StorageSketch>,
 }
 

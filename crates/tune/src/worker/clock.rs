@@ -77,7 +77,7 @@ pub struct Calls {
     pub write: u64,
 }
 
-/// Bytes read in a run, and how many the system had to fetch: whether reads were cold.
+/// Number of bytes read in a run, and how many of them the system had to fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reads {
     /// Bytes that read calls returned.

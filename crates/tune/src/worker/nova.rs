@@ -245,7 +245,7 @@ fn read_part(
     check(&name(place), &start, values(run, nova, place, input, rows), into)
 }
 
-/// Reads a dataset from this rank's inputs, one after another, into one buffer, and writes that in one call.
+/// Reads a dataset from this rank's inputs, one after another, into one buffer, and writes the buffer in one call.
 fn concatenate(
     run: &Run<'_>,
     nova: &Nova,

@@ -276,7 +276,7 @@ impl Experiment {
         }
     }
 
-    /// Checks whether it can run.
+    /// Checks whether the workload can run.
     ///
     /// # Errors
     /// If not, with the reason.

@@ -202,7 +202,7 @@ pub(crate) struct SinkOptions {
     pub(crate) compress: Compression,
     /// Length of an HDF5 chunk before compression.
     pub(crate) chunk: Option<Size>,
-    /// Compression of everything else.
+    /// Compression of formats other than HDF5.
     pub(crate) codec: EventCodec,
 }
 

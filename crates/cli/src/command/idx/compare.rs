@@ -83,7 +83,7 @@ impl Comparison {
 pub enum Tolerance {
     /// No difference.
     Exact,
-    /// At most this difference.
+    /// Difference of at most this value.
     Within(f64),
     /// Any finite difference: finite numbers stay finite.
     Finite,
@@ -221,7 +221,7 @@ fn gaps((first, last): (u64, u64), steps: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 /// An IDX dataset with its time steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'d> {
-    /// The dataset.
+    /// Dataset that is compared.
     pub dataset: &'d Dataset,
     /// Time steps of the dataset.
     pub steps: &'d [Option<u64>],

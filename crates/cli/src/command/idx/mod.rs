@@ -36,7 +36,7 @@ pub enum IdxCommand {
 }
 
 impl IdxCommand {
-    /// Whether ranks share its work.
+    /// Whether ranks share the work of the subcommand.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Read(_))
     }

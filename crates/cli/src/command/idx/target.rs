@@ -313,7 +313,7 @@ impl Output {
 pub enum WrittenDataset {
     /// IDX.
     Idx(Box<Header>),
-    /// OME-Zarr.
+    /// OME-Zarr folder.
     Zarr(Box<ImageLayout>),
 }
 

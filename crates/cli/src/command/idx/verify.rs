@@ -99,7 +99,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
 /// Result of verifying an OME-Zarr folder.
 #[derive(Debug, Serialize)]
 pub struct ZarrOutcome {
-    /// Checks of its images.
+    /// Checks of the folder's images.
     pub checks: Vec<ImageCheck>,
     /// Comparison of fields with their inputs.
     #[serde(flatten)]

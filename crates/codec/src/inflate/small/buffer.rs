@@ -10,7 +10,7 @@ use crate::inflate::BitSource;
 
 const WRAP_LEN_BYTES: usize = 2 * LIMIT_LEN_BYTES;
 pub(super) const MASK: usize = WRAP_LEN_BYTES - 1;
-/// Total length: a word fits at the last index.
+/// Total length, with room for a whole word at the last index.
 pub(super) const BUFFER_LEN_BYTES: usize = WRAP_LEN_BYTES + WORD_LEN_BYTES;
 const WORD_LEN_BYTES: usize = 8;
 

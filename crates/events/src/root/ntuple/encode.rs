@@ -31,7 +31,7 @@ pub(super) struct ClusterPages {
     pub entries: u64,
     /// Length of the cluster in the file, keys included.
     pub len_bytes: u64,
-    /// Hash of its bytes.
+    /// Hash of the cluster's bytes.
     pub digest: u64,
     /// Pages of each column.
     pub columns: Vec<Vec<EncodedPage>>,

@@ -162,7 +162,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Describes products, whose forms must be those that [`as_stored`] returns.
+    /// Describes products; their forms must be those returned by [`as_stored`].
     pub(super) fn of(products: &[Product]) -> Self {
         let mut fields = Self::default();
         for product in products {

@@ -31,7 +31,7 @@ pub enum EventTimesError {
     NoTime {
         /// Number of the word, counted from 1.
         number: usize,
-        /// The word itself.
+        /// Word that is not a number.
         word: String,
     },
 }

@@ -29,7 +29,7 @@ pub(super) struct Walk {
 struct LinkedObject {
     address: u64,
     path: Vec<u8>,
-    /// Links if it is a group, or the reason if it cannot be read.
+    /// Links of a group, `None` for other objects, or the reason why the group cannot be read.
     group: Result<Option<FoundGroup>, String>,
 }
 

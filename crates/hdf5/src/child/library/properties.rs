@@ -76,7 +76,7 @@ pub(super) fn dataspace(dataset: &Handle, call: Call<'_>) -> Result<Handle> {
     unsafe { call.handle("H5Dget_space", H5Dget_space(dataset.id())) }
 }
 
-/// Returns the contents of a dataspace.
+/// Returns the kind and extent of a dataspace.
 pub(super) fn dataspace_of(file: &OpenFile, space: &Handle, call: Call<'_>) -> Result<Dataspace> {
     // SAFETY: a dataspace is open; the call returns one of the enumeration's values.
     match unsafe { H5Sget_simple_extent_type(space.id()) } {

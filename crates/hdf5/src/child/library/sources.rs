@@ -166,8 +166,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// Returns the name that a source name represents: `%%` is a percent sign. Returns `None` if it represents a series:
-/// `%b` is a block number.
+/// Returns the name that a source name stands for: `%%` is a percent sign. Returns `None` if it stands for a series
+/// (`%b` is a block number).
 fn literal(name: &[u8]) -> Option<Vec<u8>> {
     let mut literal = Vec::with_capacity(name.len());
     let mut bytes = name.iter();

@@ -45,7 +45,7 @@ pub(super) fn of_handle(file: &OpenFile, handle: Handle, call: Call<'_>) -> Resu
     Ok(OpenType { handle, memory, stored })
 }
 
-/// Returns the type of a committed datatype, without naming a committed datatype itself.
+/// Returns the type of a committed datatype, without a reference to a committed datatype.
 pub(super) fn of_committed(file: &OpenFile, object: &Handle, call: Call<'_>) -> Result<Datatype> {
     let memory = Arc::new(memory_form(file, object, call)?);
     Ok(Datatype { class: stored_form(&memory, descriptor_len_bytes(file)), committed: None })

@@ -49,7 +49,7 @@ pub enum HeaderError {
     /// The version is unknown.
     #[error("version {version} is unknown; known versions are 1 to {VERSION}")]
     Version {
-        /// Version found.
+        /// Version in the header.
         version: u32,
     },
     /// A value is not supported.
@@ -57,7 +57,7 @@ pub enum HeaderError {
     Unsupported {
         /// Name of the key.
         key: &'static str,
-        /// Value of the key.
+        /// Value of the key, as text.
         value: String,
     },
     /// The name of the output is not that of an `.idx` file.
@@ -72,7 +72,7 @@ pub enum HeaderError {
     /// The box does not have two numbers per axis, or has fewer axes than the bitmask splits.
     #[error("the box has {numbers} numbers; two per axis are needed, and the bitmask splits {rank} axes")]
     BoxAxes {
-        /// Number of numbers found.
+        /// Number of numbers in the text.
         numbers: usize,
         /// Axes of the bitmask.
         rank: usize,

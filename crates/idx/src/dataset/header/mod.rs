@@ -32,7 +32,7 @@ pub const VERSION: u32 = 6;
 pub struct Field {
     /// Name, without spaces.
     pub name: String,
-    /// Type of its samples.
+    /// Type of the samples.
     pub sample: SampleType,
     /// Attributes `name(value)`, in order.
     pub attributes: Vec<Attribute>,

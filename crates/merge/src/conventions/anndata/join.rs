@@ -217,7 +217,7 @@ fn matrix(path: Vec<u8>, nodes: &[Node<'_>], alignment: &Alignment, along: Along
     }
 }
 
-/// Adds an element of `obsm` or `varm`, whose columns are matched by number or, in a data frame, by name.
+/// Adds an element of `obsm` or `varm`. Its columns are matched by number, or by name in a data frame.
 fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
     let kind = nodes[0].encoding();
     if kind == "dataframe" {

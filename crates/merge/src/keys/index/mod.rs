@@ -45,9 +45,9 @@ pub struct Index {
 /// Rows with ids that other rows have, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated {
-    /// Number of such rows.
+    /// Number of rows with repeated ids.
     pub count: u64,
-    /// First such row.
+    /// First row with repeated ids.
     pub row: u64,
 }
 

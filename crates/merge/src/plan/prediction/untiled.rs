@@ -241,7 +241,7 @@ fn add_provenance(plan: &MergePlan, all: &mut Untiled, heap: &mut HeapContent) {
     all.len_bytes.total += large.iter().sum::<u64>() as f64;
 }
 
-/// Returns the number of row blocks of a column that have digests.
+/// Returns the number of blocks of rows for which a column has digests.
 fn blocks(plan: &MergePlan, index: u32, planned: &ColumnPlan) -> u64 {
     let rows = planned.dims.first().copied().unwrap_or(0);
     if let Some(array) = planned.undecoded_array(&plan.options) {

@@ -11,13 +11,13 @@ use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Which attributes must be equal because they define the meaning of values: with the attributes of another input,
-/// values would be read as other quantities.
+/// Set of attributes that must be equal because they define the meaning of values: with the attributes of another
+/// input, values would be read as other quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
-    /// Those of a dataset.
+    /// Attributes that define the meaning of a dataset's values.
     Meaning,
-    /// Those of a dataset without values so far: it may lack attributes that the next input has.
+    /// Like `Meaning`, for a dataset without values so far: it may lack attributes that the next input has.
     OtherMeaning,
     /// None: the object is a group, the input has no values, or `--convention none` was given.
     Nothing,

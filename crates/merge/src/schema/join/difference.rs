@@ -26,7 +26,7 @@ pub enum DifferenceKind {
     LinkTarget,
     /// Values of a scalar dataset differ.
     Value,
-    /// Values of a dataset that is stored once differ: of a dimension scale or a dataset of `--keep`.
+    /// Values of a dataset that is stored once (a dimension scale, or a dataset of `--keep`) differ.
     Scale,
     /// More than one input has the dataset, and datasets are not to be concatenated.
     Repeated,

@@ -60,7 +60,7 @@ pub struct Joined {
     pub(crate) declared: Vec<Declared>,
     /// Convention that the inputs were recognised as.
     pub(crate) convention: Option<Choice>,
-    /// Why that convention was recognised.
+    /// Reason why the convention was recognised.
     pub(crate) because: String,
 }
 
@@ -101,7 +101,7 @@ pub struct Joiner {
     gathered: Gathered,
     /// Convention that the first input was recognised as.
     convention: Option<Option<Choice>>,
-    /// Why that convention was recognised.
+    /// Reason why the convention was recognised.
     because: String,
     /// Whether datasets are refused if their attributes give values another meaning.
     guards_meaning: bool,

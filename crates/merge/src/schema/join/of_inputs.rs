@@ -437,7 +437,7 @@ fn stacked(source: &Source<'_>, path: &[u8]) -> Difference {
     }
 }
 
-/// Returns the number of rows in an input, which is the same for all datasets of a group.
+/// Returns the number of rows in an input, which must be the same for all datasets of a group.
 fn rows_in(lengths: &BTreeMap<Vec<u64>, Vec<u8>>, input: usize) -> Option<u64> {
     lengths.keys().next()?.get(input).copied()
 }

@@ -96,7 +96,7 @@ pub fn known_and_found(
 }
 
 /// Refuses a file whose objects differ from those in `stored`, because new digests would hide the change. `digests` are
-/// those of the entries of `plan`; computed columns are new.
+/// those of the plan's entries; computed columns are new.
 pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u64>) -> Result<()> {
     let pool = open_pool(plan);
     let mut reader = ColumnReader::new(plan, &pool);

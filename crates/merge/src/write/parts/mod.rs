@@ -68,7 +68,7 @@ pub struct PartReport {
     /// Path of the output.
     #[serde(serialize_with = "crate::path_text::of")]
     pub output: PathBuf,
-    /// The part.
+    /// Number of the part, and of all parts.
     pub part: Part,
     /// Number of tiles of the part.
     pub tiles: u64,
