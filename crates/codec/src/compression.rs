@@ -6,7 +6,7 @@ use crate::filter::{Filter, KnownFilter};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effort {
-    /// As fast as disks: the fastest encoder.
+    /// Fastest encoder, which keeps up with disks.
     Fast,
     /// The ratio of gzip 6 in a fraction of its time.
     Balanced,

@@ -104,7 +104,7 @@ pub enum EventsError {
     Bad {
         /// Location of the fault.
         place: Box<Location>,
-        /// What is wrong.
+        /// Fault that was found.
         fault: Fault,
     },
     /// A tree, product or other container does not exist.
@@ -196,7 +196,7 @@ pub enum EventsError {
     NothingInCommon {
         /// Names of the products.
         products: Vec<String>,
-        /// Why the first product would be left out.
+        /// Reason why the first product would be left out.
         first: Box<EventsError>,
     },
     /// A limit of the format is exceeded.
@@ -365,7 +365,7 @@ impl Fault {
     }
 }
 
-/// How a block contradicts its schema.
+/// Contradiction between a block and its schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Shape {

@@ -144,15 +144,15 @@ pub struct DatasetStatistics {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StorageKind {
-    /// In the object header.
+    /// Values in the object header.
     Compact,
-    /// In one contiguous block.
+    /// Values in one contiguous block.
     Contiguous,
-    /// In chunks.
+    /// Values in chunks.
     Chunked,
-    /// In other files, named by the dataset.
+    /// Values in other files, which the dataset names.
     External,
-    /// In datasets of this or other files.
+    /// Values in datasets of this or other files.
     Virtual,
 }
 

@@ -162,16 +162,16 @@ pub enum Dataspace {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Layout {
-    /// In the object header.
+    /// Values in the object header.
     Compact(InlineData),
-    /// In one contiguous block.
+    /// Values in one contiguous block.
     Contiguous {
         /// Absolute file offset; `None` if storage was never allocated.
         address: Option<u64>,
         /// Length stored in the layout message.
         len_bytes: u64,
     },
-    /// In chunks.
+    /// Values in chunks.
     Chunked {
         /// Chunk shape in elements, with the rank of the dataspace.
         chunk_shape: Vec<u64>,
@@ -181,7 +181,7 @@ pub enum Layout {
         /// `H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
         partial_chunks_unfiltered: bool,
     },
-    /// Contiguous data in other files (external file list).
+    /// Values in other files (external file list).
     External {
         /// File name, offset in the file, and length (`u64::MAX` means unlimited) of each.
         files: Vec<(Vec<u8>, u64, u64)>,
@@ -254,7 +254,7 @@ pub struct FillValue {
     pub user_defined: bool,
     /// Whether it is marked undefined (`H5D_FILL_VALUE_UNDEFINED`).
     pub undefined: bool,
-    /// When storage is allocated: 1 early, 2 late, 3 incremental (`H5D_alloc_time_t`).
+    /// Time of allocation: 1 early, 2 late, 3 incremental (`H5D_alloc_time_t`).
     pub allocation_time: u8,
     /// When the fill value is written: 0 on allocation, 1 never, 2 if set (`H5D_fill_time_t`).
     pub write_time: u8,
@@ -280,7 +280,7 @@ pub struct Attribute {
 /// Element values stored in metadata: those of an attribute or compact dataset, or a fill value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InlineData {
-    /// As stored in the file; elements of file-local types still point into it.
+    /// Bytes as stored in the file; elements of file-local types still point into it.
     Stored(Vec<u8>),
     /// Canonical bytes (module `logical`). Only for file-local types, and only from the child reader: libhdf5 does not
     /// expose the stored bytes of such types.

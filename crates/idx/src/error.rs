@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Result type of this crate.
 pub type Result<T, E = IdxError> = std::result::Result<T, E>;
 
-/// Why a dataset could not be read or written.
+/// Reason why a dataset could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdxError {
@@ -119,7 +119,7 @@ pub enum IdxError {
     HeaderDiffers {
         /// Path of the `.idx` file.
         path: PathBuf,
-        /// What differs.
+        /// Description of the difference.
         what: &'static str,
     },
     /// A field does not exist.
@@ -272,7 +272,7 @@ pub enum IdxError {
     },
 }
 
-/// Why a box cannot be written into an existing time step.
+/// Reason why a box cannot be written into an existing time step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateFault {

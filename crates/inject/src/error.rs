@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Result type of this crate.
 pub type Result<T> = std::result::Result<T, InjectError>;
 
-/// Why settings cannot be applied to a program.
+/// Reason why settings cannot be applied to a program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InjectError {

@@ -106,7 +106,7 @@ pub struct ApplyPlan {
     pub stripes: Settings,
     /// Settings that are not applied.
     pub left_out: Vec<LeftOut>,
-    /// Why the program is not adapted to, if that was requested.
+    /// Reason why adaptation, if requested, is not available for the program.
     pub not_adapted: Option<&'static str>,
     /// Variables added to the program's environment.
     pub environment: Vec<(&'static str, OsString)>,

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How settings reach a program.
+/// Way in which settings reach a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// Through the preloaded object, before these libraries.

@@ -30,7 +30,7 @@ pub struct MissingKey {
     pub path: PathBuf,
     /// Path of the requested dataset, escaped for display.
     pub dataset: String,
-    /// What is wrong with the dataset.
+    /// Description of the problem with the dataset.
     pub reason: &'static str,
 }
 
@@ -41,7 +41,7 @@ pub enum MergeError {
     /// There are no inputs.
     #[error("no input files: {hint}")]
     NoInputs {
-        /// Where inputs were looked for.
+        /// Description of the places that were searched.
         hint: String,
     },
     /// A path, folder or list cannot be read.
@@ -155,7 +155,7 @@ pub enum MergeError {
         part: u32,
         /// Path of the part's file.
         path: PathBuf,
-        /// What has changed since the part was written.
+        /// Subject that has changed since the part was written.
         subject: String,
     },
     /// The file is open in other programs.
@@ -195,7 +195,7 @@ pub enum MergeError {
         input: PathBuf,
         /// Number of rows of that input.
         rows: u64,
-        /// What is counted: rows or bytes.
+        /// Counted quantity: rows or bytes.
         what: &'static str,
         /// Total over all inputs.
         needed: u128,
@@ -251,7 +251,7 @@ pub enum MergeError {
     DigestsDamaged {
         /// Path of the file.
         path: PathBuf,
-        /// What is inconsistent.
+        /// Description of the inconsistency.
         what: String,
     },
     /// The HDF5 layer failed to read an input or write the output.
@@ -268,7 +268,7 @@ pub enum MergeError {
     /// The run stopped, and its completed work is kept for the next run.
     #[error("{source}")]
     Resumable {
-        /// Why the run stopped.
+        /// Reason why the run stopped.
         source: Box<MergeError>,
         /// Temporary file that holds the tiles.
         path: PathBuf,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub use raddle_core::report::progress::Watch;
 
-/// How chunks of the output are compressed.
+/// Compression of the output's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compress {
@@ -59,12 +59,12 @@ impl Compress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Shuffle {
-    /// As in the first input that has the dataset.
+    /// Shuffle as in the first input that has the dataset.
     #[default]
     Keep,
-    /// In every compressed dataset.
+    /// Shuffle every compressed dataset.
     Yes,
-    /// In no dataset.
+    /// Shuffle no dataset.
     No,
 }
 
@@ -88,7 +88,7 @@ pub enum Contiguous {
     /// Datasets of at most 4 KiB that no input stores in chunks and that are not extendible.
     #[default]
     Small,
-    /// As `Small`, and all datasets with fewer uncompressed bytes than this.
+    /// Like `Small`, and also all datasets with fewer uncompressed bytes than this.
     Below(u64),
     /// All datasets.
     All,
@@ -105,7 +105,7 @@ impl Contiguous {
     }
 }
 
-/// How datasets without elements are stored in a new file.
+/// Storage of datasets without elements in a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Empty {
@@ -114,9 +114,9 @@ pub enum Empty {
     AsOthers,
     /// Contiguously.
     Contiguous,
-    /// In the object header.
+    /// Compact storage, in the object header.
     Compact,
-    /// In chunks.
+    /// Chunked storage.
     Chunked,
     /// As null datasets, which have no dimensions; not available if the inputs follow a convention.
     Null,
@@ -135,27 +135,27 @@ pub struct MergeOptions {
     pub jobs: usize,
     /// Memory budget in bytes.
     pub memory_limit_bytes: u64,
-    /// How the output will be read.
+    /// Read pattern for which the output is laid out.
     pub layout: LayoutPolicy,
     /// Chunk shape for all datasets of the same rank, or a single number of rows per chunk for all datasets.
     pub chunk: Option<Vec<u64>>,
     /// Which datasets have no chunks. Their tiles must be adjacent: this excludes `align` and requires `ordered`.
     pub contiguous: Contiguous,
-    /// How datasets without elements are stored.
+    /// Storage of datasets without elements.
     pub empty: Empty,
-    /// Which datasets are extendible along axis 0.
+    /// Choice of the datasets that are extendible along axis 0.
     pub extendible: Extendible,
     /// Whether datasets of N x 1 elements become datasets of N elements, unless they have dimension scales or labels.
     pub rank_1: bool,
-    /// How chunks are compressed.
+    /// Compression of chunks.
     pub compress: Compress,
     /// Whether bytes are shuffled before compression.
     pub shuffle: Shuffle,
     /// Oldest HDF5 version that must be able to read the output.
     pub compat: Compat,
-    /// Which objects are merged.
+    /// Objects to merge.
     pub selection: Selection,
-    /// How differing inputs are joined.
+    /// Treatment of differences between inputs.
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
     pub conventions: ConventionOptions,
@@ -167,7 +167,7 @@ pub struct MergeOptions {
     pub decode_moved: bool,
     /// Whether the output links to the inputs instead of holding their values.
     pub link: Link,
-    /// How links name the inputs.
+    /// Form of the paths by which links name the inputs.
     pub link_paths: LinkPaths,
     /// Whether to write `/_raddle`.
     pub provenance: bool,

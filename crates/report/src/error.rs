@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, ReportError>;
 
-/// Why a report cannot be shown.
+/// Reason why a report cannot be shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
@@ -38,7 +38,7 @@ pub enum ReportError {
     Failed {
         /// Path of the file.
         path: PathBuf,
-        /// Why the run failed.
+        /// Reason why the run failed.
         message: String,
     },
     /// The file is JSON, but contains no stages of a run.

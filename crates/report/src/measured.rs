@@ -147,7 +147,7 @@ pub struct Findings {
     pub wall_variation: f64,
     /// Effects below this share count as none; 0 if unknown.
     pub margin: f64,
-    /// If equal runs differed, the factor below which effects cannot be resolved.
+    /// Factor below which effects cannot be resolved; present if equal runs differed.
     pub doubt: Option<f64>,
     /// Phases of runs that write and read.
     pub phases: Vec<Phase>,
@@ -207,11 +207,11 @@ pub struct Arm {
     pub candidate: Candidate,
     /// One outcome per block.
     pub runs: Vec<Option<Outcome>>,
-    /// Why it was not run, or not run any longer.
+    /// Reason why the arm was not run, or why its runs ended.
     pub fault: Option<Fault>,
 }
 
-/// Why an arm was not run.
+/// Reason why an arm was not run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

@@ -42,7 +42,7 @@ pub struct ShownRun {
     pub run: Run,
     /// The output file, if it could be inspected.
     pub file: Option<File>,
-    /// Why the file could not be inspected, if that was tried.
+    /// Reason why the file could not be inspected, if that was tried.
     pub file_missing: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::content::{Content, DatasetContent, Node, Path, shown};
 use raddle_hdf5::model::Dataspace;
 use std::collections::BTreeMap;
 
-/// Why contents cannot be concatenated.
+/// Reason why contents cannot be concatenated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Path of the object.

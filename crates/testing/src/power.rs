@@ -107,7 +107,7 @@ pub fn changes(log: &Path) -> Vec<Change> {
     changes
 }
 
-/// How much of the changes that were not synced is lost.
+/// Loss of changes that were not synced.
 #[derive(Debug, Clone)]
 pub enum Loss {
     /// Nothing: the program stopped, but the power did not fail.

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How to run an experiment.
+/// Conditions of running an experiment.
 #[derive(Debug, Clone)]
 pub struct TrialConditions {
     /// Library to measure; `None`: the bundled one.
@@ -27,13 +27,13 @@ pub struct TrialConditions {
     pub seed: u64,
     /// Whether to include the time of waiting for the disk.
     pub syncs: bool,
-    /// When to stop running an arm.
+    /// Rule for ending the runs of an arm.
     pub rule: StopRule,
     /// A block that would end after this, judged by the previous block, is not started.
     pub deadline: Option<Instant>,
 }
 
-/// What an experiment needs to run.
+/// Resources that an experiment needs to run.
 pub struct Bench<'a> {
     /// Executor of runs.
     pub executor: &'a dyn Executor,

@@ -143,7 +143,7 @@ pub enum TuneError {
     },
 }
 
-/// Why a workload is invalid.
+/// Reason why a workload is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadFault {
@@ -190,7 +190,7 @@ pub enum WorkloadFault {
     NoSource,
 }
 
-/// Why a setting is not available.
+/// Reason why a setting is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Obstacle {

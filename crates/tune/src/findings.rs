@@ -24,11 +24,11 @@ pub struct Arm {
     pub candidate: Candidate,
     /// One outcome per block; `None` for blocks without a run.
     pub runs: Vec<Option<Outcome>>,
-    /// Why the arm was not run any longer.
+    /// Reason why the runs of the arm ended.
     pub fault: Option<Fault>,
 }
 
-/// Why an arm cannot be run.
+/// Reason why an arm cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -65,7 +65,7 @@ pub struct Findings {
     pub arms: Vec<Finding>,
 }
 
-/// How one phase of the runs was compared.
+/// Findings about one phase of the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PhaseFindings {
     /// Phase of the runs.

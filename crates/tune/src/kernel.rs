@@ -179,7 +179,7 @@ pub enum ReadBack {
     /// Each rank reads the data of the next rank, in the order in which it was written, like IOR's `-C`; a single
     /// process reads its own data.
     Shifted,
-    /// In random order, dealt to the ranks round-robin, like IOR's `-Z`.
+    /// Random order, dealt to the ranks round-robin, like IOR's `-Z`.
     Random,
 }
 

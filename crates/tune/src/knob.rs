@@ -80,7 +80,7 @@ pub enum Knob {
 /// Default threshold of alignment: without it, a file of small datasets would consist mostly of holes.
 pub const ALIGNMENT_THRESHOLD_BYTES: u64 = 64 << 10;
 
-/// Where a setting is applied.
+/// Property list to which a setting belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PropertyListKind {

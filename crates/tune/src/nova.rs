@@ -31,10 +31,10 @@ pub struct Nova {
     /// Whether inputs are read into memory when they are opened.
     #[serde(default)]
     pub in_memory: bool,
-    /// How ranks share the reading.
+    /// Division of the reading among ranks.
     #[serde(default)]
     pub partition: Partition,
-    /// How the datasets are created.
+    /// Way in which the datasets are created.
     #[serde(default)]
     pub creation: Creation,
     /// The only step to measure; `None`: all.
@@ -51,11 +51,11 @@ pub enum EmptyLayout {
     Contiguous,
     /// Chunked, with the filters of the other datasets.
     Chunked,
-    /// In the object header.
+    /// Compact storage, in the object header.
     Compact,
 }
 
-/// How ranks share the reading.
+/// Division of the reading among ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Partition {
@@ -66,14 +66,14 @@ pub enum Partition {
     Datasets,
 }
 
-/// How the datasets are created.
+/// Way in which the datasets are created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Creation {
-    /// By all ranks collectively.
+    /// Creation by all ranks collectively.
     #[default]
     Collective,
-    /// By one process; then all ranks open the file and its datasets.
+    /// Creation by one process; then all ranks open the file and its datasets.
     Single,
 }
 

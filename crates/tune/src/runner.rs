@@ -159,7 +159,7 @@ impl Executor for Workers {
     }
 }
 
-/// How a process ended.
+/// Way in which a process ended.
 #[derive(Debug)]
 pub enum Ended {
     /// It exited or was killed by a signal.

@@ -66,7 +66,7 @@ pub enum Verdict {
     Better,
     /// The arm is worse: its metric is higher.
     Worse,
-    /// If there is an effect, it is below [`StopRule::margin`].
+    /// Any effect is below [`StopRule::margin`].
     NoEffect,
     /// The runs vary too much.
     CannotTell,

@@ -57,15 +57,15 @@ pub enum Here {
 /// Number of settings by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Faster than the default.
+    /// Number of settings that are faster than the default.
     pub better: usize,
-    /// Slower than the default.
+    /// Number of settings that are slower than the default.
     pub worse: usize,
-    /// No difference from the default.
+    /// Number of settings without an effect.
     pub no_effect: usize,
-    /// Undecided, because the runs vary too much.
+    /// Number of undecided settings, because their runs vary too much.
     pub cannot_tell: usize,
-    /// Not run, or failed.
+    /// Number of settings that failed or were not run.
     pub left_out: usize,
 }
 

@@ -60,7 +60,7 @@ struct PlanePiece {
 enum PieceEncoding {
     Stored,
     Literals(Box<Literals>),
-    /// With matches at any byte.
+    /// Block with matches at any byte.
     Runs,
 }
 

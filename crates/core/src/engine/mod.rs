@@ -50,12 +50,12 @@ use std::num::NonZeroUsize;
 /// Stored form of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TileForm {
-    /// As the bytes that were appended.
+    /// Bytes that were appended.
     Stored {
         /// Bit i set: filter i of the pipeline was skipped.
         filter_mask: u32,
     },
-    /// Not stored: every element is the fill value.
+    /// No stored bytes: every element is the fill value.
     Fill,
 }
 

@@ -20,7 +20,7 @@ const ARENAS_PER_LANE: u64 = 32;
 /// ends.
 const MAX_LANES: u64 = 4096;
 
-/// How the output is divided among lanes.
+/// Division of the output into arenas, by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arenas {
     /// Alignment of both ends of an arena.

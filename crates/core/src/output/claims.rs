@@ -24,7 +24,7 @@ pub struct Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
-    /// In plan order: the output is identical for any number of threads and ranks.
+    /// Plan order: the output is identical for any number of threads and ranks.
     #[default]
     Ordered,
     /// In completion order: no tile waits for another. Values are identical but addresses vary from run to run. With

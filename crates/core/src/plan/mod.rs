@@ -278,7 +278,7 @@ impl Plan {
         self.batches_within(target_len_bytes, &|_| 0)
     }
 
-    /// Like [`Plan::batches`], but all arrays of a batch have the same `file_of`.
+    /// Like [`Plan::batches`], but never combines arrays that differ in `file_of`.
     pub(crate) fn batches_within(&self, target_len_bytes: u64, file_of: &dyn Fn(u32) -> u32) -> Vec<Batch> {
         let mut batches = Vec::new();
         let mut batch = Batch { first: 0, tiles: 0, raw_len_bytes: 0 };

@@ -107,7 +107,7 @@ impl Default for Hdf5Options {
 pub struct CceOptions {
     /// Compression of events and batches.
     pub codec: PdsCodec,
-    /// What is compressed in the batch layout.
+    /// Data that is compressed in the batch layout.
     pub choice: CompressionChoice,
 }
 
@@ -121,7 +121,7 @@ impl Default for CceOptions {
 /// Default compression level of the framework.
 const FRAMEWORK_LEVEL: i32 = 18;
 
-/// What the framework compresses in its batch layout.
+/// Data that the framework compresses in its batch layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompressionChoice {

@@ -72,7 +72,7 @@ pub(super) enum Content {
         products: Array,
         offsets: Array,
     },
-    /// With the first event of each batch, followed by the number of events.
+    /// First event of each batch, with the number of events.
     Batches {
         products: Array,
         offsets: Array,

@@ -82,11 +82,11 @@ pub struct Product {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Serialization {
-    /// With byte count and version, as by `TClass::WriteBuffer`.
+    /// Bytes with byte count and version, as written by `TClass::WriteBuffer`.
     Root,
     /// Members one after the other, collections as number and elements, without byte counts.
     Unrolled,
-    /// As in the entry of a branch; for a top-level collection, this equals [`Self::Unrolled`].
+    /// Bytes of the entry of a branch; for a top-level collection, this equals [`Self::Unrolled`].
     Basket,
 }
 

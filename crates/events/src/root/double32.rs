@@ -9,9 +9,9 @@ use std::f64::consts::PI;
 /// Representation of a stored `Double32_t` or `Float16_t`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Packing {
-    /// As a 32-bit floating-point number.
+    /// 32-bit floating-point number.
     Single,
-    /// As a 32-bit integer: the distance from `minimum`, multiplied by `factor`.
+    /// 32-bit integer: the distance from `minimum`, multiplied by `factor`.
     Scaled { minimum: f64, factor: f64 },
     /// As the exponent of a 32-bit floating-point number, followed by its sign and the first `bits` bits of its
     /// mantissa.

@@ -63,7 +63,7 @@ pub enum WhyUnread {
     Metadata(String),
 }
 
-/// How a product is read.
+/// Plan for reading a product.
 #[derive(Debug)]
 struct ProductPlan {
     /// Number of the product's branch.

@@ -7,7 +7,7 @@ use crate::model::sink::{NoTile, Prepare, Sink};
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// What to write.
+/// Options of the overview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
     /// Whether to write a paragraph for each entry.

@@ -63,7 +63,7 @@ pub struct ChildOptions {
     pub address_space_len_bytes: u64,
     /// Maximum length of an answer.
     pub answer_limit_len_bytes: u64,
-    /// Which other files may be opened.
+    /// Other files that may be opened.
     pub foreign_files: ForeignFiles,
     /// Maximum number of idle children kept for further requests on their file.
     pub idle_limit: usize,

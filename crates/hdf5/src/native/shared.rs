@@ -55,9 +55,9 @@ pub(crate) mod kind {
 /// Location of a shared message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SharedPointer {
-    /// In the header at this address.
+    /// Message in the header at this address.
     Committed(u64),
-    /// In the shared message heap, under this fractal heap id.
+    /// Message in the shared message heap, with this fractal heap id.
     Heap([u8; HEAP_ID_LEN_BYTES]),
 }
 

@@ -93,7 +93,7 @@ struct Part {
     count: [u64; MAX_RANK],
 }
 
-/// How much of a chunk lies in the box.
+/// Part of a chunk that lies in the box.
 #[derive(Clone, Copy)]
 struct Share {
     /// Whether the whole chunk lies in the box, and none of it beyond the extent.

@@ -36,7 +36,7 @@ pub struct DatasetSpec {
 /// Storage of a dataset to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputLayout {
-    /// In the object header; at most 64 KiB.
+    /// Values in the object header; at most 64 KiB.
     Compact,
     /// In one contiguous block, written by [`OutputDataset::place`], or by [`OutputDataset::write`] if the values are
     /// small.

@@ -21,7 +21,7 @@ pub const MAX_LEVEL: u32 = 62;
 /// Coordinates or counts per axis, x first; axes beyond the rank hold 0 as a coordinate and 1 as a count.
 pub type Point = [u64; MAX_RANK];
 
-/// Why a bitmask is refused.
+/// Reason why a bitmask is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BitmaskError {

@@ -16,7 +16,7 @@ pub const RECORD_LEN_BYTES: u64 = 40;
 const ROW_MAJOR: u32 = 0x10;
 const COMPRESSION_MASK: u32 = 0xf;
 
-/// How a block's bytes are stored, according to its record.
+/// Coding of a block's bytes, as stated in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// Uncompressed.
@@ -129,7 +129,7 @@ impl FromStr for Compression {
     }
 }
 
-/// Why a block is missing or damaged.
+/// Reason why a block is missing or damaged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockFault {
@@ -186,7 +186,7 @@ pub struct Record {
     pub offset: u64,
     /// Number of stored bytes.
     pub len_bytes: u32,
-    /// How the bytes are stored.
+    /// Coding of the stored bytes.
     pub coding: Coding,
     /// Order of the samples.
     pub layout: Layout,

@@ -25,7 +25,7 @@ pub struct LayoutOptions {
     pub bits_per_block: Option<u32>,
     /// Blocks per file. `None`: the default.
     pub blocks_per_file: Option<u64>,
-    /// Which vector fields are split into one field per component.
+    /// Choice of the vector fields that are split into one field per component.
     pub split_vectors: SplitVectors,
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-/// Why a template of file names, or of folders of time steps, is refused.
+/// Reason why a template of file names, or of folders of time steps, is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 /// Number of samples moved before the next component: they stay in the first-level cache.
 const SAMPLES_AT_ONCE: usize = 256;
 
-/// Which vectors are written as one field per component.
+/// Choice of the vectors that are written as one field per component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SplitVectors {
     /// No vectors.

@@ -62,7 +62,7 @@ pub struct BadBlock {
     pub path: PathBuf,
     /// Number of the block.
     pub block: u64,
-    /// What is wrong.
+    /// Description of the fault.
     pub why: String,
 }
 

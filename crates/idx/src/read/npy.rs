@@ -16,7 +16,7 @@ pub const MAX_HEAD_LEN_BYTES: usize = 1 << 16;
 /// Headers are padded so that values begin at a multiple of this.
 const ALIGNMENT_LEN_BYTES: usize = 64;
 
-/// Why a header is refused.
+/// Reason why a header is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
 
-/// What a crash of the machine may lose.
+/// Data that a crash of the machine may lose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {

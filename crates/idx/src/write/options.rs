@@ -31,7 +31,7 @@ pub enum Phases {
 /// Options of a write.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// What to do if the output exists.
+    /// Treatment of an existing output.
     pub existing: IfExists,
     /// Whether to wait for the disk.
     pub durability: Durability,

@@ -25,7 +25,7 @@ pub enum ImposedBox {
     Counts(Point),
 }
 
-/// Why the boxes of the ranks do not form a partition.
+/// Reason why the boxes of the ranks do not form a partition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionFault {

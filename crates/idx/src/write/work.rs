@@ -80,7 +80,7 @@ pub(crate) struct StepWork<'a> {
     path: PathBuf,
     compressions: &'a [Compression],
     effort: Effort,
-    /// With several ranks: which ranks hold samples of each block.
+    /// Ranks that hold samples of each block; `None` for a single rank.
     homes: Option<BlockOwners>,
     local_blocks: BTreeSet<u64>,
     brought: ReceivedPieces,

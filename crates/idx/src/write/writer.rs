@@ -60,7 +60,7 @@ pub struct Writer {
     compressions: Vec<Compression>,
     /// Whether this writer may replace the `.idx` file.
     continues: bool,
-    /// How to split the arrays into those of the header's fields, if necessary.
+    /// Split of the arrays into those of the header's fields, if necessary.
     split: Option<FieldSplit>,
 }
 

@@ -25,7 +25,7 @@ const PIECE_LEN_BYTES: u64 = 16 << 20;
 pub struct BadShard {
     /// The shard's file, or the folder of the level.
     pub path: PathBuf,
-    /// What is wrong.
+    /// Description of the fault.
     pub why: String,
 }
 

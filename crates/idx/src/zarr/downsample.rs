@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// Bytes computed by a thread at a time: large compared with the cost of a lock.
 const SLAB_LEN_BYTES: usize = 1 << 20;
 
-/// How a level is made from the one before.
+/// Method by which a level is made from the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Downsample {

@@ -3,7 +3,7 @@
 use raddle_codec::CodecError;
 use std::path::PathBuf;
 
-/// Why an OME-Zarr folder cannot be written, or is refused.
+/// Reason why an OME-Zarr folder cannot be written, or is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZarrFault {
@@ -20,7 +20,7 @@ pub enum ZarrFault {
     TwiceAnAxis {
         /// Name of the axis.
         axis: char,
-        /// What the additional axis would hold.
+        /// Dimension that would become the axis.
         what: &'static str,
     },
     /// An axis has no samples, or too many.

@@ -24,7 +24,7 @@ const SHARD_LEN_BYTES: u64 = 32 << 20;
 /// Maximum length of a shard before encoding, in bytes.
 const MAX_SHARD_LEN_BYTES: u64 = 1 << 40;
 
-/// How chunks are compressed.
+/// Compression of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChunkCompression {
@@ -58,7 +58,7 @@ pub struct FormOptions {
     pub shard: Option<Vec<u64>>,
     /// Number of levels; `None`: halve until a level is a single chunk.
     pub levels: Option<u32>,
-    /// How a level is made from the one before.
+    /// Method by which a level is made from the previous one.
     pub downsample: Downsample,
     /// Compression of chunks.
     pub compression: ChunkCompression,
@@ -120,7 +120,7 @@ pub struct ImageLayout {
     pub shard: Point,
     /// Levels, finest first.
     pub levels: Vec<Level>,
-    /// How a level is made from the one before.
+    /// Method by which a level is made from the previous one.
     pub downsample: Downsample,
     /// Compression of chunks.
     pub compression: ChunkCompression,

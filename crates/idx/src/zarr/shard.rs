@@ -251,7 +251,7 @@ pub(crate) struct ChunkEncoder {
     encoder: Option<RawStreamEncoder>,
     /// Samples of a chunk.
     raw: Vec<u8>,
-    /// The same samples as planes of components.
+    /// Samples of the chunk, as planes of components.
     planes: Vec<u8>,
 }
 

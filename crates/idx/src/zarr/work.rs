@@ -27,7 +27,7 @@ pub(crate) struct ShardWork<'a> {
     plan: &'a ShardPlan<'a>,
     pyramid: &'a Pyramid<'a>,
     effort: Effort,
-    /// With several ranks: which ranks hold samples of each shard.
+    /// Ranks that hold samples of each shard; `None` for a single rank.
     homes: Option<ShardOwners>,
     /// Maximum length of a stored chunk, by field.
     chunk_bounds: Vec<u64>,

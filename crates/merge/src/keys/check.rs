@@ -41,7 +41,7 @@ pub struct SortViolation {
     pub path: String,
     /// First row that is wrong; `None` if the whole dataset is.
     pub row: Option<u64>,
-    /// What is wrong.
+    /// Description of the violation.
     pub what: String,
 }
 

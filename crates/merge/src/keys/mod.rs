@@ -142,7 +142,7 @@ impl KeyDatasets {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeyScope {
-    /// In the whole file.
+    /// Whole file.
     #[default]
     File,
     /// In the rows from one input: rows of tables belong to index rows of the same input.

@@ -78,9 +78,9 @@ pub struct TableShare {
 pub enum FoundBy {
     /// The group has a row per event.
     Index,
-    /// With `NAME.offsets`.
+    /// Reading of `NAME.offsets`.
     Offsets,
-    /// With a search in `NAME.seq`.
+    /// Search in `NAME.seq`.
     Seq,
 }
 

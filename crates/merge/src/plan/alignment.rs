@@ -13,7 +13,7 @@ use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What chunks are aligned to.
+/// Unit to which chunks are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Align {
     /// The stripes that the file system reports for new files in the output's folder.

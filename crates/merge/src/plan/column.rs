@@ -32,7 +32,7 @@ pub(crate) struct Planner<'o> {
     pub segments: SegmentLists,
     /// Whether the output links to the values of the columns.
     pub link: Link,
-    /// Which columns are extendible.
+    /// Choice of the extendible columns.
     pub growable: Growable,
 }
 

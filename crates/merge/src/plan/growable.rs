@@ -15,12 +15,12 @@ const MAX_ADDED: f64 = 0.01;
 /// dataset.
 const INDEX_LEN_BYTES: u64 = 2048;
 
-/// Which datasets are made extendible.
+/// Choice of the datasets that are made extendible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growable {
     /// Datasets that are extendible in an input.
     AsTheInputs,
-    /// As `AsTheInputs`, and datasets with rows from several inputs.
+    /// Like `AsTheInputs`, and also datasets with rows from several inputs.
     OfSeveralInputs,
     /// All datasets with rows.
     All,

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the output will be read.
+/// Read pattern for which an output is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LayoutPolicy {

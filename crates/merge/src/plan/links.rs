@@ -41,7 +41,7 @@ impl Link {
     }
 }
 
-/// How an output names its inputs.
+/// Form of the paths by which an output names its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LinkPaths {

@@ -67,7 +67,7 @@ pub struct MergePlan {
     pub skipped: Vec<BadInput>,
     /// Objects of the output.
     pub schema: Schema,
-    /// How each column of the schema is written.
+    /// Plan of each column of the schema.
     pub columns: Vec<ColumnPlan>,
     /// The tiled columns as arrays of the engine.
     pub tiles: Plan,
@@ -101,7 +101,7 @@ pub struct MergePlan {
     pub(crate) unranged: Vec<Vec<u8>>,
     /// Convention that the inputs were recognised as.
     pub convention: Option<Choice>,
-    /// Why that convention was recognised, as text.
+    /// Reason why the convention was recognised, as text.
     pub because: String,
     /// Rules of entries that are not simply concatenated along axis 0.
     pub rules: Vec<(EntryIndex, Rule)>,
@@ -109,7 +109,7 @@ pub struct MergePlan {
     pub options: MergeOptions,
 }
 
-/// How a column is written.
+/// Plan of a column.
 #[derive(Debug)]
 pub struct ColumnPlan {
     /// Dimensions in the output.
@@ -124,7 +124,7 @@ pub struct ColumnPlan {
     pub filters: Vec<Filter>,
     /// Filters that new chunks skip, as bits of their filter masks, in addition to those that the encoder skips.
     pub skipped_filters: u32,
-    /// How values are written to the output.
+    /// Way in which the values get into the output.
     pub route: Route,
     /// Decoder of each template; `None` if a filter is unknown and chunks are moved as stored.
     pub pipelines: Vec<Option<Pipeline>>,
@@ -133,13 +133,13 @@ pub struct ColumnPlan {
 /// Storage of an output dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In the object header.
+    /// Values in the object header.
     Compact,
     /// Contiguously, as one block.
     Contiguous,
     /// Chunked, with this shape.
     Chunked(Vec<u64>),
-    /// In the inputs, as a virtual dataset.
+    /// Values in the inputs, to which a virtual dataset refers.
     Virtual,
 }
 
@@ -169,7 +169,7 @@ pub enum Route {
     Direct,
     /// Through libhdf5, in blocks of rows: elements hold addresses within their file.
     FileLocal,
-    /// Not written: readers find the values in the inputs.
+    /// Values are not written: readers find them in the inputs.
     Linked,
 }
 

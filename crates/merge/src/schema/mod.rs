@@ -152,7 +152,7 @@ pub struct Column {
     pub is_lifted: bool,
     /// Description of the output dataset, if a rule makes it differ from the first template.
     pub output: Option<Arc<Dataset>>,
-    /// How the values of inputs are converted, if they are.
+    /// Conversion of the inputs' values, if there is one.
     pub conversion: Option<Arc<Conversion>>,
     /// Rows that are left out of the output, by input, if there are any.
     pub trims: Option<Arc<[Option<Trim>]>>,
@@ -200,7 +200,7 @@ impl InputExtent {
     }
 }
 
-/// How the address in a [`InputExtent`] completes a template.
+/// Meaning of the address in an [`InputExtent`], which completes a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
     /// Address of data or of a chunk index.

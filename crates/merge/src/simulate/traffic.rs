@@ -120,7 +120,7 @@ pub(super) fn go_through(
     traffic
 }
 
-/// How inputs are read, and how fast.
+/// Way of reading the inputs, and its speed.
 pub(super) struct Way<'a> {
     /// Groups that share the reading of inputs; `None`: each rank reads the inputs of its own tiles.
     pub groups: Option<&'a ReadingGroups>,

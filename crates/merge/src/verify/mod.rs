@@ -46,7 +46,7 @@ pub struct Mismatch {
     pub path: String,
     /// Description of the difference.
     pub what: String,
-    /// For values, the first differing row of the output.
+    /// First row of the output that differs, for differing values.
     pub row: Option<u64>,
     /// Input that the row comes from.
     #[serde(serialize_with = "crate::path_text::of_some")]
@@ -429,7 +429,7 @@ struct ComparedBlock {
     form: BlockComparison,
 }
 
-/// How a block is compared.
+/// Method of comparing a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockComparison {
     /// Decoded values.

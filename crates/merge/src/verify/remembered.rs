@@ -65,7 +65,7 @@ pub struct Decisions {
     pub add_column: Vec<AddedColumn>,
     /// Whether datasets of N x 1 elements become datasets of N elements.
     pub rank_1: bool,
-    /// How datasets without elements are converted, if they are.
+    /// Conversion of datasets without elements, if requested.
     pub empty: Option<EmptyBecome>,
     /// Settings that conventions and rules leave to the user.
     #[serde(flatten)]

@@ -96,9 +96,9 @@ pub struct MergeReport {
     pub resumed_len_bytes: u64,
     /// Arenas in which chunks were placed, if they were aligned.
     pub alignment: Option<Alignment>,
-    /// How ranks wrote chunks to shared files, if they did.
+    /// Method by which ranks wrote chunks to shared files, if they did.
     pub shared_io: Option<SharedIo>,
-    /// How the inputs were read, if there were several ranks.
+    /// Report on reading, if several ranks read the inputs.
     pub reading: Option<ReadingReport>,
     /// Report of the engine.
     pub engine: EngineReport,
@@ -163,27 +163,27 @@ pub fn merge_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communi
     merge_through(plan, watch, ranks, MergeContext::default())
 }
 
-/// How a merge is carried out, in addition to its plan.
+/// Parameters of carrying out a merge that are not part of its plan.
 #[derive(Clone, Copy, Default)]
 pub struct MergeContext<'a> {
-    /// How chunks are written.
+    /// Method of writing chunks.
     pub io: IoBackend<'a>,
-    /// How several ranks read the inputs. Ignored with [`IoBackend::Collective`], which always reads by tiles.
+    /// Way in which several ranks read the inputs. Ignored with [`IoBackend::Collective`], which always reads by tiles.
     pub reading: Reading<'a>,
     /// Tile observer that sees the values; cannot be combined with [`IoBackend::Collective`].
     pub tile_observer: Option<&'a dyn TileObserver>,
 }
 
-/// How chunks are written.
+/// Method of writing chunks.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum IoBackend<'a> {
-    /// With system calls of each thread of each rank.
+    /// System calls of each thread of each rank.
     #[default]
     Posix,
-    /// Through files that all ranks write collectively.
+    /// Files that all ranks write collectively.
     Shared(&'a dyn SharedFiles),
-    /// Through a library that accepts values and places chunks itself: objects and values are the same, the bytes of
-    /// the file differ. No checkpoint is recorded.
+    /// Library that accepts values and places chunks itself: objects and values are the same, the bytes of the file
+    /// differ. No checkpoint is recorded.
     Collective(&'a dyn SharedDatasets),
 }
 
@@ -369,7 +369,7 @@ pub(crate) struct RootResult {
     pub commit: StageTotals,
 }
 
-/// Where an output is written and recorded.
+/// Files to which an output is written and recorded.
 pub(crate) struct OutputTarget<'a, 'j> {
     pub path: &'a Path,
     /// State of the run; only on the leading rank.

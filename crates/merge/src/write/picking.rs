@@ -20,7 +20,7 @@ pub(crate) struct Uncounted {
     pub numbers: Vec<u8>,
     /// Number of the input.
     pub input: u32,
-    /// For each number, whether elements with this number are selected.
+    /// Whether the element with each number is selected.
     pub is_taken: Arc<[bool]>,
 }
 

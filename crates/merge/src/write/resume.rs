@@ -42,7 +42,7 @@ pub struct RunJournal<'a> {
     watch: Watch<'a>,
 }
 
-/// Where a run stores tiles and records.
+/// Files in which a run stores tiles and records.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalPaths<'a> {
     /// File with the tiles.
@@ -115,7 +115,7 @@ pub struct ResumeRequest<'a> {
     pub plan: &'a MergePlan,
     /// Work that receives the digest contributions of the kept tiles.
     pub work: &'a MergeWork<'a>,
-    /// Where tiles and records are stored.
+    /// Files in which tiles and records are stored.
     pub record: JournalPaths<'a>,
     /// Whether to resume from existing tiles.
     pub resume: bool,

@@ -28,12 +28,12 @@ pub struct StoredChunk {
     pub filter_mask: u32,
 }
 
-/// Where a new dataset of bytes stores its values.
+/// Storage of the values of a new dataset of bytes.
 #[derive(Debug, Clone, Copy)]
 pub enum Foreign<'a> {
-    /// In another file, as raw bytes.
+    /// Raw bytes in another file.
     External(&'a Path),
-    /// In the dataset `/data` of another file, as a virtual dataset.
+    /// Dataset `/data` of another file, to which a virtual dataset refers.
     Virtual(&'a Path),
     /// In chunks of 16 rows with a filter of this number, which libhdf5 does not know.
     UnknownFilter(u16),

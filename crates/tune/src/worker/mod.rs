@@ -95,7 +95,7 @@ pub struct Outcome {
     pub file_len_bytes: u64,
     /// Peak memory of the process, if the system reports it.
     pub peak_rss_bytes: Option<u64>,
-    /// Those of the requested settings that the file was found to have.
+    /// Settings found in the file, among the requested ones.
     pub found: Settings,
     /// Offset of the first dataset's values, if they are contiguous.
     pub offset: Option<u64>,

@@ -28,7 +28,7 @@ const LITERALS: u32 = 1 << 6;
 /// Flag: neither literals nor a completely known match of up to [`STEP_LEN_BYTES`] whose distance is at least its
 /// length.
 const SPECIAL: u32 = 1 << 7;
-/// Not a match either, or a word that is too long for the table.
+/// Entry for neither literals nor a match, or for a word that is too long for the table.
 const UNKNOWN: Entry = Entry(SPECIAL);
 
 const LENGTH_SHIFT: u32 = 8;

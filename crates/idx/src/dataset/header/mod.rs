@@ -107,7 +107,7 @@ pub struct Header {
     pub files: FileTemplate,
     /// Time steps, if the dataset has any.
     pub time: Option<Time>,
-    /// Other keys with their values, in order.
+    /// Remaining keys with their values, in order.
     pub others: Vec<(String, String)>,
 }
 

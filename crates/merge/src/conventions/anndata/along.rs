@@ -17,7 +17,7 @@ use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How inputs are concatenated.
+/// Parameters of the concatenation along one axis.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Along<'a> {
     /// Axis of matrices along which inputs are concatenated.

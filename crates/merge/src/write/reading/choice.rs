@@ -10,24 +10,24 @@ use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// How ranks read the inputs.
+/// Way in which ranks read the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
     /// By files if that is predicted to take less than half the time of reading by tiles, and to save at least a
     /// second.
     #[default]
     Auto,
-    /// By tiles: each rank reads the inputs of its own tiles.
+    /// Reading by tiles: each rank reads the inputs of its own tiles.
     Tiles,
     /// By files: groups of this many ranks share the inputs; `None`: the ranks of a node, or all ranks, whichever is
     /// predicted to be faster.
     Files(Option<NonZeroUsize>),
 }
 
-/// How several ranks read the inputs, and on which nodes they run.
+/// Way in which several ranks read the inputs, and the nodes on which they run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reading<'a> {
-    /// How the ranks read.
+    /// Requested way of reading.
     pub strategy: Strategy,
     /// Number of the node of each rank, from 0; empty: all ranks are on one node.
     pub machines: &'a [u32],
@@ -71,7 +71,7 @@ pub(crate) struct ReadingChoice {
     pub compared: Vec<PredictedReading>,
 }
 
-/// What a rank reads, and for which tiles.
+/// Inputs that a rank reads, and the ranks whose tiles need them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBy {
@@ -84,7 +84,7 @@ pub enum ReadBy {
 /// Report on how several ranks read the inputs of a merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadingReport {
-    /// What the ranks read, and for which tiles.
+    /// Chosen way of reading.
     pub by: ReadBy,
     /// Number of ranks that shared the inputs; 1 when reading by tiles.
     pub ranks_per_group: u64,
