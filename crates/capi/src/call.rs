@@ -36,7 +36,7 @@ pub fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "?")).unwrap_or_default()
 }
 
-/// Returns the message of the last call that failed on this thread: what is wrong, where, and what to do. The text
+/// Returns the message of the last call that failed on this thread: the problem, its location, and the remedy. The text
 /// remains valid until the next call fails on this thread; it is empty before the first failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn raddle_idx_error_message() -> *const c_char {

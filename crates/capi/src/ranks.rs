@@ -1,6 +1,6 @@
 //! Ranks as functions of the caller, so that MPI can be used without being linked.
 //!
-//! Invariants: those of core's communicators; a function that fails makes the call fail on this rank.
+//! Invariants: those of core's communicators hold; a function that fails makes the call fail on this rank.
 
 use crate::fault::Fault;
 use raddle_core::error::{CoreError, Result};

@@ -59,7 +59,7 @@ impl Advice {
         Self::one_of(&choices)
     }
 
-    /// Returns advice on one of `inputs` inputs whose values turned out to be unreadable when they were needed; such
+    /// Returns advice on one of `inputs` inputs that turned out to have unreadable values when they were needed; such
     /// inputs are not skipped.
     pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
         let mut choices = remedies(std::iter::once(error));

@@ -24,7 +24,7 @@ pub enum Exit {
     Limit = 6,
     /// Another run writes the same output.
     Locked = 7,
-    /// A file does not contain what it should: the inputs' content, the data written, or keys in order.
+    /// A file does not contain what is expected: the inputs' content, the data written, or keys in order.
     Mismatch = 8,
     /// Stopped by SIGINT (128 + 2).
     Interrupted = 130,

@@ -185,7 +185,7 @@ impl Failure {
         self
     }
 
-    /// Restricts the advice to what the command supports.
+    /// Restricts the advice to remedies that the command supports.
     #[must_use]
     pub fn offered_by(self, offers: &AvailableOptions) -> Self {
         match self.advice.clone() {

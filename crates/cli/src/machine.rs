@@ -5,8 +5,7 @@ fn kernel() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
 
-/// Identifies the machine of `rank` among those of all ranks. If the system has no identity, the rank counts as alone
-/// on its machine.
+/// Identifies the machine of `rank`. If the system has no identity, the rank counts as alone on its machine.
 pub fn name(rank: usize) -> Vec<u8> {
     kernel().unwrap_or_else(|| format!("rank {rank}")).into_bytes()
 }

@@ -152,7 +152,7 @@ impl MergePreview {
     }
 }
 
-/// Report of a merge with that of its preview.
+/// Reports of a merge and of its preview.
 #[derive(Debug, serde::Serialize)]
 pub struct ReportWithPreview<'a> {
     #[serde(flatten)]

@@ -22,7 +22,7 @@ impl Received {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the exit code of the signal; that of SIGINT if the run was cancelled without a signal.
+    /// Returns the exit code of the signal, or of SIGINT if the run was cancelled without a signal.
     pub fn exit(&self) -> Exit {
         match self.0.load(Ordering::Relaxed) {
             SIGTERM => Exit::Terminated,

@@ -23,7 +23,7 @@ pub(crate) struct Coding {
     pub(crate) is_predicted: bool,
 }
 
-/// Number of blocks per segment: the code word "to the end" extends a run of zero blocks to a multiple of it.
+/// Number of blocks per segment: the code word "to the end" extends a run of zero blocks to the end of a segment.
 const SEGMENT_BLOCKS: usize = 64;
 /// Unary number (counted from 1) that means "zeros to the end of the segment"; larger ones mean one block less.
 const TO_END_OF_SEGMENT: u32 = 5;

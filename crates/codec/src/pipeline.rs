@@ -188,7 +188,7 @@ impl Pipeline {
         self.undo(state, stored, 0, out, length)
     }
 
-    /// Decodes the pipeline into the front of `chunk`; `length` is that of the data before the first filter.
+    /// Decodes the pipeline into the front of `chunk`; `length` is the length of the data before the first filter.
     fn undo(
         &self,
         state: &mut DecodeState,

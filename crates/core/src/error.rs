@@ -59,7 +59,7 @@ pub enum CoreError {
     /// Ranks were started with different plans or options.
     #[error("rank {rank} has a different plan or different options than rank 0")]
     PlansDiffer {
-        /// Rank whose plan or options differ from those of rank 0.
+        /// Rank with a plan or options that differ from those of rank 0.
         rank: Rank,
     },
     /// A message has the wrong length for its kind.

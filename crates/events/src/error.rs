@@ -289,7 +289,7 @@ fn listed(names: &[String]) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
-/// What is wrong with some bytes or with a block. The location is added by callers that know it.
+/// Fault of some bytes or of a block. Callers that know the location add it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -385,7 +385,7 @@ pub enum Shape {
         /// Number of entries.
         expected: u64,
     },
-    /// The number of buffers differs from that of the form.
+    /// The number of buffers differs from the number that the form requires.
     #[error("{got} buffers, {expected} expected")]
     Buffers {
         /// Actual number.

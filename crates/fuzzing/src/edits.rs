@@ -16,7 +16,7 @@ const SIGNATURES: [&[u8; 4]; 15] = [
     b"EASB", b"EADB", b"SMTB",
 ];
 
-/// Maximum length of such a structure.
+/// Maximum length of a structure with a checksum.
 const MAX_LEN_BYTES: usize = 2048;
 
 struct Seed {

@@ -31,7 +31,7 @@ use raddle_hdf5::child;
 /// A parser under test.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Name, also that of the fuzz target.
+    /// Name of the target, in `cargo test` and for fuzzers.
     pub name: &'static str,
     /// Passes the bytes to the parser; panics if a promise is broken.
     pub run: fn(&[u8]),

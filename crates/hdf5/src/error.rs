@@ -1,4 +1,4 @@
-//! Errors of reading and writing HDF5 files. Every variant names the file and the place in it.
+//! Errors of reading and writing HDF5 files. Every variant names the file and the location in the file.
 
 use crate::other_format::OtherFormat;
 use std::path::PathBuf;
@@ -157,7 +157,7 @@ pub enum Hdf5Error {
     NotWritable {
         /// Path of the output file.
         path: PathBuf,
-        /// Path of the object in it, escaped.
+        /// Path of the object in the file, escaped.
         object: String,
         /// Reason.
         what: String,

@@ -156,7 +156,7 @@ pub enum StorageKind {
     Virtual,
 }
 
-/// Totals over the datasets of a group, excluding those of its subgroups.
+/// Totals over the datasets of a group, without its subgroups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GroupStatistics {
     /// Path of the group.

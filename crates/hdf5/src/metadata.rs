@@ -42,7 +42,7 @@ impl MetadataReader for ChildReader {
     }
 }
 
-/// Native reader that falls back to libhdf5 in a child process for what it does not support.
+/// Native reader that falls back to libhdf5 in a child process for unsupported objects.
 #[derive(Debug)]
 pub struct Reader {
     native: NativeReader,
@@ -83,8 +83,8 @@ impl Reader {
     }
 }
 
-/// Completes the native reader's result for the file at `path`, using `child` for what the native reader does not
-/// support.
+/// Completes the native reader's result for the file at `path`, using `child` for objects that the native reader does
+/// not support.
 ///
 /// # Errors
 /// The error in `native`, unless it means that the whole file is unsupported; errors of the child.
@@ -100,7 +100,7 @@ pub fn complete(native: Result<FileTree>, path: &Path, child: &ChildReader) -> R
     Ok(tree)
 }
 
-/// Returns the tree with its unsupported objects replaced by those of a fragment.
+/// Returns the tree with its unsupported objects replaced by the objects of a fragment.
 pub(crate) fn take_in(mut tree: FileTree, fragment: Vec<Object>) -> FileTree {
     graft(&mut tree, fragment);
     renumber(&mut tree);

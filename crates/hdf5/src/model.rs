@@ -277,7 +277,7 @@ pub struct Attribute {
     pub data: InlineData,
 }
 
-/// Element values stored in metadata: those of an attribute or compact dataset, or a fill value.
+/// Element values stored in metadata: values of an attribute or compact dataset, or a fill value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InlineData {
     /// Bytes as stored in the file; elements of file-local types still point into it.

@@ -251,7 +251,7 @@ pub enum IdxError {
     /// An OME-Zarr folder is refused, or cannot be written as requested.
     #[error("{}: {source}", path.display())]
     Zarr {
-        /// The folder, or a shard in it.
+        /// Path of the folder, or of a shard in it.
         path: PathBuf,
         /// Underlying error.
         source: Box<ZarrFault>,
@@ -352,7 +352,7 @@ impl From<LockError> for IdxError {
     }
 }
 
-/// Classes of errors, by what the caller can do.
+/// Classes of errors, by the action that the caller can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

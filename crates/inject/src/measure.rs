@@ -144,8 +144,8 @@ impl Executor for Programs {
     }
 }
 
-/// Returns the words of a command with the folder of the run substituted; also returns that folder if no word names it,
-/// because the program must then run in it.
+/// Returns the words of a command with the folder of the run substituted. Also returns that folder if no word names it,
+/// because the program must then run in the folder.
 fn words<'a>(command: &[String], folder: &'a Path) -> (Vec<OsString>, Option<&'a Path>) {
     let named = command.iter().any(|word| word.contains(FOLDER_PLACEHOLDER));
     let text = folder.to_string_lossy();
@@ -159,7 +159,7 @@ fn words<'a>(command: &[String], folder: &'a Path) -> (Vec<OsString>, Option<&'a
     (words, (!named).then_some(folder))
 }
 
-/// Returns the plan of the settings for the program, or why one of them cannot be applied.
+/// Returns the plan of the settings for the program, or the reason why a setting cannot be applied.
 fn plan(settings: &Settings, program: &Program, objects: &Objects, log: &Path) -> Result<ApplyPlan, String> {
     let mut wishes = ApplyRequest {
         settings: settings.clone(),

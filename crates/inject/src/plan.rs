@@ -47,7 +47,8 @@ pub struct ApplyRequest {
 pub struct Adapt {
     /// Stripe or block size of the file system, to which large objects of new files are aligned; 0 for none.
     pub block_bytes: u64,
-    /// Whether the block size applies to all file systems, not only to that of the folder in which the program starts.
+    /// Whether the block size applies to all file systems, and not only to the file system of the folder in which the
+    /// program starts.
     pub is_block_everywhere: bool,
 }
 

@@ -44,7 +44,7 @@ pub struct Library {
 pub struct Program {
     /// Path of the file.
     pub path: PathBuf,
-    /// Launchers and scripts that lead to it.
+    /// Launchers and scripts that lead to the program.
     pub through: Vec<PathBuf>,
     /// Whether it is linked with an MPI, or started by an MPI launcher.
     pub has_mpi: bool,

@@ -1,4 +1,4 @@
-//! Errors of planning, executing and verifying a merge. Every variant names the file or object and what to do about it.
+//! Errors of planning, executing and verifying a merge. Every variant names the file or object and the remedy.
 
 use crate::keys::KeyFault;
 use crate::schema::join::Difference;
@@ -82,13 +82,13 @@ pub enum MergeError {
         /// Path under which the file was listed first.
         other: PathBuf,
     },
-    /// Some inputs cannot be read; lists all of them.
+    /// Some inputs cannot be read.
     #[error("{} of the inputs cannot be read; the first: {}", bad.len(), first(bad))]
     BadInputs {
         /// The unreadable inputs, in input order.
         bad: Vec<BadInput>,
     },
-    /// Some inputs have no first value to sort by; lists all of them.
+    /// Some inputs have no first value to sort by.
     #[error("{} of the inputs have no value to sort by; the first: {}", missing.len(), first_missing(missing))]
     SortKeys {
         /// These inputs, in input order.
@@ -109,7 +109,7 @@ pub enum MergeError {
         input: PathBuf,
         /// The value as text.
         value: String,
-        /// The reason and what to do.
+        /// Reason and remedy.
         reason: String,
     },
     /// Rows of some inputs are already in the file that is appended to.
@@ -120,7 +120,7 @@ pub enum MergeError {
         /// Paths of the inputs, each with the path recorded for it in the file.
         repeated: Vec<(PathBuf, PathBuf)>,
     },
-    /// An option contradicts what the file records about the merge that wrote it.
+    /// An option contradicts the file's record of the merge that wrote it.
     #[error("{}: was merged with {known}, not with {given}; leave that option out, or merge all inputs again", path.display())]
     Contradiction {
         /// Path of the file.
@@ -135,7 +135,7 @@ pub enum MergeError {
     Output {
         /// Path of the output.
         path: PathBuf,
-        /// The reason and what to do.
+        /// Reason and remedy.
         reason: String,
     },
     /// Another process is writing this output.
@@ -179,7 +179,7 @@ pub enum MergeError {
     OutputTooLong {
         /// Path of the largest dataset.
         object: String,
-        /// Input with the most rows of it.
+        /// Input with the most rows of the dataset.
         input: PathBuf,
         /// Uncompressed bytes of the output.
         needed: u64,
@@ -191,7 +191,7 @@ pub enum MergeError {
     Oversized {
         /// Path of the dataset.
         object: String,
-        /// Input with the most rows of it.
+        /// Input with the most rows of the dataset.
         input: PathBuf,
         /// Number of rows of that input.
         rows: u64,
@@ -221,7 +221,7 @@ pub enum MergeError {
     Object {
         /// Path of the object.
         object: String,
-        /// The reason and what to do.
+        /// Reason and remedy.
         reason: String,
     },
     /// Some ids cannot serve as keys; lists the faults of all tables.

@@ -86,8 +86,8 @@ impl DatasetSink for OpenFile<'_> {
     }
 }
 
-/// Collective. Returns the value if all ranks succeeded; otherwise the same error on all ranks, that of the first one
-/// that failed.
+/// Collective. Returns the value if all ranks succeeded; otherwise the error of the first rank that failed, on all
+/// ranks.
 fn agree<T>(ranks: &MpiCommunicator, local: std::result::Result<T, String>) -> std::io::Result<T> {
     let message = local.as_ref().err().map_or(&[][..], |why| why.as_bytes());
     let told = ranks.all_gather_bytes(message).map_err(Error::other)?;

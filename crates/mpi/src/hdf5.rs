@@ -19,8 +19,7 @@ use std::ptr::{null, null_mut};
 /// `RTLD_DEEPBIND` of glibc, which libloading does not define.
 const RTLD_DEEPBIND: c_int = 0x8;
 
-/// Names of parallel libraries: those of Debian for each MPI, then one that a cluster's module adds to the library
-/// path.
+/// Names of parallel libraries: Debian's for each MPI, then one that a cluster's module adds to the library path.
 const NAMES: [&str; 6] = [
     "libhdf5_openmpi.so",
     "libhdf5_openmpi.so.103",
@@ -137,7 +136,7 @@ impl Hdf5 {
         Err(unusable(why))
     }
 
-    /// Initialises a library if ranks of this MPI can write with it; otherwise returns the reason why not.
+    /// Initialises a library if ranks of this MPI can write with it; otherwise returns the reason.
     fn take(library: Library) -> std::result::Result<Self, String> {
         // SAFETY: a function of every MPI library, of which only the address is used.
         let own_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };

@@ -4,7 +4,7 @@ use crate::errors;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Does `work` without the interpreter's lock; a panic in it becomes an internal error of raddle.
+/// Executes `work` without the interpreter's lock; a panic in it becomes an internal error of raddle.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     // After a panic, no state of `work` is used again.
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| {

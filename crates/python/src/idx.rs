@@ -61,7 +61,7 @@ struct Dataset {
     step: Option<u64>,
 }
 
-/// Writes boxes of samples, with several ranks those of this rank, as a dataset or a step of one.
+/// Writes boxes of samples as a dataset or a step of one. With several ranks, each writes its own boxes.
 #[pyfunction]
 #[pyo3(signature = (arguments, shape, fields, boxes, step=None, communicator=None))]
 pub fn idx_write(

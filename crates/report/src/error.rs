@@ -25,7 +25,7 @@ pub enum ReportError {
         /// Cause, with line and column.
         source: serde_json::Error,
     },
-    /// The report is that of a command without stages to draw.
+    /// The report is from a command without stages to draw.
     #[error("{}: is a report of raddle {command}, which contains nothing to draw", path.display())]
     OtherCommand {
         /// Path of the file.

@@ -37,7 +37,7 @@ pub struct Measurement {
     pub planned: Vec<Planned>,
 }
 
-/// Result of an experiment, with that of a paper.
+/// Result of an experiment, with the paper's result.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Line {

@@ -187,7 +187,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Raises both peaks to those of `other`.
+    /// Raises both peaks to the peaks of `other`.
     fn raise(&mut self, other: &Self) {
         self.budget_bytes = self.budget_bytes.max(other.budget_bytes);
         self.budget_peak_bytes = self.budget_peak_bytes.max(other.budget_peak_bytes);
@@ -295,7 +295,7 @@ pub struct Dataset {
 const PROVENANCE: &str = "/_raddle/";
 
 impl File {
-    /// Returns the user's datasets, without those of raddle.
+    /// Returns the user's datasets, without raddle's own.
     pub fn user_datasets(&self) -> impl Iterator<Item = &Dataset> {
         self.datasets.iter().filter(|dataset| !dataset.path.starts_with(PROVENANCE))
     }

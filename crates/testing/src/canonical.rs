@@ -119,7 +119,7 @@ pub fn push_string(text: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a region reference; `rank` is that of the dataset at `path`.
+/// Appends a region reference; `rank` is the rank of the dataset at `path`.
 pub fn push_region(path: &[u8], rank: usize, selection: &Selection, out: &mut Vec<u8>) {
     push_sized(path, out);
     let (kind, count) = match selection {

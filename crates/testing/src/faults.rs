@@ -53,7 +53,7 @@ pub struct Fault {
     pub calls: &'static str,
     /// Number of the call at which it happens, from 1.
     pub at: u64,
-    /// Whether it also happens at all later calls.
+    /// Whether the fault also happens at all later calls.
     pub sticky: bool,
     /// Effect of the fault.
     pub action: Action,

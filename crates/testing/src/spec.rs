@@ -25,7 +25,7 @@ pub struct FileSpec {
 /// Bounds of the versions of structures in the file (`H5Pset_libver_bounds`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Format {
-    /// Superblock 0, symbol tables, B-trees version 1: what most programs write.
+    /// Superblock 0, symbol tables and B-trees version 1, as most programs write them.
     #[default]
     Earliest,
     /// Superblock 2, links in object headers and dense groups, B-trees version 1 for chunks.

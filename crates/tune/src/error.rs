@@ -1,4 +1,4 @@
-//! Errors of workloads, runs and profiles. Every variant names the file or setting and what to do.
+//! Errors of workloads, runs and profiles. Every variant names the file or setting and the remedy.
 
 use crate::knob::{Knob, Value};
 use std::path::PathBuf;

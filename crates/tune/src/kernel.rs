@@ -71,7 +71,7 @@ pub enum Kernel {
     Random {
         /// Number of the pattern, which seeds the random choices.
         pattern: u64,
-        /// Longest burst; lengths are log-uniformly distributed from a thousandth of it.
+        /// Length of the longest burst; lengths are log-uniformly distributed from a thousandth of it.
         longest_len_bytes: u64,
         /// Maximum number of datasets.
         datasets: u64,

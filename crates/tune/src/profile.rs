@@ -26,7 +26,7 @@ pub struct Profile {
     pub workload: String,
     /// Time of the measurement, in seconds since 1970.
     pub measured_unix_s: u64,
-    /// The oldest HDF5 that reads files written with all of it, layout included; absent if all do.
+    /// The oldest HDF5 that reads files written with all settings, layout included; absent if all versions do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readable_by: Option<Reader>,
     /// Maximum ratio of the file length to that with the defaults that was allowed.

@@ -99,7 +99,7 @@ fn usual_blocks_per_file() -> u64 {
     256
 }
 
-/// Maximum number of processes: what a machine can start as threads.
+/// Maximum number of processes, which a machine can start as threads.
 const MAX_PROCESSES: u64 = 4096;
 
 impl Samples {

@@ -18,7 +18,7 @@ pub const MIN_BLOCKS: usize = 5;
 /// would not be reproducible.
 pub const DEFAULT_MARGIN: f64 = 0.15;
 
-/// Numbers of blocks after which an arm is tested for being done: each about 1.6 times the one before, which makes
+/// Numbers of blocks after which an arm is tested for being done: each about 1.6 times the previous one, which makes
 /// intervals a fifth narrower.
 const LOOKS: [usize; 10] = [MIN_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
 
@@ -121,7 +121,7 @@ struct Mean {
     freedom: f64,
 }
 
-/// Computes the mean without the extremes; its deviation is that of the winsorized values (Yuen 1974).
+/// Computes the mean without the extremes; its deviation is computed from the winsorized values (Yuen 1974).
 fn trimmed_mean(values: &mut [f64]) -> Mean {
     values.sort_by(f64::total_cmp);
     let len = values.len();

@@ -50,7 +50,7 @@ pub enum Here {
         /// Reason why the experiment was left out.
         reason: String,
     },
-    /// There was no time for it.
+    /// There was no time for the experiment.
     NotReached,
 }
 

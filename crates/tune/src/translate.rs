@@ -1,4 +1,4 @@
-//! Translation of named settings to those of a library, and back from those found in a file.
+//! Translation of named settings to the settings of a library, and back from settings found in a file.
 //!
 //! Invariant: a setting is either passed to the library or refused; none is dropped.
 
@@ -175,8 +175,8 @@ impl Translated {
     }
 }
 
-/// Returns those of the requested settings that a file and its first dataset have, with their actual values. A
-/// conversion buffer leaves no trace.
+/// Returns the requested settings that a file and its first dataset have, with their actual values. A conversion buffer
+/// leaves no trace.
 pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -> Settings {
     let filter = |level: Option<u32>| Some(Value::Whole(u64::from(level.unwrap_or(0))));
     let szip = |wanted| dataset.szip.filter(|(coding, _)| *coding == wanted).map(|(_, pixels)| pixels);

@@ -27,11 +27,12 @@ pub struct Workload {
     pub datasets_per_file: u32,
     /// Number of datasets in each file that belong to tables with rows; the others are empty everywhere.
     pub filled_datasets_per_file: u32,
-    /// Mean number of events in a file (rows of `/spill`); the actual number is three quarters to five quarters of it.
+    /// Mean number of events in a file (rows of `/spill`); the actual number is between three and five quarters of the
+    /// mean.
     pub mean_events: u32,
     /// Mean number of maps per event: map rows are wide, so they determine the raw size.
     pub maps_per_event: f64,
-    /// Number of elements in a row of the byte maps; the float maps have a quarter of it.
+    /// Number of elements in a row of the byte maps; rows of the float maps have a quarter as many.
     pub map_width: u64,
 }
 

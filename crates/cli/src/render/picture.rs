@@ -25,7 +25,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Encodes a PNG file with 8 bits of grey; the default range is that of the values.
+    /// Encodes a PNG file with 8 bits of grey; the default range is the range of the values.
     ///
     /// # Errors
     /// If compression fails.

@@ -31,7 +31,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Writes the end. There is always at least one entry, that of the root group.
+    /// Writes the end. There is always at least one entry, for the root group.
     ///
     /// # Errors
     /// If the writer fails.

@@ -52,7 +52,7 @@ fn of_table(table: &Table) -> String {
     text + &columns.render()
 }
 
-/// Formats a number, with that of the paper if it differs.
+/// Formats a number, followed by the paper's number if it differs.
 fn number(row: &Row, name: &str) -> String {
     let Some(here) = row.here.get(name) else { return "-".to_owned() };
     let shown = quantity::named(name, *here);

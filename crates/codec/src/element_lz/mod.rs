@@ -19,7 +19,8 @@ use block::Block;
 use parse::{Finder, parse_stride};
 use token::Tokens;
 
-/// Number of raw bytes per block. The header of a block takes 60 to 80 bytes: at a ratio of 8, half a percent of it.
+/// Number of raw bytes per block. The header of a block takes 60 to 80 bytes: at a ratio of 8, half a percent of the
+/// block.
 const BLOCK_LEN_BYTES: usize = 1 << 17;
 
 /// Kind of elements at whose boundaries repeats are searched.

@@ -86,8 +86,8 @@ impl Finder {
     }
 }
 
-/// Splits `raw[start..end]` into tokens whose matches all have the distance `STRIDE`, a multiple of 8: the bytes that
-/// an element shares with its predecessor are matches, the rest literals. Nothing is searched for.
+/// Splits `raw[start..end]` into tokens without a search: all matches have the distance `STRIDE`, a multiple of 8. The
+/// bytes that an element shares with its predecessor become matches, the rest literals.
 pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: usize, tokens: &mut Tokens) {
     const { assert!(STRIDE > 0 && STRIDE.is_multiple_of(8)) };
     tokens.reset(end - start);

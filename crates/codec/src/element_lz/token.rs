@@ -66,7 +66,7 @@ pub(super) struct Tokens {
 const GROUP: usize = 8;
 
 impl Tokens {
-    /// Forgets all tokens and makes room for those of `raw_len_bytes`.
+    /// Removes all tokens and reserves memory for the tokens of `raw_len_bytes` bytes.
     pub(super) fn reset(&mut self, raw_len_bytes: usize) {
         // A token represents at least one byte.
         let needed = raw_len_bytes + GROUP;

@@ -34,8 +34,8 @@ pub(super) const END: Entry = Entry(EXCEPTION.0 | 1 << 16);
 pub(super) const LONG: Entry = Entry(EXCEPTION.0 | 2 << 16);
 /// A symbol that must not occur.
 const NONE: Entry = Entry(EXCEPTION.0 | 4 << 16);
-/// Distance for symbols that must not occur: farther than a small output extends, and different from that of all other
-/// symbols.
+/// Distance for symbols that must not occur: farther than a small output extends, and different from all other
+/// distances.
 const TOO_FAR: Entry = Entry(0x7fff << 16);
 
 /// Entries by symbol, before the length of the word is added. Their number is a power of two, so that indices need no
@@ -246,8 +246,8 @@ impl Code {
         }
     }
 
-    /// Returns the entry of any word: the words of each length are consecutive numbers, above those of all shorter
-    /// ones.
+    /// Returns the entry of a word of any length: the words of each length are consecutive numbers, above all shorter
+    /// words.
     #[cold]
     #[inline(never)]
     pub(super) fn long_entry(&self, templates: &Templates, window: u64) -> Entry {

@@ -1,6 +1,6 @@
 //! Codes of the current block.
 //!
-//! Decoding with them is left to the inflaters, which differ in it.
+//! Decoding with them is left to the inflaters, each of which does it in another way.
 
 use super::code::Code;
 use super::{BitSource, header};

@@ -20,7 +20,7 @@ const _: () = assert!(3 * MAX_LEN_BITS as u32 <= MAX_BITS_PER_FLUSH);
 struct Run {
     literals: u32,
     full_matches: u32,
-    /// Length of the match after those of maximum length.
+    /// Length of the last match of a long run, which follows matches of maximum length.
     last_match: Option<usize>,
 }
 

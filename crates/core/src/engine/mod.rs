@@ -116,7 +116,7 @@ pub trait TileWork: Sync {
         let _ = (worker, stages);
     }
 
-    /// Appends to `note` whatever a later run needs to know about the batch that `worker` has just finished, apart from
+    /// Appends to `note` the facts that a later run needs about the batch that `worker` has just finished, apart from
     /// its claims. Called at the end of each batch if the run is recorded; see [`Recorder`].
     fn note(&self, worker: &mut Self::Worker, note: &mut Vec<u8>) {
         let _ = (worker, note);
@@ -241,7 +241,7 @@ pub struct EngineReport {
     pub raw_len_bytes: u64,
     /// Total length of all stored tiles.
     pub stored_len_bytes: u64,
-    /// First address after the placed tiles; with several files, after those of the last file.
+    /// First address after the placed tiles; with several files, in the last file.
     pub end_address: u64,
     /// Unused bytes between the first and the last tile, over all files, as left by arenas.
     pub unused_len_bytes: u64,

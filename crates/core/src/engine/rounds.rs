@@ -54,7 +54,7 @@ pub(super) struct CollectiveAbort;
 
 impl<W: TileWork> Rounds<'_, W> {
     /// Collective. Processes all rounds; afterwards the window holds the end address or the error. Returns the totals
-    /// of what this thread wrote. Only rank 0 may have a recorder.
+    /// written by this thread. Only rank 0 may have a recorder.
     pub(super) fn run(
         &self,
         committer: &mut Committer<'_, '_, W::Error>,

@@ -17,7 +17,7 @@ use crate::ranks::message::{MessageReader, encode_u64s, number};
 use crate::ranks::owners::{Item, largest_share};
 use std::ops::Range;
 
-/// Minimum batch length, whatever the size of the plan: in smaller batches, locks and writes would be noticeable.
+/// Minimum batch length for plans of any size: in smaller batches, locks and writes would be noticeable.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
 
 /// Minimum number of batches per worker, so that the last ones end at about the same time.
@@ -203,7 +203,7 @@ pub(super) struct BatchFootprint {
     pub file: u32,
     /// Maximum length of its stored form.
     bound_len_bytes: u64,
-    /// Length of the pieces received from other ranks for it.
+    /// Length of the pieces that other ranks send for the batch.
     pub received_len_bytes: u64,
 }
 
@@ -222,7 +222,7 @@ impl BatchFootprint {
         OwnBatch { batch, file: self.file, lane, received_len_bytes: self.received_len_bytes }
     }
 
-    /// Converts a batch to an item to assign: its cost, and the rank that holds most of it.
+    /// Converts a batch to an item to assign: its cost, and the rank that holds most of the batch.
     pub(super) fn item<W: TileWork>(index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
         let cost = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
         let home: Option<Rank> =

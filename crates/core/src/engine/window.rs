@@ -29,9 +29,9 @@ pub(super) struct OwnBatch {
     pub batch: Batch,
     /// Output file.
     pub file: u32,
-    /// Lane whose arenas it is placed in; see [`crate::output::arenas`].
+    /// Lane in whose arenas the batch is placed; see [`crate::output::arenas`].
     pub lane: u32,
-    /// Length of the pieces received from other ranks for it.
+    /// Length of the pieces that other ranks send for the batch.
     pub received_len_bytes: u64,
 }
 
@@ -327,7 +327,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
         Some(Vec::with_capacity(usize::try_from(len_bytes).ok()?))
     }
 
-    /// Accepts an encoded batch and assigns addresses to it and to those that waited for it.
+    /// Accepts an encoded batch and assigns addresses to it and to the batches that waited for it.
     pub(super) fn encoded(&self, mut parcel: InFlightBatch) {
         let mut state = self.lock();
         state.brought_bytes -= self.batches[parcel.number].received_len_bytes;
@@ -535,7 +535,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
         }
     }
 
-    /// Replaces this rank's error, if any, with that of another rank.
+    /// Replaces this rank's error, if any, with the error of another rank.
     pub(super) fn overrule(&self, error: EngineError<E>) {
         self.lock().failure = Some((0, error));
     }

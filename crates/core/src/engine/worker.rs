@@ -32,7 +32,7 @@ pub(super) struct WorkerContext<'a, W: TileWork> {
 }
 
 impl<W: TileWork> WorkerContext<'_, W> {
-    /// Runs one worker to its end and returns what it counted. A panic becomes a failure of the run.
+    /// Runs one worker to its end and returns its counters. A panic becomes a failure of the run.
     pub(super) fn run(&self) -> StageTable {
         let mut stages = StageTable::default();
         // State that a panic leaves inconsistent is dropped with the run and never read again.

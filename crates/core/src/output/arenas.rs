@@ -33,7 +33,7 @@ pub struct Arenas {
 
 impl Arenas {
     /// Chooses arenas for an output of about `stored_len_bytes` in `tiles` tiles, with the largest number of lanes that
-    /// leaves at most about 3 % of it unused.
+    /// leaves at most about 3 % of the output unused.
     pub fn for_output(stripe_len_bytes: u64, stored_len_bytes: u64, tiles: u64) -> Self {
         let stripe_len_bytes = stripe_len_bytes.max(1);
         let tile_len_bytes = stored_len_bytes.div_ceil(tiles.max(1));

@@ -71,7 +71,7 @@ impl Running {
     }
 }
 
-/// An engine output that is flushed whenever enough has been written to it.
+/// An engine output that is flushed each time enough has been written to it.
 #[derive(Debug)]
 pub struct FlushedFile {
     file: Arc<File>,

@@ -73,7 +73,7 @@ impl<'a> MessageReader<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Creates the error for a message that is truncated or contradicts what both sides know.
+    /// Returns the error for a message that is truncated or contradicts facts known to both sides.
     pub fn error(&self) -> CoreError {
         let operation = self.operation;
         CoreError::MessageLength { operation, got_bytes: self.bytes.len(), expected_bytes: self.at + 8 }

@@ -61,7 +61,8 @@ pub fn deal(items: impl IntoIterator<Item = Item>, ranks: usize) -> Vec<u32> {
 #[derive(Clone)]
 struct Assigner {
     loads: Vec<u64>,
-    /// Lowest load first, then lowest rank. Entries whose load has since changed are stale and are dropped when found.
+    /// Queue of ranks: lowest load first, then lowest rank. Entries with an outdated load are stale and are dropped
+    /// when found.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     /// Cost of all runs dealt so far.
     dealt: u128,
@@ -152,8 +153,8 @@ pub fn deal_to_some(items: impl IntoIterator<Item = Item>, ranks: usize, limit: 
     owners
 }
 
-/// Splits consecutive items into `parts` runs whose costs differ as little as whole items allow. Returns `parts` + 1
-/// bounds; the first is 0, the last is the number of items.
+/// Splits consecutive items into `parts` runs with costs as equal as whole items allow. Returns `parts` + 1 bounds; the
+/// first is 0, the last is the number of items.
 pub fn cut(costs: impl Iterator<Item = u64> + Clone, parts: usize) -> Vec<u64> {
     // Count even an item without cost, as in dealing.
     let costs = costs.map(|cost| u128::from(cost.max(1)));

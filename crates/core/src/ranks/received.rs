@@ -64,7 +64,7 @@ impl ReceivedPieces {
         rounds.iter().flatten().filter(|inbox| inbox.has(tile)).cloned().collect()
     }
 
-    /// Returns what this rank has sent so far.
+    /// Returns the statistics of the messages that this rank has sent so far.
     pub fn sent(&self) -> SentTraffic {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -88,8 +88,8 @@ pub struct Converted {
     pub commit_s: f64,
     /// Time spent at the end on creating the objects of an output that has them, on one thread.
     pub metadata_s: f64,
-    /// Total time that all ranks spent in collectives, including waiting. Part of it is also counted in the other
-    /// times.
+    /// Total time that all ranks spent in collectives, including waiting. Some of this time is also counted in the
+    /// other times.
     pub message_s: f64,
     /// Peak memory under permits.
     pub peak_memory_len_bytes: u64,

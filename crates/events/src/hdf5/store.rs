@@ -57,7 +57,7 @@ pub(super) trait PartitionBlocks: Send {
 /// Maximum total length of all chunks that are being filled.
 const FILLING_LEN_BYTES: u64 = 128 << 20;
 
-/// Minimum and maximum length of a chunk, whatever the number of datasets.
+/// Minimum and maximum length of a chunk, for any number of datasets.
 const MIN_CHUNK_LEN_BYTES: u64 = 8 << 10;
 const MAX_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
@@ -411,7 +411,7 @@ impl Prepare for Hdf5Preparer {
 }
 
 /// Returns the id of an entry of a block. If the source has no ids, returns run 1, subrun 1 and an event number counted
-/// from 1, like those of the framework's own events.
+/// from 1, like the framework's own events.
 pub(super) fn id_of(block: &Block, number: usize) -> EventId {
     let unknown = EventId { run: 1, lumi: 1, event: block.entries.start.saturating_add(number as u64 + 1) };
     block.ids.get(number).copied().unwrap_or(unknown)

@@ -78,7 +78,7 @@ pub struct Product {
     pub form: Form,
 }
 
-/// Method by which the bytes of an entry were made from an object.
+/// Method by which an object was serialised to the bytes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Serialization {

@@ -13,7 +13,7 @@ use raddle_codec::DecodeState;
 
 const STRUCTURE: &str = "basket";
 
-/// Decoded basket, whose memory is reused for the next one.
+/// Decoded basket; its memory is reused for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Basket {
     /// Entries one after the other, followed by the data that ROOT appends.

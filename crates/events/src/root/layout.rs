@@ -375,8 +375,8 @@ impl Compiler<'_> {
         Ok((Item::Object { class, fields: items }, Form::Record(fields)))
     }
 
-    /// Returns the layout of arrays behind pointers, whose length is in the buffer `counter` or follows from that of
-    /// the entry.
+    /// Returns the layout of arrays behind pointers. Their length is in the buffer `counter`, or follows from the
+    /// length of the entry.
     fn pointed(
         &mut self,
         class: &str,

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// Flag that marks a byte count.
 pub(super) const BYTE_COUNT: u32 = 0x4000_0000;
 
-/// Flag that marks the tag of a class, as opposed to that of an object.
+/// Flag that distinguishes the tag of a class from the tag of an object.
 const CLASS_TAG: u32 = 0x8000_0000;
 
 /// Tag of a class that is named here for the first time.
@@ -54,7 +54,7 @@ pub(super) enum Value {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Object {
     pub(super) class: String,
-    /// Members, including those of base classes.
+    /// Members, including members of base classes.
     pub(super) members: Vec<(String, Value)>,
     /// Reason why members are missing, if any are.
     pub(super) unsupported: Option<String>,

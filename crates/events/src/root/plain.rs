@@ -24,7 +24,7 @@ pub(super) struct PlainLists<'item> {
     number: Number,
     offsets: usize,
     values: usize,
-    /// Whether each list has a header; otherwise, its length follows from that of the entry.
+    /// Whether each list has a header; otherwise, its length follows from the length of the entry.
     has_front: bool,
 }
 

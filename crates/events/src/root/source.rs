@@ -341,8 +341,8 @@ pub(super) fn distinct(name: String, taken: &mut HashSet<String>) -> String {
 /// Multiple of the target size that a range may reach in order to end with a basket.
 const MAX_BEYOND_TARGET: u64 = 8;
 
-/// Maximum ratio of the length of decoded baskets to that of the file for which memory is reserved at once: the maximum
-/// ratio of deflate.
+/// Maximum ratio of the length of decoded baskets to the length of the file for which memory is reserved at once: the
+/// maximum ratio of deflate.
 const MAX_EXPANSION: u64 = 1032;
 
 struct TreeReader<'source> {

@@ -26,7 +26,7 @@ impl BasicType {
         self.packing.map_or(self.number.len_bytes(), Packing::len_bytes)
     }
 
-    /// Returns the built-in type of a streamer type (`EReadWrite`); `range` is that of the member.
+    /// Returns the built-in type of a streamer type (`EReadWrite`); `range` is the range of the member.
     fn from_type(number: i32, range: Range) -> Option<Self> {
         let packing = match number {
             9 => Some(range.double32()?),

@@ -93,8 +93,8 @@ pub(super) enum StoredBasket {
 }
 
 impl Branch {
-    /// Returns a name that shows where the branch belongs: its own name, preceded by that of the top-level branch
-    /// unless it begins with that.
+    /// Returns a name that shows where the branch belongs: its name, preceded by the name of the top-level branch
+    /// unless it already begins with it.
     pub(super) fn product_name(&self) -> String {
         let top = self.path.split('/').next().unwrap_or_default();
         match self.name.strip_prefix(top) {

@@ -54,7 +54,7 @@ impl<'a> Resolver<'a> {
         append_items(class, elements, self, out)
     }
 
-    /// Returns the canonical bytes of values stored in metadata: those of an attribute or compact dataset, or a fill
+    /// Returns the canonical bytes of values stored in metadata: values of an attribute or compact dataset, or a fill
     /// value.
     ///
     /// # Errors

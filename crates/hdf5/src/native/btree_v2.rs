@@ -177,7 +177,8 @@ impl Records {
         Ok(())
     }
 
-    /// Returns an iterator over the records, with one cursor each; their addresses are those of the tree.
+    /// Returns an iterator over the records, with one cursor each. Errors of these cursors state the address of the
+    /// tree.
     pub fn iter(&self) -> impl Iterator<Item = Cursor<'_>> {
         self.bytes.chunks_exact(self.record_len).map(|record| Cursor::new(record, self.address, "B-tree 2 record"))
     }

@@ -149,7 +149,8 @@ impl FractalHeap {
         })
     }
 
-    /// Reads the object with this id into `out`; returns its absolute file offset (that of the heap for a tiny object).
+    /// Reads the object with this id into `out`; returns its absolute file offset, or the offset of the heap for a tiny
+    /// object.
     pub fn get(&mut self, reader: &mut Reader<'_, '_>, id: &[u8], out: &mut Vec<u8>) -> Result<u64> {
         let path = reader.path();
         let mut cursor = Cursor::new(id, self.address, "fractal heap id");

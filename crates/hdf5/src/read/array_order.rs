@@ -19,7 +19,7 @@ pub(super) struct ArrayOrder {
     rank: usize,
     /// Dataset dimension at each position of the order.
     axes: [usize; MAX_RANK],
-    /// Number of chunks at each position; that of the first is not needed and may be unlimited.
+    /// Number of chunks at each position; the first number is not needed and may be unlimited.
     counts: [u64; MAX_RANK],
     /// Difference in chunk number per step at each position.
     down: [u64; MAX_RANK],

@@ -70,7 +70,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Creates an attribute, and the value to be written to it.
+    /// Creates an attribute and returns it with the value to be written.
     fn make(&self, call: Call<'_>, object: hid_t, attribute: &AttributeSpec<'_>) -> Result<(Handle, memory::Image)> {
         let class = attribute.datatype.class();
         let count =

@@ -22,7 +22,7 @@ pub struct NewLink<'a> {
 }
 
 impl<'a> NewLink<'a> {
-    /// Splits into the path of the parent (empty for the root group) and the name in it.
+    /// Splits the path into the path of the parent (empty for the root group) and the name of the link.
     pub(super) fn split(self) -> (&'a [u8], &'a [u8]) {
         match self.path.iter().rposition(|&byte| byte == b'/') {
             Some(at) => (&self.path[..at], &self.path[at + 1..]),

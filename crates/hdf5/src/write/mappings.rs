@@ -18,7 +18,7 @@ pub struct Mapping {
     pub rows: u64,
     /// Path of the other file, absolute or relative to the folder of this file.
     pub file: Vec<u8>,
-    /// Path of the dataset in it.
+    /// Path of the dataset in the file.
     pub dataset: Vec<u8>,
 }
 

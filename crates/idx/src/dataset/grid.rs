@@ -184,7 +184,8 @@ pub fn level_range(block: u64, bits_per_block: u32) -> (u32, u32) {
     }
 }
 
-/// Iterates over the blocks that hold samples of `array`, in ascending order. `resolution` is that of the array.
+/// Iterates over the blocks that hold samples of `array`, in ascending order. `resolution` is the resolution of the
+/// array.
 pub fn blocks(bitmask: &Bitmask, bits_per_block: u32, array: &ArrayGrid, resolution: u32) -> Vec<u64> {
     Blocks::new(bitmask, bits_per_block, array, resolution).collect()
 }

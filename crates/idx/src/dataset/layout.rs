@@ -21,7 +21,7 @@ pub struct LayoutOptions {
     pub order: Layout,
     /// Axis that each level splits. `None`: as in OpenVisus, see [`Bitmask::for_counts`].
     pub bitmask: Option<Bitmask>,
-    /// Base-2 logarithm of the samples per block, from 1 to that of the dataset. `None`: the default.
+    /// Base-2 logarithm of the samples per block, from 1 to the logarithm of the dataset's size. `None`: the default.
     pub bits_per_block: Option<u32>,
     /// Blocks per file. `None`: the default.
     pub blocks_per_file: Option<u64>,

@@ -1,4 +1,4 @@
-//! What an IDX dataset is: its hierarchy of samples, blocks and files, its header and compressions.
+//! Definition of an IDX dataset: its hierarchy of samples, blocks and files, its header and compressions.
 
 pub mod bitmask;
 pub mod compression;

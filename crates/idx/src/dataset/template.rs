@@ -34,7 +34,7 @@ pub enum TemplateError {
 /// Maximum length of a template: the longest path of Linux (PATH_MAX).
 const MAX_TEMPLATE_LEN_BYTES: usize = 4096;
 
-/// Maximum number of digits of a conversion: those of a block number.
+/// Maximum number of digits of a conversion, enough for any block number.
 const MAX_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,7 +225,7 @@ impl TimeTemplate {
 /// Name patterns by which the time steps of a dataset are found in their folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepNames {
-    /// The folder, relative to that of the `.idx` file; empty for the same folder.
+    /// The folder, relative to the folder of the `.idx` file; empty for the same folder.
     pub folder: PathBuf,
     before: String,
     digits: usize,

@@ -66,7 +66,7 @@ pub struct FieldSplit {
 }
 
 impl FieldSplit {
-    /// Splits those of the `given` fields that `which` selects.
+    /// Splits the `given` fields that `which` selects.
     pub fn new(given: &[(String, SampleType)], which: SplitVectors) -> Self {
         let mut fields = Vec::with_capacity(given.len());
         for (name, sample) in given {

@@ -57,7 +57,7 @@ impl PreviewFolder {
         }
     }
 
-    /// Takes the lock on `folder`, the preview of `output`, and removes what a killed run left.
+    /// Takes the lock on `folder`, the preview of `output`, and removes the remains of a killed run.
     ///
     /// # Errors
     /// If another process holds the lock, the folder is taken, or its parent folder is not writable.

@@ -23,7 +23,7 @@ pub enum NpyError {
     /// The magic or the version is unknown, or the file ends within the header.
     #[error("is not an .npy file of version 1 to 3")]
     NotNpy,
-    /// The dictionary lacks a key or has an unexpected value for it.
+    /// The dictionary lacks a key, or the value of the key is unexpected.
     #[error("its header has no readable {key}")]
     Key {
         /// Name of the key.

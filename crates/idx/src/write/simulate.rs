@@ -62,7 +62,7 @@ impl SimulatedMessages {
 pub struct Aggregators {
     /// Number of ranks that encode any block.
     pub count: u64,
-    /// Blocks that each of them encodes.
+    /// Blocks that each rank encodes.
     pub blocks: Spread,
     /// Bytes of these blocks before compression.
     pub raw_len_bytes: Spread,

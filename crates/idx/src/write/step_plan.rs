@@ -13,7 +13,7 @@ use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Alignment of the first block, that of file systems; raw blocks with a power of two of bytes are then all aligned.
+/// Alignment of the first block, as in file systems; raw blocks with a power of two of bytes are then all aligned.
 const ALIGNMENT_LEN_BYTES: u64 = 4096;
 
 /// A file and its blocks.

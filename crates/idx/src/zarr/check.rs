@@ -36,7 +36,7 @@ pub struct ImageCheck {
     pub image: String,
     /// Number of levels.
     pub levels: u64,
-    /// Whether each level was compared with the one before, which requires that the image names a known downsampling
+    /// Whether each level was compared with the previous one, which requires that the image names a known downsampling
     /// method.
     pub levels_compared: bool,
     /// Number of good shards.

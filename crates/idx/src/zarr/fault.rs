@@ -78,7 +78,7 @@ pub enum ZarrFault {
         "each shard must be written by a single rank, which is not possible in one phase; choose two or three phases"
     )]
     OnePhase,
-    /// The number of time steps written is not that of the form.
+    /// The number of written time steps differs from that of the form.
     #[error("only {written} of {wanted} time steps were written")]
     Steps {
         /// Number of steps written.
@@ -86,7 +86,7 @@ pub enum ZarrFault {
         /// Number of steps of the form.
         wanted: u64,
     },
-    /// Metadata is not JSON, or not that of the expected kind of node.
+    /// Metadata is not JSON, or does not describe the expected kind of node.
     #[error("{}: {reason}", file.display())]
     Metadata {
         /// Path of the `zarr.json`.

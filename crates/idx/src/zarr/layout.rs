@@ -280,7 +280,7 @@ fn default_shard(counts: &[u64], chunk: &[u64], is_space: &[bool], sample_len_by
     (0..counts.len()).map(of_axis).collect()
 }
 
-/// Returns levels until all samples along spatial axes fit one chunk, or as many as `wanted`.
+/// Returns levels until all samples along spatial axes fit one chunk, or `wanted` levels.
 fn levels(counts: Point, is_space: &[bool], chunk: &Point, wanted: Option<u32>) -> Result<Vec<Level>, ZarrFault> {
     let halves = |axis: usize, counts: &Point| is_space.get(axis).copied().unwrap_or(false) && counts[axis] > 1;
     let mut levels = vec![Level { counts, factors: [1; MAX_RANK], spacing: [1; MAX_RANK] }];

@@ -16,7 +16,7 @@ use raddle_core::ranks::received::{ReceivedPieces, SentTraffic};
 use raddle_core::ranks::regroup::Outbox;
 use raddle_core::report::StageTimer;
 
-/// Memory of a compressor's tables, for the budget: that of zstd at its default level.
+/// Memory of a compressor's tables, for the budget: zstd's at its default level.
 const ENCODER_LEN_BYTES: u64 = 4 << 20;
 
 /// Length of the header of a piece of a shard sent between ranks.

@@ -27,7 +27,7 @@ pub struct Cf;
 /// size follows.
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
-/// Attributes that change the meaning of values, other than those of packing.
+/// Attributes that change the meaning of values, without the attributes of packing.
 const MEANING: [&str; 13] = [
     "units",
     "calendar",

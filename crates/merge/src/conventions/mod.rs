@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 
 /// Convention that files can follow.
 pub(crate) trait Convention: Sync {
-    /// Returns the user's name for it.
+    /// Returns the user's name for the convention.
     fn choice(&self) -> Choice;
 
     /// Returns the reason to recognise the file as following the convention; `None` if it does not.
@@ -70,7 +70,7 @@ pub(crate) struct Completion<'a> {
 pub struct Refusal {
     /// Object that reveals it, escaped for display.
     pub object: String,
-    /// Reason, and what to do instead.
+    /// Reason and remedy.
     pub reason: String,
 }
 

@@ -27,7 +27,7 @@ pub struct SortedInputs {
     pub without_rows: Vec<PathBuf>,
 }
 
-/// First value of a dataset, comparable with those of the same dataset in other inputs.
+/// First value of a dataset, comparable with first values of the same dataset in other inputs.
 #[derive(Debug, Clone, PartialEq)]
 enum Key {
     Integer(i128),

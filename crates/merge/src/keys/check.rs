@@ -1,4 +1,4 @@
-//! Checks the order of the keys in a file: those of the index group must be 0, 1, 2, …; those of all other groups must
+//! Checks the order of the keys in a file: keys of the index group must be 0, 1, 2, …; keys of all other groups must
 //! not descend and must refer to existing events.
 
 use crate::error::{MergeError, Result};
@@ -24,7 +24,7 @@ use super::index::READ_ROWS;
 pub struct KeysReport {
     /// Number of events in the index group.
     pub events: u64,
-    /// Number of key datasets that were checked, including that of the index group.
+    /// Number of key datasets that were checked, including the one of the index group.
     pub datasets: u64,
     /// Number of rows that were checked.
     pub rows: u64,

@@ -26,7 +26,7 @@ pub enum KeyFaultKind {
     Missing,
     /// An earlier row of the index group has the same ids.
     Repeated,
-    /// The event comes before that of the row above, so events have no ranges of rows.
+    /// The event is smaller than the event of the previous row, so events have no ranges of rows.
     Descending,
 }
 

@@ -157,6 +157,6 @@ pub enum RepeatedIds {
     /// Fail.
     #[default]
     Refuse,
-    /// Assign rows of tables to the first of them.
+    /// Assign rows of tables to the first row with these ids.
     First,
 }

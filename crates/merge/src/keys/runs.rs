@@ -136,7 +136,7 @@ impl<'s> RunWriter<'s> {
 }
 
 impl TableRuns {
-    /// Calls `each` with the events of `rows`, and the number of those rows that belong to each.
+    /// Calls `each` with each event of `rows` and the number of rows that belong to it.
     pub fn events(&self, store: &RunStore, rows: Range<u64>, mut each: impl FnMut(EventRun)) -> Result<()> {
         let first = self.pages.partition_point(|page| page.first_row <= rows.start).saturating_sub(1);
         for page in self.pages[first..].iter().take_while(|page| page.first_row < rows.end) {

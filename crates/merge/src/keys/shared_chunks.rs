@@ -19,7 +19,7 @@ use std::path::Path;
 pub struct SharedChunks {
     /// Path of the group, escaped for display.
     pub group: String,
-    /// Chunked datasets with as many rows as the table.
+    /// Number of chunked datasets with the same number of rows as the table.
     pub datasets: u64,
     /// Number of chunks of the group's datasets.
     pub chunks: u64,

@@ -32,7 +32,7 @@ pub struct KeyTable {
 /// Result of joining consecutive rows of a table.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct MatchedRows {
-    /// Runs: the event, as the difference from that of the previous run, and the number of rows. Small numbers are
+    /// Runs: the event, as the difference from the event of the previous run, and the number of rows. Small numbers are
     /// short in a message.
     runs: Vec<(i64, u64)>,
     last_event: u64,

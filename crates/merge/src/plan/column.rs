@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// Datasets up to this size that the inputs store unchunked are written whole by libhdf5, which costs less than a chunk
 /// index.
 const DIRECT_LIMIT_BYTES: u64 = 4096;
-/// Largest compact dataset: HDF5 limits object header messages to 64 KiB, some of it for the message itself.
+/// Largest compact dataset: HDF5 limits object header messages to 64 KiB, and a part of that is needed for the message
+/// itself.
 const COMPACT_LIMIT_BYTES: u64 = 64_000;
 
 /// Planner of columns, one by one, together with the engine's arrays.
@@ -285,7 +286,7 @@ fn chunk_shape_of(dataset: &Dataset) -> Option<&[u64]> {
     }
 }
 
-/// Clamps a chunk shape to what HDF5 accepts: no chunk longer than a fixed dimension, of 4 GiB, or of 2^32 elements.
+/// Clamps a chunk shape to the limits of HDF5: no chunk may exceed a fixed dimension, 4 GiB, or 2^32 elements.
 fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
     for ((size, &dim), &max) in chunk.iter_mut().zip(dims).zip(max_dims) {
         *size = (*size).clamp(1, if max == u64::MAX { u64::from(u32::MAX) } else { dim.max(max).max(1) });

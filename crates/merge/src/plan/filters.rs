@@ -1,4 +1,4 @@
-//! Filters of an output dataset, chosen from those of its model and from the options.
+//! Filters of an output dataset, chosen from the filters of its model and from the options.
 //!
 //! They apply to data that raddle encodes and to data that libhdf5 writes; moved chunks keep their filters.
 

@@ -140,7 +140,7 @@ fn entry(path: Vec<u8>, utf8: bool, role: Role) -> Entry {
     Entry { path, utf8, role, attributes, attribute_order, comment: None }
 }
 
-/// Returns a schema with a root group of `links`, which tracks their order: that of the inputs, not of their names
+/// Returns a schema with a root group of `links`, which tracks their order: the order of the inputs, not of the names
 /// (run2 before run10).
 fn schema_of(links: impl Iterator<Item = Entry>) -> Schema {
     let link_order = CreationOrder { tracked: true, indexed: true };
@@ -148,8 +148,8 @@ fn schema_of(links: impl Iterator<Item = Entry>) -> Schema {
     Schema { entries: std::iter::once(root).chain(links).collect(), columns: Vec::new() }
 }
 
-/// Returns a distinct name for each input: its file name without extension, prefixed with the names of parent folders,
-/// as many as needed, if several inputs would have the same name.
+/// Returns a distinct name for each input: its file name without extension. If several inputs would have the same name,
+/// the names of parent folders are prefixed.
 fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
     let name = |input: &Path, folders: usize| {
         let stem = input.with_extension("");

@@ -20,7 +20,7 @@ const USUAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
 pub struct ReaderMemory {
     /// Total memory in bytes.
     pub len_bytes: u64,
-    /// The chunks that need most of it; `None` if all have usual sizes.
+    /// Chunks that need the most memory; `None` if all chunks have usual sizes.
     longest: Option<LongChunk>,
 }
 

@@ -91,7 +91,7 @@ pub struct MergePlan {
     pub(crate) remembered: Option<Remembered>,
     /// Digests and row ranges stored in the only input, if it is rewritten in place; they are carried over.
     pub carried: Option<StoredDigests>,
-    /// How the first input grows, if the others are appended to it; `tiles` then holds only the new tiles.
+    /// Growth of the first input, if the others are appended to it; `tiles` then holds only the new tiles.
     pub growth: Option<Growth>,
     /// Arenas in which chunks are placed, if they are aligned.
     pub alignment: Option<Alignment>,

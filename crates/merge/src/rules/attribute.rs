@@ -105,7 +105,7 @@ pub fn with_integers(like: &AttributeValue, values: &[i64]) -> Option<AttributeV
         .then(|| AttributeValue { value, ..like.clone() })
 }
 
-/// Returns the attributes with one of them replaced, or added at the end.
+/// Returns the attributes with one attribute replaced, or added at the end.
 pub fn replaced(attributes: &[AttributeValue], new: AttributeValue) -> Arc<[AttributeValue]> {
     let mut all = attributes.to_vec();
     match all.iter_mut().find(|attribute| attribute.name == new.name) {

@@ -6,17 +6,17 @@
 /// Calendar of the CF conventions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calendar {
-    /// Julian before 1582-10-15, Gregorian from then on (`standard`, `gregorian`).
+    /// Julian calendar before 1582-10-15, Gregorian from then on (`standard`, `gregorian`).
     Standard,
-    /// Gregorian at all times.
+    /// Gregorian calendar at all times.
     ProlepticGregorian,
-    /// Julian at all times.
+    /// Julian calendar at all times.
     Julian,
-    /// No leap years.
+    /// Years without leap days.
     NoLeap,
-    /// Leap years only.
+    /// Years that all have a leap day.
     AllLeap,
-    /// Twelve months of 30 days each.
+    /// Years of twelve months with 30 days each.
     Days360,
 }
 

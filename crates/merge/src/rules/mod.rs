@@ -64,7 +64,7 @@ pub enum Placement {
     Once,
     /// One copy of values that are equal in all inputs; left out if they differ.
     OnceOrLeftOut,
-    /// One copy of the longest dataset, whatever its values are.
+    /// One copy of the longest dataset, without comparing values.
     Widest,
     /// Concatenated along axis 0, without values, because nobody reads them.
     Empty,
@@ -184,8 +184,8 @@ impl Rule {
         Self { placement: Placement::Once, ..Self::default() }
     }
 
-    /// Creates a rule for one copy that all inputs must have, whatever options the user chooses: for labels to which
-    /// codes refer, or references of times.
+    /// Creates a rule for one copy that all inputs must have under any options: for labels to which codes refer, or
+    /// references of times.
     pub fn strictly_once() -> Self {
         Self { is_strict: true, ..Self::once() }
     }

@@ -65,8 +65,8 @@ impl Pick {
     }
 }
 
-/// Determines for each of `numbers` whether elements with it are taken; the error is the first number that is out of
-/// range.
+/// Determines for each of `numbers` whether elements with that number are taken; the error is the first number that is
+/// out of range.
 pub(crate) fn taken(
     is_taken: &[bool],
     class: &TypeClass,

@@ -50,7 +50,7 @@ impl OnePacking {
         Some(Self { scale, offset, missing, stored: (first, first + steps) })
     }
 
-    /// Returns the stored number of a value; for NaN, that of a missing value.
+    /// Returns the stored number of a value; for NaN, the number of a missing value.
     pub(crate) fn stored(&self, value: f64) -> i64 {
         if value.is_nan() {
             return self.missing;

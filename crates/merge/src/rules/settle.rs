@@ -404,8 +404,7 @@ fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<Strin
     is_asked.then(|| "--require-equal asks for it to be the same".to_owned())
 }
 
-/// Whether two attributes have the same meaning for readers: strings and numbers are compared by value, whatever their
-/// types.
+/// Whether two attributes have the same meaning for readers: strings and numbers of any types are compared by value.
 fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     use super::attribute::{numbers, texts};
     match (left, right) {

@@ -47,7 +47,7 @@ fn latest(texts: &[String]) -> Option<String> {
     Some(format!("{before}{CF}{version}{after}"))
 }
 
-/// Splits a text into what precedes the version of CF 1, the version, and what follows it.
+/// Splits a text into the part before the version of CF 1, the version, and the part after it.
 fn parted(text: &str) -> Option<(&str, u32, &str)> {
     let at = text.find(CF).filter(|&at| text[..at].ends_with([' ', ',']) || at == 0)?;
     let (before, rest) = (&text[..at], &text[at + CF.len()..]);

@@ -21,7 +21,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Measures `dataset` in the file of `view`; fails unless all of it lies in the file.
+    /// Measures `dataset` in the file of `view`; fails unless all of its data lies in the file.
     pub fn of(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> raddle_hdf5::Result<Self> {
         match &dataset.layout {
             Layout::Chunked { .. } => {

@@ -1,4 +1,5 @@
-//! Scan of the inputs: reads their metadata, each file once and many in parallel, and reduces it to what a merge needs.
+//! Scan of the inputs: reads their metadata, each file once and many in parallel, and reduces it to the facts that a
+//! merge needs.
 //!
 //! The tree of a file exists only until it is reduced to [`ScannedEntry`] values. Chunk indexes are walked to check
 //! that every chunk lies inside the file and that none overlap, and are not kept. Invariant: results are in input

@@ -1,4 +1,4 @@
-//! Reduction of the objects of one file to what a merge needs.
+//! Reduction of the objects of one file to the facts that a merge needs.
 //!
 //! Invariant: the results do not depend on the file: references are paths, fill values are canonical.
 

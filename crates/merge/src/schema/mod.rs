@@ -59,7 +59,7 @@ pub enum Role {
         /// Whether it tracks the creation order of links.
         link_order: CreationOrder,
     },
-    /// A dataset of rank 1 or more, made of the rows of all inputs one after another.
+    /// A dataset of rank 1 or more: the rows of all inputs one after another.
     Column(ColumnIndex),
     /// A scalar or null dataset, stored once; or a small dataset that a convention computes from all inputs.
     Constant {

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use way::Played;
 
-/// Number of collectives of an execution in addition to those of its rounds: three at the start, three at the end.
+/// Number of collectives of an execution outside of its rounds: three at the start, three at the end.
 const COLLECTIVES: u64 = 6;
 /// Number of collectives per round: sizes to all ranks, claims to rank 0.
 const COLLECTIVES_PER_ROUND: u64 = 2;

@@ -88,7 +88,7 @@ const WIDE_CHUNK_LEN_BYTES: (f64, f64) = (2e6, 44e6);
 const ROWS_PER_EVENT: (f64, f64) = (0.25, 20.0);
 /// Smallest and largest compression ratio of the columns.
 const NARROW_RATIO: (f64, f64) = (2.0, 20.0);
-/// Largest relative deviation from the mean, of a file and of a dataset in it.
+/// Largest relative deviation from the mean, for a file and for a dataset of a file.
 const FILE_SPREAD: f64 = 0.25;
 
 /// A dataset of the generated files.
@@ -147,7 +147,7 @@ impl StatedInputs {
         inputs
     }
 
-    /// Scales the mean sizes to those of the statistic.
+    /// Scales the mean sizes to those that the statistic states.
     fn scale(&mut self, statistic: &Statistic) {
         let files = f64::from(statistic.files);
         for (is_wide, (raw, stored)) in [(false, statistic.narrow_len_bytes), (true, statistic.wide_len_bytes)] {

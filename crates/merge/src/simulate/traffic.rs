@@ -1,4 +1,5 @@
-//! Work and traffic of each rank of a schedule: what it reads, encodes, writes and sends, and when it finishes.
+//! Work and traffic of each rank of a schedule: bytes read, encoded, written and sent, and the time at which the rank
+//! finishes.
 //!
 //! Every piece of every tile is visited. Invariant: sums over ranks equal those of the plan.
 
@@ -133,7 +134,7 @@ pub(super) struct Way<'a> {
 struct Made {
     /// Seconds spent by the owner of the batch.
     encode_s: f64,
-    /// Seconds spent by each rank that reads for it.
+    /// Seconds spent by each rank that reads for this rank.
     of_readers: HashMap<u32, f64>,
     read_len_bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! Simulation of a merge with one way of reading the inputs: which rank reads what, and how often inputs are opened.
+//! Simulation of a merge with one way of reading the inputs: the inputs that each rank reads, and the number of times
+//! they are opened.
 //!
 //! Invariant: a pure function of the plan, the groups and the machine.
 

@@ -55,9 +55,9 @@ struct Cursor {
     entry: EntryIndex,
     /// Whether the object of this entry exists.
     created: bool,
-    /// Number of chunks inserted into it.
+    /// Number of chunks inserted into the object.
     inserted: usize,
-    /// Number of attributes written to it.
+    /// Number of attributes written to the object.
     attributes: usize,
 }
 

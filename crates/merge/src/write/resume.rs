@@ -355,7 +355,7 @@ impl<'a> RunJournal<'a> {
         Self { index, kept, earlier, out, recorded_tiles: 0, recorded_len_bytes: 0, path, watch }
     }
 
-    /// Creates the file and writes what the run depends on.
+    /// Creates the file and writes the facts that the run depends on.
     fn begin(&mut self, binding: &Binding) {
         let made = OpenOptions::new().append(true).create_new(true).open(self.path).and_then(|mut out| {
             journal::begin(&mut out, binding)?;

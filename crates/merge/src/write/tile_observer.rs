@@ -16,10 +16,11 @@ pub type TileObserverError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Builder of a file next to an output, from the values of the same pass.
 pub trait TileObserver: Sync {
-    /// Returns the memory that it will hold on a rank while values pass; a permit is taken before the first value.
+    /// Returns the memory that the observer will hold on a rank while values pass; a permit is taken before the first
+    /// value.
     fn len_bytes(&self) -> u64;
 
-    /// Whether it needs any element of this box of a column. Values of other boxes are not passed to it.
+    /// Whether the observer needs any element of this box of a column. Values of other boxes are not passed to it.
     fn wants(&self, column: ColumnIndex, extent: &Extent) -> bool;
 
     /// Observes `values`, which are this box of a column. Called by many threads at once.

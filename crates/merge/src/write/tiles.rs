@@ -232,7 +232,7 @@ impl<'p> MergeWork<'p> {
         Ok(digests.add_box(dims, &extent, source, element_len_bytes as usize)?)
     }
 
-    /// Assembles the values of a tile in `raw`, reading all of them on this rank.
+    /// Assembles the values of a tile in `raw`; all of them are read on this rank.
     fn gather(&self, reader: &mut ColumnReader<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
         self.gather_cut(reader, tile, self.array(tile).1, None, raw)
     }
@@ -435,8 +435,8 @@ const NOTE_WORDS: usize = 4;
 /// Number of bytes per part of a digest in a note.
 const NOTE_PART_LEN_BYTES: u64 = NOTE_WORDS as u64 * size_of::<u64>() as u64;
 
-/// Adds a part of a digest, merging it with the last part if both belong to one block, as those of neighbouring tiles
-/// do.
+/// Adds a part of a digest. It is merged with the last part if both belong to one block, as happens with neighbouring
+/// tiles.
 fn note_part(parts: &mut Vec<(u32, BlockPart)>, column: u32, part: BlockPart) {
     match parts.last_mut() {
         Some((last_column, last)) if (*last_column, last.block) == (column, part.block) => {

@@ -245,7 +245,7 @@ impl<'p> ColumnReader<'p> {
         outcome
     }
 
-    /// Reads a box of values and converts them to those of the output.
+    /// Reads a box of values and converts them to values of the output.
     fn read_converted(
         &mut self,
         column: u32,

@@ -31,7 +31,7 @@ pub enum Form {
     Region,
 }
 
-/// Alignment of members of compounds: that of pointers.
+/// Alignment of members of compounds, as for pointers.
 const ALIGNMENT_BYTES: usize = 8;
 
 impl Form {

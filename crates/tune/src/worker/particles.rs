@@ -9,7 +9,7 @@ use raddle_core::random::Random;
 use raddle_hdf5::dynamic::{Element, Values};
 use std::ops::Range;
 
-/// Number of particles generated together, so that a rank can generate its share without that of others.
+/// Number of particles generated together, so that a rank can generate its share alone.
 const DRAWN: u64 = 1 << 16;
 
 /// Returns the values of a variable for the particles in `range`.

@@ -122,12 +122,12 @@ pub struct Candidate {
     pub settings: Settings,
     /// Number of MPI ranks.
     pub ranks: u32,
-    /// The libhdf5, if it differs from that of the whole measurement.
+    /// The libhdf5, if it differs from the one of the whole measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<PathBuf>,
 }
 
-/// Maximum number of ranks: what a machine can start in a minute.
+/// Maximum number of ranks, which a machine can start in a minute.
 pub(crate) const MAX_RANKS: u32 = 1 << 16;
 
 /// Names and texts of the built-in workloads.

@@ -72,7 +72,7 @@ struct CaseText {
     /// Changes of the kernel.
     #[serde(default)]
     kernel: toml::Table,
-    /// Base settings in addition to those of all cases.
+    /// Base settings in addition to the base settings of all cases.
     #[serde(default)]
     base: Settings,
 }
@@ -164,7 +164,7 @@ impl ExperimentText {
         Ok(all)
     }
 
-    /// Returns the experiment at a scale, if any of it fits.
+    /// Returns the experiment at a scale, if any part of it fits.
     fn experiment(self, scale: Scale) -> Result<Option<Experiment>, WorkloadFault> {
         let no_change = toml::Table::new();
         let scaled = self.scale.get(&scale).unwrap_or(&no_change);

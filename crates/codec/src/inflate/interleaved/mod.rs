@@ -22,8 +22,8 @@ use super::{BitSource, MIN_LEN_BYTES, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is
 /// Minimum length of a stream. Most shorter ones that are mostly repetitions are decoded faster by libdeflate.
 const MIN_STORED_LEN_BYTES: usize = 1 << 13;
 
-/// Output whose inflation takes as long as building the tables of a block. Streams with shorter blocks on average are
-/// left to libdeflate.
+/// Length of output for which inflating takes as long as building the tables of a block. Streams with shorter blocks on
+/// average are left to libdeflate.
 const MIN_BLOCK_LEN_BYTES: usize = 1 << 13;
 
 /// Number of blocks of any length that are accepted, because a stream may begin or end with short ones.

@@ -99,7 +99,7 @@ fn steps_within<const LANES: usize, const EARLY: bool, const LITERAL: bool>(
     }
 }
 
-/// A lane while it takes steps. Everything is inlined into a loop over a copy of it.
+/// State of a lane while it takes steps. Everything is inlined into a loop over a copy of the lane.
 struct Head<'t, const EARLY: bool, const LITERAL: bool> {
     at: Position,
     stored: *const u8,

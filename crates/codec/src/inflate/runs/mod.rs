@@ -104,7 +104,7 @@ struct Block<'a> {
     distance: &'a Code,
     at_bit: usize,
     produced: usize,
-    /// Number of matches that do not repeat an element, minus that of those that do.
+    /// Number of matches that do not repeat an element, minus the number of those that do.
     excess_others: isize,
 }
 

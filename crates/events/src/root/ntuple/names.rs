@@ -47,7 +47,8 @@ pub(super) fn named(schema: &Schema) -> Result<Schema> {
     Ok(Schema { products })
 }
 
-/// Returns the products that are stored under other names, or whose fields are, together with their stored names.
+/// Returns the products that are stored under other names, or that have fields stored under other names, together with
+/// the stored names.
 pub fn renamed(schema: &Schema) -> Vec<(String, String)> {
     let is_renamed = |product: &&Product| named_form(&product.form).as_ref() != Some(&product.form);
     let stored = |product: &Product| (product.name.clone(), permitted(&product.name));

@@ -366,8 +366,8 @@ impl Columns<'_> {
 }
 
 impl NtupleSource {
-    /// Returns the pages of a column in a cluster, with the number of the column: that of another representation if the
-    /// cluster stores it instead.
+    /// Returns the pages of a column in a cluster, and the number of the stored column: that of another representation
+    /// if the cluster contains it instead.
     fn pages(&self, cluster: usize, column: usize) -> Result<(usize, &[Page]), Fault> {
         let columns = &self.clusters[cluster].columns;
         let all = std::iter::once(&column).chain(&self.alternatives[column]);

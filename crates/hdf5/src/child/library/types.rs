@@ -51,7 +51,8 @@ pub(super) fn of_committed(file: &OpenFile, object: &Handle, call: Call<'_>) -> 
     Ok(Datatype { class: stored_form(&memory, descriptor_len_bytes(file)), committed: None })
 }
 
-/// Returns the length of what the file stores in place of variable-length data: length, heap address, index.
+/// Returns the length of the descriptor that the file stores in place of variable-length data: length, heap address,
+/// index.
 fn descriptor_len_bytes(file: &OpenFile) -> u32 {
     4 + u32::from(file.address_len_bytes) + 4
 }

@@ -97,8 +97,8 @@ impl ExtensibleArray {
         })
     }
 
-    /// Returns the length of the header (72) and of the index block with its slots, 6 addresses of data blocks and
-    /// those of super blocks.
+    /// Returns the length of the header (72) and of the index block with its slots, 6 addresses of data blocks, and the
+    /// addresses of super blocks.
     pub fn head_len_bytes(&self) -> u64 {
         let addresses = 6 + u64::from(SUPER_BLOCK_COUNT - SUPER_BLOCKS_IN_INDEX_BLOCK);
         72 + 18 + SLOTS_IN_INDEX_BLOCK * self.slot_len_bytes + 8 * addresses

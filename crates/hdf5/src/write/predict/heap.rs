@@ -5,7 +5,7 @@
 use crate::logical::NULL_STRING;
 use crate::model::{ReferenceKind, TypeClass};
 
-/// Length of the shortest collection of the global heap, including its header and that of its free space.
+/// Length of the shortest collection of the global heap, including its header and the header of its free space.
 const COLLECTION_LEN_BYTES: u64 = 4096;
 const COLLECTION_HEADER_LEN_BYTES: u64 = 32;
 /// Length of the header of a value in a collection.

@@ -29,7 +29,7 @@ pub(in crate::write) struct MetadataSizeEstimator {
 struct Contents {
     count: u64,
     len_bytes: u64,
-    /// Length of the largest of them.
+    /// Length of the largest link or attribute.
     largest_len_bytes: u64,
     /// Whether creation order is tracked, and whether it has an index.
     tracked: bool,

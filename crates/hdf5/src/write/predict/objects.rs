@@ -39,7 +39,7 @@ fn link_messages_len_bytes(link_count: u64, text_len_bytes: u64, order: Creation
     link_count.saturating_mul(each).saturating_add(text_len_bytes)
 }
 
-/// Returns the length of a dataset's header, and how much of it is free for attributes.
+/// Returns the length of a dataset's header, and the part of it that is free for attributes.
 pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     let rank = spec.dataspace.dims().len() as u64;
     let element_len_bytes = spec.datatype.class().len_bytes();

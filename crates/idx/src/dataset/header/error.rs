@@ -60,7 +60,7 @@ pub enum HeaderError {
         /// Value of the key, as text.
         value: String,
     },
-    /// The name of the output is not that of an `.idx` file.
+    /// The name of the output is not valid for an `.idx` file.
     #[error("the output must be the dataset's .idx file, NAME.idx")]
     Name,
     /// The bitmask is invalid.

@@ -39,7 +39,7 @@ pub struct BlockSource<'a> {
 }
 
 impl BlockSource<'_> {
-    /// Whether blocks of `header` hold the same samples as those of the source.
+    /// Whether blocks of `header` hold the same samples as blocks of the source.
     pub fn has_blocks_of(&self, header: &Header) -> bool {
         let of = self.dataset.header();
         let samples = |header: &Header, field: usize| header.fields.get(field).map(|field| field.sample);
@@ -117,7 +117,7 @@ impl Writer {
     }
 }
 
-/// The blocks of a step, made from those of the source.
+/// Blocks of a step, made from the blocks of the source.
 struct RewriteWork<'a> {
     work: StepWork<'a>,
     header: &'a Header,

@@ -16,7 +16,7 @@ use raddle_core::plan::Segment;
 /// Conversion of column numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Columns<'a> {
-    /// Columns are matched with those of the output.
+    /// Columns are matched with the columns of the output.
     Aligned(&'a Alignment),
     /// Columns are observations of the same input, so the number of observations before them is added.
     Observations,

@@ -45,7 +45,7 @@ impl<'a> Piece<'a> {
 pub(super) struct Form {
     /// Axis along which pieces are concatenated.
     pub axis: usize,
-    /// Number type of the output, if it differs from that of the pieces.
+    /// Number type of the output, if it differs from the pieces' type.
     pub number: Option<NumberType>,
     /// Value of elements that an input lacks.
     pub fill: Option<Vec<u8>>,

@@ -149,7 +149,7 @@ fn next_id(schema: &Schema) -> Option<AttributeValue> {
     with_integers(last, &[next])
 }
 
-/// Returns the dimension ids of a variable with that of the new dimension in front.
+/// Returns the dimension ids of a variable, preceded by the id of the new dimension.
 fn with_id(known: &AttributeValue, id: &AttributeValue) -> Option<AttributeValue> {
     let mut ids: Vec<i64> = numbers(id)?.into_iter().map(|id| id as i64).collect();
     ids.extend(numbers(known)?.into_iter().map(|id| id as i64));

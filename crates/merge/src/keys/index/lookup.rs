@@ -149,7 +149,7 @@ impl Cursor {
 
     /// Returns the row of a tuple in this block.
     fn search(&mut self, ids: &Ids, at: usize) -> Option<u64> {
-        /// Number of tuples that are tried one by one before a binary search, because a table skips few events.
+        /// Number of tuples that are compared one by one before a binary search, because a table skips few events.
         const NEAR: usize = 8;
         let len = self.ids.len();
         let is_less = |place: usize| self.ids.order(place, ids, at) == Ordering::Less;

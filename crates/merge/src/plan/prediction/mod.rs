@@ -24,7 +24,7 @@ use trial::Tried;
 /// Amount of output that trials produce.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Divisor of the uncompressed length of the output, which yields that of the sample.
+    /// Divisor of the uncompressed length of the output, which yields the length of the sample.
     divisor: u64,
     /// Minimum and maximum number of uncompressed bytes.
     bounds_len_bytes: (u64, u64),
@@ -43,7 +43,7 @@ impl Sample {
 
 /// Largest [`Prediction::size_error`] with which the size counts as known.
 pub const MAX_SIZE_ERROR: f64 = 0.15;
-/// Largest uncertainty with which a time is predicted: two standard errors as a share of it.
+/// Maximum relative uncertainty (two standard errors) at which a time is predicted.
 const MAX_TIME_ERROR: f64 = 0.3;
 /// Shortest wall time that is predicted, in seconds. Below this, the state of memory and disk matters as much as the
 /// work.
@@ -65,7 +65,8 @@ const PLACE_S_PER_BYTE: f64 = 0.6e-9;
 /// Time to write a byte of the finished output to disk, at 400 MB/s. Trials write nothing, so the uncertainty of this
 /// time is as large as the time itself.
 const SYNC_S_PER_BYTE: f64 = 2.5e-9;
-/// Time to make the file and its name durable, whatever the length of the file; as uncertain as [`SYNC_S_PER_BYTE`].
+/// Time to make the file and its name durable, independent of the length of the file; as uncertain as
+/// [`SYNC_S_PER_BYTE`].
 const SYNC_S: f64 = 8e-3;
 
 /// Predicted size, time and memory of a merge.
@@ -77,8 +78,8 @@ pub struct Prediction {
     pub metadata_len_bytes: u64,
     /// Bytes of the inputs.
     pub input_len_bytes: u64,
-    /// Uncertainty of the output's size as a share of it: twice the standard error of the sample. The size counts as
-    /// unknown above [`MAX_SIZE_ERROR`].
+    /// Relative uncertainty of the output's size: twice the standard error of the sample. The size counts as unknown
+    /// above [`MAX_SIZE_ERROR`].
     pub size_error: f64,
     /// Wall time of scan, planning and execution with the planned number of threads, assuming that the machine stays as
     /// busy as during the trials; `None` if the trials do not determine it, or if it is less than [`SHORT_S`].

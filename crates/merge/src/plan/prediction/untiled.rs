@@ -125,8 +125,8 @@ fn holds_addresses_only(class: &TypeClass) -> bool {
     }
 }
 
-/// Returns the length of a dataset's elements as stored, without values in the heap. If libhdf5 deflates them, their
-/// gain is assumed to be that of the inputs.
+/// Returns the length of a dataset's elements as stored, without values in the heap. If libhdf5 deflates them, they are
+/// assumed to compress like the inputs'.
 fn descriptors_len_bytes(planned: &ColumnPlan, column: &Column) -> f64 {
     let element_len_bytes = column.model().datatype.class.len_bytes() as f64;
     let product =
@@ -148,9 +148,9 @@ struct Looked {
     elements: f64,
     /// Processor seconds to read an element.
     read_s: f64,
-    /// Standard error of the bytes in the heap, as a share of them.
+    /// Relative standard error of the bytes in the heap.
     error: f64,
-    /// Standard error of `read_s`, as a share of it.
+    /// Relative standard error of `read_s`.
     read_error: f64,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Made {
     pub rows: Vec<Vec<u8>>,
 }
 
-/// Converts the values of all inputs to one type: that of the existing dataset, if it is appended to.
+/// Converts the values of all inputs to one type: the type of the existing dataset when rows are appended to it.
 pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<Made, Difference> {
     let values = || (0..).zip(&source.values).filter_map(|(input, value)| Some((input, (*value)?)));
     let (class, dims) = match grown {

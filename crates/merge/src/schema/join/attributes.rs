@@ -40,7 +40,7 @@ const MEANING: [&[u8]; 13] = [
     b"calendar",
 ];
 
-/// Ways to resolve a difference in such an attribute.
+/// Ways to resolve a difference in an attribute that defines the meaning of values.
 const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {

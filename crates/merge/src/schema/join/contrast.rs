@@ -25,7 +25,8 @@ pub(super) fn contrast(name: &str, left: Value<'_>, right: Value<'_>) -> (String
     (placed(left), placed(right))
 }
 
-/// Describes both values and returns the part of them that is shown; that text is empty if all of the value is shown.
+/// Describes both values and returns the part of them that is shown; the returned text is empty if whole values are
+/// shown.
 fn differing(left: Value<'_>, right: Value<'_>) -> (String, String, String) {
     let mut place = String::new();
     let shown = [left, right].map(|value| describe_value(value.class, value.dataspace, value.canonical));

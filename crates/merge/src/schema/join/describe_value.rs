@@ -11,7 +11,7 @@ use raddle_hdf5::model::{Dataspace, Member, ReferenceKind, TypeClass};
 
 /// Number of array elements or compound members shown.
 const SHOWN_ITEMS: usize = 4;
-/// Number of bytes shown of a string; for other bytes, half of it.
+/// Maximum number of bytes shown of a string; half of it for other bytes.
 const SHOWN_LEN_BYTES: usize = 48;
 /// Text length after which further items are omitted.
 const ENOUGH_LEN_BYTES: usize = 72;

@@ -111,7 +111,7 @@ pub struct Joiner {
 struct JoinedEntry {
     entry: Entry,
     column: Option<Column>,
-    /// Whether any input so far has rows of it. Cached, because summing over all inputs for each input would be
+    /// Whether any input so far has rows of the column. Cached, because summing over all inputs for each input would be
     /// quadratic.
     has_rows: bool,
     /// Digest of a dataset that is stored once.
@@ -119,13 +119,13 @@ struct JoinedEntry {
     /// Runs of inputs that have the object, ascending; nearly always a single run.
     present: Vec<Range<u32>>,
     dropped_attributes: HashSet<Vec<u8>>,
-    /// Attributes of inputs that differ from those of the first, if they are stacked; by input number.
+    /// Attributes of inputs that differ from the first input's, if they are stacked; by input number.
     other_attributes: Vec<(u32, Arc<[AttributeValue]>)>,
     /// Values of a scalar that differ from the first one.
     differing: StackedScalars,
     /// Facts about the inputs that a rule needs; `None` if no rule applies.
     declared: Option<Box<Declared>>,
-    /// Whether inputs have different rules for it; its rule is then not settled.
+    /// Whether inputs have different rules for the object; the rule is then not settled.
     is_disputed: bool,
 }
 

@@ -17,8 +17,8 @@ pub enum Join {
     Inner,
     /// Keep every object; if an input lacks a column of a table, its rows hold the fill value.
     Outer,
-    /// Keep every object, each dataset from the one input that has it; no rows are filled. Groups with the same path
-    /// are merged, with the attributes of all of them.
+    /// Keep every object, and each dataset of the single input that has it; no rows are filled. Groups with the same
+    /// path are merged and get the attributes of all inputs.
     Union,
 }
 

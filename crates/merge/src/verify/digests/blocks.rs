@@ -67,7 +67,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Computes one digest over those of all columns, in schema order.
+    /// Computes one digest over the digests of all columns, in schema order.
     pub fn whole(&self) -> u64 {
         let columns = self.columns.iter().flatten();
         columns.fold(Digest::default(), |all, column| all.then(Digest::of(&column.whole.to_le_bytes()))).crc64_nvme()

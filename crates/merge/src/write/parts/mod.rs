@@ -176,7 +176,7 @@ impl PartLayout {
         Ok(matches!(state, State::Complete(_)) && count > 0)
     }
 
-    /// Returns the record of the joined parts, which is that of a merge by one process.
+    /// Returns the record of the joined parts, which equals the record of a merge by one process.
     fn joined<'a>(&self, data: &'a Path, journal: &'a Path) -> JournalPaths<'a> {
         JournalPaths { data, journal, first_tile: 0, start_address: self.raw_start }
     }
@@ -199,7 +199,7 @@ impl PartLayout {
         Ok(())
     }
 
-    /// Writes the tiles of a part, resuming after those of an earlier run.
+    /// Writes the tiles of a part, resuming after the tiles of an earlier run.
     fn make(&self, plan: &MergePlan, pool: &InputPool, part: u32, watch: &Watch<'_>) -> Result<EngineReport> {
         let files = PartFiles::of(&plan.options.output, part);
         let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));

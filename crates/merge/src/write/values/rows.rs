@@ -1,6 +1,6 @@
 //! Rows of a whole column, read from all inputs that hold them.
 //!
-//! Invariant: rows are those of the output, in its order.
+//! Invariant: rows are in the order of the output.
 
 use super::ColumnReader;
 use crate::error::Result;
