@@ -31,7 +31,7 @@ pub struct Nova {
     /// Whether inputs are read into memory when they are opened.
     #[serde(default)]
     pub in_memory: bool,
-    /// Division of the reading among ranks.
+    /// Assignment of the reading to ranks.
     #[serde(default)]
     pub partition: Partition,
     /// Way in which the datasets are created.
@@ -55,7 +55,7 @@ pub enum EmptyLayout {
     Compact,
 }
 
-/// Division of the reading among ranks.
+/// Assignment of the reading to ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Partition {

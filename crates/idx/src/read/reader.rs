@@ -1,6 +1,6 @@
 //! Multithreaded reading of a box of a field at a resolution and time step from the files of a dataset.
 //!
-//! Only blocks with requested samples are read, each once. `stored` finds and decodes blocks; `collective_read` reads
+//! Only blocks with requested samples are read, each once. `stored` finds and decodes blocks; `collective` reads
 //! collectively. Invariant: every sample of the result comes from a block that exists and decodes; otherwise the error
 //! names file, field and block, unless the query asks for the field's default value in missing blocks.
 

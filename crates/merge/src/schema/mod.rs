@@ -2,7 +2,7 @@
 //!
 //! A schema is the result of the scan after the trees of the inputs are dropped: one [`Entry`] per path, one [`Column`]
 //! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
-//! Invariant: `input_extents` of a column has one element per input, in input order.
+//! Invariant: `facts` of a column has one element per input, in input order.
 
 pub mod join;
 pub(crate) mod lifted;
@@ -142,7 +142,7 @@ pub struct Column {
     pub templates: Vec<Arc<Dataset>>,
     /// Path of its committed datatype, if it has one.
     pub committed: Option<Vec<u8>>,
-    /// One fact per input.
+    /// Location of each input's part, in input order.
     pub facts: InputExtents,
     /// Axis along which inputs are concatenated.
     pub axis: usize,
