@@ -73,7 +73,8 @@ impl MetadataReader for Reader {
 }
 
 impl Reader {
-    /// Reads the metadata of the file under `view`. Datasets with a known form are returned as [`ObjectKind::Templated`].
+    /// Reads the metadata of the file under `view`. Datasets with a known template are returned as
+    /// [`ObjectKind::Templated`].
     ///
     /// # Errors
     /// As for [`MetadataReader::read_tree`].

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct File {
     inner: OpenFile,
     types: Mutex<Types>,
-    /// Outlines shared by datasets, by the address of the form and the number of rows.
+    /// Outlines shared by datasets, by the address of the template and the number of rows.
     outlines: Mutex<HashMap<(usize, u64), Py<PyTuple>>>,
 }
 
@@ -281,8 +281,8 @@ impl File {
 }
 
 impl File {
-    /// Returns the outline of a dataset, shared by all datasets with the same form and number of rows; `None` if the
-    /// object is not a dataset.
+    /// Returns the outline of a dataset, shared by all datasets with the same template and number of rows; `None` if
+    /// the object is not a dataset.
     fn shared_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let ObjectKind::Templated(formed) = &self.told(py, self.inner.object(dataset))?.kind else {
             return self.new_outline(py, dataset);

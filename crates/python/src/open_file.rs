@@ -1,7 +1,8 @@
 //! An HDF5 file opened for reading: access to objects by number and by path, and to values through the bulk reader.
 //!
 //! This module does not depend on Python. Metadata is read completely when the file is opened (about 0.4 µs per dataset
-//! of a common form). Metadata and values that the native reader does not support are read with libhdf5 in a child
+//! with a common template). Metadata and values that the native reader does not support are read with libhdf5 in a
+//! child
 //! process. Invariant: an object's number never changes, and all reads come from the file that was opened.
 
 use crate::text_forms::TextForms;
@@ -29,8 +30,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 /// at a time, and reused memory already has its pages.
 const VIEW_LIMIT_BYTES: u64 = 2 << 20;
 
-/// Forms of datasets, shared by all files that this process opens, because files of one kind are often opened one after
-/// the other.
+/// Templates of datasets, shared by all files that this process opens, because files of one kind are often opened one
+/// after the other.
 static FORMS: LazyLock<HeaderTemplateCache> = LazyLock::new(HeaderTemplateCache::default);
 
 /// Axes of a dataset.
@@ -132,7 +133,7 @@ impl OpenFile {
                 let mut dataspace = dataset.dataspace.clone();
                 if let Dataspace::Simple { dims, max_dims } = &mut dataspace {
                     dims[0] = formed.place.rows;
-                    // Zero if it cannot grow: see `model::form::open`.
+                    // Zero if it cannot grow: see `model::template::open`.
                     if max_dims[0] == 0 {
                         max_dims[0] = formed.place.rows;
                     }

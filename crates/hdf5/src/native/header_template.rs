@@ -23,7 +23,7 @@ pub(super) struct HeaderTemplate {
     messages: Vec<u8>,
     /// Ranges that are compared, in rising order.
     fixed: Vec<Range<usize>>,
-    /// Offset of the datatype, and its first bytes, in which most stencils differ.
+    /// Offset of the datatype, and its first bytes, in which most header templates differ.
     type_at: usize,
     type_head: [u8; TYPE_HEAD_LEN_BYTES],
     /// Range of the dataspace message's body.

@@ -38,7 +38,7 @@ pub(crate) struct Reader<'v, 'f> {
     committed: HashMap<u64, Datatype>,
     shared_heaps: Option<SharedHeaps>,
     spare_headers: Vec<ObjectHeader>,
-    /// Recognition of datasets by their form, if requested.
+    /// Recognition of datasets by their template, if requested.
     pub forms: Option<TemplateReader<'v>>,
 }
 
@@ -59,7 +59,7 @@ impl<'v, 'f> Reader<'v, 'f> {
         }
     }
 
-    /// Makes the reader recognise datasets by their form.
+    /// Makes the reader recognise datasets by their template.
     pub fn with_forms(self, forms: &'v HeaderTemplateCache) -> Self {
         Self { forms: Some(TemplateReader::new(forms)), ..self }
     }

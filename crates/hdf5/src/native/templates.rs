@@ -63,14 +63,14 @@ impl HeaderTemplateCache {
     }
 }
 
-/// Access of one reader to the forms.
+/// Access of one reader to the templates.
 #[derive(Debug)]
 pub(crate) struct TemplateReader<'s> {
     shared: &'s HeaderTemplateCache,
-    /// Forms found in this file, looked up without the lock.
+    /// Templates found in this file, looked up without the lock.
     met: Known,
     key: Vec<u8>,
-    /// Stencils, the one that matched last first.
+    /// Header templates, the one that matched last first.
     stencils: Vec<HeaderTemplate>,
     longest_stencil_len_bytes: usize,
 }
@@ -80,7 +80,7 @@ impl<'s> TemplateReader<'s> {
         Self { shared, met: Known::default(), key: Vec::new(), stencils: Vec::new(), longest_stencil_len_bytes: 0 }
     }
 
-    /// Returns the dataset with this header if its form is known.
+    /// Returns the dataset with this header if its template is known.
     pub fn find(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<TemplatedDataset> {
         let stored = self.read_key(header, encoding)?;
         let form = match self.met.get(self.key.as_slice()) {
@@ -103,7 +103,7 @@ impl<'s> TemplateReader<'s> {
         let HeaderTemplate { dataspace, layout, .. } = &self.stencils[first];
         self.key.clear();
         let stored = push_blanked(&mut self.key, &messages[dataspace.clone()], &messages[layout.clone()], encoding)?;
-        // Datasets with and without storage have the same stencil, but different forms.
+        // Datasets with and without storage have the same header template, but different dataset templates.
         let same_blanks = |stencil: &HeaderTemplate| (&stencil.dataspace, &stencil.layout) == (dataspace, layout);
         let at = first
             + self.stencils[first..].iter().position(|stencil| {
@@ -136,7 +136,7 @@ impl<'s> TemplateReader<'s> {
         }
     }
 
-    /// Remembers the form of an object that was just parsed because [`TemplateReader::find`] did not know it.
+    /// Remembers the template of an object that was just parsed because [`TemplateReader::find`] did not know it.
     pub fn remember(&mut self, header: &ObjectHeader, encoding: &Encoding, object: &Object) {
         let ObjectKind::Dataset(dataset) = &object.kind else { return };
         if !has_form(object) || self.read_key(header, encoding).is_none() {
@@ -156,7 +156,7 @@ impl<'s> TemplateReader<'s> {
         }
     }
 
-    /// Builds the key of a header; returns `None` if it cannot have a form.
+    /// Builds the key of a header; returns `None` if it cannot have a template.
     fn read_key(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<Stored> {
         let key = &mut self.key;
         key.clear();

@@ -35,8 +35,8 @@ pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Re
     walk(reader, limits, 0)
 }
 
-/// Like [`read_tree_through`], but returns datasets with a known form as [`ObjectKind::Templated`], which is several times
-/// faster if thousands of datasets in many files are alike. New forms are added to `templates`.
+/// Like [`read_tree_through`], but returns datasets with a known template as [`ObjectKind::Templated`], which is
+/// several times faster if thousands of datasets in many files are alike. New templates are added to `forms`.
 pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &HeaderTemplateCache) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
     let reader = Reader::new(view, &superblock, limits).with_forms(forms);

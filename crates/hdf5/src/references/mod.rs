@@ -158,7 +158,7 @@ impl Walk<'_> {
             ObjectKind::Dataset(dataset) => self.dataset(path, &prefix, index, object, dataset),
             ObjectKind::CommittedDatatype(_) => ReferenceOutcome::LeftOut("a datatype".to_owned()),
             ObjectKind::Unreadable { reason, .. } => ReferenceOutcome::LeftOut(reason.clone()),
-            // Trees read here have no forms.
+            // Trees read here have no templated datasets.
             ObjectKind::Templated(_) => ReferenceOutcome::LeftOut("a form".to_owned()),
         }
     }

@@ -67,7 +67,7 @@ impl InputReader {
         }
     }
 
-    /// Reads the metadata of the selected objects in the file of `view`; datasets of known forms are returned as
+    /// Reads the metadata of the selected objects in the file of `view`; datasets with known templates are returned as
     /// [`ObjectKind::Templated`](raddle_hdf5::model::ObjectKind::Templated).
     pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &HeaderTemplateCache) -> Result<FileTree> {
         let mut tree = match &self.composed {

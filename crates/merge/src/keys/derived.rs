@@ -45,7 +45,7 @@ pub struct KeyedTable {
 #[derive(Debug, Clone)]
 pub(super) struct DerivedColumn {
     pub values: Values,
-    /// First row of each input of the plan, according to its facts.
+    /// First row of each input of the plan, according to the extents.
     pub starts: Vec<u64>,
     /// First row of each recorded input, followed by the total; `None` if rows belong to no input.
     pub recorded_starts: Option<Vec<u64>>,

@@ -1,6 +1,6 @@
 //! Settling turns the rules of a joined schema into conversions, sizes and attributes of the output, or refusals.
 //!
-//! It uses facts and attributes alone; checks that need values of the inputs come later ([`super::check`]). Invariant:
+//! It uses only extents and attributes; checks that need values of the inputs come later ([`super::check`]). Invariant:
 //! a refusal names the object, the attribute, both values and the option that decides, if there is one.
 
 use super::attribute::{named, words};

@@ -1,29 +1,30 @@
-//! Compact storage for the facts of a column: where each input stores its part.
+//! Compact storage for the extents of a column: where each input stores its part.
 //!
 //! A real job has 10⁸ pairs of column and input. Most of its columns are empty in every input, and others are absent
-//! from all but one: facts that are all equal are stored once. Invariant: a stored fact equals the added one, except
-//! that a fact without rows loses its address, which is never read, unless addresses are explicitly kept.
+//! from all inputs except one: extents that are all equal are stored once. Invariant: a stored extent equals the added
+//! one, except that an extent without rows loses its address, which is never read, unless addresses are explicitly
+//! kept.
 
 use crate::schema::{InputExtent, UNALLOCATED};
 use std::ops::Index;
 
-/// One fact per input, in input order.
+/// Extents of a column, one per input, in input order.
 #[derive(Debug, Clone)]
 pub struct InputExtents {
     kept: Kept,
-    /// Expected number of facts.
+    /// Expected number of extents.
     expected: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Kept {
-    /// A fact, and how often it is repeated.
+    /// An extent, and how often it is repeated.
     Same(InputExtent, usize),
     Each(Vec<InputExtent>),
 }
 
 impl InputExtents {
-    /// Creates an empty list that expects `expected` facts.
+    /// Creates an empty list that expects `expected` extents.
     pub fn expecting(expected: usize) -> Self {
         Self { kept: Kept::Same(InputExtent::absent(0), 0), expected }
     }
@@ -41,24 +42,24 @@ impl InputExtents {
         self.len() == 0
     }
 
-    /// Returns the fact of the first input.
+    /// Returns the extent of the first input.
     pub fn first(&self) -> Option<&InputExtent> {
         self.iter().next()
     }
 
-    /// Iterates over all facts in input order.
+    /// Iterates over all extents in input order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &InputExtent> + DoubleEndedIterator + Clone {
         (0..self.len()).map(|input| &self[input])
     }
 
-    /// Collects facts with their addresses, even of facts without rows.
+    /// Collects extents with their addresses, including extents without rows.
     pub fn with_addresses(facts: impl ExactSizeIterator<Item = InputExtent>) -> Self {
         let mut all = Self::expecting(facts.len());
         facts.for_each(|fact| all.push_exactly(fact));
         all
     }
 
-    /// Adds the fact of the next input.
+    /// Adds the extent of the next input.
     pub fn push(&mut self, mut fact: InputExtent) {
         if fact.rows == 0 {
             fact.address = UNALLOCATED;
@@ -81,7 +82,7 @@ impl InputExtents {
         }
     }
 
-    /// Adds copies of `fact` until there are `len` facts.
+    /// Adds copies of `fact` until there are `len` extents.
     pub fn fill_to(&mut self, len: usize, fact: InputExtent) {
         for _ in self.len()..len {
             self.push(fact);

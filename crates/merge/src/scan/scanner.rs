@@ -319,7 +319,7 @@ impl Scanner<'_, '_> {
     }
 }
 
-/// Converts the fact of a dataset to the axis of its rule, along which rows are counted.
+/// Converts the extent of a dataset to the axis of its rule, along which rows are counted.
 pub(super) fn follow(entry: &mut ScannedEntry, rule: &Rule) {
     let axis = rule.axis();
     if let ScannedRole::Column { template, fact, .. } = &mut entry.role

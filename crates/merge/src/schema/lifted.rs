@@ -1,6 +1,6 @@
 //! Datasets that are one record each: they get a first axis of length 1, along which inputs are concatenated.
 //!
-//! Invariant: only the scan's facts and the plan have this axis. Files are read with the axes that they really have.
+//! Invariant: only the scan's extents and the plan have this axis. Files are read with the axes that they really have.
 
 use raddle_core::plan::extent::{BoxTarget, Extent};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout};

@@ -189,12 +189,12 @@ pub const UNALLOCATED: u64 = u64::MAX;
 pub const ABSENT: u32 = u32::MAX;
 
 impl InputExtent {
-    /// Returns the fact of an input that lacks the column and contributes `rows` rows of fill values.
+    /// Returns the extent of an input that lacks the column and contributes `rows` rows of fill values.
     pub const fn absent(rows: u64) -> Self {
         Self { rows, address: UNALLOCATED, stored_len_bytes: 0, template: ABSENT }
     }
 
-    /// Returns the fact of a dataset at `place`, with template 0 until its template is known.
+    /// Returns the extent of a dataset at `place`, with template 0 until its template is known.
     pub fn at(place: DatasetLocation, stored_len_bytes: u64) -> Self {
         Self { rows: place.rows, address: place.address.unwrap_or(UNALLOCATED), stored_len_bytes, template: 0 }
     }
@@ -209,8 +209,8 @@ pub enum AddressKind {
     Header,
 }
 
-/// Returns the meaning of addresses in facts with this template. The header is needed if the fill value is in canonical
-/// bytes, because it cannot be read as stored.
+/// Returns the meaning of addresses in extents with this template. The header is needed if the fill value is in
+/// canonical bytes, because it cannot be read as stored.
 pub fn address_kind(template: &Dataset) -> AddressKind {
     if matches!(template.fill.value, Some(InlineData::Canonical(_))) {
         return AddressKind::Header;
@@ -225,7 +225,7 @@ pub fn address_kind(template: &Dataset) -> AddressKind {
     }
 }
 
-/// Splits the description of a dataset into a template, which inputs can share, and the fact of this input; `axis` is
+/// Splits the description of a dataset into a template, which inputs can share, and the extent of this input; `axis` is
 /// the concatenation axis.
 pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, axis: usize) -> (Dataset, InputExtent) {
     let place = template::open_along(&mut dataset, axis);
@@ -244,7 +244,7 @@ pub fn split(mut dataset: Dataset, header_address: u64, stored_len_bytes: u64, a
     (dataset, fact)
 }
 
-/// Completes a template with the fact of an input; the inverse of [`split`] if [`address_kind`] is `Data`.
+/// Completes a template with the extent of an input; the inverse of [`split`] if [`address_kind`] is `Data`.
 pub fn complete(template: &Dataset, fact: &InputExtent, axis: usize) -> Dataset {
     let mut dataset = template.clone();
     let address = (fact.address != UNALLOCATED).then_some(fact.address);
@@ -252,7 +252,7 @@ pub fn complete(template: &Dataset, fact: &InputExtent, axis: usize) -> Dataset 
     dataset
 }
 
-/// Converts a template and fact that were split along axis 0 to a split along `axis`.
+/// Converts a template and an extent that were split along axis 0 to a split along `axis`.
 pub fn split_again(template: &Dataset, fact: &InputExtent, axis: usize) -> (Dataset, InputExtent) {
     let mut dataset = complete(template, fact, 0);
     let place = template::open_along(&mut dataset, axis);

@@ -412,7 +412,7 @@ impl Joiner {
                 } else if self.options.join == Join::Union {
                     report(DifferenceKind::Repeated, "in one input".to_owned(), "another".to_owned());
                 }
-                // Addresses are compared first, because datasets of one form share a template.
+                // Addresses are compared first, because equal templates are usually shared in memory.
                 let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
                 fact.template = match column.templates.iter().position(is_same) {
                     Some(known) => known as u32,
