@@ -128,7 +128,7 @@ pub enum CoreError {
     FragmentOutside {
         /// Offset of the fragment.
         offset_bytes: u64,
-        /// Its length.
+        /// Length of the fragment.
         len_bytes: u64,
         /// Length of the content.
         total_bytes: u64,

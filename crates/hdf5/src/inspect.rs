@@ -180,7 +180,7 @@ pub struct Fault {
     /// Path of the object.
     #[serde(serialize_with = "as_text")]
     pub path: Vec<u8>,
-    /// Reason, in words.
+    /// Description of the fault.
     pub reason: String,
 }
 

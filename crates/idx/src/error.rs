@@ -267,7 +267,7 @@ pub enum IdxError {
     Engine {
         /// Path of the `.idx` file.
         path: PathBuf,
-        /// Reason, as text.
+        /// Description of the error.
         reason: String,
     },
 }

@@ -92,7 +92,7 @@ pub struct LeftOut {
     pub knob: Knob,
     /// Value that is not applied.
     pub value: Value,
-    /// Reason, as text.
+    /// Reason why the setting is not applied.
     pub reason: &'static str,
 }
 

@@ -25,7 +25,7 @@ pub enum Route {
     },
     /// Settings cannot be applied.
     None {
-        /// Reason, as text.
+        /// Reason why settings cannot be applied.
         reason: String,
     },
 }

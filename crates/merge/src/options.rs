@@ -109,16 +109,16 @@ impl Contiguous {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Empty {
-    /// As datasets with elements: in chunks if an input has chunks or the dataset is extendible.
+    /// Storage as for datasets with elements: chunks if an input has chunks or the dataset is extendible.
     #[default]
     AsOthers,
-    /// Contiguously.
+    /// Contiguous storage.
     Contiguous,
     /// Compact storage, in the object header.
     Compact,
     /// Chunked storage.
     Chunked,
-    /// As null datasets, which have no dimensions; not available if the inputs follow a convention.
+    /// Null datasets, which have no dimensions; not available if the inputs follow a convention.
     Null,
 }
 

@@ -103,7 +103,7 @@ pub struct InputFile {
 pub struct SkippedFile {
     /// Path as passed by the user.
     pub path: String,
-    /// Reason, as text.
+    /// Reason why the file was left out.
     pub reason: String,
 }
 

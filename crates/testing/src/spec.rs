@@ -95,11 +95,11 @@ pub struct DatasetSpec {
 /// Layout of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayoutSpec {
-    /// Compact, in the object header.
+    /// Compact layout, in the object header.
     Compact,
-    /// Contiguous.
+    /// Contiguous layout.
     Contiguous,
-    /// Chunked, with this shape.
+    /// Chunks of this shape.
     Chunked(Vec<u64>),
 }
 

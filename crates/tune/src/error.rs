@@ -23,7 +23,7 @@ pub enum TuneError {
     /// A call of the operating system failed.
     #[error("{}: {operation} failed: {source}", path.display())]
     Io {
-        /// File or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// Operation that failed.
         operation: &'static str,

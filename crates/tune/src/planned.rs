@@ -52,7 +52,7 @@ pub struct Row {
     pub here: BTreeMap<String, f64>,
     /// The paper's numbers.
     pub paper: BTreeMap<String, f64>,
-    /// Whether they agree.
+    /// Agreement of the numbers.
     pub verdict: Agreement,
 }
 
@@ -73,9 +73,9 @@ pub struct Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// They are equal, within the paper's rounding.
+    /// The numbers are equal, within the paper's rounding.
     Equal,
-    /// They differ.
+    /// The numbers differ.
     Differs,
     /// The paper has no such numbers.
     Predicted,

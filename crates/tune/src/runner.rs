@@ -162,9 +162,9 @@ impl Executor for Workers {
 /// Way in which a process ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// It exited or was killed by a signal.
+    /// The process exited or was killed by a signal.
     With(ExitStatus),
-    /// It did not end in time.
+    /// The process did not end in time.
     Late,
 }
 

@@ -15,7 +15,7 @@ pub struct KeyedFileArgs {
     pub key: String,
 }
 
-/// Options for making keys.
+/// Options for creating keys.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Partition keys")]
 pub struct KeyArgs {

@@ -31,7 +31,7 @@ fn load(raw: &[u8], at: usize) -> u64 {
 }
 
 impl Finder {
-    /// Forgets all positions.
+    /// Clears the remembered positions.
     pub(super) fn reset(&mut self) {
         self.places.fill(0);
     }

@@ -127,11 +127,11 @@ const FRAMEWORK_LEVEL: i32 = 18;
 pub enum CompressionChoice {
     /// Nothing.
     None,
-    /// Each event.
+    /// Compress each event.
     Events,
-    /// Each batch.
+    /// Compress each batch.
     Batch,
-    /// Each event, and each batch as well.
+    /// Compress each event, and each batch as well.
     Both,
 }
 

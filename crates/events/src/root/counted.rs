@@ -20,9 +20,9 @@ pub(super) enum Lengths {
     /// The basket stores them, or they are all the same.
     #[default]
     Stored,
-    /// Another branch determines those that are not stored.
+    /// Another branch determines the lengths that are not stored.
     Counted(Counter),
-    /// They differ, and those that are not stored are unknown.
+    /// The lengths differ, and those that are not stored are unknown.
     Unknown,
 }
 

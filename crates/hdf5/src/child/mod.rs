@@ -42,7 +42,7 @@ pub const READER_ARGUMENT: &str = "__hdf5-reader";
 /// Access to files other than the one being read (sources of virtual datasets, external raw data).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForeignFiles {
-    /// Only files in the same folder (links resolved), named without `..`.
+    /// Files in the same folder (links resolved), named without `..`.
     #[default]
     SameFolder,
     /// Any file that the user can read: for trusted inputs only.

@@ -175,7 +175,7 @@ pub enum ReferenceKind {
     Region,
     /// HDF5 1.12 and later (`H5R_ref_t`): the stored sub-kind (2 object, 3 region, 4 attribute) is kept.
     Revised {
-        /// Sub-kind as stored.
+        /// Kind of reference, as stored.
         kind: u8,
         /// Size of the element.
         len_bytes: u32,

@@ -57,7 +57,7 @@ pub enum Reference<'a> {
 pub struct LeftOut {
     /// Path of the object.
     pub path: Vec<u8>,
-    /// Reason, in words.
+    /// Reason why the object has no entries.
     pub reason: String,
 }
 

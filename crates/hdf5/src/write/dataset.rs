@@ -38,15 +38,16 @@ pub struct DatasetSpec {
 pub enum OutputLayout {
     /// Values in the object header; at most 64 KiB.
     Compact,
-    /// In one contiguous block, written by [`OutputDataset::place`], or by [`OutputDataset::write`] if the values are
+    /// Values in one contiguous block, written by [`OutputDataset::place`], or by [`OutputDataset::write`] if they are
     /// small.
     Contiguous,
-    /// In chunks. libhdf5 refuses chunks larger than a dimension of fixed size, so clamp them.
+    /// Values in chunks. libhdf5 refuses chunks larger than a dimension of fixed size, so clamp them.
     Chunked {
         /// Chunk shape in elements.
         chunk_shape: Vec<u64>,
     },
-    /// In datasets of other files; rows without a mapping read as the fill value. Values, chunks and filters are not
+    /// Values in datasets of other files; rows without a mapping read as the fill value. Values, chunks and filters are
+    /// not
     /// allowed.
     Virtual(Vec<Mapping>),
 }

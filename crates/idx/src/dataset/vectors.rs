@@ -18,12 +18,12 @@ const SAMPLES_AT_ONCE: usize = 256;
 /// Choice of the vectors that are written as one field per component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SplitVectors {
-    /// No vectors.
+    /// Split no vectors.
     #[default]
     Never,
-    /// Vectors of a length that OpenVisus does not read.
+    /// Split vectors of a length that OpenVisus does not read.
     Wide,
-    /// All vectors.
+    /// Split all vectors.
     All,
 }
 

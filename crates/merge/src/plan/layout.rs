@@ -40,7 +40,7 @@ const CLOUD_CHUNK_LEN_BYTES: u64 = 8 << 20;
 /// Row size above which a row is split along the next dimensions.
 const MAX_ROW_CHUNK_LEN_BYTES: u64 = 16 << 20;
 
-/// The sizes of one dataset that its layout depends on.
+/// Sizes of a dataset, on which its layout depends.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape<'a> {
     /// Dimensions in the output.

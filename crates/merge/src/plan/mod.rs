@@ -135,7 +135,7 @@ pub struct ColumnPlan {
 pub enum Storage {
     /// Values in the object header.
     Compact,
-    /// Contiguously, as one block.
+    /// Values in one contiguous block.
     Contiguous,
     /// Chunked, with this shape.
     Chunked(Vec<u64>),

@@ -45,7 +45,7 @@ pub struct Gather {
 /// Conversion of a value.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub enum ElementMap {
-    /// None.
+    /// Keep the value.
     #[default]
     Same,
     /// Store the value in another type, which can represent it exactly.

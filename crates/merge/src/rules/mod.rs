@@ -66,9 +66,9 @@ pub enum Placement {
     OnceOrLeftOut,
     /// One copy of the longest dataset, without comparing values.
     Widest,
-    /// Concatenated along axis 0, without values, because nobody reads them.
+    /// Concatenation along axis 0 without values, because nobody reads them.
     Empty,
-    /// Left out.
+    /// No place: the dataset is left out.
     LeftOut,
 }
 

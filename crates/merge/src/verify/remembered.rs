@@ -76,7 +76,7 @@ pub struct Decisions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmptyBecome {
-    /// They become null datasets.
+    /// Datasets without elements become null datasets.
     Null,
 }
 

@@ -54,7 +54,7 @@ pub struct SkippedInput {
     /// Path of the input, as specified by the caller.
     #[serde(serialize_with = "crate::path_text::of")]
     pub path: PathBuf,
-    /// The reason as text.
+    /// Reason why the input was skipped.
     pub reason: String,
 }
 

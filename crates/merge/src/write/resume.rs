@@ -160,9 +160,9 @@ pub fn begin<'a>(
 /// Data of an earlier run, as seen by this run.
 enum EarlierRun {
     Nothing,
-    /// It cannot be used, for this reason.
+    /// The data cannot be used, for this reason.
     Useless(String),
-    /// It belongs to this run; tiles and journal are open for reading and writing.
+    /// The data belongs to this run; tiles and journal are open for reading and writing.
     Ours {
         data: File,
         journal: File,

@@ -57,11 +57,11 @@ pub struct HostileFile {
 /// Expected result of reading a whole file.
 #[derive(Debug, Clone)]
 pub enum Expectation {
-    /// It is refused, with a message that names the file.
+    /// The file is refused, with a message that names it.
     Refused,
-    /// It is read, with exactly this content.
+    /// The file is read, with exactly this content.
     ReadsAs(Box<Content>),
-    /// It is refused, or read with this content; both are right.
+    /// The file is refused, or read with this content; both are right.
     RefusedOrReadsAs(Box<Content>),
     /// It is refused or read with any values, but quickly: the file claims far more than it contains.
     Cheap,

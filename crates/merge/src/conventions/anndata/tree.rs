@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Result of combining elements, with the reason of a failure.
 pub(super) type Outcome<T> = Result<T, Box<Difference>>;
 
-/// All inputs.
+/// Trees of all inputs, with the values that they share.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     files: Vec<File>,

@@ -106,11 +106,11 @@ fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64>
 /// Relation of two datasets of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LengthRelation {
-    /// They have different lengths in some input.
+    /// The datasets have different lengths in some input.
     Other,
-    /// The lengths neither tie nor separate them.
+    /// The lengths do not show whether the datasets belong to one table.
     Open,
-    /// They have equal lengths in all inputs, and rows in one.
+    /// The datasets have equal lengths in all inputs, and rows in at least one.
     Same,
 }
 

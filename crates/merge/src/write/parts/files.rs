@@ -101,11 +101,11 @@ impl PartFiles {
 /// Progress of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// There are no files, or no readable ones.
+    /// The part has no readable files.
     Missing,
-    /// Some tiles are written.
+    /// Some tiles of the part are written.
     ResumedRun,
-    /// All tiles are written.
+    /// All tiles of the part are written.
     Complete(Checkpoint),
     /// The part belongs to a different plan; names the difference.
     Differs(String),

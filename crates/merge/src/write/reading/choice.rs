@@ -75,9 +75,9 @@ pub(crate) struct ReadingChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBy {
-    /// All inputs, for its own tiles.
+    /// Each rank reads all inputs of its own tiles.
     Tiles,
-    /// Its share of the inputs, for all tiles of its group.
+    /// Each rank reads its share of the inputs, for all tiles of its group.
     Files,
 }
 
