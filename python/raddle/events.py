@@ -402,7 +402,7 @@ def open(
     raw
         Return products as stored bytes instead of columns.
     whole
-        Objects of ROOT trees as the bytes of whole objects, also where they are split into branches.
+        Objects of ROOT trees as the bytes of whole objects, even if they are split into branches.
     differing
         Treatment of products that do not have the same form in all files: ``"refuse"`` (an error names the first),
         ``"leave-out"`` (with a warning; see `Events.left_out`), or ``"fill"`` (events of files without them get zeros

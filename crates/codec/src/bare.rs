@@ -1,8 +1,8 @@
 //! Bare compressed streams, as used by formats other than HDF5, whose containers state the decoded length.
 //!
 //! Chunks are decoded by [`crate::Pipeline`]; the caller extracts a stream from its container. Invariants: decoding
-//! fills the output exactly or fails; [`RawStreamCodec::check_stored`] can be called before allocating the output, so that a
-//! declared length costs no memory that the stored bytes could not fill.
+//! fills the output exactly or fails; [`RawStreamCodec::check_stored`] can be called before allocating the output, so
+//! that a declared length costs no memory that the stored bytes could not fill.
 
 use crate::compression::MAX_LEVEL;
 use crate::error::{CodecError, Result};
@@ -120,8 +120,8 @@ impl RawStreamEncoder {
         Self { kind: Kind::Lz4Block }
     }
 
-    /// Returns the maximum number of bytes that [`RawStreamEncoder::encode`] appends for `data_len_bytes`, which it also
-    /// reserves while it works.
+    /// Returns the maximum number of bytes that [`RawStreamEncoder::encode`] appends for `data_len_bytes`, which it
+    /// also reserves while it works.
     pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
         match self.kind {
             // A zlib stream has the same blocks and a shorter header and trailer.

@@ -68,7 +68,8 @@ fn objects_are_the_bytes_that_root_writes() {
         for (entry, (got, expected)) in got.iter().zip(&expected).enumerate() {
             let expected = without_list_front(expected);
             match product {
-                // The file does not say that the class has `ClassDef(Early, 1)`: the checksum stands where ROOT has the version.
+                // The file does not say that the class has `ClassDef(Early, 1)`: the checksum stands where ROOT has the
+                // version.
                 "early" => {
                     assert_eq!(expected[..VERSION_FRONT_LEN_BYTES], [0x40, 0, 0, 6, 0, 1], "entry {entry}");
                     assert_eq!(got[..6], [0x40, 0, 0, 10, 0, 0], "entry {entry}");

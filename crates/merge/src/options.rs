@@ -159,8 +159,8 @@ pub struct MergeOptions {
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
     pub conventions: ConventionOptions,
-    /// Names of options that decide values ([`crate::verify::remembered::Decisions`]) and were set explicitly to their default
-    /// value: values recorded in a file do not override them.
+    /// Names of options that decide values ([`crate::verify::remembered::Decisions`]) and were set explicitly to their
+    /// default value: values recorded in a file do not override them.
     pub explicit: BTreeSet<&'static str>,
     /// Whether to decode chunks that are moved as stored, to compute digests of their values. Otherwise digests cover
     /// the stored bytes, and a chunk that cannot be decoded is copied unchanged.

@@ -1,10 +1,10 @@
 //! MPI for raddle: the only crate that links an MPI library, through rsmpi, and only with the feature `mpi`.
 //!
 //! [`launcher`] detects, without MPI, whether `mpirun` or `srun` started this process as one of several. [`World`]
-//! represents the ranks of the run: a [`raddle_core::ranks::communicator::Communicator`], files that they write collectively
-//! ([`raddle_core::engine::SharedFiles`], MPI-IO), datasets that they write collectively through a parallel libhdf5
-//! loaded at run time ([`raddle_core::ranks::datasets::SharedDatasets`]), and a common end. The algorithms of ranks are
-//! elsewhere; they are written against that trait and tested with threads as ranks.
+//! represents the ranks of the run: a [`raddle_core::ranks::communicator::Communicator`], files that they write
+//! collectively ([`raddle_core::engine::SharedFiles`], MPI-IO), datasets that they write collectively through a
+//! parallel libhdf5 loaded at run time ([`raddle_core::ranks::datasets::SharedDatasets`]), and a common end. The
+//! algorithms of ranks are elsewhere; they are written against that trait and tested with threads as ranks.
 //!
 //! Without the feature there is a [`World`] that cannot be joined, so that no code above depends on the feature.
 

@@ -1,7 +1,7 @@
 //! The settings of HDF5 that are measured and applied: their names, where they are set, and their effect on files.
 //!
-//! Setting them is left to `raddle_hdf5::dynamic` for a worker, and to `apply` for other programs. Invariant: a knob has
-//! the same name in workloads, profiles and reports, in every version.
+//! Setting them is left to `raddle_hdf5::dynamic` for a worker, and to `apply` for other programs. Invariant: a knob
+//! has the same name in workloads, profiles and reports, in every version.
 
 use crate::error::{Result, TuneError};
 use serde::{Deserialize, Serialize};

@@ -32,10 +32,10 @@ pub struct SelectionArgs {
     #[arg(long)]
     pub raw: bool,
 
-    /// Objects of ROOT trees as the bytes of whole objects, also where they are split into branches
+    /// Read objects of ROOT trees as the bytes of whole objects, even if they are split into branches
     ///
-    /// A product for each branch of the tree itself, object by object as ROOT's TBufferFile writes it: what --layout pds and --compat cce
-    /// hold.
+    /// Each top-level branch becomes a product, object by object as ROOT's TBufferFile writes it. --layout pds and
+    /// --compat cce hold such products.
     #[arg(long, conflicts_with = "raw")]
     pub whole: bool,
 

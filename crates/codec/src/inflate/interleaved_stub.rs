@@ -1,4 +1,5 @@
-//! Replacement of `interleaved` on processors for which its steps are not implemented: libdeflate inflates these streams.
+//! Replacement of `interleaved` on processors for which its steps are not implemented: libdeflate inflates these
+//! streams.
 
 /// Inflater that cannot be created.
 pub(crate) enum InterleavedInflater {}

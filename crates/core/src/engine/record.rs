@@ -1,7 +1,7 @@
 //! The record of a run: the batches already in the output, reported in plan order, from which another run can resume.
 //!
-//! How the record is kept is defined elsewhere (see [`crate::output::journal`]). Invariant: kept batches begin with the first
-//! tile of the plan and omit no tile; their stored bytes begin at the first address and leave no gap.
+//! How the record is kept is defined elsewhere (see [`crate::output::journal`]). Invariant: kept batches begin with the
+//! first tile of the plan and omit no tile; their stored bytes begin at the first address and leave no gap.
 
 use crate::output::claims::Claim;
 

@@ -479,10 +479,10 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
         message
     }
 
-    /// Assigns addresses to the next `count` batches, one for each length from [`InFlightWindow::encoded_sizes`], and returns
-    /// the message with everything that rank 0 commits and records: per batch the address of its first stored byte,
-    /// checksum, number of verbatim tiles, number of claims and length of the note; tile, address, length and filter
-    /// mask of each claim; and the note. `taken` is the state of the addresses of all ranks.
+    /// Assigns addresses to the next `count` batches, one for each length from [`InFlightWindow::encoded_sizes`], and
+    /// returns the message with everything that rank 0 commits and records: per batch the address of its first stored
+    /// byte, checksum, number of verbatim tiles, number of claims and length of the note; tile, address, length and
+    /// filter mask of each claim; and the note. `taken` is the state of the addresses of all ranks.
     pub(super) fn settle(&self, count: usize, addresses: &[u64], taken: &Addresses, index: &TileIndex) -> Vec<u8> {
         let mut message = Vec::new();
         let mut addresses = addresses.iter();

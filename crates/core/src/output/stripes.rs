@@ -1,8 +1,8 @@
 //! Stripe layout reported by a file system.
 //!
 //! Lustre stores it in an extended attribute of a file or of the directory from which new files inherit it; GPFS has
-//! one block length per file system. The use of stripes is in [`crate::output::arenas`]. Invariant: malformed attributes are
-//! treated as missing, never as a length.
+//! one block length per file system. The use of stripes is in [`crate::output::arenas`]. Invariant: malformed
+//! attributes are treated as missing, never as a length.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;

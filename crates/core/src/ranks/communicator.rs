@@ -1,8 +1,8 @@
 //! The communicator: a group of ranks that act together, as one object-safe trait.
 //!
-//! It is implemented by [`SingleProcess`], by [`crate::ranks::threads::Threads`] (ranks as threads of one process, for tests)
-//! and for MPI in a separate crate. All implementations pass the `conformance` suite (feature `testing`). Every rank
-//! must call collective functions in the same order. After a local step that can fail, ranks call
+//! It is implemented by [`SingleProcess`], by [`crate::ranks::threads::Threads`] (ranks as threads of one process, for
+//! tests) and for MPI in a separate crate. All implementations pass the `conformance` suite (feature `testing`). Every
+//! rank must call collective functions in the same order. After a local step that can fail, ranks call
 //! [`CommunicatorExt::agree`] before the next collective, because a rank that leaves early hangs the others.
 
 use crate::error::{CoreError, Result};

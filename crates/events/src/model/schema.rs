@@ -1,7 +1,7 @@
 //! Contents of a source: its products, and the form of each product's column.
 //!
-//! Values are in [`crate::model::block`]. Invariant: a form determines the number of buffers of a column, their order and
-//! their contents ([`Form::buffers`]). All code that makes or reads a column follows that order.
+//! Values are in [`crate::model::block`]. Invariant: a form determines the number of buffers of a column, their order
+//! and their contents ([`Form::buffers`]). All code that makes or reads a column follows that order.
 
 use serde::{Deserialize, Serialize};
 

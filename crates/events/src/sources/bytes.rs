@@ -1,7 +1,7 @@
 //! Bounded reading of one structure from bytes in memory.
 //!
-//! Reading bytes from a file is the task of [`crate::sources::input`]. Invariants: nothing is read beyond the slice, and every
-//! fault names where it was found.
+//! Reading bytes from a file is the task of [`crate::sources::input`]. Invariants: nothing is read beyond the slice,
+//! and every fault names where it was found.
 
 use crate::error::Fault;
 

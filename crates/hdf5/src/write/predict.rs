@@ -6,8 +6,8 @@
 //! (measured where the format leaves a choice; tests compare the sum with real files). It exceeds the actual length by
 //! a few percent, so that the region ends with a small hole instead of overflowing.
 //!
-//! Correctness does not depend on it: `MetadataSizeEstimator` bounds each operation before it begins, so that a region that is too
-//! small is reported ([`crate::Hdf5Error::MetadataRegionFull`]) before anything is changed.
+//! Correctness does not depend on it: `MetadataSizeEstimator` bounds each operation before it begins, so that a region
+//! that is too small is reported ([`crate::Hdf5Error::MetadataRegionFull`]) before anything is changed.
 //!
 //! All lengths are for 8-byte addresses and lengths, which outputs use.
 

@@ -296,8 +296,8 @@ pub fn append(plan: &MergePlan, held: &AppendLock, watch: &Watch<'_>) -> Result<
     report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
 }
 
-/// Collective. Like [`append`], by the `ranks` that made the plan: each rank encodes and writes its own tiles; the first
-/// one updates the metadata and returns the report.
+/// Collective. Like [`append`], by the `ranks` that made the plan: each rank encodes and writes its own tiles; the
+/// first one updates the metadata and returns the report.
 ///
 /// # Errors
 /// As [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.

@@ -89,8 +89,8 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
 }
 
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as
-/// partition keys, unless `dataset_specs` recompute it. In groups that `dataset_specs` leave out, datasets with names of keys also
-/// count, whichever program wrote them.
+/// partition keys, unless `dataset_specs` recompute it. In groups that `dataset_specs` leave out, datasets with names
+/// of keys also count, whichever program wrote them.
 ///
 /// # Errors
 /// Specs of keys that do not fit the inputs.

@@ -14,7 +14,8 @@ use crate::schema::join::{DifferenceKind, Joined};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, Role, display_path};
 use std::collections::HashSet;
 
-/// Excludes the columns that `dataset_specs` compute from the join: inputs need not have them and contribute no rows to them.
+/// Excludes the columns that `dataset_specs` compute from the join: inputs need not have them and contribute no rows to
+/// them.
 ///
 /// # Errors
 /// The specs do not fit the file.

@@ -77,8 +77,8 @@ pub fn plan_collective(
     plan_from(inputs, Beginning::New, options, watch, ranks)
 }
 
-/// Collective. Like [`plan_collective`], for an output that may already exist. Plans again if the records of the inputs turn
-/// out to be in a different order or to overlap.
+/// Collective. Like [`plan_collective`], for an output that may already exist. Plans again if the records of the inputs
+/// turn out to be in a different order or to overlap.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
     beginning: Beginning,

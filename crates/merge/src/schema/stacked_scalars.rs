@@ -1,5 +1,5 @@
-//! `--scalars stacked_scalars`: a scalar dataset that differs between inputs becomes a one-dimensional dataset with one element
-//! per input.
+//! `--scalars stacked_scalars`: a scalar dataset that differs between inputs becomes a one-dimensional dataset with one
+//! element per input.
 //!
 //! Invariant: element `i` of a stack is the value of input `i`, or the fill value if that input lacks the dataset; a
 //! scalar that is equal in all inputs that have it remains a scalar.

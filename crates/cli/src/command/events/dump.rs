@@ -40,7 +40,7 @@ pub struct DumpArgs {
     #[arg(long)]
     raw: bool,
 
-    /// Objects of ROOT trees as the bytes of whole objects, also where they are split into branches
+    /// Read objects of ROOT trees as the bytes of whole objects, even if they are split into branches
     #[arg(long, conflicts_with = "raw")]
     whole: bool,
 

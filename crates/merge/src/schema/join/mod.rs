@@ -207,7 +207,8 @@ impl Joiner {
             self.entries.reserve(scanned.len());
             self.by_path.reserve(scanned.len());
         }
-        // Inputs of one kind list their objects in the same order: the entry after the last match nearly always follows.
+        // Inputs of one kind list their objects in the same order: the entry after the last match nearly always
+        // follows.
         let mut expected = 0;
         let mut left_out: Option<&[u8]> = None;
         for (at, (path, entry)) in paths.iter().zip(scanned).enumerate() {

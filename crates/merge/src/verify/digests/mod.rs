@@ -2,9 +2,9 @@
 //! structure for each object.
 //!
 //! [`blocks`] collects the digests of values during a merge, [`structure`] computes those of objects, [`stored`] reads
-//! both back from a file, and [`check`] compares a file with its own digests. [`crate::verify::provenance`] describes how they
-//! are stored. Invariant: a digest depends on what a reader sees, not on chunks, filters, threads or order of work; the
-//! only exception, [`Form::Stored`], is recorded in the file.
+//! both back from a file, and [`check`] compares a file with its own digests. [`crate::verify::provenance`] describes
+//! how they are stored. Invariant: a digest depends on what a reader sees, not on chunks, filters, threads or order of
+//! work; the only exception, [`Form::Stored`], is recorded in the file.
 
 pub mod blocks;
 pub mod check;
