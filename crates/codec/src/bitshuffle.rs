@@ -1,5 +1,5 @@
-//! The bitshuffle filter, decoding: bits transposed in blocks of elements, with each block then compressed by LZ4 or
-//! Zstandard, or not compressed.
+//! Decoder of the bitshuffle filter, which transposes bits in blocks of elements and compresses each block with LZ4 or
+//! Zstandard, or leaves it uncompressed.
 //!
 //! Parameters: two for the version, element length, elements per block (0 means a default), and the compression of
 //! blocks. Compressed chunks begin with their decoded length (8 bytes) and the block length in bytes (4 bytes),

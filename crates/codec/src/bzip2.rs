@@ -1,4 +1,4 @@
-//! bzip2, decoding of a single stream.
+//! Decoder of a single bzip2 stream.
 
 use bzip2::{Decompress, Status};
 

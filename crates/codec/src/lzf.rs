@@ -1,4 +1,4 @@
-//! LZF, decoding, as framed by h5py: the bare stream, which ends with the chunk.
+//! Decoder of LZF as framed by h5py: the bare stream, which ends with the chunk.
 //!
 //! A control byte below 32 is followed by that many literals plus one. Any other holds a length in its high three bits
 //! (7 means that a byte is added) and, with the following byte, a distance.

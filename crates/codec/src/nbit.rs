@@ -1,4 +1,4 @@
-//! The nbit filter, decoding: only the significant bits of each number are stored, most significant first, packed.
+//! Decoder of the nbit filter, which stores only the significant bits of each number, most significant first, packed.
 //!
 //! The parameters describe the element as a tree of numbers, arrays, compounds and members stored unchanged; padding
 //! bits and bytes are decoded as zero. Parameters: number of parameters, whether the filter does nothing, elements per

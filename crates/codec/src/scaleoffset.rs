@@ -1,4 +1,4 @@
-//! The scaleoffset filter, decoding: numbers minus their minimum, in as few bits as the range needs.
+//! Decoder of the scaleoffset filter: numbers minus their minimum, in as few bits as the range needs.
 //!
 //! Floating-point numbers were first multiplied by a power of ten and rounded ("D-scaling"), so the filter is lossy for
 //! them: decoded values must not be encoded with it again. The fixed-bits method for floats was never implemented in

@@ -1,4 +1,4 @@
-//! The szip filter, decoding: the decoded length (4 bytes, little-endian), then an adaptively entropy-coded stream.
+//! Decoder of the szip filter: the decoded length (4 bytes, little-endian), then an adaptively entropy-coded stream.
 //!
 //! Parameters, as HDF5 stores them: option mask, samples per block, bits per sample, samples per scan line. Samples of
 //! 32 and 64 bits are coded as bytes, all first bytes before all second ones. Each scan line is one reference interval

@@ -163,9 +163,9 @@ pub struct Findings {
 pub struct Phase {
     /// `write` or `read`.
     pub phase: String,
-    /// See [`Findings`].
+    /// Metric that was compared, as in [`Findings::metric`].
     pub metric: String,
-    /// Findings, as in [`Findings`].
+    /// Doubt about small effects, as in [`Findings::doubt`].
     pub doubt: Option<f64>,
 }
 
@@ -177,9 +177,9 @@ pub struct PhaseFinding {
     pub phase: String,
     /// Median time in seconds.
     pub time_s: f64,
-    /// See [`Finding`].
+    /// Ratio to the default in this phase, as in [`Finding`].
     pub estimate: Option<Estimate>,
-    /// See [`Finding`].
+    /// Verdict on this phase, as in [`Finding`].
     pub verdict: Option<String>,
 }
 

@@ -138,7 +138,7 @@ pub enum Kernel {
         /// Program and arguments; [`FOLDER_PLACEHOLDER`] stands for the folder of the run. Without the placeholder, the
         /// program runs in that folder.
         command: Vec<String>,
-        /// Whether its files must hold the same values under all settings.
+        /// Whether the files of the program must hold the same values under all settings.
         #[serde(default)]
         verify: Verify,
     },
@@ -350,7 +350,7 @@ impl Kernel {
         )
     }
 
-    /// Checks that `ranks` ranks can run it.
+    /// Checks that `ranks` ranks can run the kernel.
     ///
     /// # Errors
     /// If not, with the parameter that is wrong.

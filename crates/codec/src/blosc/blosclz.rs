@@ -1,4 +1,4 @@
-//! BloscLZ, decoding: Blosc's variant of LZ77, with distances of 13 bits, or 16 for far matches.
+//! Decoder of BloscLZ: Blosc's variant of LZ77, with distances of 13 bits, or 16 for far matches.
 
 use super::{FILTER, corrupt};
 use crate::back_reference::repeat;

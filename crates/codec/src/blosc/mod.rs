@@ -1,4 +1,4 @@
-//! Blosc (first format), decoding: a header, then blocks that are split, shuffled and compressed one by one.
+//! Decoder of Blosc's first format: a header, then blocks that are split, shuffled and compressed one by one.
 //!
 //! Header: format version, codec version, flags, element length (a byte each); decoded length, block length, stored
 //! length (4 bytes each, little-endian). Then the offset of each block, then the blocks. Each block has one or more

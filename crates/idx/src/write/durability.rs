@@ -1,4 +1,4 @@
-//! Whether a writer waits for the disk before it publishes files.
+//! Choice of whether a writer waits for the disk before it publishes files.
 //!
 //! The order of renames is the same either way: a killed program leaves the old or the new output. Invariant: no failed
 //! write goes unnoticed, whether fsync or close reports it.

@@ -1,4 +1,4 @@
-//! How the datasets of a file grow, and how the digests stored in the file are continued.
+//! Growth of the datasets of a file, and continuation of the digests stored in it.
 //!
 //! Digests of existing rows are not recomputed: they are carried over, so that earlier damage is still detected. Only
 //! the block in which the old rows end is computed from old and new rows. Invariant: a file that has grown has the same

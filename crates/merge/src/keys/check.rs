@@ -87,7 +87,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
     Ok(KeysReport { events, datasets: keys.len() as u64, rows, faults, elapsed_s })
 }
 
-/// Checks one dataset: that of the index group, or one whose events must be below `events`.
+/// Checks one dataset: the one of the index group, or one with events that must be below `events`.
 fn check_one(
     found: &MergePlan,
     reader: &mut ColumnReader<'_>,

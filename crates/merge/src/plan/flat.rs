@@ -1,4 +1,4 @@
-//! Which datasets of N x 1 elements become datasets of N elements.
+//! Choice of the datasets of N x 1 elements that become datasets of N elements.
 //!
 //! Values and their order in the file do not change. Only the written metadata does: dimensions, chunk shapes and
 //! origins of chunks. Invariant: no other object of the output depends on the rank of a flattened dataset.

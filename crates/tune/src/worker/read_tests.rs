@@ -1,4 +1,4 @@
-//! For every kernel and interface, a run fails if it reads values that differ from those written.
+//! Tests that a run of any kernel and interface fails if it reads values that differ from those written.
 
 use super::clock::Clock;
 use super::{Abilities, Kernel, Phase, Request, Run, Team, Translated, carry_out};

@@ -78,7 +78,7 @@ pub struct Experiment {
     pub ranks: u32,
     /// Whether kernels were given as the work of one rank.
     pub is_per_rank: bool,
-    /// The libhdf5 of its runs, if it names one.
+    /// The libhdf5 of the experiment's runs, if it names one.
     pub library: Option<PathBuf>,
 }
 

@@ -1,4 +1,5 @@
-//! Any number of ranks write the same files as one process, byte for byte as defined, for any boxes and phases.
+//! Tests that any number of ranks write the same files as one process, byte for byte as defined, for any boxes and
+//! phases.
 
 use super::*;
 use crate::dataset::bitmask::{MAX_RANK, Point};

@@ -418,7 +418,7 @@ impl Array<'_> {
     }
 }
 
-/// Whether numpy considers two scalars equal, which compares numbers by value, whatever their types.
+/// Whether numpy considers two scalars equal: numbers of any types are compared by value.
 fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dataset, &[u8])) -> Outcome<bool> {
     let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
     if is_null(left) || is_null(right) {

@@ -1,5 +1,5 @@
-//! Which ranks read which inputs: each rank reads those of its own tiles, or one rank of each group reads for the whole
-//! group.
+//! Assignment of inputs to the ranks that read them: each rank reads the inputs of its own tiles, or one rank of each
+//! group reads for the whole group.
 //!
 //! A tile of a small dataset holds rows of every input. When reading by tiles, nearly every rank therefore opens nearly
 //! every input, which a file system with many clients serves slowly; when reading by files, a rank opens its share of
