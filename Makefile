@@ -146,8 +146,11 @@ loom:
 
 check: setup-tests
 	scripts/tracked-files.sh
+	$(BIN)/python scripts/prose.py check
+	$(BIN)/python scripts/map.py --check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --quiet --locked --workspace --no-deps
 	$(BIN)/mkdocs build --quiet --strict
 
 bench: build setup-tests

@@ -2,20 +2,20 @@
 //! another.
 //!
 //! A [`Source`] provides ranges of entries as [`Block`]s (structures of arrays), and a [`Sink`] consumes them.
-//! [`convert`] connects the two with a pool of threads and one memory budget, [`convert_collective`] with ranks. The unit of
+//! [`convert()`] connects the two with a pool of threads and one memory budget, [`convert_collective`] with ranks. The unit of
 //! work is a range of entries, not an event.
 //!
 //! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), read and written.
 //! - [`root`]: trees and RNTuples of ROOT files, read without ROOT; RNTuples are also written.
 //! - [`hdf5`]: columns, and the layouts of the reference framework, both as it stores them and in a readable form; all
 //!   read and written.
-//! - [`generated`]: generated events, and events of another source repeated from memory. [`memory_source`]: columns in memory.
-//! - [`decoding_source`]: blobs of another source as columns. [`serializing_source`]: blobs in another serialisation. [`concat_source`]:
-//!   several sources as one. [`readable_products`]: the products of a damaged source that can still be read.
-//! - [`open`]: opening of files in any of the formats. [`collect`]: reading of entries into memory. [`baskets`]:
+//! - [`sources::generated`]: generated events, and events of another source repeated from memory. [`sources::memory`]: columns in memory.
+//! - [`sources::decoding`]: blobs of another source as columns. [`sources::serializing`]: blobs in another serialisation. [`sources::concat`]:
+//!   several sources as one. [`sources::readable`]: the products of a damaged source that can still be read.
+//! - [`sources::open`]: opening of files in any of the formats. [`collect`]: reading of entries into memory. [`sources::baskets`]:
 //!   decompressed baskets.
 //! - [`sinks`]: sinks that write nothing or a text, keep columns in memory, or compare with another source.
-//!   [`awkward`]: names of columns in awkward-array.
+//!   [`model::awkward`]: names of columns in awkward-array.
 //!
 //! This crate does not depend on MPI or a terminal. Invariants: the output of a sink depends only on the source and the
 //! options, not on threads; no input bytes make a reader panic, or allocate more memory than the file could fill.

@@ -1,6 +1,6 @@
 //! Merging of many HDF5 files into one: scan, join schemas, plan, execute, commit, verify.
 //!
-//! [`plan`](plan::plan) reads the metadata of the inputs and describes the output; [`merge`](write::merge) writes it;
+//! [`plan()`] reads the metadata of the inputs and describes the output; [`merge()`] writes it;
 //! [`verify`](verify::verify) checks that it holds exactly the values of the inputs. Rechunking is a merge of one file.
 #![forbid(unsafe_code)]
 

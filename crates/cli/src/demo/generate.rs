@@ -1,7 +1,7 @@
 //! Generates NOvA-like files: workers draw and compress columns, and one thread writes them in order.
 //!
 //! The same workload and seed give the same bytes for any number of threads. Memory is bounded: workers wait when they
-//! are [`WINDOW_PIECES`] pieces ahead of the writer. Invariant: a file appears under its name only when it is complete.
+//! are `WINDOW_PIECES` pieces ahead of the writer. Invariant: a file appears under its name only when it is complete.
 
 use super::values::{FileKeys, Law, TableRows, fill_column, fill_map_row};
 use super::workload::{CHUNK_ROWS, Column, GZIP_LEVEL, Table, Workload};

@@ -23,7 +23,7 @@ pub struct ConventionArgs {
     #[arg(long, value_name = "RULE", value_parser = UserRule::parse)]
     pub rule: Vec<UserRule>,
 
-    /// TOML file with rules: a table [rules] of "PATTERN" = "RULE"
+    /// TOML file with rules: a table `[rules]` of "PATTERN" = "RULE"
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
 

@@ -11,8 +11,8 @@
 //! ids and offsets, the order of products, their serialisation, run and subrun of every event, and HDF5's own filters.
 //! With [`CceOptions`], they are written exactly as by the reference framework. Both forms can be read.
 //!
-//! A layout is a plan of one-dimensional datasets ([`series`]) and a way to arrange a block into pieces of these
-//! datasets; [`store`] fills chunks, has them encoded and writes them. Invariant: the bytes of a file depend only on
+//! A layout is a plan of one-dimensional datasets (`series`) and a way to arrange a block into pieces of these
+//! datasets; `store` fills chunks, has them encoded and writes them. Invariant: the bytes of a file depend only on
 //! the source and the options, not on threads.
 
 mod chunk_builder;

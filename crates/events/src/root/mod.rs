@@ -1,19 +1,19 @@
 //! ROOT files: trees and RNTuples as sources, RNTuples as sinks, without ROOT and without dictionaries.
 //!
 //! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes. All numbers are big-endian.
-//! From bytes to columns: [`file`] finds keys, [`compression`] decodes their blocks, [`streamer`] reads the
-//! descriptions of classes that every file contains, [`object`] reads metadata with them, [`tree`] locates baskets,
-//! [`basket`] cuts them into entries, [`layout`] determines the meaning of an entry's bytes, and [`walk`] turns them
+//! From bytes to columns: [`file`] finds keys, `compression` decodes their blocks, `streamer` reads the
+//! descriptions of classes that every file contains, `object` reads metadata with them, `tree` locates baskets,
+//! `basket` cuts them into entries, `layout` determines the meaning of an entry's bytes, and `walk` turns them
 //! into columns.
 //!
-//! RNTuples are written too: [`container`] creates the file around them, [`compress`] its compressed blocks.
+//! RNTuples are written too: `container` creates the file around them, `compress` its compressed blocks.
 //!
-//! [`packed`] reads trees whose entries are whole events of the framework.
+//! `packed` reads trees whose entries are whole events of the framework.
 //!
-//! [`whole`] puts objects together that were split into branches: [`assembly`] plans it, [`pieces`] cuts entries apart, [`front`] frames
+//! `whole` puts objects together that were split into branches: `assembly` plans it, `pieces` cuts entries apart, `front` frames
 //! objects.
 //!
-//! Invariant: a branch that [`layout`] does not understand can still be read, as the bytes of its entries.
+//! Invariant: a branch that `layout` does not understand can still be read, as the bytes of its entries.
 
 mod apart;
 mod assembly;

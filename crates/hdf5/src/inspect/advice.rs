@@ -1,7 +1,7 @@
 //! Suggestions for improving a file, as text with the command to run.
 //!
 //! Each rule looks at an [`Inspection`] and yields at most one suggestion. Invariant: suggestions state counted
-//! figures, and rules stay silent if less than [`MIN_GAIN_BYTES`] or [`MIN_CHUNKS`] are at stake.
+//! figures, and rules stay silent if less than `MIN_GAIN_BYTES` or `MIN_CHUNKS` are at stake.
 
 use super::{DatasetStatistics, Inspection, StorageKind};
 use serde::{Serialize, Serializer};

@@ -1,6 +1,6 @@
 //! Bounded little-endian reader of one structure in memory whose file offset is known.
 //!
-//! Bytes are read from a file by [`super::reader`]. Invariant: no method reads beyond the slice, and every defect names
+//! Bytes are read from a file by `super::reader`. Invariant: no method reads beyond the slice, and every defect names
 //! the absolute file offset at which it was found.
 
 use crate::error::Hdf5Error;

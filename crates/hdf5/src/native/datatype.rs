@@ -1,6 +1,6 @@
 //! Datatype messages, versions 1 to 5, all classes.
 //!
-//! Shared (committed) datatypes are followed by [`super::object`]. Invariants: an accepted type has a size above zero,
+//! Shared (committed) datatypes are followed by `super::object`. Invariants: an accepted type has a size above zero,
 //! its significant bits lie within its size, its parts lie within it without overlap, and it nests at most
 //! [`MAX_DEPTH`] deep.
 

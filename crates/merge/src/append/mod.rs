@@ -124,10 +124,10 @@ fn open(path: &Path) -> Result<File> {
     opened.map_err(|source| MergeError::Write { path: path.to_path_buf(), operation: "open for writing", source })
 }
 
-/// Collective. Like [`hold`]: the first of the `ranks` locks the file for all.
+/// Collective. Like [`open_for_append`]: the first of the `ranks` locks the file for all.
 ///
 /// # Errors
-/// As [`hold`], on every rank.
+/// As [`open_for_append`], on every rank.
 pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Result<AppendLock> {
     const OPERATION: &str = "lock the file";
     let held = (ranks.rank() == 0).then(|| open_for_append(path)).transpose();

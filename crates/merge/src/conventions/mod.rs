@@ -1,6 +1,6 @@
 //! Conventions: the meaning that readers attach to the datasets of an input, and the resulting rules for a merge.
 //!
-//! One module per convention implements a [`Convention`]: it recognises a file by its root attributes and structure,
+//! One module per convention implements a `Convention`: it recognises a file by its root attributes and structure,
 //! returns a [`Rule`] for every dataset that must not simply be concatenated, and updates what depends on all inputs,
 //! such as a shape in an attribute. Rules are applied elsewhere ([`crate::rules`]). Invariant: recognition uses only
 //! what the scan has already read, so that a file without a convention costs a few comparisons.

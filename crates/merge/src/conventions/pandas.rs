@@ -1,7 +1,7 @@
 //! Tables of pandas and PyTables: rows are concatenated, if the attributes that describe the columns agree.
 //!
 //! Tests compare outputs with pandas. Sources: the file format of PyTables 3.11; `pandas.io.pytables` of pandas 2 and
-//! 3. Frames in pandas' fixed format, which cannot be extended, are refused ([`super::refused`]). Invariant: two tables
+//! 3. Frames in pandas' fixed format, which cannot be extended, are refused (`super::refused`). Invariant: two tables
 //! are concatenated only if everything that describes their columns is equal.
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};

@@ -84,7 +84,7 @@ pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge(plan, watch)
 }
 
-/// Collective. Writes like [`write`], on the ranks that made the plan; the first rank returns the report.
+/// Collective. Writes like [`write()`], on the ranks that made the plan; the first rank returns the report.
 pub fn write_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
     merge_collective(plan, watch, ranks)
 }

@@ -62,7 +62,7 @@ impl Shape<'_> {
 }
 
 /// Returns the number of rows per chunk for all narrow columns of a table: the largest power of two for which the
-/// median column's chunk does not exceed [`EVENTS_CHUNK_LEN_BYTES`].
+/// median column's chunk does not exceed `EVENTS_CHUNK_LEN_BYTES`.
 pub fn table_rows_per_chunk<'a>(columns: impl Iterator<Item = Shape<'a>>) -> u64 {
     let mut row_lens: Vec<u64> = columns.filter(|shape| !shape.is_wide()).map(|shape| shape.row_len_bytes()).collect();
     row_lens.sort_unstable();
@@ -105,7 +105,7 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
 /// threads.
 const RUN_LEN_BYTES: u64 = 1 << 20;
 
-/// Returns the shape of the tiles in which a contiguous dataset is written: each about [`RUN_LEN_BYTES`] and contiguous
+/// Returns the shape of the tiles in which a contiguous dataset is written: each about `RUN_LEN_BYTES` and contiguous
 /// in the file. A tile is whole along the last axes and one element long along the first ones.
 pub fn run_shape(shape: Shape<'_>) -> Vec<u64> {
     let mut run = vec![1; shape.dims.len()];

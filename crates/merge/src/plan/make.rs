@@ -67,7 +67,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
 /// error.
 ///
 /// # Errors
-/// As [`plan`]; also [`CoreError::RankFailed`] if only another rank met an error.
+/// As [`plan`]; also [`RankFailed`](raddle_core::CoreError::RankFailed) if only another rank met an error.
 pub fn plan_collective(
     inputs: &[PathBuf],
     options: &MergeOptions,

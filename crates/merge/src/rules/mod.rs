@@ -1,8 +1,8 @@
 //! Rules: the treatment of datasets whose values would change their meaning if simply concatenated along axis 0.
 //!
 //! A [`Rule`] states what a convention (or the user) requires for one dataset. It is determined for each input during
-//! the scan, and must be the same in all of them. [`settle`](settle::settle) turns the rules of a joined schema into
-//! [`Conversion`]s: plain numbers for each input, which [`ColumnReader`](crate::write::values::ColumnReader) applies wherever
+//! the scan, and must be the same in all of them. `settle` turns the rules of a joined schema into
+//! [`Conversion`]s: plain numbers for each input, which `ColumnReader` applies wherever
 //! values are read, so that merge, verify, append and ranks all see the same values. Conventions are recognised
 //! elsewhere ([`crate::conventions`]). Invariant: a dataset without a rule is neither read nor changed here.
 

@@ -73,7 +73,7 @@ pub enum ScannedRole {
         fact: InputExtent,
         /// Path of the committed datatype, if it has one.
         committed: Option<Vec<u8>>,
-        /// Digest of all values, if the dataset is stored once instead of being concatenated: see [`kept_once`].
+        /// Digest of all values, if the dataset is stored once instead of being concatenated: see `kept_once`.
         kept: Option<u64>,
         /// All values, if a rule keeps them.
         values: Option<Arc<[u8]>>,

@@ -1,7 +1,6 @@
-//! Agreement between ranks that merge together on the outcome of each step.
+//! Outcomes of a merge that ranks share: the work kept for a later run, messages gathered in steps, and stage times.
 //!
-//! The engine agrees on its own errors. Invariant: if a step failed on one rank, every rank returns an error, so that
-//! none waits for another that has left.
+//! Invariant: every rank makes the same calls, also after an error.
 
 use crate::error::{MergeError, Result};
 use raddle_core::engine::Checkpoint;

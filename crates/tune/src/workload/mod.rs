@@ -1,6 +1,6 @@
 //! Workloads: experiments, each with kernels and the settings to compare with their default.
 //!
-//! A workload is TOML ([`text`]), in a file or a preset; running it is left to others. Invariants: a workload that
+//! A workload is TOML (`text`), in a file or a preset; running it is left to others. Invariants: a workload that
 //! [`Workload::parse`] accepts can run on a large enough machine; each candidate differs from the default of its case
 //! in one setting, in all settings of a factorial design, or by a variant.
 

@@ -1,7 +1,7 @@
 //! Prediction of the size, time and memory that executing a plan will need, from trial runs on parts of the output.
 //!
-//! Each dataset is tried ([`trial`]) and scaled by its own gain ([`estimate`]); parts that are not tiled are sampled or
-//! counted ([`untiled`]); the memory of buffers is computed by the engine. Nothing is written, and the output does not
+//! Each dataset is tried (`trial`) and scaled by its own gain (`estimate`); parts that are not tiled are sampled or
+//! counted (`untiled`); the memory of buffers is computed by the engine. Nothing is written, and the output does not
 //! depend on a prediction. Invariant: the sample bounds the work of predicting, whatever the plan; a size or time that
 //! the sample does not determine is reported as unknown.
 

@@ -84,7 +84,7 @@ impl Joined {
     }
 }
 
-/// A join of inputs, which are added one by one; see [`Joiner::add`].
+/// A join of inputs, which are added one by one; see `Joiner::add`.
 #[derive(Debug)]
 pub struct Joiner {
     options: JoinOptions,

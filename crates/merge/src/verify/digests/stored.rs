@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 pub struct StoredDigests {
     /// Paths of the inputs, as they were specified, and their lengths.
     pub inputs: Vec<(PathBuf, u64)>,
-    /// Digest of samples of each input ([`crate::write::resume::sample`]); empty if the file does not contain them.
+    /// Digest of samples of each input (`crate::write::resume::sample`); empty if the file does not contain them.
     pub samples: Vec<u64>,
     /// Digest of structure of each object other than concatenated datasets, by path.
     pub objects: HashMap<Vec<u8>, u64>,

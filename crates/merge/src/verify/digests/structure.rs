@@ -3,7 +3,7 @@
 //!
 //! They cover kind, character set of the name, datatype (with names, paddings and offsets), dimensions and their
 //! maxima, fill value, link target, comment, attributes with type, extent and value, and the whole value of scalar
-//! datasets. They do not cover the storage layout. The digested bytes are the serialisation of [`DigestedObject`] below
+//! datasets. They do not cover the storage layout. The digested bytes are the serialisation of `DigestedObject` below
 //! in postcard's format, so any change of the types in this file or in the model is a change of
 //! [`crate::verify::provenance::FORMAT`]; a test guards this.
 
