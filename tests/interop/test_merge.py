@@ -288,7 +288,7 @@ def test_inputs_are_not_sorted_by_strings_of_variable_length(raddle, tmp_path):
         file["when"] = ["2024", "2025"]
     refused = raddle("plan", path, "--sort-by", "/when", expect=3).stderr
     # The table wraps lines.
-    assert "a string of variable length" in refused and "sort by numbers or by strings of fixed length" in refused, refused
+    assert "a string of variable length" in refused and "sort by numbers or by" in refused, refused
 
 
 def test_differing_attributes_are_shown_with_their_values(raddle, tmp_path):
