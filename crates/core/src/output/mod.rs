@@ -1,13 +1,15 @@
 //! The lock on an output, and the hidden files next to it.
 //!
-//! What an output is and how it gets its name is defined elsewhere. Invariant: at most one process holds the lock on an
+//! Callers define what an output is; `publish` gives it its name. Invariant: at most one process holds the lock on an
 //! output at any time, and leftovers of a killed process never prevent locking.
 
 pub(crate) mod addresses;
 pub mod arenas;
 pub mod claims;
+pub mod durability;
 pub mod flusher;
 pub mod journal;
+pub mod publish;
 pub mod read_back;
 pub mod stripes;
 

@@ -4,8 +4,8 @@
 //! replaced; a folder is replaced only if it contains nothing but datasets and is marked as the preview of this output.
 
 use crate::error::{IdxError, Result};
-use crate::write::durability::sync_folders;
 use crate::write::publish::{IfExists, holds_blocks_alone, remove, write};
+use raddle_core::output::durability::sync_folders;
 use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
 use rustix::fs::RenameFlags;
 use std::ffi::OsStr;

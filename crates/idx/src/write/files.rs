@@ -5,10 +5,10 @@
 
 use crate::dataset::compression::{RECORD_LEN_BYTES, Record};
 use crate::error::{IdxError, Result};
-use crate::write::durability::Durability;
 use crate::write::step_plan::{BlockPlace, StepPlan};
 use raddle_core::engine::Sink;
 use raddle_core::output::close;
+use raddle_core::output::durability::Durability;
 use raddle_core::output::flusher::{Flusher, WORTH_LEN_BYTES};
 use raddle_core::ranks::communicator::Communicator;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,6 +1,5 @@
 //! Writing a time step in up to three phases, planned as data and carried out by ranks.
 
-pub(crate) mod durability;
 pub(crate) mod exchange;
 pub(crate) mod files;
 pub(crate) mod one_phase;

@@ -9,8 +9,8 @@
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result, TimeFault};
 use crate::read::reader::Dataset;
-use crate::write::durability::Durability;
 use crate::write::step_plan::StepPlan;
+use raddle_core::output::durability::Durability;
 use raddle_core::output::{OutputLock, beside, folder_of};
 use rustix::fs::RenameFlags;
 use std::fs::File;

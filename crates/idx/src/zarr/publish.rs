@@ -6,9 +6,9 @@
 use super::metadata::{self, FILE_NAME};
 use super::plan::ShardPlan;
 use crate::error::{IdxError, Result};
-use crate::write::durability::Durability;
 use crate::write::publish::{IfExists, remove, staging_folder, write, write_whole};
 use raddle_core::engine::Sink;
+use raddle_core::output::durability::Durability;
 use raddle_core::output::{OutputLock, close, folder_of};
 use rustix::fs::RenameFlags;
 use std::collections::BTreeSet;

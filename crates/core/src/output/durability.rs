@@ -3,7 +3,7 @@
 //! The order of renames is the same either way: a killed program leaves the old or the new output. Invariant: no failed
 //! write goes unnoticed, whether fsync or close reports it.
 
-use raddle_core::output::{close, sync_folder};
+use super::{close, sync_folder};
 use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
@@ -22,7 +22,10 @@ pub enum Durability {
 
 impl Durability {
     /// Closes a file after writing, and syncs it if required.
-    pub(crate) fn finish(self, file: File) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If a write has failed.
+    pub fn finish(self, file: File) -> std::io::Result<()> {
         match self {
             Self::Synced => file.sync_all(),
             Self::Unsynced => close(file),
@@ -30,7 +33,7 @@ impl Durability {
     }
 
     /// Returns the name of the operation that [`Self::finish`] performs, for errors.
-    pub(crate) fn finishing(self) -> &'static str {
+    pub fn finishing(self) -> &'static str {
         match self {
             Self::Synced => "fsync",
             Self::Unsynced => "close",
@@ -38,7 +41,10 @@ impl Durability {
     }
 
     /// Makes renames in the folder of `output` durable, if required.
-    pub(crate) fn names_changed(self, output: &Path) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If the folder cannot be opened or synced.
+    pub fn names_changed(self, output: &Path) -> std::io::Result<()> {
         match self {
             Self::Synced => sync_folder(output),
             Self::Unsynced => Ok(()),
@@ -46,7 +52,10 @@ impl Durability {
     }
 
     /// Syncs a folder and those below it, if required, before it is published; its files are already finished.
-    pub(crate) fn folders_made(self, path: &Path) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If a folder cannot be read or synced.
+    pub fn folders_made(self, path: &Path) -> std::io::Result<()> {
         match self {
             Self::Synced => sync_folders(path),
             Self::Unsynced => Ok(()),
@@ -55,7 +64,10 @@ impl Durability {
 }
 
 /// Syncs the directory entries of a folder and of those below it; the files themselves are already durable.
-pub(crate) fn sync_folders(path: &Path) -> std::io::Result<()> {
+///
+/// # Errors
+/// If a folder cannot be read or synced.
+pub fn sync_folders(path: &Path) -> std::io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         for entry in std::fs::read_dir(path)? {
             sync_folders(&entry?.path())?;
