@@ -6,6 +6,7 @@ use crate::write::tile_observer::TileObserverError;
 use raddle_core::engine::{Checkpoint, EngineError};
 use raddle_core::error::CoreError;
 use raddle_core::output::LockError;
+use raddle_core::output::publish::{PublishError, PublishStep};
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::Hdf5Error;
@@ -334,6 +335,22 @@ impl From<LockError> for MergeError {
             LockError::Held { path, lock } => Self::Locked { path, lock },
             LockError::Io { path, operation, source } => Self::Write { path, operation, source },
         }
+    }
+}
+
+impl From<PublishError> for MergeError {
+    fn from(error: PublishError) -> Self {
+        let (step, path, source) = match error {
+            PublishError::Lock(error) => return error.into(),
+            PublishError::Exists { path, source } => (PublishStep::Rename, path, source),
+            PublishError::Io { step, path, source } => (step, path, source),
+        };
+        let operation = match step {
+            PublishStep::Clear => "remove an old part",
+            PublishStep::SyncName => "the file is complete and published, but syncing its folder",
+            step => step.operation(),
+        };
+        Self::Write { path, operation, source }
     }
 }
 

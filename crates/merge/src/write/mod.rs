@@ -24,7 +24,7 @@ use crate::plan::dataset_specs::output_options;
 use crate::plan::memory::ReaderMemory;
 use crate::verify::digests::Digests;
 use crate::write::commit::Committer;
-use crate::write::publish::{Publication, journal_path, temporary_path};
+use crate::write::publish::{begin_output, journal_path, temporary_path};
 use crate::write::ranks::agree_what_is_kept;
 use crate::write::reading::{Reading, ReadingReport, Strategy};
 use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun};
@@ -38,6 +38,7 @@ use raddle_core::engine::{
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::flusher::FlushedFile;
+use raddle_core::output::publish::AtomicFile;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::datasets::SharedDatasets;
 use raddle_core::report::progress::{Event, Stage};
@@ -205,7 +206,7 @@ pub fn merge_through(
     let begin = || {
         let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
         let others = if options.in_place { &[] } else { inputs.as_slice() };
-        Publication::begin(&options.output, others, options.force)
+        begin_output(&options.output, others, options.force)
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = ranks.agree("begin the output", publication)?;
@@ -213,7 +214,7 @@ pub fn merge_through(
 }
 
 /// Completes an output whose lock is held and whose parts are joined; otherwise like [`merge`].
-pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: Publication) -> Result<MergeReport> {
+pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: AtomicFile) -> Result<MergeReport> {
     let report =
         carry_out(plan, watch, &SingleProcess, MergeContext::default(), Some(publication), ResumeSource::Parts)?;
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
@@ -225,7 +226,7 @@ fn carry_out(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
     through: MergeContext<'_>,
-    publication: Option<Publication>,
+    publication: Option<AtomicFile>,
     source: ResumeSource,
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
@@ -235,10 +236,12 @@ fn carry_out(
         // No checkpoint is recorded, and a rank may have failed while the others are still in a call.
         return made;
     }
-    let worth_keeping = |publication: &Publication| match recorded {
-        Some(kept) => (kept.tiles > 0 && publication.temporary().exists()).then_some(kept),
+    let worth_keeping = |publication: &AtomicFile| match recorded {
+        Some(kept) => (kept.tiles > 0 && publication.path().exists()).then_some(kept),
         // Stopped while checking the data of an earlier run.
-        None => (plan.is_recordable() && options.resume && publication.journal().exists()).then(Checkpoint::default),
+        None => {
+            (plan.is_recordable() && options.resume && journal_path(&options.output).exists()).then(Checkpoint::default)
+        }
     };
     let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
     let Some(kept) = kept else { return made };
@@ -258,7 +261,7 @@ fn make(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
     MergeContext { io, reading, tile_observer }: MergeContext<'_>,
-    publication: Option<&Publication>,
+    publication: Option<&AtomicFile>,
     source: ResumeSource,
     recorded: &mut Option<Checkpoint>,
 ) -> Result<Option<MergeReport>> {
@@ -307,15 +310,15 @@ fn make(
         let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
         ranks.agree("complete the companion of the output", publication.map_or(Ok(()), complete))?;
     }
-    let publish = |publication: &Publication| {
+    let publish = |publication: &AtomicFile| {
         if plan.options.in_place {
-            keep_permissions(&plan.options.output, publication.temporary())?;
+            keep_permissions(&plan.options.output, publication.path())?;
         }
-        let Some(tile_observer) = tile_observer else { return publication.publish() };
+        let Some(tile_observer) = tile_observer else { return Ok(publication.publish()?) };
         tile_observer.withdraw().map_err(|source| MergeError::TileObserver { source })?;
-        let published = publication.publish();
+        let published = publication.publish().map_err(MergeError::from);
         // The output may be published but not yet durable; the observer's older file must not be restored then.
-        if published.is_err() && publication.temporary().exists() {
+        if published.is_err() && publication.path().exists() {
             return published;
         }
         let output = plan.options.output.clone();

@@ -14,7 +14,7 @@ use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::plan::cost::TileCosts;
 use crate::plan::dataset_specs::output_options;
-use crate::write::publish::{Publication, check_output, journal_path, temporary_path};
+use crate::write::publish::{begin_output, check_output, journal_path, temporary_path};
 use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun, begin, binding, samples};
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
@@ -24,6 +24,7 @@ use raddle_core::CoreError;
 use raddle_core::engine::{Context, EngineOptions, EngineReport, Placement, execute_part};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::journal::Binding;
+use raddle_core::output::publish::AtomicFile;
 use raddle_core::output::{OutputLock, sync_folder};
 use raddle_core::plan::TileIndex;
 use raddle_core::ranks::communicator::SingleProcess;
@@ -249,14 +250,14 @@ impl PartLayout {
         inputs: &[PathBuf],
         part: Part,
         watch: &Watch<'_>,
-    ) -> Result<(Vec<u32>, Option<Publication>)> {
+    ) -> Result<(Vec<u32>, Option<AtomicFile>)> {
         let output = &plan.options.output;
         let is_gone = || -> Result<bool> {
             Ok(matches!(self.state(output, part.number)?, State::Missing) && !self.is_joined(output)?)
         };
         let publication = loop {
             watch.cancel.check()?;
-            match Publication::begin(output, inputs, plan.options.force) {
+            match begin_output(output, inputs, plan.options.force) {
                 Ok(publication) => break publication,
                 // The other part is checking for completeness or publishing; if it gets killed, this one must take
                 // over.
@@ -286,7 +287,7 @@ impl PartLayout {
     }
 
     /// Joins the parts, if all are complete. The caller holds the output's lock.
-    fn join_all(&self, output: &Path, part: Part, publication: &Publication) -> Result<Parts> {
+    fn join_all(&self, output: &Path, part: Part, publication: &AtomicFile) -> Result<Parts> {
         let all = 1..=self.count();
         if !self.is_joined(output)? {
             let mut parts = Vec::new();
