@@ -7,6 +7,7 @@ use crate::root::Apart;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::output::LockError;
+use raddle_core::output::publish::{PublishError, PublishStep};
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_hdf5::Hdf5Error;
 use std::ops::Range;
@@ -265,6 +266,22 @@ impl From<LockError> for EventsError {
             LockError::Held { path, lock } => Self::Locked { path, lock },
             LockError::Io { path, operation, source } => Self::Io { path, operation, source },
         }
+    }
+}
+
+impl From<PublishError> for EventsError {
+    fn from(error: PublishError) -> Self {
+        let (step, path, source) = match error {
+            PublishError::Lock(error) => return error.into(),
+            PublishError::Exists { path, .. } => return Self::OutputExists { path },
+            PublishError::Io { step, path, source } => (step, path, source),
+        };
+        let operation = match step {
+            PublishStep::Clear => "remove the file of a killed run",
+            PublishStep::SyncName => "the file is complete under its name, but making the name durable failed",
+            step => step.operation(),
+        };
+        Self::Io { path, operation, source }
     }
 }
 

@@ -1,11 +1,10 @@
-//! Output file of one process, or of ranks that write it together: a lock, a temporary name next to the output, fsync,
-//! rename.
+//! Output file of one process, or of ranks that write it together.
 //!
-//! Invariants: the name of the output always refers to the previous file, if any, or to the complete new one; the next
-//! run removes what a killed run has left.
+//! `raddle_core::output::publish` gives it its name. Invariant: one process holds the lock, removes what a killed run has
+//! left, and publishes.
 
 use crate::error::{EventsError, Result};
-use raddle_core::output::{OutputLock, beside, sync_folder};
+use raddle_core::output::publish::{AtomicFile, IfExists};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -17,57 +16,34 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    temporary: PathBuf,
     file: File,
     len_bytes: u64,
-    /// Whether to keep the file on drop, because it is published or another rank removes it.
-    is_kept: bool,
-    /// Lock, in the process that removes the file.
-    _lock: Option<OutputLock>,
+    /// In the process that publishes the file.
+    unpublished: Option<AtomicFile>,
 }
 
 impl Output {
     /// Creates the temporary file of the output `path`, which must not exist unless `replace`.
     pub(crate) fn begin(path: &Path, replace: bool) -> Result<Self> {
-        let lock = OutputLock::take(path)?;
-        if !replace && std::fs::symlink_metadata(path).is_ok() {
-            return Err(EventsError::OutputExists { path: path.to_path_buf() });
-        }
-        let temporary = beside(path, ".raddle-part");
-        let io = |operation| {
-            let path = temporary.clone();
-            move |source| EventsError::Io { path, operation, source }
-        };
-        // Since the lock is held, such a file can only be the remains of a killed run.
-        match std::fs::remove_file(&temporary) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io("remove the file of a killed run")(source));
-            }
-            _ => {}
-        }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary).map_err(io("create"))?;
-        Ok(Self { path: path.to_path_buf(), temporary, file, len_bytes: 0, is_kept: false, _lock: Some(lock) })
+        let existing = if replace { IfExists::Replace } else { IfExists::Fail };
+        let unpublished = AtomicFile::begin(path, existing, || existing.check(path))?;
+        let file = unpublished.create()?;
+        Ok(Self { path: path.to_path_buf(), file, len_bytes: 0, unpublished: Some(unpublished) })
     }
 
     /// Collective. Begins the output on rank 0 and opens it on every other rank.
     pub(crate) fn begin_collective(path: &Path, replace: bool, ranks: &dyn Communicator) -> Result<Self> {
         let begun = if ranks.rank() == 0 { Some(Self::begin(path, replace)).transpose() } else { Ok(None) };
         let begun = ranks.agree("begin the output", begun)?;
-        let name = begun.as_ref().map_or_else(Vec::new, |output| output.temporary.as_os_str().as_bytes().to_vec());
+        let name = begun.as_ref().and_then(|output| output.unpublished.as_ref());
+        let name = name.map_or_else(Vec::new, |unpublished| unpublished.path().as_os_str().as_bytes().to_vec());
         let temporary = PathBuf::from(OsString::from_vec(ranks.broadcast(0, &name)?));
         let joined = match begun {
             Some(begun) => Ok(begun),
             None => OpenOptions::new()
                 .write(true)
                 .open(&temporary)
-                .map(|file| Self {
-                    path: path.to_path_buf(),
-                    temporary: temporary.clone(),
-                    file,
-                    len_bytes: 0,
-                    is_kept: true,
-                    _lock: None,
-                })
+                .map(|file| Self { path: path.to_path_buf(), file, len_bytes: 0, unpublished: None })
                 .map_err(|source| EventsError::Io { path: temporary.clone(), operation: "open the output", source }),
         };
         ranks.agree("open the output", joined)
@@ -114,34 +90,16 @@ impl Output {
         self.file.try_clone().map_err(|source| self.io("duplicate the descriptor", source))
     }
 
-    /// Makes the file durable, gives it its final name and returns its length.
-    pub(crate) fn publish(mut self, replace: bool) -> Result<u64> {
+    /// Makes the file durable, gives it its final name and returns its length. To be called by rank 0.
+    pub(crate) fn publish(self) -> Result<u64> {
         self.file.sync_all().map_err(|source| self.io("fsync", source))?;
-        if replace {
-            std::fs::rename(&self.temporary, &self.path).map_err(|source| self.io("rename", source))?;
-            self.is_kept = true;
-        } else {
-            // Unlike a rename, a hard link fails if the name was taken in the meantime.
-            std::fs::hard_link(&self.temporary, &self.path).map_err(|source| match source.kind() {
-                std::io::ErrorKind::AlreadyExists => EventsError::OutputExists { path: self.path.clone() },
-                _ => self.io("link", source),
-            })?;
+        if let Some(unpublished) = &self.unpublished {
+            unpublished.publish_synced()?;
         }
-        sync_folder(&self.path)
-            .map_err(|source| self.io("the file is complete and published, but syncing its folder failed", source))?;
         Ok(self.len_bytes)
     }
 
     fn io(&self, operation: &'static str, source: std::io::Error) -> EventsError {
         EventsError::Io { path: self.path.clone(), operation, source }
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Nothing more can be done, and an error here must not hide the original one.
-            let _ = std::fs::remove_file(&self.temporary);
-        }
     }
 }

@@ -77,7 +77,6 @@ pub struct Hdf5Sink {
     arrangement: Box<dyn EventArrangement>,
     encoders: Arc<[Encoder]>,
     output_options: OutputOptions,
-    replace: bool,
     chunk_len_bytes: u64,
     alignment_bytes: u64,
     pub(super) growing: Vec<ChunkBuilder>,
@@ -201,7 +200,6 @@ impl Hdf5Sink {
             schema: Arc::new(schema.clone()),
             encoders,
             output_options,
-            replace: options.replace,
             chunk_len_bytes,
             alignment_bytes: if compress.is_none() { PAGE_LEN_BYTES } else { 1 },
             growing,
@@ -373,7 +371,7 @@ impl Sink for Hdf5Sink {
         let written = file.finish()?;
         let metadata_s = begun.elapsed().as_secs_f64();
         let summary = Hdf5Summary { metadata_s, ..self.summary(datasets, written.file_len_bytes) };
-        self.output.publish(self.replace)?;
+        self.output.publish()?;
         Ok(summary)
     }
 }

@@ -46,6 +46,6 @@ pub fn merge(
         events += crate::Source::len_entries(stream);
     }
     streams.iter().try_for_each(crate::Source::check_unchanged)?;
-    let len_bytes = output.publish(replace)?;
+    let len_bytes = output.publish()?;
     Ok(PdsSummary { events, len_bytes })
 }

@@ -154,7 +154,7 @@ impl Sink for PdsSink {
 
     fn finish(self) -> Result<PdsSummary> {
         let events = self.events;
-        let len_bytes = self.output.publish(self.options.replace)?;
+        let len_bytes = self.output.publish()?;
         Ok(PdsSummary { events, len_bytes })
     }
 }
@@ -179,7 +179,7 @@ impl SharedSink for PdsSink {
     fn finish_collective(self, ranks: &dyn Communicator) -> Result<PdsSummary> {
         self.output.sync_collective(ranks)?;
         let summary = PdsSummary { events: self.events, len_bytes: self.output.len_bytes() };
-        let published = if ranks.rank() == 0 { self.output.publish(self.options.replace).map(drop) } else { Ok(()) };
+        let published = if ranks.rank() == 0 { self.output.publish().map(drop) } else { Ok(()) };
         ranks.agree("publish", published)?;
         Ok(summary)
     }

@@ -61,7 +61,6 @@ pub struct NtupleSink {
     output: Output,
     index: Index,
     shared: Arc<Shared>,
-    replace: bool,
 }
 
 /// State that preparers share.
@@ -120,8 +119,7 @@ impl NtupleSink {
         if writes {
             output.write_at(&bytes, address)?;
         }
-        let replace = options.replace;
-        Ok(Self { output, index, shared: Arc::new(shared), replace })
+        Ok(Self { output, index, shared: Arc::new(shared) })
     }
 
     /// Writes the end of the file after all clusters are placed; returns the file's length.
@@ -205,7 +203,7 @@ impl Sink for NtupleSink {
     fn finish(self) -> Result<NtupleSummary> {
         let events = self.index.len_entries();
         let len_bytes = Self::write_end(&self.output, self.index, &self.shared)?;
-        self.output.publish(self.replace)?;
+        self.output.publish()?;
         Ok(NtupleSummary { events, len_bytes })
     }
 }
@@ -248,7 +246,7 @@ impl SharedSink for NtupleSink {
         self.output.sync_collective(ranks)?;
         let ended = match ranks.rank() {
             0 => Self::write_end(&self.output, self.index, &self.shared).and_then(|len_bytes| {
-                self.output.publish(self.replace)?;
+                self.output.publish()?;
                 Ok(len_bytes)
             }),
             _ => Ok(0),
