@@ -8,7 +8,8 @@ use crate::zarr::ZarrFault;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::engine::EngineError;
-use raddle_core::output::LockError;
+use raddle_core::output::publish::{PublishError, PublishStep};
+use raddle_core::output::{LockError, folder_of};
 use raddle_core::ranks::communicator::AgreedError;
 use std::path::{Path, PathBuf};
 
@@ -352,7 +353,20 @@ impl From<LockError> for IdxError {
     }
 }
 
-/// Classes of errors, by the action that the caller can take.
+impl From<PublishError> for IdxError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Lock(error) => error.into(),
+            PublishError::Exists { path, .. } => Self::Exists { path },
+            PublishError::Io { step: PublishStep::SyncName, path, source } => {
+                Self::Write { path: folder_of(&path).to_path_buf(), operation: "fsync", source }
+            }
+            PublishError::Io { step, path, source } => Self::Write { path, operation: step.operation(), source },
+        }
+    }
+}
+
+/// Classes of errors, by what the caller can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {

@@ -4,10 +4,10 @@
 //! replaced; a folder is replaced only if it contains nothing but datasets and is marked as the preview of this output.
 
 use crate::error::{IdxError, Result};
-use crate::write::publish::{IfExists, holds_blocks_alone, remove, write};
+use crate::write::publish::{holds_blocks_alone, write};
 use raddle_core::output::durability::sync_folders;
+use raddle_core::output::publish::{IfExists, hidden_path, remove_any, rename_new};
 use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
-use rustix::fs::RenameFlags;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -68,9 +68,9 @@ impl PreviewFolder {
         }
         let lock = OutputLock::take(folder)?;
         Self::check(folder, output, existing)?;
-        let (staging, aside) = (beside(folder, ".raddle-part"), beside(folder, ".raddle-old"));
+        let (staging, aside) = (hidden_path(folder), beside(folder, ".raddle-old"));
         for path in [&staging, &aside] {
-            remove_any(path)?;
+            clear(path)?;
         }
         let (folder, output) = (folder.to_path_buf(), output.to_path_buf());
         Ok(Self { folder, output, staging, aside, existing, _lock: lock })
@@ -111,9 +111,9 @@ impl PreviewFolder {
     /// If that fails; then no preview exists.
     pub fn publish(&self) -> Result<()> {
         let (from, to) = (&self.staging, &self.folder);
-        let renamed = rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, RenameFlags::NOREPLACE);
+        let renamed = rename_new(from, to);
         // The older preview does not belong to the new output, so it is removed whether or not the rename succeeded.
-        let removed = remove_any(&self.aside);
+        let removed = clear(&self.aside);
         renamed.map_err(|error| write(to, "rename")(error.into()))?;
         removed?;
         sync_folder(to).map_err(write(to, "fsync the folder of"))
@@ -123,15 +123,15 @@ impl PreviewFolder {
 impl Drop for PreviewFolder {
     fn drop(&mut self) {
         // Failures to clean up must not hide the first error; the next run cleans up.
-        let _ = remove_any(&self.staging);
+        let _ = clear(&self.staging);
         if self.folder.symlink_metadata().is_err() {
             let _ = std::fs::rename(&self.aside, &self.folder);
         }
     }
 }
 
-fn remove_any(path: &Path) -> Result<()> {
-    match remove(path) {
+fn clear(path: &Path) -> Result<()> {
+    match remove_any(path) {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(write(path, "remove")(source)),
         _ => Ok(()),
     }

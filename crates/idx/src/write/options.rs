@@ -2,11 +2,11 @@
 
 use crate::dataset::bitmask::MAX_RANK;
 use crate::error::Result;
-use crate::write::publish::IfExists;
 use crate::write::restructure::ImposedBox;
 use raddle_codec::Effort;
 use raddle_core::engine::EngineReport;
 use raddle_core::output::durability::Durability;
+use raddle_core::output::publish::IfExists;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::message::{self, MessageReader};
 use raddle_core::ranks::traffic::Traffic;

@@ -11,37 +11,19 @@ use crate::error::{IdxError, Result, TimeFault};
 use crate::read::reader::Dataset;
 use crate::write::step_plan::StepPlan;
 use raddle_core::output::durability::Durability;
-use raddle_core::output::{OutputLock, beside, folder_of};
-use rustix::fs::RenameFlags;
+use raddle_core::output::publish::{AtomicDir, IfExists, PublishError};
+use raddle_core::output::{beside, folder_of};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Treatment of an existing output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfExists {
-    /// Fail and keep the existing output.
-    Fail,
-    /// Replace the existing output.
-    Replace,
-}
-
-/// Returns the hidden folder in which the steps of the dataset at `output` are written.
-pub(crate) fn staging_folder(output: &Path) -> PathBuf {
-    beside(output, ".raddle-part")
-}
 
 /// Hidden folder in which a step is written, with the lock on the dataset.
 #[derive(Debug)]
 pub(crate) struct Staging {
     output: PathBuf,
-    existing: IfExists,
-    folder: PathBuf,
-    target: PathBuf,
+    folder: AtomicDir,
     /// Whether the dataset keeps its other steps.
     continues: bool,
-    durability: Durability,
-    _lock: OutputLock,
 }
 
 impl Staging {
@@ -50,41 +32,30 @@ impl Staging {
     pub(crate) fn begin(
         output: &Path,
         (step, header): (&StepPlan, &Header),
-        (existing, durability): (IfExists, Durability),
+        how: (IfExists, Durability),
         continues: bool,
     ) -> Result<Self> {
-        let lock = OutputLock::take(output)?;
-        let (folder, target) = (staging_folder(output), folder_of(output).to_path_buf());
-        if existing == IfExists::Fail
-            && let Some(error) = in_the_way(output, step, header, continues)
-        {
-            return Err(error);
-        }
-        // Left by a killed run.
-        match remove(&folder) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(write(&folder, "clear")(source));
-            }
-            _ => {}
-        }
-        std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
-        let output = output.to_path_buf();
-        let staging = Self { output, existing, folder, target, continues, durability, _lock: lock };
+        let check = || match how.0 {
+            IfExists::Fail => in_the_way(output, step, header, continues).map_or(Ok(()), Err),
+            IfExists::Replace => Ok(()),
+        };
+        let folder = AtomicDir::begin(output, how, check)?;
         let mut made = PathBuf::new();
         for file in &step.files {
-            let parent = staging.folder.join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
+            let parent = folder.path().join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
             if parent != made {
                 std::fs::create_dir_all(&parent).map_err(write(&parent, "make"))?;
                 made = parent;
             }
         }
-        Ok(staging)
+        Ok(Self { output: output.to_path_buf(), folder, continues })
     }
 
     /// Adds existing files that the step keeps: as hard links, or as copies where links are not supported.
     pub(crate) fn keep<'n>(&self, names: impl Iterator<Item = &'n Path>) -> Result<()> {
+        let durability = self.folder.durability();
         for name in names {
-            let (from, to) = (self.target.join(name), self.folder.join(name));
+            let (from, to) = (folder_of(&self.output).join(name), self.folder.path().join(name));
             let folder = folder_of(&to);
             std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
             match std::fs::hard_link(&from, &to) {
@@ -92,7 +63,7 @@ impl Staging {
                 Err(_) => {
                     std::fs::copy(&from, &to).map_err(write(&to, "copy"))?;
                     let file = File::options().write(true).open(&to).map_err(write(&to, "open"))?;
-                    self.durability.finish(file).map_err(write(&to, self.durability.finishing()))?;
+                    durability.finish(file).map_err(write(&to, durability.finishing()))?;
                 }
                 Ok(()) => {}
             }
@@ -104,35 +75,25 @@ impl Staging {
     /// lock is kept. A dataset of another layout loses its `.idx` file first, because that file would place the new
     /// blocks wrongly.
     pub(crate) fn publish(&self, step: &StepPlan, header: &Header) -> Result<()> {
-        let places = || names(step, self.continues).map(|name| (self.folder.join(name), self.target.join(name)));
+        let target = folder_of(&self.output);
+        let places = || names(step, self.continues).map(|name| (self.folder.path().join(name), target.join(name)));
+        let replaces = self.folder.existing() == IfExists::Replace;
         for (from, to) in places() {
-            self.durability.folders_made(&from).map_err(write(&from, "fsync"))?;
+            self.folder.sync(&from)?;
             let folder = folder_of(&to);
             std::fs::create_dir_all(folder).map_err(write(folder, "make"))?;
-            if self.existing == IfExists::Replace
+            if replaces
                 && to.symlink_metadata().is_ok()
                 && !holds_blocks_alone(&to, header.files.ending()).map_err(write(&to, "list"))?
             {
                 return Err(IdxError::Foreign { path: to });
             }
         }
-        if self.existing == IfExists::Replace {
-            withdraw_other(&self.output, header, self.durability).map_err(write(&self.output, "remove"))?;
+        if replaces {
+            withdraw_other(&self.output, header, self.folder.durability()).map_err(write(&self.output, "remove"))?;
         }
         for (from, to) in places() {
-            let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags);
-            match rename(RenameFlags::NOREPLACE) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::EXIST) if self.existing == IfExists::Fail => {
-                    return Err(IdxError::Exists { path: to });
-                }
-                // The old folder is exchanged with the new one and removed with the hidden folder.
-                Err(rustix::io::Errno::EXIST) => {
-                    rename(RenameFlags::EXCHANGE).map_err(|error| write(&to, "replace")(error.into()))?;
-                }
-                Err(error) => return Err(write(&to, "rename")(error.into())),
-            }
-            self.durability.names_changed(&to).map_err(write(folder_of(&to), "fsync"))?;
+            self.folder.rename(&from, &to, |_| Ok::<_, PublishError>(()))?;
         }
         Ok(())
     }
@@ -156,20 +117,9 @@ pub(crate) fn in_the_way(output: &Path, step: &StepPlan, header: &Header, contin
     })
 }
 
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // A failure to clean up must not hide the first error; the next run cleans up.
-        let _ = remove(&self.folder);
-    }
-}
-
 pub(crate) fn write(path: &Path, operation: &'static str) -> impl FnOnce(std::io::Error) -> IdxError + use<> {
     let path = path.to_path_buf();
     move |source| IdxError::Write { path, operation, source }
-}
-
-pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
-    if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// Whether `path` contains only files named like files of blocks, so that replacing it loses nothing else.

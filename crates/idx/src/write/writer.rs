@@ -22,7 +22,7 @@ use crate::write::exchange::{BoxData, check_arrays, gather_boxes, partition_erro
 use crate::write::files::StepFiles;
 use crate::write::one_phase;
 use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
-use crate::write::publish::{IfExists, Staging, in_the_way, staging_folder, write_header};
+use crate::write::publish::{Staging, in_the_way, write_header};
 use crate::write::restructure::Restructuring;
 use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use crate::write::work::{Samples, StepWork};
@@ -30,6 +30,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, TileWork, execute};
 use raddle_core::memory::{MemoryBudget, Permit};
+use raddle_core::output::publish::{IfExists, hidden_path};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Silent, Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTimer};
@@ -162,7 +163,7 @@ impl Writer {
         let step = StepPlan::new(&self.header, domain, &time_name);
         let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
         let staging = ranks.agree("begin the output", staging)?;
-        let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
+        let files = StepFiles::new(hidden_path(&self.path), &step, self.options.durability);
         ranks.agree("create the files", files.create(ranks))?;
 
         let run = Run { step: &step, domain, files: &files, budget, watch, ranks };

@@ -6,11 +6,11 @@
 use super::metadata::{self, FILE_NAME};
 use super::plan::ShardPlan;
 use crate::error::{IdxError, Result};
-use crate::write::publish::{IfExists, remove, staging_folder, write, write_whole};
+use crate::write::publish::{write, write_whole};
 use raddle_core::engine::Sink;
+use raddle_core::output::close;
 use raddle_core::output::durability::Durability;
-use raddle_core::output::{OutputLock, close, folder_of};
-use rustix::fs::RenameFlags;
+use raddle_core::output::publish::{AtomicDir, IfExists, hidden_path};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -19,68 +19,28 @@ use std::sync::{Mutex, PoisonError};
 
 /// The hidden folder that becomes the output, with the lock on the output.
 #[derive(Debug)]
-pub(crate) struct Staging {
-    output: PathBuf,
-    existing: IfExists,
-    durability: Durability,
-    folder: PathBuf,
-    _lock: OutputLock,
-}
+pub(crate) struct Staging(AtomicDir);
 
 impl Staging {
     /// Takes the lock on `output`, checks that its name is free, and creates the hidden folder.
-    pub(crate) fn begin(output: &Path, (existing, durability): (IfExists, Durability)) -> Result<Self> {
-        let lock = OutputLock::take(output)?;
-        if output.symlink_metadata().is_ok() {
-            if existing == IfExists::Fail {
-                return Err(IdxError::Exists { path: output.to_path_buf() });
-            }
-            refuse_foreign(output)?;
-        }
-        let folder = staging_folder(output);
-        // Left by a killed run.
-        match remove(&folder) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(write(&folder, "clear")(source));
-            }
-            _ => {}
-        }
-        std::fs::create_dir(&folder).map_err(write(&folder, "make"))?;
-        Ok(Self { output: output.to_path_buf(), existing, durability, folder, _lock: lock })
+    pub(crate) fn begin(output: &Path, how: (IfExists, Durability)) -> Result<Self> {
+        let check = || {
+            how.0.check(output)?;
+            if output.symlink_metadata().is_ok() { refuse_foreign(output) } else { Ok(()) }
+        };
+        AtomicDir::begin(output, how, check).map(Self)
     }
 
     /// Writes a `zarr.json` to a folder of the output.
     pub(crate) fn describe(&self, folder: &Path, text: &str) -> Result<()> {
-        let folder = self.folder.join(folder);
+        let folder = self.0.path().join(folder);
         std::fs::create_dir_all(&folder).map_err(write(&folder, "make"))?;
-        write_whole(&folder.join(FILE_NAME), text, self.durability)
+        write_whole(&folder.join(FILE_NAME), text, self.0.durability())
     }
 
     /// Renames the folder to its final name.
     pub(crate) fn publish(&self) -> Result<()> {
-        let (from, to) = (&self.folder, &self.output);
-        self.durability.folders_made(from).map_err(write(from, "fsync"))?;
-        let rename = |flags| rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags);
-        match rename(RenameFlags::NOREPLACE) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::EXIST) if self.existing == IfExists::Fail => {
-                return Err(IdxError::Exists { path: to.clone() });
-            }
-            // The old folder is exchanged with the new one and removed with the hidden folder.
-            Err(rustix::io::Errno::EXIST) => {
-                refuse_foreign(to)?;
-                rename(RenameFlags::EXCHANGE).map_err(|error| write(to, "replace")(error.into()))?;
-            }
-            Err(error) => return Err(write(to, "rename")(error.into())),
-        }
-        self.durability.names_changed(to).map_err(write(folder_of(to), "fsync"))
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // A failure to clean up must not hide the first error; the next run cleans up.
-        let _ = remove(&self.folder);
+        self.0.publish(refuse_foreign)
     }
 }
 
@@ -155,7 +115,7 @@ pub(crate) struct ShardFiles<'a> {
 impl<'a> ShardFiles<'a> {
     /// Prepares writing a step of the output at `output`, which is not published yet.
     pub(crate) fn new(output: &Path, plan: &'a ShardPlan<'a>, step: u64, durability: Durability) -> Self {
-        Self { folder: staging_folder(output), plan, step, durability, written: Mutex::default() }
+        Self { folder: hidden_path(output), plan, step, durability, written: Mutex::default() }
     }
 
     pub(crate) fn path(&self, shard: u32) -> PathBuf {

@@ -15,7 +15,7 @@ use crate::read::stored::{BlockReader, StoredBlocks};
 use crate::write::exchange::{BoxData, check_arrays, gather_any_boxes, partition_error};
 use crate::write::files::StepFiles;
 use crate::write::options::{Counts, WriteOptions, WriteReport};
-use crate::write::publish::{IfExists, Staging, staging_folder};
+use crate::write::publish::Staging;
 use crate::write::restructure::check_disjoint;
 use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use crate::write::work::{Samples, StepWork, Worker};
@@ -23,6 +23,7 @@ use raddle_codec::ZfpMode;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
+use raddle_core::output::publish::{IfExists, hidden_path};
 use raddle_core::plan::Tile;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::report::progress::{Stage, Watch};
@@ -84,7 +85,7 @@ impl Writer {
             .split(|file| file.blocks.iter().any(|block| changed.contains(block)));
         let staging = (ranks.rank() == 0).then(|| self.begin_update(&step, time)).transpose();
         let staging = ranks.agree("begin the output", staging)?;
-        let files = StepFiles::new(staging_folder(&self.path), &step, self.options.durability);
+        let files = StepFiles::new(hidden_path(&self.path), &step, self.options.durability);
         ranks.agree("create the files", files.create(ranks))?;
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
