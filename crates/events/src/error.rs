@@ -278,7 +278,7 @@ impl From<PublishError> for EventsError {
         };
         let operation = match step {
             PublishStep::Clear => "remove the file of a killed run",
-            PublishStep::SyncName => "the file is complete under its name, but making the name durable failed",
+            PublishStep::SyncName => "the file is complete and published, but syncing its folder failed",
             step => step.operation(),
         };
         Self::Io { path, operation, source }

@@ -12,12 +12,12 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What to do if the output exists.
+/// Treatment of an existing output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
-    /// Fail and keep it.
+    /// Fail and keep the existing output.
     Fail,
-    /// Replace it.
+    /// Replace the existing output.
     Replace,
 }
 
@@ -47,7 +47,7 @@ pub enum PublishStep {
     Open,
     /// Making the contents durable.
     Sync,
-    /// Renaming to a name that is free, or that a file gives up.
+    /// Renaming a file to its final name, or a folder to a free name.
     Rename,
     /// Exchanging with an existing file or folder.
     Exchange,
