@@ -212,7 +212,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns the message of the last call that failed on this thread: what is wrong, where, and what to do. The text
+ * Returns the message of the last call that failed on this thread: the problem, its location, and the remedy. The text
  * remains valid until the next call fails on this thread; it is empty before the first failure.
  */
 const char *raddle_idx_error_message(void);

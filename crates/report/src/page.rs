@@ -333,7 +333,7 @@ mod tests {
         for part in [
             "<svg",
             "Time by stage",
-            "Predicted and found",
+            "Predicted and actual",
             "raddle merge &#39;a b.h5&#39; &#39;&lt;x&gt;&#39;",
             "o&lt;&amp;&gt;.h5",
         ] {
