@@ -53,6 +53,8 @@ FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests j
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every CI run; another seed draws other cases.
 PROPTEST_RNG_SEED ?= 1
+# Processes that share the tests of a suite. Suites that measure time or start ranks run in one.
+PYTEST_JOBS ?= 2
 LOOM_MAX_PREEMPTIONS ?= 2
 
 # Tests over MPI need both; without them they are left out.
@@ -72,9 +74,9 @@ build: setup
 # enable fewer features and rebuild the dependencies.
 test: check
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/interop
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/meaning
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/events
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/interop
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/meaning
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/events
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
 	$(MAKE) test-python
@@ -82,7 +84,7 @@ test: check
 	$(MAKE) test-mpi
 
 test-python: setup-tests python
-	$(BIN)/python -m pytest tests/python
+	$(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/python
 
 # The library comes from the build of the package, and its files are compared with the package's. Tests over ranks are
 # included, because the library links no MPI and is the same for any.

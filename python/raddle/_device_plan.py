@@ -30,9 +30,9 @@ ZLIB_HEADER_LEN_BYTES, ZLIB_TRAILER_LEN_BYTES = 2, 4
 """Bytes before and after the deflate stream of a chunk (RFC 1950): compression method and flags; Adler-32 of the
 inflated bytes."""
 
-_LEAST_STREAM_LEN_BYTES = ZLIB_HEADER_LEN_BYTES + 1 + ZLIB_TRAILER_LEN_BYTES
+_MIN_STREAM_LEN_BYTES = ZLIB_HEADER_LEN_BYTES + 1 + ZLIB_TRAILER_LEN_BYTES
 
-_MOST_CHUNK_LEN_BYTES = 1 << 28
+_MAX_CHUNK_LEN_BYTES = 1 << 28
 """Maximum length of a deflated chunk: for this many bytes, the weighted sum of an Adler-32, 255 n (n + 1) / 2, is below
 2**64. nvCOMP's limit is 2**32 - 1."""
 
@@ -270,9 +270,9 @@ def _check_pieces(
     for number, _, parameters in filters:
         if number == _SHUFFLE and parameters[:1] != (column.item_len_bytes,):
             raise _ByCpu(f"shuffled by {parameters[:1]} bytes, but elements have {column.item_len_bytes}")
-    if pieces.is_deflated.any() and column.chunk_len_bytes > _MOST_CHUNK_LEN_BYTES:
+    if pieces.is_deflated.any() and column.chunk_len_bytes > _MAX_CHUNK_LEN_BYTES:
         raise _ByCpu(f"deflated chunks of {column.chunk_len_bytes} bytes")
-    if (pieces.lengths[pieces.is_deflated] < _LEAST_STREAM_LEN_BYTES).any():
+    if (pieces.lengths[pieces.is_deflated] < _MIN_STREAM_LEN_BYTES).any():
         raise _ByCpu("a deflated chunk that is too short")
     expected = np.full(len(pieces.lengths), column.chunk_len_bytes)
     if is_cut:

@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 _NAME: Callable[[Child], str] = itemgetter(0)
 
 # Maximum number of soft and external links followed in one path, as in libhdf5 (H5L_NUM_LINKS).
-_MOST_LINKS = 16
+_MAX_LINKS = 16
 
 # Possible offsets of HDF5's signature: 0, 512 and its doubles (format specification, section II.A).
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -130,12 +130,12 @@ class Group(HdfObject, Mapping[str, Any]):
             raise found._error()
         return found
 
-    def _find(self, path: bytes, most_links: int = _MOST_LINKS) -> Any:
+    def _find(self, path: bytes, max_links: int = _MAX_LINKS) -> Any:
         """The object at a path, `Unreadable` if it cannot be read.
 
         Raises ObjectNotFoundError, or TooManyLinksError for circular soft links.
         """
-        found = self._core().find(self._number, path, most_links) if path else None
+        found = self._core().find(self._number, path, max_links) if path else None
         if found is None:
             raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}")
         if isinstance(found, tuple):
@@ -176,7 +176,7 @@ class Group(HdfObject, Mapping[str, Any]):
             return self[folder] if folder else self
         except TooManyLinksError as error:
             # Circular soft links of this file raise again; those of another file count as missing, as in libhdf5.
-            self._core().find(self._number, folder, _MOST_LINKS)
+            self._core().find(self._number, folder, _MAX_LINKS)
             raise ObjectNotFoundError(str(error)) from error
 
     def __contains__(self, name: object) -> bool:
@@ -508,7 +508,7 @@ class File(Group):
             return Datatype(self, number, name)
         return Unreadable(self, number, name)
 
-    def _foreign_object(self, filename: bytes, path: bytes, most_links: int) -> Any:
+    def _foreign_object(self, filename: bytes, path: bytes, max_links: int) -> Any:
         """The object at the end of an external link; its file stays open as long as this one."""
         other = os.path.join(self._source.folder, os.fsdecode(filename))
         if other not in self._linked:
@@ -516,7 +516,7 @@ class File(Group):
                 self._linked[other] = File(other, threads=self._threads)
             except OSError as error:
                 raise ObjectNotFoundError(f"{other}: {error}") from error
-        return self._linked[other]._find(path, most_links)
+        return self._linked[other]._find(path, max_links)
 
     def _h5py(self) -> H5pyFile | None:
         """The same file in h5py, running in a separate process; None if h5py is not installed."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SHARED_LEN_BYTES = 68 << 20
 
 # Shorter answers pass through the socket, because a new mapping costs more.
-_LEAST_SHARED_BYTES = 1 << 20
+_MIN_SHARED_BYTES = 1 << 20
 
 # Maximum length of an answer: a row may be longer than a block.
 _ANSWER_LIMIT_BYTES = 1 << 30
@@ -46,7 +46,7 @@ _CPU_LIMIT_S = 5.0
 _SLOWEST_BYTES_PER_S = 8 << 20
 
 # Maximum CPU time of an answer, whatever lengths the file claims.
-_MOST_CPU_S = 60.0
+_MAX_CPU_S = 60.0
 
 # Minimum wait for an answer; otherwise twice its CPU time: file systems may be slow, and cores busy.
 _WALL_LIMIT_S = 60.0
@@ -169,13 +169,13 @@ class H5pyFile:
         with self._lock:
             if self._lost_s >= _PATIENCE_S:
                 raise self._damaged(f"no answer in {self._lost_s:.0f} s; it is not asked again")
-            cpu_limit_s = min(_CPU_LIMIT_S + len_bytes / _SLOWEST_BYTES_PER_S, _MOST_CPU_S)
+            cpu_limit_s = min(_CPU_LIMIT_S + len_bytes / _SLOWEST_BYTES_PER_S, _MAX_CPU_S)
             wall_limit_s = max(_WALL_LIMIT_S, 2 * cpu_limit_s)
             question = {
                 "asked": (what, path, argument),
                 "cpu_limit_s": cpu_limit_s,
                 "wall_limit_s": wall_limit_s,
-                "shared": self._shared_memory() if len_bytes >= _LEAST_SHARED_BYTES and what == "values" else None,
+                "shared": self._shared_memory() if len_bytes >= _MIN_SHARED_BYTES and what == "values" else None,
             }
             if self._owner != os.getpid():
                 # The connection belongs to another process, which uses it.

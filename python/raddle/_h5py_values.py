@@ -20,13 +20,13 @@ from raddle._values import Empty
 _PLAIN_TYPE = re.compile(r"[<>|=][a-zA-Z?][0-9]*(\[[0-9a-zA-Z]+\])?")
 
 # Maximum length of an element: HDF5 stores the size of a type in 32 bits.
-_LONGEST_ELEMENT_BYTES = 1 << 32
+_MAX_ELEMENT_BYTES = 1 << 32
 
 # Maximum number of dimensions in numpy since version 2; HDF5's is 32.
-_MOST_DIMENSIONS = 64
+_MAX_DIMENSIONS = 64
 
 # Maximum length of an array with objects, whose padding is not in the message.
-_LONGEST_ARRAY_BYTES = 1 << 30
+_MAX_ARRAY_BYTES = 1 << 30
 
 
 class MessageError(Exception):
@@ -169,7 +169,7 @@ class Decoder:
         # The number of elements is bounded, because each object takes space in the message.
         if not dtype.hasobject or len(parts) != len(names) or any(part.shape[: len(shape)] != shape for part in parts):
             raise ValueError("fields that do not fit their array")
-        if math.prod(shape) * dtype.itemsize > _LONGEST_ARRAY_BYTES:
+        if math.prod(shape) * dtype.itemsize > _MAX_ARRAY_BYTES:
             raise ValueError(f"an array of {shape} elements of {dtype.itemsize} bytes")
         array = np.zeros(shape, dtype)
         for name, part in zip(names, parts):
@@ -234,7 +234,7 @@ def made_type(document: Any) -> np.dtype[Any]:
             raise ValueError(f"invalid type {plain!r}")
         metadata = {key: _made_note(key, note) for key, note in notes.items()}
         made = np.dtype(plain, metadata=metadata) if metadata else np.dtype(plain)
-    if made.itemsize > _LONGEST_ELEMENT_BYTES:
+    if made.itemsize > _MAX_ELEMENT_BYTES:
         raise ValueError(f"elements of {made.itemsize} bytes")
     return made
 
@@ -258,7 +258,7 @@ def _made_note(key: str, note: Any) -> Any:
 
 def _shape(dimensions: Any) -> tuple[int, ...]:
     shape = tuple(dimensions)
-    if len(shape) > _MOST_DIMENSIONS or any(not isinstance(dim, int) or not 0 <= dim < 1 << 63 for dim in shape):
+    if len(shape) > _MAX_DIMENSIONS or any(not isinstance(dim, int) or not 0 <= dim < 1 << 63 for dim in shape):
         raise ValueError(f"dimensions {dimensions!r}")
     return shape
 

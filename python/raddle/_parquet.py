@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from raddle.errors import UsageError
 
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 """Maximum number of chunks per file, the default of fsspec."""
 
 
@@ -37,7 +37,7 @@ def write_parquet(references: dict[str, Any], folder: str) -> None:
         else:
             places.setdefault(array, {})[last] = value
     grids = {array: _grid(metadata[f"{array}/.zarray"]) for array in places}
-    rows = min(_MOST_ROWS, max(map(math.prod, grids.values()), default=1))
+    rows = min(_MAX_ROWS, max(map(math.prod, grids.values()), default=1))
     for array, chunks in places.items():
         os.makedirs(os.path.join(folder, array), exist_ok=True)
         for number, values in _in_order(chunks, grids[array], rows).items():

@@ -435,13 +435,13 @@ def open(
         raise UsageError("no files: name files, folders or globs")
     events = Events(files, of_all, raw, whole, differing, jobs, memory)
     if names := [left.product for left in events.left_out]:
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        what = f"{', '.join(names[:_MOST_NAMED])}{more}"
-        warnings.warn(f"{what} left out because their form differs between files; see left_out", stacklevel=2)
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        what = f"{', '.join(names[:_MAX_NAMED])}{more}"
+        warnings.warn(f"{what} left out: not every file has them in the same form; see left_out", stacklevel=2)
     return events
 
 
-_MOST_NAMED = 12
+_MAX_NAMED = 12
 """Maximum number of products that a warning names."""
 
 

@@ -116,7 +116,7 @@ def test_packagers_install_elsewhere_than_it_will_be(installed, tmp_path):
     assert library.resolve().name == f"libraddle_idx.so.{raddle.__version__}"
     assert "libraddle_idx.so.0" in run(["readelf", "-d", library], tmp_path)[0]
     _, err = run(["sh", script, "none", tmp_path], tmp_path, expect=1)
-    assert "cargo build --package raddle-capi makes it" in err and not (tmp_path / "none").exists()
+    assert "build it with cargo build --package raddle-capi" in err and not (tmp_path / "none").exists()
 
 
 @needs("nm")
@@ -197,7 +197,7 @@ MISUSE = """
 0 box outside:
 0 begin outside:
 0 write outside:
-3 end outside: not in the dataset
+3 end outside: reaches beyond the dataset
 0 box:
 0 begin again:
 0 write:

@@ -89,7 +89,7 @@ def test_files_whose_products_differ(tmp_path):
     write_root(paths[1], common | {"HLT_B": np.array([True, False])}, False)
     with pytest.raises(raddle.errors.InputError, match="two.root.*HLT_A"):
         raddle.events.open(paths)
-    with pytest.warns(UserWarning, match="^HLT_A, njets, jets, HLT_B left out: not in all files"):
+    with pytest.warns(UserWarning, match="^HLT_A, njets, jets, HLT_B left out: not every file has them"):
         common_only = raddle.events.open(paths, differing="leave-out")
     assert "HLT_A" not in common_only and "two.root" in common_only.left_out[0].reason
     filled = raddle.events.open(paths, differing="fill").arrays()

@@ -333,7 +333,7 @@ def test_filters_in_another_order_are_for_the_cpu(tmp_path, monkeypatch):
         for found in gpu.read_columns(file, device=StandIn()).values():
             assert np.array_equal(found, values)
         # More than a device can sum without overflow.
-        monkeypatch.setattr(_device_plan, "_MOST_CHUNK_LEN_BYTES", 39)
+        monkeypatch.setattr(_device_plan, "_MAX_CHUNK_LEN_BYTES", 39)
         assert gpu.decoded_by(file)["usual"] == "cpu: deflated chunks of 40 bytes"
 
 
@@ -362,7 +362,7 @@ def test_any_number_of_ranges_in_one_run(tmp_path):
 
 
 def test_checksums_of_the_largest_chunk_do_not_overflow():
-    most = _device_plan._MOST_CHUNK_LEN_BYTES
+    most = _device_plan._MAX_CHUNK_LEN_BYTES
     assert 255 * most * (most + 1) // 2 < 2**64
 
 

@@ -25,7 +25,7 @@ LONGEST_S = 30
 def impatient(monkeypatch):
     """Limits h5py's process to one second for an answer, and three for a file."""
     monkeypatch.setattr(_h5py_file, "_CPU_LIMIT_S", 1.0)
-    monkeypatch.setattr(_h5py_file, "_MOST_CPU_S", 1.0)
+    monkeypatch.setattr(_h5py_file, "_MAX_CPU_S", 1.0)
     monkeypatch.setattr(_h5py_file, "_PATIENCE_S", 1.0)
 
 

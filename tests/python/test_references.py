@@ -163,7 +163,7 @@ def test_as_parquet(tmp_path, monkeypatch):
     from raddle import _parquet
 
     # Several files of rows per array, one of them empty.
-    monkeypatch.setattr(_parquet, "_MOST_ROWS", 4)
+    monkeypatch.setattr(_parquet, "_MAX_ROWS", 4)
     path, output = tmp_path / "all.h5", tmp_path / "all.parquet"
     random = np.random.default_rng(1)
     with h5py.File(path, "w") as file:
