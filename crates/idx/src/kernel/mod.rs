@@ -173,7 +173,7 @@ fn walk(run: &Run, overlap: &Overlap, side: &mut impl Side) {
 }
 
 /// Calls `each` with every index of `ranges`, where axis 0 stays at its start, and with the distance in the array from
-/// there to the row `ahead` calls later. `time_steps` are the distances between neighbours in the array.
+/// there to the row `ahead` calls later. `steps` are the distances between neighbours in the array.
 fn each_row(
     ranges: &[Range<usize>; MAX_RANK],
     steps: &[usize; MAX_RANK],

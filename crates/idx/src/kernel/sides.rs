@@ -92,7 +92,7 @@ pub(super) struct DecodeAny<'a> {
     pub(super) sample_len_bytes: usize,
 }
 
-/// Copies every `step_plan`-th element of `from` to consecutive positions; steps known at compile time become vector
+/// Copies every `step`-th element of `from` to consecutive positions; steps known at compile time become vector
 /// shuffles.
 #[inline]
 fn gather<const N: usize>(to: &mut [[u8; N]], from: &[[u8; N]], step: usize) {

@@ -63,7 +63,7 @@ pub enum DuplicatePolicy {
     Drop,
 }
 
-/// Expands `dataset_specs` to the list of input files.
+/// Expands `specs` to the list of input files.
 ///
 /// # Errors
 /// A glob without a match, a folder that has no HDF5 files or cannot be read, a list that cannot be read, the same file

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Deflate and its level: the only filter that readers of keys support.
 const DEFLATE: (u16, u32) = (1, 6);
 
-/// Removes the datasets that `dataset_specs` replace, and returns their number.
+/// Removes the datasets that `specs` replace, and returns their number.
 ///
 /// # Errors
 /// There are such datasets, and they must not be replaced.
@@ -89,7 +89,7 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
 }
 
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as
-/// partition keys, unless `dataset_specs` recompute it. In groups that `dataset_specs` leave out, datasets with names
+/// partition keys, unless `specs` recompute it. In groups that `specs` leave out, datasets with names
 /// of keys also count, whichever program wrote them.
 ///
 /// # Errors

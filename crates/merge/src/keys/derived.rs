@@ -76,7 +76,7 @@ pub(super) enum Values {
 }
 
 impl DerivedColumns {
-    /// Creates an empty list of the columns that `dataset_specs` request; `replaced` is the number of columns that
+    /// Creates an empty list of the columns that `specs` request; `replaced` is the number of columns that
     /// existed before.
     pub fn new(specs: Vec<DerivedSpec>, replaced: u64) -> Self {
         Self { specs, replaced, ..Self::default() }

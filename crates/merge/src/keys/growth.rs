@@ -14,7 +14,7 @@ use crate::schema::join::{DifferenceKind, Joined};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, Role, display_path};
 use std::collections::HashSet;
 
-/// Excludes the columns that `dataset_specs` compute from the join: inputs need not have them and contribute no rows to
+/// Excludes the columns that `specs` compute from the join: inputs need not have them and contribute no rows to
 /// them.
 ///
 /// # Errors

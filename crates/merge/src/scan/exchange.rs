@@ -247,9 +247,9 @@ fn windows(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(WINDOW_INPUTS).map(move |first| first..(first + WINDOW_INPUTS).min(count))
 }
 
-/// Collective. Passes all inputs to `take`, in order: those scanned by this rank, which come from `ordered_queue`, and
+/// Collective. Passes all inputs to `take`, in order: those scanned by this rank, which come from `ahead`, and
 /// those of the other ranks. Adds inputs that cannot be read to `bad`. After an error the caller must stop
-/// `ordered_queue`.
+/// `ahead`.
 pub(crate) fn take_all(
     ahead: &OrderedQueue<raddle_hdf5::Result<ScannedInput>>,
     inputs: &[PathBuf],

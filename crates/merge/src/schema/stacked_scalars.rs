@@ -1,4 +1,4 @@
-//! `--scalars stacked_scalars`: a scalar dataset that differs between inputs becomes a one-dimensional dataset with one
+//! `--scalars stack`: a scalar dataset that differs between inputs becomes a one-dimensional dataset with one
 //! element per input.
 //!
 //! Invariant: element `i` of a stack is the value of input `i`, or the fill value if that input lacks the dataset; a

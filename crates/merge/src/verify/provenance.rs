@@ -7,7 +7,7 @@
 //! | attribute `format` | u64 | 2 |
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
-//! | attribute `derived` | string | how added datasets were computed, in JSON ([`crate::keys::DerivedSpec`]); absent if there are none |
+//! | attribute `made` | string | how added datasets were computed, in JSON ([`crate::keys::DerivedSpec`]); absent if there are none |
 //! | attribute `link` | string | that values are stored in the inputs and how these are named, in JSON ([`crate::plan::links`]); absent if they are not |
 //! | attribute `join` | string | settings by which the inputs were joined, in JSON ([`crate::verify::remembered`]); absent if all were defaults |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |

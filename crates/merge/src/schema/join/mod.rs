@@ -186,7 +186,7 @@ impl Joiner {
         }
     }
 
-    /// Configures the joiner for an append to the first input. The other inputs need not have the columns `derived`.
+    /// Configures the joiner for an append to the first input. The other inputs need not have the columns that `made` computes.
     #[must_use]
     pub(crate) fn growing(self, made: &[DerivedSpec]) -> Self {
         Self { grows: true, made: made.to_vec(), ..self }

@@ -1,5 +1,5 @@
-//! Datasets with one value per input: differing scalars and attributes (`--scalars stacked_scalars`, `--attributes
-//! stacked_scalars`), and added columns (`--add-column`).
+//! Datasets with one value per input: differing scalars and attributes (`--scalars stack`, `--attributes
+//! stack`), and added columns (`--add-column`).
 //!
 //! A stack has one row per input, an added column has one for each row of its table. No input holds these datasets;
 //! their rows are in [`InputValues`]. Invariant: a row holds the value of its input, in one type for all inputs, or the
@@ -121,7 +121,7 @@ impl Joiner {
         (differences, warnings)
     }
 
-    /// Creates datasets from scalars that differ (`--scalars stacked_scalars`), or adds rows to the existing ones in an
+    /// Creates datasets from scalars that differ (`--scalars stack`), or adds rows to the existing ones in an
     /// append. Returns the differences that prevent it.
     pub(super) fn stack_scalars(&mut self) -> Vec<Difference> {
         let (inputs, grows) = (self.inputs, self.grows);

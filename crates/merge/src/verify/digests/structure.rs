@@ -73,7 +73,7 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
 
 /// Returns the digest in `stored` of the structure of the dataset of `entry`, and the current digest to compare with
 /// it. The latter is `as_it_is`, or is computed as when the dataset was written if it was assembled from scalars of all
-/// inputs (`--scalars stacked_scalars`): their values are digested together with the structure.
+/// inputs (`--scalars stack`): their values are digested together with the structure.
 pub fn known_and_found(
     plan: &MergePlan,
     stored: &StoredDigests,
