@@ -159,14 +159,14 @@ pub unsafe extern "C" fn raddle_idx_get_field(
             let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
             Fault::NoField { name: number.to_string(), known: known.join(", ") }
         })?;
-        let told = RaddleIdxField {
+        let reported = RaddleIdxField {
             name: name.as_ptr(),
             number: type_name.as_ptr(),
             components: of.sample.count as u32,
             sample_len_bytes: of.sample.len_bytes() as u32,
         };
         // SAFETY: a place, as the header says.
-        unsafe { given::put("field", field, told) }
+        unsafe { given::put("field", field, reported) }
     })
 }
 

@@ -198,7 +198,7 @@ mod tests {
         Difference { path: "/x".into(), kind, expected: String::new(), found: String::new(), inputs: vec![1] }
     }
 
-    fn told(kinds: &[DifferenceKind], command: &str) -> String {
+    fn reported(kinds: &[DifferenceKind], command: &str) -> String {
         let differences: Vec<Difference> = kinds.iter().copied().map(difference).collect();
         Advice::on_differences(&differences).offered_by(&offers(command)).text().unwrap()
     }
@@ -206,14 +206,14 @@ mod tests {
     #[test]
     fn each_difference_has_its_option() {
         use DifferenceKind::{Attributes, Datatype, Missing, Scale, Value};
-        let text = told(&[Value, Attributes], "merge");
+        let text = reported(&[Value, Attributes], "merge");
         for option in ["--scalars first", "--scalars stack", "--attributes first", "--attributes identical"] {
             assert!(text.contains(option), "{text}");
         }
         assert!(!text.contains("--join"), "{text}");
-        assert!(told(&[Scale], "merge").contains("--scalars first"));
-        assert!(told(&[Missing], "plan").contains("--join inner (objects that all have), or --join outer"));
-        let text = told(&[Datatype], "merge");
+        assert!(reported(&[Scale], "merge").contains("--scalars first"));
+        assert!(reported(&[Missing], "plan").contains("--join inner (objects that all have), or --join outer"));
+        let text = reported(&[Datatype], "merge");
         assert_eq!(text, "leave out the files that differ, or leave out the objects that differ with --exclude");
     }
 
@@ -221,7 +221,7 @@ mod tests {
     fn a_command_gets_hints_of_its_own_options() {
         use DifferenceKind::{Attributes, Missing, Value};
         assert_eq!(
-            told(&[Missing, Value, Attributes], "append"),
+            reported(&[Missing, Value, Attributes], "append"),
             "leave out the files that differ; where objects are missing, choose --join outer (objects that any has); \
              where scalars differ, choose --scalars first (the first input's); \
              where attributes differ, choose --attributes first (the first input's)"

@@ -50,7 +50,7 @@ struct InputFaults {
 
 /// A failure in the form printed as JSON. The fields are a stable interface: fields may be added, but not renamed.
 #[derive(Debug, Serialize)]
-pub struct ToldFailure<'a> {
+pub struct FailureRecord<'a> {
     /// Kind of the failure, as a single word.
     pub kind: &'static str,
     /// The exit code.
@@ -139,8 +139,8 @@ impl Failure {
     }
 
     /// Converts the failure for programs.
-    pub fn told(&self) -> ToldFailure<'_> {
-        ToldFailure {
+    pub fn record(&self) -> FailureRecord<'_> {
+        FailureRecord {
             kind: self.kind(),
             exit_code: self.exit.code(),
             message: &self.what,
@@ -153,10 +153,10 @@ impl Failure {
     /// Formats the failure as the output of `--json`; empty for a failure without a message.
     pub fn json(&self) -> String {
         #[derive(Serialize)]
-        struct Told<'a> {
-            error: ToldFailure<'a>,
+        struct Record<'a> {
+            error: FailureRecord<'a>,
         }
-        if self.what.is_empty() { String::new() } else { crate::render::json(&Told { error: self.told() }) }
+        if self.what.is_empty() { String::new() } else { crate::render::json(&Record { error: self.record() }) }
     }
 
     /// Returns the differences between the inputs, if these are the cause.
@@ -323,18 +323,18 @@ impl Failure {
             ])),
             MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
                 let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);
-                let told = format!(
+                let message = format!(
                     "{object}: its chunks in {} are {chunk} each, and reading them needs {needed} of memory; the budget is {limit}",
                     escape::path(input)
                 );
-                Self::new(failure.exit, &told).advise(Advice::one_of(&["raise --memory", "check that file"]))
+                Self::new(failure.exit, &message).advise(Advice::one_of(&["raise --memory", "check that file"]))
             }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
-                let told =
+                let message =
                     format!("{object} of {input} and the others claim {needed} uncompressed, but the limit is {limit}");
-                Self::new(failure.exit, &told).advise(Advice::one_of(&[
+                Self::new(failure.exit, &message).advise(Advice::one_of(&[
                     "check that file",
                     "raise --max-output if its dimensions are meant to be that large",
                 ]))
@@ -417,7 +417,7 @@ impl Failure {
             EventsError::MixedSerialization { .. } => {
                 failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
             }
-            EventsError::NoSuch { kind: "tree", there_is, .. } if !there_is.is_empty() => {
+            EventsError::NoSuch { kind: "tree", available, .. } if !available.is_empty() => {
                 failure.advise(Advice::one_of(&["name one of them with --tree"]))
             }
             EventsError::Apart { .. } => failure.advise(Advice::one_of(&[

@@ -212,14 +212,14 @@ mod tests {
         for file in files.iter().filter(|file| !file.ends_with("keywords.rs")) {
             let source = std::fs::read_to_string(file).unwrap();
             for literal in literals(&source).filter(|literal| literal.contains("--") && !literal.contains('\n')) {
-                let told = as_keywords(literal);
-                translated += usize::from(told != literal);
-                for part in told.split('`').step_by(2) {
+                let reported = as_keywords(literal);
+                translated += usize::from(reported != literal);
+                for part in reported.split('`').step_by(2) {
                     for option in part.split("--").skip(1) {
                         let end = option.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(option.len());
                         assert!(
                             !OPTIONS.contains_key(&option[..end]),
-                            "{}: {literal:?} became {told:?}",
+                            "{}: {literal:?} became {reported:?}",
                             file.display()
                         );
                     }

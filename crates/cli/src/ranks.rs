@@ -153,8 +153,8 @@ impl Ranks {
         // Paths contain no zero byte.
         let joined: Vec<u8> =
             made.iter().flat_map(|path| [path.as_os_str().as_bytes(), &[0]]).flatten().copied().collect();
-        let told = self.ranks().broadcast(0, &joined).map_err(Failure::of_ranks)?;
-        let paths = told.split_inclusive(|byte| *byte == 0).map(|path| path.strip_suffix(&[0]).unwrap_or(path));
+        let received = self.ranks().broadcast(0, &joined).map_err(Failure::of_ranks)?;
+        let paths = received.split_inclusive(|byte| *byte == 0).map(|path| path.strip_suffix(&[0]).unwrap_or(path));
         Ok(paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect())
     }
 
@@ -177,9 +177,9 @@ impl Ranks {
         let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
         let own = ExitMessage::of(&result);
         let give_up = || anstream::eprint!("{}", own.text_of(rank));
-        let told = world.end(&own.to_bytes(), has_failed.then_some(PATIENCE), own.exit_code, give_up);
-        let told: Vec<ExitMessage> = told.iter().map(|bytes| ExitMessage::from_bytes(bytes)).collect();
-        let (cause_rank, cause) = cause(&told).unwrap_or((rank, &own));
+        let received = world.end(&own.to_bytes(), has_failed.then_some(PATIENCE), own.exit_code, give_up);
+        let received: Vec<ExitMessage> = received.iter().map(|bytes| ExitMessage::from_bytes(bytes)).collect();
+        let (cause_rank, cause) = cause(&received).unwrap_or((rank, &own));
         if rank == 0 {
             answer(answers_json, &cause.json);
             anstream::eprint!("{}", cause.text_of(cause_rank));
@@ -190,10 +190,10 @@ impl Ranks {
 }
 
 /// Returns the message that explains the common outcome: the first failure that does not repeat another one.
-fn cause(told: &[ExitMessage]) -> Option<(usize, &ExitMessage)> {
+fn cause(received: &[ExitMessage]) -> Option<(usize, &ExitMessage)> {
     let is_well = |words: &ExitMessage| [Exit::Done, Exit::InputsSkipped].map(Exit::code).contains(&words.exit_code);
-    let mut failed = told.iter().enumerate().filter(|(_, words)| !is_well(words));
-    let first = failed.clone().next().or_else(|| told.iter().enumerate().next());
+    let mut failed = received.iter().enumerate().filter(|(_, words)| !is_well(words));
+    let first = failed.clone().next().or_else(|| received.iter().enumerate().next());
     failed.find(|(_, words)| !words.is_echo).or(first)
 }
 
@@ -282,9 +282,10 @@ mod tests {
     #[test]
     fn the_cause_is_not_an_echo() {
         let well = words(Exit::Done, false);
-        let told = [words(Exit::Internal, true), well.clone(), words(Exit::Output, false), words(Exit::Limit, false)];
-        assert_eq!(cause(&told), Some((2, &told[2])));
-        assert_eq!(cause(&told[..2]), Some((0, &told[0])));
+        let received =
+            [words(Exit::Internal, true), well.clone(), words(Exit::Output, false), words(Exit::Limit, false)];
+        assert_eq!(cause(&received), Some((2, &received[2])));
+        assert_eq!(cause(&received[..2]), Some((0, &received[0])));
         assert_eq!(cause(&[well.clone(), well.clone()]), Some((0, &well)));
         assert_eq!(cause(&[]), None);
     }

@@ -25,7 +25,7 @@ fn merge(input: &Path, output: &Path, is_read: bool) -> Result<Content, String> 
         .env("COLUMNS", "1000")
         .output()
         .map_err(|error| error.to_string())?;
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&run.stderr).into_owned();
     if started.elapsed().as_secs() >= TIME_LIMIT_S {
         panic!("{}: took {:?}", input.display(), started.elapsed());
     }
@@ -38,8 +38,8 @@ fn merge(input: &Path, output: &Path, is_read: bool) -> Result<Content, String> 
             Err(_) if plain::read(input).is_err() => Err(format!("{} {MOVED}", input.display())),
             Err(error) => panic!("{}: the output is not sound: {error}", input.display()),
         },
-        Some(code) if REFUSALS.contains(&code) => Err(told),
-        _ => panic!("{}: {}: {told}", input.display(), run.status),
+        Some(code) if REFUSALS.contains(&code) => Err(reported),
+        _ => panic!("{}: {}: {reported}", input.display(), run.status),
     }
 }
 
@@ -81,7 +81,7 @@ fn every_hostile_file_is_refused_by_name_or_read_right() {
         let output = outputs.path().join("out.h5");
         let is_read = !matches!(file.expectation, Expectation::Cheap);
         let outcome = merge(&file.path, &output, is_read);
-        let is_refused = outcome.as_ref().is_err_and(|told| !told.contains(MOVED));
+        let is_refused = outcome.as_ref().is_err_and(|reported| !reported.contains(MOVED));
         if is_refused && std::fs::read_dir(outputs.path()).unwrap().next().is_some() {
             complaints.push(format!("{}: refused, but something was written", case.name));
         }

@@ -75,9 +75,9 @@ fn vectors_that_became_fields_are_compared_as_vectors() {
     (samples[20][0], samples[20][3]) = (-1.0, f32::NAN);
     vectors(folder, "other.npy", &[3, 4, 5], &samples);
     for (output, samples) in [("wide.idx", "2"), ("near.idx", "1")] {
-        let (code, told, _) = raddle(folder, &against(output, "other.npy"));
-        assert!(code == 8 && told.contains("NOT EQUAL"), "{told}");
-        let row: Vec<&str> = told.lines().last().unwrap_or_default().split_whitespace().collect();
+        let (code, reported, _) = raddle(folder, &against(output, "other.npy"));
+        assert!(code == 8 && reported.contains("NOT EQUAL"), "{reported}");
+        let row: Vec<&str> = reported.lines().last().unwrap_or_default().split_whitespace().collect();
         assert_eq!(row, ["v", "-", samples, "other.npy"]);
     }
     // A missing component, or a different number of components.
@@ -184,12 +184,12 @@ fn a_box_is_put_into_a_step() {
     std::fs::write(&names[0], [&first[..40], &[0; 40][..], &first[80..]].concat()).unwrap();
     ends(folder, &into("p.npy", "1", "z=0:2,x=0:1"), 3, "block 0 of field");
     std::fs::write(&names[0], [&first[..80], &[0; 40][..], &first[120..]].concat()).unwrap();
-    let (_, told, _) = raddle(folder, &["idx", "verify", "st.idx"]);
-    assert!(told.contains("1 block missing or damaged"), "{told}");
+    let (_, reported, _) = raddle(folder, &["idx", "verify", "st.idx"]);
+    assert!(reported.contains("1 block missing or damaged"), "{reported}");
     array(folder, "one.npy", &[1, 1, 1], 7);
     done(folder, &into("one.npy", "1", "z=0:1,y=0:1,x=0:1"));
-    let (_, told, _) = raddle(folder, &["idx", "verify", "st.idx"]);
-    assert!(told.contains("1 block missing or damaged"), "{told}");
+    let (_, reported, _) = raddle(folder, &["idx", "verify", "st.idx"]);
+    assert!(reported.contains("1 block missing or damaged"), "{reported}");
     std::fs::remove_dir_all(files("time_0000")).unwrap();
     ends(folder, &into("p.npy", "0", "z=1:3,x=4:5"), 3, "has no time step 0");
 }

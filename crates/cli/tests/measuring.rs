@@ -49,10 +49,10 @@ fn with_workload() -> tempfile::TempDir {
 #[test]
 fn what_helps_becomes_a_profile_that_apply_takes() {
     let folder = with_workload();
-    let (code, told, stderr) =
+    let (code, reported, stderr) =
         outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "-q", "--report", "run.json"]);
-    assert_eq!(code, 0, "{told}{stderr}");
-    assert!(told.contains("chunk_cache=8MiB") && told.contains("written to mine.toml"), "{told}");
+    assert_eq!(code, 0, "{reported}{stderr}");
+    assert!(reported.contains("chunk_cache=8MiB") && reported.contains("written to mine.toml"), "{reported}");
     let report: Value = serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap();
     let arm = &report["experiments"][0]["proof"]["arms"][1];
     assert_eq!(arm["verdict"], "better");
@@ -67,8 +67,8 @@ fn what_helps_becomes_a_profile_that_apply_takes() {
     assert!(code == 5 && stderr.contains("--force"), "{stderr}");
 
     // Among the user's profiles, it is found by machine and file system.
-    let (code, told, _) = outcome(folder.path(), &["tune", "rows.toml", "-q"]);
-    assert!(code == 0 && told.contains("profiles/rows.toml"), "{told}");
+    let (code, reported, _) = outcome(folder.path(), &["tune", "rows.toml", "-q"]);
+    assert!(code == 0 && reported.contains("profiles/rows.toml"), "{reported}");
     let (code, shown, _) = outcome(folder.path(), &["apply", "--dry-run", "--", "true"]);
     assert!(code == 0 && shown.contains("chunk_cache=8388608"), "{shown}");
 }
@@ -76,21 +76,21 @@ fn what_helps_becomes_a_profile_that_apply_takes() {
 #[test]
 fn the_limit_that_was_reached_is_the_one_to_raise() {
     let folder = with_workload();
-    let (code, told, stderr) = outcome(folder.path(), &["bench", "rows.toml", "--blocks", "1", "-q"]);
-    assert!(code == 0 && told.contains("give more --blocks"), "{told}{stderr}");
+    let (code, reported, stderr) = outcome(folder.path(), &["bench", "rows.toml", "--blocks", "1", "-q"]);
+    assert!(code == 0 && reported.contains("give more --blocks"), "{reported}{stderr}");
 }
 
 #[test]
 fn where_nothing_can_be_decided_nothing_is_written() {
     let folder = with_workload();
     let few = ["tune", "rows.toml", "-o", "mine.toml", "--blocks", "1", "--json", "--progress", "never"];
-    let (code, told, stderr) = outcome(folder.path(), &few);
-    assert_eq!(code, 0, "{told}{stderr}");
-    let done: Value = serde_json::from_str(&told).unwrap();
+    let (code, reported, stderr) = outcome(folder.path(), &few);
+    assert_eq!(code, 0, "{reported}{stderr}");
+    let done: Value = serde_json::from_str(&reported).unwrap();
     let arms = done["experiments"][0]["sweep"]["arms"].as_array().unwrap();
     assert_eq!((arms.len(), &arms[1]["verdict"], &arms[1]["estimate"]), (2, &"cannot_tell".into(), &Value::Null));
-    let (_, told, _) = outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "--time", "0", "-q"]);
-    assert!(told.contains("no profile is written"), "{told}");
+    let (_, reported, _) = outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "--time", "0", "-q"]);
+    assert!(reported.contains("no profile is written"), "{reported}");
     assert_eq!(names(folder.path()), ["rows.toml"]);
 }
 
@@ -99,13 +99,13 @@ fn limits_keep_a_setting_out() {
     let folder = with_workload();
     let limited = ["tune", "rows.toml", "-o", "mine.toml", "--max-memory", "1MiB", "--blocks", "5", "-q"];
     // If equal runs differ, for example because of other load, few verdicts are possible; then try again.
-    let told = (0..4)
+    let reported = (0..4)
         .map(|_| outcome(folder.path(), &limited))
-        .find(|(_, told, _)| !told.contains("two equal defaults differ"));
-    let (code, told, _) = told.expect("a machine on which something can be told in one of four tries");
+        .find(|(_, reported, _)| !reported.contains("two equal defaults differ"));
+    let (code, reported, _) = reported.expect("a machine on which something can be told in one of four tries");
     assert!(
-        code == 0 && told.contains("better") && told.contains("no setting was found to help within the limits"),
-        "{told}"
+        code == 0 && reported.contains("better") && reported.contains("no setting was found to help within the limits"),
+        "{reported}"
     );
 }
 
@@ -115,22 +115,22 @@ fn the_steps_of_a_concatenation_are_a_table() {
     let few = ["--scale", "tiny", "--blocks", "1", "--time", "0", "-q"];
     let titles = |experiment: &str| {
         let arguments = [&["bench", "nova-2021", "--only", experiment][..], &few[..4], &few[6..]].concat();
-        let (code, told, stderr) = outcome(folder.path(), &arguments);
-        assert_eq!(code, 0, "{told}{stderr}");
-        let mut lines = told.lines().skip_while(|line| !line.contains("elapsed times by stage")).skip(1);
+        let (code, reported, stderr) = outcome(folder.path(), &arguments);
+        assert_eq!(code, 0, "{reported}{stderr}");
+        let mut lines = reported.lines().skip_while(|line| !line.contains("elapsed times by stage")).skip(1);
         let titles = lines.next().unwrap_or_default().split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
-        (titles, told)
+        (titles, reported)
     };
-    let (found, told) = titles("levels-2d");
-    assert_eq!(found, "metadata open creation read write close", "{told}");
-    assert!(told.contains("paper: tables 8, 9") && told.contains("gzip=8"), "{told}");
+    let (found, reported) = titles("levels-2d");
+    assert_eq!(found, "metadata open creation read write close", "{reported}");
+    assert!(reported.contains("paper: tables 8, 9") && reported.contains("gzip=8"), "{reported}");
     assert_eq!(titles("empty-layout").0, "open creation close");
-    let (found, told) = titles("collect");
+    let (found, reported) = titles("collect");
     // Bytes of metadata are read, although no values.
-    assert!(found == "metadata" && told.contains("  reads: "), "{told}");
+    assert!(found == "metadata" && reported.contains("  reads: "), "{reported}");
     // Experiments that were not measured have no table.
-    let (_, told, _) = outcome(folder.path(), &[&["bench", "nova-2021", "--only", "collect"][..], &few].concat());
-    assert!(!told.contains("by stage"), "{told}");
+    let (_, reported, _) = outcome(folder.path(), &[&["bench", "nova-2021", "--only", "collect"][..], &few].concat());
+    assert!(!reported.contains("by stage"), "{reported}");
 }
 
 #[test]

@@ -15,15 +15,15 @@ fn bench(paper: &str) -> (Value, String) {
     command.args(["bench", paper, "--scale", "tiny", "--blocks", "1", "--time", "600", "--report", "run.json", "-q"]);
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let (told, stderr) = (text(output.stdout), text(output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{told}{stderr}");
-    (serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap(), told)
+    let (reported, stderr) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{reported}{stderr}");
+    (serde_json::from_slice(&std::fs::read(folder.path().join("run.json")).unwrap()).unwrap(), reported)
 }
 
 /// Checks that every line of the summary has a value and a verdict or a reason, nothing failed, and all places in
 /// `wanted` are present.
 fn check(paper: &str, wanted: &[&str]) -> Value {
-    let (report, told) = bench(paper);
+    let (report, reported) = bench(paper);
     assert_eq!(report["scale"], "tiny");
     let lines = report["summary"].as_array().unwrap();
     assert_eq!(lines.len(), report["experiments"].as_array().unwrap().len());
@@ -50,10 +50,10 @@ fn check(paper: &str, wanted: &[&str]) -> Value {
     for place in wanted {
         assert!(places.iter().any(|found| found.contains(place)), "{paper} has no {place}: {places:?}");
     }
-    assert!(told.contains("summary: the paper, then this machine"), "{told}");
+    assert!(reported.contains("summary: the paper, then this machine"), "{reported}");
     if report["hdf5"]["library"] == "none" {
-        assert!(told.contains("shares of the time:") && told.contains("  processes are "), "{told}");
-        assert!(!told.contains("HDF5 ?"), "{told}");
+        assert!(reported.contains("shares of the time:") && reported.contains("  processes are "), "{reported}");
+        assert!(!reported.contains("HDF5 ?"), "{reported}");
     }
     report
 }

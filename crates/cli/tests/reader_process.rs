@@ -43,8 +43,8 @@ impl Run {
             .output()
             .unwrap();
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-        let told = String::from_utf8(run.stderr).unwrap() + &String::from_utf8(run.stdout).unwrap();
-        (run.status.code().expect("the main process must not die of a signal"), told)
+        let reported = String::from_utf8(run.stderr).unwrap() + &String::from_utf8(run.stdout).unwrap();
+        (run.status.code().expect("the main process must not die of a signal"), reported)
     }
 
     /// Checks that the merge is refused, naming the file and `reason`, and leaves nothing behind.
@@ -56,21 +56,24 @@ impl Run {
             names
         };
         let before = names(self.folder.path());
-        let (code, told) = self.raddle(&["merge", "good.h5", "worse.h5", "-o", "out.h5", "-q"]);
-        assert_eq!(code, 3, "{told}");
-        assert!(told.contains("good.h5") && told.contains("worse.h5") && told.contains(reason), "{told}");
+        let (code, reported) = self.raddle(&["merge", "good.h5", "worse.h5", "-o", "out.h5", "-q"]);
+        assert_eq!(code, 3, "{reported}");
+        assert!(
+            reported.contains("good.h5") && reported.contains("worse.h5") && reported.contains(reason),
+            "{reported}"
+        );
         assert_eq!(names(self.folder.path()), before);
-        let (code, told) = self.raddle(&["inspect", "good.h5"]);
-        assert_eq!(code, 3, "{told}");
-        assert!(told.contains(reason), "{told}");
+        let (code, reported) = self.raddle(&["inspect", "good.h5"]);
+        assert_eq!(code, 3, "{reported}");
+        assert!(reported.contains(reason), "{reported}");
     }
 }
 
 #[test]
 fn a_reader_that_works_is_not_a_reason_to_refuse() {
     let run = Run::new(&format!("exec '{}' \"$@\"", env!("CARGO_BIN_EXE_raddle")));
-    let (code, told) = run.raddle(&["merge", "good.h5", "worse.h5", "-o", "out.h5", "-q"]);
-    assert_eq!(code, 0, "{told}");
+    let (code, reported) = run.raddle(&["merge", "good.h5", "worse.h5", "-o", "out.h5", "-q"]);
+    assert_eq!(code, 0, "{reported}");
 }
 
 #[test]
@@ -106,8 +109,8 @@ fn a_file_that_crashes_the_reader_can_be_left_out() {
     let run = Run::new("kill -SEGV $$");
     let plain = FileSpec { objects: vec![ObjectSpec::group("/group")], ..FileSpec::default() };
     plain::make(&run.folder.path().join("plain.h5"), &plain).unwrap();
-    let (code, told) = run.raddle(&["merge", "plain.h5", "worse.h5", "-o", "out.h5", "--skip-bad"]);
-    assert_eq!(code, 4, "{told}");
-    assert!(told.contains("1 input left out") && told.contains("SIGSEGV"), "{told}");
+    let (code, reported) = run.raddle(&["merge", "plain.h5", "worse.h5", "-o", "out.h5", "--skip-bad"]);
+    assert_eq!(code, 4, "{reported}");
+    assert!(reported.contains("1 input left out") && reported.contains("SIGSEGV"), "{reported}");
     assert!(run.folder.path().join("out.h5").exists());
 }

@@ -71,8 +71,8 @@ fn ranks_receive_from_each_other_in_every_collective() {
                 rank.live(|ranks| {
                     let own = ranks.rank() as u8;
                     for round in 0..2 {
-                        let heard = ranks.all_gather_bytes(&[round, own]).unwrap();
-                        assert_eq!(heard, [[round, 0], [round, 1]]);
+                        let gathered = ranks.all_gather_bytes(&[round, own]).unwrap();
+                        assert_eq!(gathered, [[round, 0], [round, 1]]);
                     }
                 });
             })
@@ -87,8 +87,8 @@ fn a_rank_that_leaves_hangs_nobody() {
         let mut ranks = Threads::ranks(2);
         let (stays, leaves) = (ranks.remove(0), ranks.remove(0));
         let leaver = spawn(move || leaves.live(|_| ()));
-        let heard = stays.live(|ranks| ranks.barrier());
-        assert!(matches!(heard, Err(CoreError::RankLeft { .. })));
+        let gathered = stays.live(|ranks| ranks.barrier());
+        assert!(matches!(gathered, Err(CoreError::RankLeft { .. })));
         leaver.join().unwrap();
     });
 }

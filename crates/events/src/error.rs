@@ -109,14 +109,14 @@ pub enum EventsError {
         fault: Fault,
     },
     /// A tree, product or other container does not exist.
-    #[error("{place}: no such {kind}; available: {}", listed(there_is))]
+    #[error("{place}: no such {kind}; available: {}", listed(available))]
     NoSuch {
         /// The file, and the name that was requested.
         place: Box<Location>,
         /// Kind of object that was requested.
         kind: &'static str,
         /// Names of the existing objects.
-        there_is: Vec<String>,
+        available: Vec<String>,
     },
     /// Requested entries lie beyond the end.
     #[error("{place}: only {len_entries} entries exist")]
@@ -185,12 +185,12 @@ pub enum EventsError {
         what: &'static str,
     },
     /// A product does not exist in the first input.
-    #[error("{place}: the first input has no such product; it has {}", listed(there_is))]
+    #[error("{place}: the first input has no such product; it has {}", listed(available))]
     NotInFirst {
         /// The input and the product.
         place: Box<Location>,
         /// Names of the products of the first input.
-        there_is: Vec<String>,
+        available: Vec<String>,
     },
     /// No product exists in all inputs in the same form, so all would be left out.
     #[error("no product has the same form in all inputs; {} would all be left out: {first}", listed(products))]

@@ -45,8 +45,8 @@ fn read_all(path: &Path) {
             ObjectKind::Dataset(dataset) => dataset,
             _ => continue,
         };
-        if let ObjectKind::Templated(formed) = &by_form.kind {
-            assert_eq!(with_needed_length(dataset), formed.dataset(), "read by its form");
+        if let ObjectKind::Templated(templated) = &by_form.kind {
+            assert_eq!(with_needed_length(dataset), templated.dataset(), "read by its form");
         }
         read_values(&file, &tree, dataset);
     }

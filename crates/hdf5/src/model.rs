@@ -322,7 +322,7 @@ impl Object {
     /// Returns the attributes, wherever they are kept.
     pub fn all_attributes(&self) -> &[Attribute] {
         match &self.kind {
-            ObjectKind::Templated(formed) => &formed.form.attributes,
+            ObjectKind::Templated(templated) => &templated.form.attributes,
             _ => &self.attributes,
         }
     }

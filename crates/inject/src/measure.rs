@@ -191,8 +191,8 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
                 .to_owned(),
         ));
     }
-    let told = std::fs::read_to_string(log).unwrap_or_default();
-    if let Some(why) = unset(&request.settings, &told) {
+    let reported = std::fs::read_to_string(log).unwrap_or_default();
+    if let Some(why) = unset(&request.settings, &reported) {
         return Ok(Answer::NotApplicable(why));
     }
     let mut stages =
@@ -219,7 +219,7 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
         },
     };
     Ok(Answer::Done(Outcome {
-        hdf5: version(&told).unwrap_or_default(),
+        hdf5: version(&reported).unwrap_or_default(),
         zlib: None,
         stages,
         len_bytes: file_len_bytes,

@@ -309,8 +309,8 @@ mod tests {
         (allowed.allow_layout, allowed.allow_collective_metadata, allowed.auto_chunk_cache_bytes) = (true, true, 0);
         allowed.forced.insert(Knob::Alignment);
         let plan = ApplyPlan::new(&allowed, &program(preload(), true), &objects, |_| None);
-        let told = "!alignment=1048576;sieve=131072;collective_metadata=1;gzip=1";
-        assert_eq!(variable(&plan, "RADDLE_APPLY"), Some(told));
+        let reported = "!alignment=1048576;sieve=131072;collective_metadata=1;gzip=1";
+        assert_eq!(variable(&plan, "RADDLE_APPLY"), Some(reported));
         assert!(plan.left_out.is_empty());
     }
 
@@ -332,8 +332,8 @@ mod tests {
         let adapt = Adapt { block_bytes: 1 << 20, is_block_everywhere: true };
         let wishes = ApplyRequest { adapt: Some(adapt), ..ApplyRequest::default() };
         let plan = ApplyPlan::new(&wishes, &program(preload(), false), &objects, |_| None);
-        let told = "auto_chunk_cache=268435456;adapt=1;!adapt_block=1048576";
-        assert_eq!((variable(&plan, "RADDLE_APPLY"), plan.not_adapted), (Some(told), None));
+        let reported = "auto_chunk_cache=268435456;adapt=1;!adapt_block=1048576";
+        assert_eq!((variable(&plan, "RADDLE_APPLY"), plan.not_adapted), (Some(reported), None));
         let plan = ApplyPlan::new(&wishes, &program(Route::Driver { version: None }, false), &objects, |_| None);
         assert_eq!(variable(&plan, "RADDLE_APPLY"), None);
         assert!(plan.not_adapted.unwrap().contains("observed"));

@@ -143,10 +143,10 @@ fn route(path: &Path) -> Result<(Route, bool)> {
 /// Returns the HDF5 libraries that the dynamic linker loads with the program, and whether MPI is among the others. The
 /// linker itself is asked, as by `ldd`, without starting the program.
 fn linked(path: &Path) -> (Vec<Library>, bool) {
-    let told = Command::new(path).env("LD_TRACE_LOADED_OBJECTS", "1").env_remove("LD_PRELOAD").output();
-    let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned()).unwrap_or_default();
+    let reported = Command::new(path).env("LD_TRACE_LOADED_OBJECTS", "1").env_remove("LD_PRELOAD").output();
+    let reported = reported.map(|reported| String::from_utf8_lossy(&reported.stdout).into_owned()).unwrap_or_default();
     let (mut libraries, mut has_mpi) = (Vec::new(), false);
-    for line in told.lines() {
+    for line in reported.lines() {
         let Some((name, found)) = line.trim().split_once(" => ") else { continue };
         has_mpi |= name.starts_with("libmpi");
         let is_hdf5 = name.starts_with("libhdf5")

@@ -395,7 +395,7 @@ impl MergeError {
     }
 
     /// Converts an error of a tile observer; returns [`MergeError::Cancelled`] if the run was cancelled.
-    pub(crate) fn of_companion(source: TileObserverError, watch: &Watch<'_>) -> Self {
+    pub(crate) fn of_observer(source: TileObserverError, watch: &Watch<'_>) -> Self {
         if watch.cancel.is_cancelled() {
             return Self::Cancelled;
         }

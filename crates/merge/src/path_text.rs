@@ -28,8 +28,8 @@ mod tests {
     fn any_name_can_be_reported() {
         let path = PathBuf::from(OsStr::from_bytes(b"run\xff.h5"));
         let skipped = SkippedInput { path: path.clone(), reason: "damaged".to_owned() };
-        let told = serde_json::to_string(&skipped).unwrap();
-        assert_eq!(told, "{\"path\":\"run\u{fffd}.h5\",\"reason\":\"damaged\"}");
+        let reported = serde_json::to_string(&skipped).unwrap();
+        assert_eq!(reported, "{\"path\":\"run\u{fffd}.h5\",\"reason\":\"damaged\"}");
         let (what, row) = ("another value".to_owned(), None);
         let mismatch = Mismatch { path: "/x".to_owned(), what, row, input: Some(path) };
         assert!(serde_json::to_string(&mismatch).unwrap().contains("run\u{fffd}.h5"));

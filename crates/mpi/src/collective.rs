@@ -90,8 +90,8 @@ impl DatasetSink for OpenFile<'_> {
 /// ranks.
 fn agree<T>(ranks: &MpiCommunicator, local: std::result::Result<T, String>) -> std::io::Result<T> {
     let message = local.as_ref().err().map_or(&[][..], |why| why.as_bytes());
-    let told = ranks.all_gather_bytes(message).map_err(Error::other)?;
-    match told.iter().enumerate().find(|(_, why)| !why.is_empty()) {
+    let received = ranks.all_gather_bytes(message).map_err(Error::other)?;
+    match received.iter().enumerate().find(|(_, why)| !why.is_empty()) {
         Some((rank, why)) => Err(Error::other(format!("rank {rank}: {}", String::from_utf8_lossy(why)))),
         None => local.map_err(Error::other),
     }

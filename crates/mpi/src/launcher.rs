@@ -55,7 +55,7 @@ impl Launched {
 mod tests {
     use super::*;
 
-    fn told(variables: &[(&str, &str)]) -> Option<Launched> {
+    fn received(variables: &[(&str, &str)]) -> Option<Launched> {
         launched_by(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
@@ -64,20 +64,20 @@ mod tests {
 
     #[test]
     fn launchers_are_known_by_their_variables() {
-        assert_eq!(told(&[]), None);
-        let open_mpi = told(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")]);
+        assert_eq!(received(&[]), None);
+        let open_mpi = received(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")]);
         assert_eq!(open_mpi, Some(Launched { launcher: "mpirun", rank: Some(2), size: Some(4) }));
-        let mpich = told(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap();
+        let mpich = received(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap();
         assert!(mpich.is_first() && !mpich.has_others());
-        let slurm = told(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "16")]).unwrap();
+        let slurm = received(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "16")]).unwrap();
         assert_eq!((slurm.launcher, slurm.size, slurm.is_first()), ("srun", Some(16), false));
         // A PMIx launcher that does not provide the number of ranks may have started several.
-        assert!(told(&[("PMIX_RANK", "0")]).unwrap().has_others());
+        assert!(received(&[("PMIX_RANK", "0")]).unwrap().has_others());
     }
 
     #[test]
     fn a_batch_script_is_not_a_launch() {
-        assert_eq!(told(&[("SLURM_NTASKS", "16"), ("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7")]), None);
-        assert_eq!(told(&[("PMI_RANK", "no number")]), None);
+        assert_eq!(received(&[("SLURM_NTASKS", "16"), ("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7")]), None);
+        assert_eq!(received(&[("PMI_RANK", "no number")]), None);
     }
 }

@@ -47,14 +47,14 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
         }
         other => panic!("{other}"),
     }
-    let told = world.end(own.as_bytes(), patience, code, || eprintln!("{own} gives up"));
-    for (rank, words) in told.iter().enumerate() {
+    let received = world.end(own.as_bytes(), patience, code, || eprintln!("{own} gives up"));
+    for (rank, words) in received.iter().enumerate() {
         assert_eq!(String::from_utf8_lossy(words), format!("rank {rank}"));
     }
     if own == "rank 0" && code != 0 {
         // Otherwise the others would end before.
         std::thread::sleep(Duration::from_millis(300));
-        eprintln!("{} ranks end", told.len());
+        eprintln!("{} ranks end", received.len());
     }
     world.close();
     ExitCode::from(code)
@@ -181,14 +181,14 @@ fn start_all() {
         }
         let started = Instant::now();
         let agreed = start(size, "agreed").expect("mpirun");
-        let told = String::from_utf8_lossy(&agreed.stderr).into_owned();
-        assert!(agreed.status.code() == Some(5) && !told.contains("gives up"), "{agreed:?}");
-        assert!(told.contains(&format!("{size} ranks end")), "{told}");
+        let received = String::from_utf8_lossy(&agreed.stderr).into_owned();
+        assert!(agreed.status.code() == Some(5) && !received.contains("gives up"), "{agreed:?}");
+        assert!(received.contains(&format!("{size} ranks end")), "{received}");
         if size > 1 {
             let early = start(size, "early").expect("mpirun");
-            let told = String::from_utf8_lossy(&early.stderr).into_owned();
+            let received = String::from_utf8_lossy(&early.stderr).into_owned();
             assert!(early.status.code() == Some(5), "{early:?}");
-            assert!(told.contains(&format!("rank {} gives up", size - 1)), "{told}");
+            assert!(received.contains(&format!("rank {} gives up", size - 1)), "{received}");
         }
         assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         println!("{size} ranks: well");

@@ -70,7 +70,7 @@ impl File {
     /// Finds the target of a path over at most `max_links` links: an object's number, `(file, path, links left)` for
     /// an external link, or None.
     fn find<'py>(&self, py: Python<'py>, start: u32, path: &[u8], max_links: u32) -> PyResult<Bound<'py, PyAny>> {
-        match self.told(py, self.inner.find(start, path, max_links))? {
+        match self.reported(py, self.inner.find(start, path, max_links))? {
             ResolvedPath::Object(object) => Ok(object.into_pyobject(py)?.into_any()),
             ResolvedPath::External { file, path, links_left } => {
                 Ok((PyBytes::new(py, &file), PyBytes::new(py, &path), links_left).into_pyobject(py)?.into_any())
@@ -83,13 +83,13 @@ impl File {
     /// Returns the kind of an object and the address of its header in the file, which is equal for two names of one
     /// object.
     fn kind(&self, py: Python<'_>, object: u32) -> PyResult<(&'static str, u64)> {
-        let object = self.told(py, self.inner.object(object))?;
+        let object = self.reported(py, self.inner.object(object))?;
         Ok((kind(&object.kind), object.address))
     }
 
     /// Returns the reason why an object cannot be read.
     fn reason(&self, py: Python<'_>, object: u32) -> PyResult<String> {
-        Ok(match &self.told(py, self.inner.object(object))?.kind {
+        Ok(match &self.reported(py, self.inner.object(object))?.kind {
             ObjectKind::Unreadable { reason, .. } => reason.clone(),
             _ => String::new(),
         })
@@ -98,7 +98,7 @@ impl File {
     /// Returns the names of a group's links.
     fn names<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
         let names = PyList::empty(py);
-        for link in self.told(py, self.inner.links(group))? {
+        for link in self.reported(py, self.inner.links(group))? {
             names.append(text(py, &link.name)?)?;
         }
         Ok(names)
@@ -108,11 +108,11 @@ impl File {
     /// are not hard, the outline is None unless the object is a dataset.
     fn children<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
         let children = PyList::empty(py);
-        for link in self.told(py, self.inner.links(group))? {
+        for link in self.reported(py, self.inner.links(group))? {
             let name = text(py, &link.name)?;
             match &link.target {
                 LinkTarget::Hard(target) => {
-                    let word = kind(&self.told(py, self.inner.object(*target))?.kind);
+                    let word = kind(&self.reported(py, self.inner.object(*target))?.kind);
                     children.append((name, *target, word, self.shared_outline(py, *target)?))?;
                 }
                 _ => children.append((name, py.None(), py.None(), py.None()))?,
@@ -123,13 +123,13 @@ impl File {
 
     /// Returns the number of a group's links.
     fn link_count(&self, py: Python<'_>, group: u32) -> PyResult<usize> {
-        Ok(self.told(py, self.inner.links(group))?.len())
+        Ok(self.reported(py, self.inner.links(group))?.len())
     }
 
     /// Describes a link of a group: `("hard", number)`, `("soft", path)`, `("external", file, path)`, `("user",)` or
     /// None.
     fn link<'py>(&self, py: Python<'py>, group: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(link) = self.told(py, self.inner.link(group, name))? else { return Ok(None) };
+        let Some(link) = self.reported(py, self.inner.link(group, name))? else { return Ok(None) };
         Ok(Some(match &link.target {
             LinkTarget::Hard(target) => ("hard", *target).into_pyobject(py)?,
             LinkTarget::Soft(path) => ("soft", text(py, path)?).into_pyobject(py)?,
@@ -147,7 +147,7 @@ impl File {
     /// own.
     fn dimensions<'py>(&self, py: Python<'py>, datasets: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         let described = PyList::empty(py);
-        for Axes { names, has_values } in self.told(py, self.inner.axes(&datasets))? {
+        for Axes { names, has_values } in self.reported(py, self.inner.axes(&datasets))? {
             let axes = PyList::empty(py);
             for name in names {
                 axes.append(name.map(|name| text(py, &name)).transpose()?)?;
@@ -159,7 +159,7 @@ impl File {
 
     /// Returns the number of the type of a committed datatype.
     fn committed(&self, py: Python<'_>, datatype: u32) -> PyResult<usize> {
-        match &self.told(py, self.inner.object(datatype))?.kind {
+        match &self.reported(py, self.inner.object(datatype))?.kind {
             ObjectKind::CommittedDatatype(datatype) => Ok(self.number_of_type(&datatype.class)),
             _ => Err(errors::usage(py, "not a committed datatype")),
         }
@@ -175,7 +175,7 @@ impl File {
     /// Returns layout, chunk shape and filters `(number, name, parameters)` of a dataset, and whether its values are
     /// read natively.
     fn storage<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyTuple>> {
-        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let prepared = self.reported(py, self.inner.prepared(dataset))?;
         let (layout, chunks) = match &prepared.dataset.layout {
             Layout::Compact(_) => ("compact", None),
             Layout::Contiguous { .. } => ("contiguous", None),
@@ -194,21 +194,21 @@ impl File {
     /// Returns the location of the stored bytes of rows `start` to `end`: for each chunk its origin, file offset,
     /// length and filter mask, concatenated ([`OpenFile::places`]).
     fn places<'py>(&self, py: Python<'py>, dataset: u32, start: u64, end: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let prepared = self.reported(py, self.inner.prepared(dataset))?;
         let places = detached(py, || self.inner.places(&prepared, start..end))?;
-        Ok(self.told(py, places)?.into_pyarray(py))
+        Ok(self.reported(py, places)?.into_pyarray(py))
     }
 
     /// Returns the fill value of a dataset as the bytes of one element; None for zeros. For types of variable length it
     /// is a list of one item.
     fn fill<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let prepared = self.reported(py, self.inner.prepared(dataset))?;
         let fill = &prepared.dataset.fill;
         match fill.value.as_ref().filter(|_| !fill.undefined) {
             None => Ok(None),
             Some(value) => {
                 let class = &prepared.dataset.datatype.class;
-                let bytes = self.told(py, self.inner.inline(class, value))?;
+                let bytes = self.reported(py, self.inner.inline(class, value))?;
                 values(py, class, &bytes).map(Some)
             }
         }
@@ -217,7 +217,7 @@ impl File {
     /// Returns the names of an object's attributes.
     fn attribute_names<'py>(&self, py: Python<'py>, object: u32) -> PyResult<Bound<'py, PyList>> {
         let names = PyList::empty(py);
-        for attribute in self.told(py, self.inner.attributes(object))? {
+        for attribute in self.reported(py, self.inner.attributes(object))? {
             names.append(text(py, &attribute.name)?)?;
         }
         Ok(names)
@@ -226,13 +226,13 @@ impl File {
     /// Returns type, shape and values of an attribute, or None. Values are bytes, or a list of bytes for types of
     /// variable length, or None for types that support neither.
     fn attribute<'py>(&self, py: Python<'py>, object: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let attributes = self.told(py, self.inner.attributes(object))?;
+        let attributes = self.reported(py, self.inner.attributes(object))?;
         let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else { return Ok(None) };
         let class = &attribute.datatype.class;
         let values = match has_form(class) {
-            true => Some(values(py, class, &self.told(py, self.inner.inline(class, &attribute.data))?)?),
+            true => Some(values(py, class, &self.reported(py, self.inner.inline(class, &attribute.data))?)?),
             false => {
-                self.told(py, self.inner.check_inline(class, &attribute.data))?;
+                self.reported(py, self.inner.check_inline(class, &attribute.data))?;
                 None
             }
         };
@@ -259,7 +259,7 @@ impl File {
         let mut raised = None;
         let read = detached(py, || self.inner.read_canonical(dataset, &axes, &mut || no_signal(&mut raised)))?;
         let canonical = self.finished(py, read, raised)?;
-        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let prepared = self.reported(py, self.inner.prepared(dataset))?;
         values(py, &prepared.dataset.datatype.class, &canonical)
     }
 
@@ -274,8 +274,8 @@ impl File {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(|(start, end)| start..end);
         let read = detached(py, || self.inner.read_through_library(dataset, path, rows))?;
-        let bytes = self.told(py, read)?;
-        let prepared = self.told(py, self.inner.prepared(dataset))?;
+        let bytes = self.reported(py, read)?;
+        let prepared = self.reported(py, self.inner.prepared(dataset))?;
         values(py, &prepared.dataset.datatype.class, &bytes)
     }
 }
@@ -284,10 +284,10 @@ impl File {
     /// Returns the outline of a dataset, shared by all datasets with the same template and number of rows; `None` if
     /// the object is not a dataset.
     fn shared_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let ObjectKind::Templated(formed) = &self.told(py, self.inner.object(dataset))?.kind else {
+        let ObjectKind::Templated(templated) = &self.reported(py, self.inner.object(dataset))?.kind else {
             return self.new_outline(py, dataset);
         };
-        let key = (Arc::as_ptr(&formed.form) as usize, formed.place.rows);
+        let key = (Arc::as_ptr(&templated.form) as usize, templated.place.rows);
         let known =
             self.outlines.lock().unwrap_or_else(PoisonError::into_inner).get(&key).map(|known| known.clone_ref(py));
         if let Some(known) = known {
@@ -302,7 +302,7 @@ impl File {
     }
 
     fn new_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some((dataspace, class)) = self.told(py, self.inner.outline(dataset))? else { return Ok(None) };
+        let Some((dataspace, class)) = self.reported(py, self.inner.outline(dataset))? else { return Ok(None) };
         let largest = match &dataspace {
             Dataspace::Simple { max_dims, .. } => {
                 let largest = max_dims.iter().map(|&dim| (dim != u64::MAX).then_some(dim));
@@ -324,13 +324,13 @@ impl File {
         number
     }
 
-    fn told<T>(&self, py: Python<'_>, result: Result<T, Hdf5Error>) -> PyResult<T> {
+    fn reported<T>(&self, py: Python<'_>, result: Result<T, Hdf5Error>) -> PyResult<T> {
         result.map_err(|error| errors::of_hdf5(py, &error))
     }
 
     /// Converts the result of a read that a signal may have stopped.
     fn finished<T>(&self, py: Python<'_>, read: Result<Option<T>, Hdf5Error>, raised: Option<PyErr>) -> PyResult<T> {
-        match (self.told(py, read)?, raised) {
+        match (self.reported(py, read)?, raised) {
             (_, Some(error)) => Err(error),
             (Some(done), None) => Ok(done),
             (None, None) => Err(errors::internal(py, "a read stopped without a reason")),

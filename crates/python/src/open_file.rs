@@ -128,14 +128,14 @@ impl OpenFile {
     pub fn outline(&self, index: ObjectIndex) -> Result<Option<(Dataspace, Arc<TypeClass>)>> {
         Ok(match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => Some((dataset.dataspace.clone(), Arc::clone(&dataset.datatype.class))),
-            ObjectKind::Templated(formed) => {
-                let dataset = &formed.form.dataset;
+            ObjectKind::Templated(templated) => {
+                let dataset = &templated.form.dataset;
                 let mut dataspace = dataset.dataspace.clone();
                 if let Dataspace::Simple { dims, max_dims } = &mut dataspace {
-                    dims[0] = formed.place.rows;
+                    dims[0] = templated.place.rows;
                     // Zero if it cannot grow: see `model::template::open`.
                     if max_dims[0] == 0 {
-                        max_dims[0] = formed.place.rows;
+                        max_dims[0] = templated.place.rows;
                     }
                 }
                 Some((dataspace, Arc::clone(&dataset.datatype.class)))
@@ -161,7 +161,7 @@ impl OpenFile {
         }
         let dataset = match &self.object(index)?.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
-            ObjectKind::Templated(formed) => formed.dataset(),
+            ObjectKind::Templated(templated) => templated.dataset(),
             _ => return Err(self.unsupported(0, &format!("object number {index} is not a dataset"))),
         };
         let class = &dataset.datatype.class;

@@ -132,7 +132,7 @@ pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let inspected = detached(py, || {
         openable(&path)?;
         raddle_merge::append::redo::settle(&path)
-            .map_err(|error| Refusal::Told(Failure::of_merge(&error, std::slice::from_ref(&path))))?;
+            .map_err(|error| Refusal::Failed(Failure::of_merge(&error, std::slice::from_ref(&path))))?;
         let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
         let file = InputFile::open(&path).map_err(Refusal::Unreadable)?;
         raddle_hdf5::inspect::inspect(&file, &ReadLimits::default(), child.as_ref()).map_err(Refusal::Unreadable)
@@ -148,7 +148,7 @@ pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String,
         openable(&path)?;
         let mut text = Vec::new();
         let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
-        let left_out = write_references(&path, url, child.as_ref(), &mut text).map_err(Refusal::Told)?;
+        let left_out = write_references(&path, url, child.as_ref(), &mut text).map_err(Refusal::Failed)?;
         Ok::<_, Refusal>((text, left_out))
     })?;
     let (text, left_out) = written.map_err(|refusal| refusal.raised(py))?;
@@ -181,14 +181,14 @@ pub fn partition(
 /// Reason why a file is not read.
 enum Refusal {
     Unreadable(Hdf5Error),
-    Told(Failure),
+    Failed(Failure),
 }
 
 impl Refusal {
     fn raised(&self, py: Python<'_>) -> PyErr {
         match self {
             Self::Unreadable(error) => errors::of_hdf5(py, error),
-            Self::Told(failure) => errors::of_failure(py, failure),
+            Self::Failed(failure) => errors::of_failure(py, failure),
         }
     }
 }

@@ -216,14 +216,14 @@ pub fn boxes(experiment: &Experiment, half: Option<&Phase>) -> Option<Figure> {
     for (at, (name, rates)) in known.iter().enumerate() {
         let y = at as f64 * ROW + ROW / 2.0;
         let [least, low, median, high, most] = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(rates, share));
-        let told = quantity::rate(median as u64, 1.0);
-        let what = format!("{name}: median {told} of {}", quantity::counted(rates.len() as u64, "run"));
+        let reported = quantity::rate(median as u64, 1.0);
+        let what = format!("{name}: median {reported} of {}", quantity::counted(rates.len() as u64, "run"));
         let colour = COLOURS[usize::from(at > 0) * 5];
         figure.text(LEFT - 8.0, y + 4.0, Anchor::End, LEFT - 8.0, name);
         figure.stroke(&[[axis.at(least), y], [axis.at(most), y]], 1.0, colour, &what);
         figure.rectangle([axis.at(low), y - 5.0, (axis.at(high) - axis.at(low)).max(1.0), 10.0], colour, &what);
         figure.stroke(&[[axis.at(median), y - 6.0], [axis.at(median), y + 6.0]], 2.0, "currentColor", &what);
-        figure.text(WIDTH, y + 4.0, Anchor::End, 76.0, &told);
+        figure.text(WIDTH, y + 4.0, Anchor::End, 76.0, &reported);
     }
     Some(figure)
 }

@@ -238,14 +238,14 @@ pub fn ratios(file: &File) -> Option<Figure> {
     for (at, dataset) in largest.iter().enumerate() {
         let y = at as f64 * 30.0;
         figure.text(0.0, y + 12.0, Anchor::Start, WIDTH - 150.0, &dataset.path);
-        let told = format!(
+        let reported = format!(
             "{} · {}",
             quantity::ratio(dataset.logical_len_bytes, dataset.stored_len_bytes),
             quantity::size(dataset.stored_len_bytes)
         );
-        figure.text(WIDTH, y + 12.0, Anchor::End, 150.0, &told);
+        figure.text(WIDTH, y + 12.0, Anchor::End, 150.0, &reported);
         let width = (ratio(dataset) / most * WIDTH).max(1.0);
-        figure.rectangle([0.0, y + 16.0, width, 8.0], COLOURS[2], &format!("{}: {told}", dataset.path));
+        figure.rectangle([0.0, y + 16.0, width, 8.0], COLOURS[2], &format!("{}: {reported}", dataset.path));
     }
     Some(figure)
 }
@@ -326,9 +326,9 @@ mod tests {
         // Datasets that raddle records are not the user's.
         let mut recorded = file.clone();
         recorded.datasets.push(dataset("/_raddle/inputs/path", 500));
-        let (text, told) = (ratios(&recorded).unwrap().inline(), sizes(&recorded).unwrap().inline());
-        assert!(!text.contains("_raddle") && !told.contains("inputs"), "{text}\n{told}");
-        assert!(told.contains("provenance (/_raddle): 500 B (10 %)"), "{told}");
-        assert!(told.contains("metadata and gaps: 500 B (10 %)"), "{told}");
+        let (text, reported) = (ratios(&recorded).unwrap().inline(), sizes(&recorded).unwrap().inline());
+        assert!(!text.contains("_raddle") && !reported.contains("inputs"), "{text}\n{reported}");
+        assert!(reported.contains("provenance (/_raddle): 500 B (10 %)"), "{reported}");
+        assert!(reported.contains("metadata and gaps: 500 B (10 %)"), "{reported}");
     }
 }

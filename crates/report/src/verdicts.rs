@@ -105,12 +105,12 @@ fn of_phase(findings: &Findings, half: &Phase) -> String {
 
 /// Formats a verdict, with the uncorrected one if that shows more.
 fn verdict(finding: &Finding) -> String {
-    let told = words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none()));
+    let reported = words(finding.verdict.as_deref().filter(|_| finding.arm.fault.is_none()));
     match finding.alone.as_deref() {
         Some(alone) if finding.arm.fault.is_none() && finding.alone != finding.verdict => {
-            format!("{told} (alone: {})", words(Some(alone)))
+            format!("{reported} (alone: {})", words(Some(alone)))
         }
-        _ => told.to_owned(),
+        _ => reported.to_owned(),
     }
 }
 

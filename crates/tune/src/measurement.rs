@@ -71,7 +71,7 @@ pub struct MeasuredExperiment {
     pub search: Search,
 }
 
-/// Runs `workload`; with `limits`, also searches for the best settings in the experiment that gives the profile. `told`
+/// Runs `workload`; with `limits`, also searches for the best settings in the experiment that gives the profile. `reported`
 /// is called after each experiment, and again if it was continued.
 ///
 /// As for [`crate::campaign::carry_out`].
@@ -80,7 +80,7 @@ pub fn measure(
     limits: Option<&Limits>,
     conditions: &TrialConditions,
     bench: &Bench<'_>,
-    told: &mut dyn FnMut(&MeasuredExperiment),
+    reported: &mut dyn FnMut(&MeasuredExperiment),
 ) -> Result<Measurement> {
     let started = Instant::now();
     let source = limits.map(|_| workload.profile_from);
@@ -105,7 +105,7 @@ pub fn measure(
         let (name, title, paper) = (experiment.name.clone(), experiment.title.clone(), experiment.paper.clone());
         let kernel = experiment.kernel().clone();
         let done = MeasuredExperiment { name, title, paper, kernel, elapsed_s, search };
-        told(&done);
+        reported(&done);
         experiments.push(done);
     }
     campaigns.retain(|(_, campaign)| !campaign.open(&conditions.rule).is_empty());
@@ -118,7 +118,7 @@ pub fn measure(
         let sweep = campaign.findings(&conditions);
         if sweep.runs() > done.search.sweep.runs() {
             (done.search.sweep, done.elapsed_s) = (sweep, done.elapsed_s + elapsed_s);
-            told(done);
+            reported(done);
         }
     }
     let hdf5 = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
@@ -302,15 +302,16 @@ knobs = { alignment = [4096], meta_block = [65536] }
         let deadline = time.map(|time| Instant::now() + time);
         let conditions = TrialConditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline };
         let workload = Workload::parse(Path::new("mine.toml"), TEXT, Scale::Tiny).unwrap();
-        let mut told = Vec::new();
-        let done = measure(&workload, limits, &conditions, &bench, &mut |done| told.push(done.name.clone())).unwrap();
-        (done, told)
+        let mut reported = Vec::new();
+        let done =
+            measure(&workload, limits, &conditions, &bench, &mut |done| reported.push(done.name.clone())).unwrap();
+        (done, reported)
     }
 
     #[test]
     fn what_won_twice_becomes_the_profile() {
-        let (done, told) = measured(Some(&Limits::default()), None);
-        assert_eq!(told, ["one", "two"]);
+        let (done, reported) = measured(Some(&Limits::default()), None);
+        assert_eq!(reported, ["one", "two"]);
         assert!(done.experiments[0].search.proof.is_none() && done.experiments[1].search.proof.is_some());
         let profile = done.profile("raddle 0", 7).unwrap();
         assert_eq!(profile.settings.keys().copied().collect::<Vec<_>>(), [Knob::Alignment]);
@@ -335,8 +336,8 @@ knobs = { alignment = [4096], meta_block = [65536] }
         // The first experiment would need 165 runs, but its share of the time allows at most 100; the second needs 60.
         // Runs are long compared with the delays of a busy machine.
         let run = Duration::from_millis(12);
-        let (done, told) = measured_by(&Made { run, ..Made::default() }, None, Some(run * 250));
-        assert_eq!(told, ["one", "two", "one"]);
+        let (done, reported) = measured_by(&Made { run, ..Made::default() }, None, Some(run * 250));
+        assert_eq!(reported, ["one", "two", "one"]);
         let arm = &done.experiments[0].search.sweep.arms[1];
         assert!(
             arm.arm.runs.len() > 35 && done.elapsed_s < (run * 300).as_secs_f64(),

@@ -471,17 +471,17 @@ mod tests {
             mean * neighbour * (noise * random.normal()).exp()
         };
         let mut runs = vec![(Vec::new(), Vec::new()); truth.len()];
-        let told = |(default, own): &(Vec<f64>, Vec<f64>)| estimate(default, own, rule.error());
+        let reported = |(default, own): &(Vec<f64>, Vec<f64>)| estimate(default, own, rule.error());
         for _ in 0..rule.max_blocks {
             let default = (time(1.0) * time(1.0)).sqrt();
             for (arm, ratio) in runs.iter_mut().zip(truth) {
-                if !rule.is_done(arm.1.len(), told(arm).as_ref(), truth.len()) {
+                if !rule.is_done(arm.1.len(), reported(arm).as_ref(), truth.len()) {
                     arm.0.push(default);
                     arm.1.push(time(*ratio));
                 }
             }
         }
-        rule.verdicts(&runs.iter().map(told).collect::<Vec<_>>(), 1.0)
+        rule.verdicts(&runs.iter().map(reported).collect::<Vec<_>>(), 1.0)
     }
 
     #[test]

@@ -72,21 +72,21 @@ fn every_kernel_writes_what_it_says() {
         for kernel in &kernels {
             kernel.check().unwrap();
             let outcome = run(kernel.clone(), Settings::default(), library.clone()).unwrap();
-            let told = format!("{} with {}: {outcome:?}", kernel.name(), outcome.hdf5);
+            let reported = format!("{} with {}: {outcome:?}", kernel.name(), outcome.hdf5);
             let is_exact = !matches!(kernel, Kernel::Amrex { .. } | Kernel::Random { .. });
-            assert!(outcome.file_len_bytes >= outcome.len_bytes || !is_exact, "{told}");
-            assert!(outcome.file_len_bytes > 1000 && outcome.wall_s() > 0.0 && outcome.cpu_s() > 0.0, "{told}");
+            assert!(outcome.file_len_bytes >= outcome.len_bytes || !is_exact, "{reported}");
+            assert!(outcome.file_len_bytes > 1000 && outcome.wall_s() > 0.0 && outcome.cpu_s() > 0.0, "{reported}");
             let stages: Vec<Stage> = outcome.stages.iter().map(|stage| stage.stage).collect();
             let ends = if kernel.read_back().is_some() { Stage::Close } else { Stage::Sync };
-            assert!(stages.starts_with(&[Stage::Open]) && stages.ends_with(&[ends]), "{told}");
-            assert!(stages.windows(2).any(|pair| pair == [Stage::Close, Stage::Sync]), "{told}");
+            assert!(stages.starts_with(&[Stage::Open]) && stages.ends_with(&[ends]), "{reported}");
+            assert!(stages.windows(2).any(|pair| pair == [Stage::Close, Stage::Sync]), "{reported}");
             let calls = outcome.calls.unwrap();
             let reads =
                 matches!(kernel, Kernel::Bdcats { .. } | Kernel::Many { reads: true, .. } | Kernel::Read { .. });
             // The test harness may write a line at the same time.
-            assert_eq!(calls.write < 4, reads, "{told}");
+            assert_eq!(calls.write < 4, reads, "{reported}");
             if *kernel == kernels[5] {
-                assert!((4..8).contains(&calls.write) && outcome.file_len_bytes == 4 * 4096, "{told}");
+                assert!((4..8).contains(&calls.write) && outcome.file_len_bytes == 4 * 4096, "{reported}");
             }
         }
     }

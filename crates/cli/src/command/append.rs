@@ -200,7 +200,7 @@ pub fn run(arguments: &AppendArgs, team: &Ranks) -> Result<Exit, Failure> {
         let exit = if plan.skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         execute(arguments, &plan, &held, watch, team).map_err(|error| match error {
             Stopped::Merge(error) => failed(error),
-            Stopped::Told(failure) => failure,
+            Stopped::Failed(failure) => failure,
         })?;
         Ok(exit)
     })
@@ -238,7 +238,7 @@ struct Appended<'a> {
 
 enum Stopped {
     Merge(MergeError),
-    Told(Failure),
+    Failed(Failure),
 }
 
 /// Collective. Executes the plan, or prints it with `--dry-run`; the first rank reports.
@@ -254,9 +254,9 @@ fn execute(
     }
     if arguments.dry_run {
         let planned = Planned::of(plan);
-        arguments.running.write_report(&planned).map_err(Stopped::Told)?;
+        arguments.running.write_report(&planned).map_err(Stopped::Failed)?;
         if arguments.json {
-            return print(&json(&planned)).map_err(Stopped::Told);
+            return print(&json(&planned)).map_err(Stopped::Failed);
         }
         let text = format!(
             "{}: {} to append, {} would grow by up to {} rows\n",
@@ -265,15 +265,15 @@ fn execute(
             quantity::counted(planned.grown_datasets, "dataset"),
             quantity::count(planned.most_rows),
         );
-        return print(&text).map_err(Stopped::Told);
+        return print(&text).map_err(Stopped::Failed);
     }
     let Some(done) = append_collective(plan, held, watch, team.ranks()).map_err(Stopped::Merge)? else { return Ok(()) };
     let done = Appended { report: &done, input_files: Input::of(plan).split_off(1) };
-    arguments.running.write_report(&done).map_err(Stopped::Told)?;
+    arguments.running.write_report(&done).map_err(Stopped::Failed)?;
     if arguments.json {
-        print(&json(&done)).map_err(Stopped::Told)?;
+        print(&json(&done)).map_err(Stopped::Failed)?;
     } else if !arguments.running.telling.quiet {
-        print(&report::appended(&arguments.file, done.report)).map_err(Stopped::Told)?;
+        print(&report::appended(&arguments.file, done.report)).map_err(Stopped::Failed)?;
     }
     Ok(())
 }

@@ -96,10 +96,10 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
     let jobs = arguments.running.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
     let started = std::time::Instant::now();
     watch.observer.event(&Event::StageStarted { stage: Stage::Create, total_bytes: None });
-    let mut told = 0;
+    let mut reported = 0;
     let mut progress = |made: &GenerateProgress| {
-        let bytes = made.raw_len_bytes - told;
-        told = made.raw_len_bytes;
+        let bytes = made.raw_len_bytes - reported;
+        reported = made.raw_len_bytes;
         watch.observer.event(&Event::Advanced { stage: Stage::Create, bytes, items: 0 });
     };
     let jobs = jobs.unwrap_or(NonZeroUsize::MIN);

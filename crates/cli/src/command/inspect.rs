@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::{Failure, ToldFailure};
+use crate::failure::{Failure, FailureRecord};
 use crate::options::reader::ReaderArgs;
 use crate::ranks::Ranks;
 use crate::render::escape;
@@ -74,7 +74,7 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct Refused<'a> {
     file: String,
-    error: ToldFailure<'a>,
+    error: FailureRecord<'a>,
 }
 
 /// Output for one file.
@@ -153,8 +153,8 @@ fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildR
             Printed { out, err: String::new(), exit_code: exit.code() }
         }
         Err(failure) => {
-            let told = || crate::render::json(&Refused { file: file(), error: failure.told() });
-            let out = if arguments.json && !arguments.total { told() } else { String::new() };
+            let reported = || crate::render::json(&Refused { file: file(), error: failure.record() });
+            let out = if arguments.json && !arguments.total { reported() } else { String::new() };
             Printed { out, err: failure.render(), exit_code: failure.exit.code() }
         }
     }

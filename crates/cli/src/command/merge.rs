@@ -284,11 +284,11 @@ pub(super) fn merge(
         let done = raddle_merge::merge_through(&plan, watch, team.ranks(), through).map_err(failed)?;
         let Some(done) = done else { return Ok(exit) };
         let accompanied = ReportWithPreview::new(&done, preview.as_ref());
-        let told =
+        let reported =
             ReportWithPrediction { accompanied: &accompanied, prediction: predicted, input_files: Input::of(&plan) };
-        running.write_report(&told)?;
+        running.write_report(&reported)?;
         if how.json {
-            print(&json(&told))?;
+            print(&json(&reported))?;
         } else if !running.telling.quiet {
             let made = keys::made(&plan.made);
             let made = if made.is_empty() { made } else { format!("  {made}\n") };

@@ -138,11 +138,11 @@ pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Failure> {
         if !team.leads() {
             return Ok(exit);
         }
-        let told =
+        let reported =
             Verified { file: arguments.output.to_string_lossy().into_owned(), against: count, report: &verified };
-        arguments.running.write_report(&told)?;
+        arguments.running.write_report(&reported)?;
         if arguments.json {
-            print(&crate::render::json(&told))?;
+            print(&crate::render::json(&reported))?;
         } else if !arguments.running.telling.quiet || !verified.mismatches.is_empty() {
             print(&if has_inputs { report::verified(&verified) } else { report::checked(&verified) })?;
         }

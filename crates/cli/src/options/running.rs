@@ -2,7 +2,7 @@
 
 use super::reader::ReaderArgs;
 use super::size::Size;
-use crate::failure::{Failure, ToldFailure};
+use crate::failure::{Failure, FailureRecord};
 use crate::ranks::Ranks;
 use crate::text_file::{self, Text};
 use raddle_merge::options::MergeOptions;
@@ -151,9 +151,9 @@ impl VerbosityArgs {
     pub fn write_failure(&self, failure: &Failure) -> Result<(), Failure> {
         #[derive(Serialize)]
         struct Failed<'a> {
-            error: ToldFailure<'a>,
+            error: FailureRecord<'a>,
         }
-        self.write_report(&Failed { error: failure.told() })
+        self.write_report(&Failed { error: failure.record() })
     }
 }
 

@@ -5,7 +5,7 @@
 //! per stage and written at most twice a second, because a job has millions of tiles. The sum of a stage's `bytes` is
 //! still its total.
 
-use crate::failure::{Failure, ToldFailure};
+use crate::failure::{Failure, FailureRecord};
 use raddle_core::report::progress::{Event, Stage};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ enum Frame<'a> {
     #[serde(rename = "run_started")]
     Started { command: &'a str, version: &'a str },
     #[serde(rename = "run_failed")]
-    Failed(ToldFailure<'a>),
+    Failed(FailureRecord<'a>),
     #[serde(rename = "run_finished")]
     Finished { exit_code: u8 },
 }
@@ -90,7 +90,7 @@ impl JsonLog {
 
     /// Writes the reason for the failure of the run.
     pub(super) fn failed(&mut self, failure: &Failure) {
-        self.write(&Frame::Failed(failure.told()));
+        self.write(&Frame::Failed(failure.record()));
     }
 
     /// Writes the last line and all buffered data.

@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    fn told(elsewhere: f64, limits: &Limits) -> String {
+    fn reported(elsewhere: f64, limits: &Limits) -> String {
         let text = "name = \"mine\"\ntitle = \"A test\"\nprofile_from = \"one\"\n[[experiment]]\nname = \"one\"\ntitle = \"One\"\n\
                     kernel = { kind = \"vpic\", particles = 10 }\nknobs = { meta_block = [65536] }\n";
         let workload = Workload::parse(Path::new("mine.toml"), text, Scale::Tiny).unwrap();
@@ -389,12 +389,12 @@ mod tests {
 
     #[test]
     fn the_reason_for_no_profile_is_reported() {
-        let won = told(0.7, &Limits::default());
+        let won = reported(0.7, &Limits::default());
         assert!(won.contains("meta_block=64KiB") && won.contains("written to mine.toml"), "{won}");
-        let lost = told(1.0, &Limits::default());
+        let lost = reported(1.0, &Limits::default());
         let words = "one: meta_block=64KiB won the search, but measured again on other values it took 1.00 (";
         assert!(lost.contains(words) && lost.contains("no effect: no profile is written."), "{lost}");
-        let limited = told(0.7, &Limits { max_inflation: 0.5, ..Limits::default() });
+        let limited = reported(0.7, &Limits { max_inflation: 0.5, ..Limits::default() });
         assert!(limited.contains("one: no setting was found to help within the limits: no profile"), "{limited}");
     }
 }

@@ -39,16 +39,16 @@ impl Growing {
         // The rows do not fill the chunks, so the last chunk of each dataset is rewritten.
         let merge = ["merge", "first", "-o", "out/out.h5", "--extendible", "--chunk", "10000rows", "-q"];
         let merged = growing.run(growing.raddle(&merge));
-        assert_eq!(merged.code, 0, "{}", merged.told);
+        assert_eq!(merged.code, 0, "{}", merged.reported);
         growing.old = std::fs::read(growing.file()).unwrap();
         growing.old_content = plain::read(&growing.file()).unwrap();
         let outcome = growing.run(growing.command());
-        assert_eq!(outcome.code, 0, "{}", outcome.told);
+        assert_eq!(outcome.code, 0, "{}", outcome.reported);
         for arguments in
             [&["verify", "out/out.h5", "-q"][..], &["verify", "out/out.h5", "--against", "first", "new", "-q"]]
         {
             let verified = growing.run(growing.raddle(arguments));
-            assert_eq!(verified.code, 0, "{}", verified.told);
+            assert_eq!(verified.code, 0, "{}", verified.reported);
         }
         growing.new = std::fs::read(growing.file()).unwrap();
         growing
@@ -78,9 +78,10 @@ impl Growing {
 
     fn run(&self, mut command: Command) -> Outcome {
         let output = command.stdin(Stdio::null()).output().unwrap();
-        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let reported =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         let code = output.status.code().or(output.status.signal().map(|signal| -signal)).unwrap();
-        Outcome { code, told, struck: faults::struck(&self.log()) }
+        Outcome { code, reported, struck: faults::struck(&self.log()) }
     }
 
     fn run_with(&self, fault: &Fault) -> Outcome {
@@ -110,14 +111,14 @@ impl Growing {
         }
         if by_reading {
             let read = self.run(self.raddle(&["verify", "out/out.h5", "-q"]));
-            assert_eq!(read.code, 0, "{context:?}: {}", read.told);
+            assert_eq!(read.code, 0, "{context:?}: {}", read.reported);
             let found = std::fs::read(self.file()).unwrap();
             assert!(found == self.old || found == self.new, "{context:?}: neither old nor new after reading");
             assert!(!self.redo().exists(), "{context:?}");
         }
         if std::fs::read(self.file()).unwrap() != self.new || self.redo().exists() {
             let again = self.run(self.command());
-            assert_eq!(again.code, 0, "{context:?}: {}", again.told);
+            assert_eq!(again.code, 0, "{context:?}: {}", again.reported);
         }
         assert!(std::fs::read(self.file()).unwrap() == self.new, "{context:?}: the next append is wrong");
         assert!(!self.redo().exists(), "{context:?}");
@@ -199,9 +200,9 @@ fn a_log_of_another_file_is_ignored() {
     let calls = struck_calls_until_commit(&growing);
     assert!(calls > 0);
     std::fs::write(growing.file(), &growing.old).unwrap();
-    let told = growing.run(growing.raddle(&["verify", "out/out.h5", "-q"]));
-    assert_eq!(told.code, 5, "{}", told.told);
-    assert!(told.told.contains("belongs to another state of the file"), "{}", told.told);
+    let reported = growing.run(growing.raddle(&["verify", "out/out.h5", "-q"]));
+    assert_eq!(reported.code, 5, "{}", reported.reported);
+    assert!(reported.reported.contains("belongs to another state of the file"), "{}", reported.reported);
     assert!(std::fs::read(growing.file()).unwrap() == growing.old);
 }
 

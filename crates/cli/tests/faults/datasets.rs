@@ -185,8 +185,8 @@ fn strike(action: &Action, step: usize, kind: Kind, options: &'static [&'static 
     for at in (1..).step_by(step) {
         datasets.reset();
         let fault = Fault { calls: CHANGING, at, sticky: false, action: action.clone() };
-        let (code, struck, told) = datasets.run_with(&fault);
-        let context = (&fault, &struck, &told, code);
+        let (code, struck, reported) = datasets.run_with(&fault);
+        let context = (&fault, &struck, &reported, code);
         let found = datasets.found(&context);
         assert!(found != Found::Nothing || matches!(kind, Kind::Idx(bits) if bits != BITS_PER_BLOCK), "{context:?}");
         if struck.is_empty() {
@@ -196,7 +196,7 @@ fn strike(action: &Action, step: usize, kind: Kind, options: &'static [&'static 
         }
         match code {
             Some(0) => assert_eq!(found, Found::New, "{context:?}"),
-            Some(5) => assert!(told.contains("No space left on device"), "{context:?}"),
+            Some(5) => assert!(reported.contains("No space left on device"), "{context:?}"),
             None => assert_eq!(*action, Action::Kill, "{context:?}"),
             _ => panic!("{context:?}"),
         }
@@ -291,8 +291,8 @@ fn without_waiting_for_the_disk_a_close_that_fails_is_reported() {
         for at in 1.. {
             datasets.reset();
             let fault = Fault { calls: "close", at, sticky: false, action: Action::Fail(EIO) };
-            let (code, struck, told) = datasets.run_with(&fault);
-            let context = (&fault, &struck, &told, code);
+            let (code, struck, reported) = datasets.run_with(&fault);
+            let context = (&fault, &struck, &reported, code);
             let found = datasets.found(&context);
             let Some(call) = struck.first() else {
                 assert!(code == Some(0) && found == Found::New, "{context:?}");
@@ -302,7 +302,7 @@ fn without_waiting_for_the_disk_a_close_that_fails_is_reported() {
             let is_written = call.contains(".raddle-part/") || call.contains(".raddle-header");
             of_written += usize::from(is_written);
             match code {
-                Some(5) => assert!(told.contains("Input/output error"), "{context:?}"),
+                Some(5) => assert!(reported.contains("Input/output error"), "{context:?}"),
                 code => assert!(code == Some(0) && found == Found::New && !is_written, "{context:?}"),
             }
         }
@@ -326,21 +326,21 @@ fn long_run(options: &[&str]) -> (Option<i32>, Vec<String>, String, usize) {
     let log = root.join("log");
     faults::arm(&mut command, &fault, &root.join("out"), &log);
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
     let left = std::fs::read_dir(root.join("out")).unwrap().count();
-    (output.status.code(), faults::struck(&log), told, left)
+    (output.status.code(), faults::struck(&log), reported, left)
 }
 
 /// The system reports the failure of a flush only once: the fsync at the end does not see it again.
 #[test]
 fn a_flush_that_fails_on_the_way_is_reported_at_the_end() {
-    let (code, struck, told, left) = long_run(&[]);
-    assert_eq!((code, struck.len(), left), (Some(5), 1, 0), "{told}");
-    assert!(told.contains("Input/output error") && told.contains("0000.bin"), "{told}");
+    let (code, struck, reported, left) = long_run(&[]);
+    assert_eq!((code, struck.len(), left), (Some(5), 1, 0), "{reported}");
+    assert!(reported.contains("Input/output error") && reported.contains("0000.bin"), "{reported}");
 }
 
 #[test]
 fn nothing_is_flushed_on_the_way_where_the_disk_is_not_waited_for() {
-    let (code, struck, told, left) = long_run(UNSYNCED);
-    assert_eq!((code, struck.len(), left), (Some(0), 0, 2), "{told}");
+    let (code, struck, reported, left) = long_run(UNSYNCED);
+    assert_eq!((code, struck.len(), left), (Some(0), 0, 2), "{reported}");
 }

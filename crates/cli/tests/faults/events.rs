@@ -128,7 +128,7 @@ fn damaged_baskets_are_named_and_left_out_if_that_is_asked_for() {
     let refused = workload.run(workload.command());
     assert_eq!(refused.code, 3, "{refused:?}");
     for named in ["in/1.root", "tree events", "branch pair", "entries 0..12", "--skip-bad"] {
-        assert!(refused.told.contains(named), "{named}: {refused:?}");
+        assert!(refused.reported.contains(named), "{named}: {refused:?}");
     }
     assert!(!workload.is_right_or_untouched(&refused));
     let mut command = workload.command();
@@ -141,11 +141,11 @@ fn damaged_baskets_are_named_and_left_out_if_that_is_asked_for() {
     let products: Vec<&str> = left_out.iter().map(|left| left["product"].as_str().unwrap()).collect();
     assert_eq!(products, ["pair", "cluster.x", "pts"], "{report}");
     for (product, left) in products.iter().zip(left_out) {
-        assert!(skipped.told.contains(&format!("{product} is left out")), "{skipped:?}");
+        assert!(skipped.reported.contains(&format!("{product} is left out")), "{skipped:?}");
         assert!(left["reason"].as_str().unwrap().contains("in/1.root"), "{report}");
     }
     assert!(std::fs::read(workload.output()).unwrap() != whole);
     let inspected = workload.run(workload.raddle(&["events", "inspect", "out/out.h5", "--sizes", "--json"]));
     assert_eq!(inspected.code, 0, "{inspected:?}");
-    assert!(inspected.told.contains("\"jets\"") && !inspected.told.contains("\"pair\""), "{inspected:?}");
+    assert!(inspected.reported.contains("\"jets\"") && !inspected.reported.contains("\"pair\""), "{inspected:?}");
 }

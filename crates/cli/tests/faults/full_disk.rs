@@ -51,8 +51,8 @@ pub fn too_small(workload: &Workload, sizes_kib: impl Iterator<Item = u64>) -> O
             0 => workload.assert_right(&context),
             5 => {
                 failed += 1;
-                assert!(outcome.told.contains("No space left on device"), "{context:?}");
-                assert!(outcome.told.contains("out/"), "{context:?}: no file is named");
+                assert!(outcome.reported.contains("No space left on device"), "{context:?}");
+                assert!(outcome.reported.contains("out/"), "{context:?}: no file is named");
                 assert_eq!(std::fs::read(workload.output()).unwrap(), OLD, "{context:?}");
                 workload.assert_tidy(&outcome);
                 mounted.resize(64 << 10);

@@ -30,7 +30,7 @@ pub fn changed_at_reads(
             continue;
         }
         assert_eq!(outcome.code, 3, "{context:?}");
-        assert!(outcome.told.contains(name), "{context:?}");
+        assert!(outcome.reported.contains(name), "{context:?}");
         assert!(!workload.is_right_or_untouched(&context));
         assert_eq!(workload.left(), ["out.h5"], "{context:?}");
     }

@@ -27,8 +27,8 @@ pub fn killed_at_calls(workload: &Workload, action: &Action, codes: &[i32], step
         if outcome.code > 0 {
             workload.assert_tidy(&outcome);
         }
-        let told = workload.assert_resumes(&context);
-        resumed += u64::from(told.contains(GOES_ON));
+        let reported = workload.assert_resumes(&context);
+        resumed += u64::from(reported.contains(GOES_ON));
     }
     (runs, resumed)
 }

@@ -32,7 +32,7 @@ fn address_spaces(sizes_mib: impl Iterator<Item = u64>) {
                 done += 1;
             }
             // Addresses vary between two loads: this one did not fit.
-            127 if outcome.told.contains("error while loading shared libraries") => {}
+            127 if outcome.reported.contains("error while loading shared libraries") => {}
             code => {
                 assert!(!workload.is_right_or_untouched(&(size_mib, &outcome)));
                 workload.assert_resumes(&(size_mib, &outcome));
@@ -130,7 +130,7 @@ fn the_shells_limit_of_file_size_is_reported_and_resumed() {
     // In blocks of 512 bytes: the limit is reached among the chunks of the output.
     let outcome = limited(&workload, "-f 600", &workload.command());
     assert_eq!(outcome.code, 5, "{outcome:?}");
-    assert!(outcome.told.contains("File too large"), "{outcome:?}");
+    assert!(outcome.reported.contains("File too large"), "{outcome:?}");
     assert!(!workload.is_right_or_untouched(&outcome));
     workload.assert_tidy(&outcome);
     workload.assert_resumes(&outcome);

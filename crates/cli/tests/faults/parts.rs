@@ -35,9 +35,9 @@ fn parts_in_any_order_make_the_bytes_of_one_process() {
             let mut missing = order[place + 1..].to_vec();
             missing.sort_unstable();
             let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
-            let told =
+            let reported =
                 format!("not done yet: part{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", "));
-            assert_eq!(outcome.told.contains(&told), !missing.is_empty(), "{order:?}: {outcome:?}");
+            assert_eq!(outcome.reported.contains(&reported), !missing.is_empty(), "{order:?}: {outcome:?}");
             assert_eq!(workload.is_right_or_untouched(&order), missing.is_empty(), "{order:?}: {outcome:?}");
         }
         workload.assert_right(&order);
@@ -159,7 +159,7 @@ fn who_publishes_is_followed_by_any_other_part() {
             followed += 1;
             workload.assert_right(&fault);
         } else {
-            assert!(first.told.contains("not done yet: part 2"), "{first:?}");
+            assert!(first.reported.contains("not done yet: part 2"), "{first:?}");
         }
     }
     assert!(followed > 3, "{followed}");
@@ -199,7 +199,7 @@ fn a_part_that_another_process_makes_is_left_to_it() {
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
     let outcome = run(&workload, 2, 2);
     assert_eq!(outcome.code, 7, "{outcome:?}");
-    assert!(outcome.told.contains("another raddle is writing it"), "{outcome:?}");
+    assert!(outcome.reported.contains("another raddle is writing it"), "{outcome:?}");
     rustix::fs::flock(&lock, FlockOperation::Unlock).unwrap();
     assert_eq!(run(&workload, 2, 2).code, 0);
 }
@@ -213,8 +213,8 @@ fn parts_of_other_merges_are_refused_by_name() {
         command.args(option);
         let outcome = workload.run(command);
         assert_eq!(outcome.code, 3, "{outcome:?}");
-        let told = format!("part 1 is of a different merge: {subject} changed");
-        assert!(outcome.told.contains(&told) && outcome.told.contains("--no-resume"), "{outcome:?}");
+        let reported = format!("part 1 is of a different merge: {subject} changed");
+        assert!(outcome.reported.contains(&reported) && outcome.reported.contains("--no-resume"), "{outcome:?}");
     };
     refused(part(&workload, 2, 2), &["--chunk", "8192rows"], "the options");
     refused(part(&workload, 2, 3), &[], "the number of parts");
@@ -228,7 +228,7 @@ fn parts_of_other_merges_are_refused_by_name() {
     anew.arg("--no-resume");
     let outcome = workload.run(anew);
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    assert!(outcome.told.contains("not done yet: part 1"), "{outcome:?}");
+    assert!(outcome.reported.contains("not done yet: part 1"), "{outcome:?}");
     let mut other = part(&workload, 1, 2);
     other.arg("--no-resume");
     assert_eq!(workload.run(other).code, 0);

@@ -95,10 +95,10 @@ impl Previewed {
     /// Checks that the same command produces both and leaves nothing else. Returns its output.
     fn assert_resumes(&self, context: &dyn std::fmt::Debug) -> String {
         let again = self.workload.run(self.workload.command());
-        assert_eq!(again.code, 0, "{context:?}: {}", again.told);
-        assert!(self.is_published(context) && files(&self.folder()) == self.right, "{context:?}: {}", again.told);
+        assert_eq!(again.code, 0, "{context:?}: {}", again.reported);
+        assert!(self.is_published(context) && files(&self.folder()) == self.right, "{context:?}: {}", again.reported);
         assert_eq!(self.workload.left(), ["out.h5", "out.h5.preview"], "{context:?}: something is left");
-        again.told
+        again.reported
     }
 
     /// Applies `action` at every call and passes each outcome to `look`; returns the number of calls, and how many of
@@ -143,7 +143,7 @@ fn a_call_that_fails_leaves_the_older_output_with_its_preview() {
         match outcome.code {
             0 => assert!(is_published, "{outcome:?}"),
             5 => {
-                let says_complete = outcome.told.contains("complete");
+                let says_complete = outcome.reported.contains("complete");
                 assert!(is_published == says_complete, "{outcome:?}");
                 let has_old = files(&previewed.folder()).values().any(|bytes| bytes == OLD);
                 assert!(is_published || has_old, "{outcome:?}: the older preview is gone");

@@ -38,8 +38,8 @@ impl Interrupted {
     fn assert_starts_over(&self, command: Command, why: &str) {
         let outcome = self.workload.run(command);
         assert_eq!(outcome.code, 0, "{outcome:?}");
-        assert!(outcome.told.contains("starting over") && outcome.told.contains(why), "{why}: {outcome:?}");
-        assert!(!outcome.told.contains(GOES_ON), "{outcome:?}");
+        assert!(outcome.reported.contains("starting over") && outcome.reported.contains(why), "{why}: {outcome:?}");
+        assert!(!outcome.reported.contains(GOES_ON), "{outcome:?}");
         assert_eq!(self.workload.left(), ["out.h5"]);
     }
 }
@@ -47,14 +47,14 @@ impl Interrupted {
 #[test]
 fn a_run_resumes_and_reports_what_it_kept() {
     let interrupted = Interrupted::new();
-    let told = interrupted.workload.assert_resumes(&"all tiles placed");
-    assert!(told.contains(GOES_ON) && told.contains("resuming an interrupted run: "), "{told}");
+    let reported = interrupted.workload.assert_resumes(&"all tiles placed");
+    assert!(reported.contains(GOES_ON) && reported.contains("resuming an interrupted run: "), "{reported}");
     // Other threads and memory do not change any byte.
     interrupted.restore();
     let mut command = interrupted.workload.command();
     command.args(["--memory", "200MiB"]).env("RADDLE_JOBS", "2");
     let outcome = interrupted.workload.run(command);
-    assert!(outcome.code == 0 && outcome.told.contains(GOES_ON), "{outcome:?}");
+    assert!(outcome.code == 0 && outcome.reported.contains(GOES_ON), "{outcome:?}");
     interrupted.workload.assert_right(&outcome);
 }
 
@@ -66,7 +66,7 @@ fn no_resume_starts_over() {
         let mut command = interrupted.workload.command();
         command.arg(option);
         let outcome = interrupted.workload.run(command);
-        assert!(outcome.code == 0 && !outcome.told.contains(GOES_ON), "{outcome:?}");
+        assert!(outcome.code == 0 && !outcome.reported.contains(GOES_ON), "{outcome:?}");
         assert_eq!(interrupted.workload.left(), ["out.h5"]);
     }
 }
@@ -127,8 +127,8 @@ fn torn_journal(step: usize) {
     for len in (0..interrupted.journal.len()).step_by(step) {
         interrupted.restore();
         std::fs::write(interrupted.workload.journal(), &interrupted.journal[..len]).unwrap();
-        let told = interrupted.workload.assert_resumes(&format!("journal of {len} bytes"));
-        resumed += usize::from(told.contains(GOES_ON));
+        let reported = interrupted.workload.assert_resumes(&format!("journal of {len} bytes"));
+        resumed += usize::from(reported.contains(GOES_ON));
     }
     assert!(resumed > 0, "no cut journal was of use");
 }

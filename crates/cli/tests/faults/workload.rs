@@ -23,7 +23,7 @@ pub struct Outcome {
     /// Exit code, or the signal that killed it, negative.
     pub code: i32,
     /// Standard output and standard error.
-    pub told: String,
+    pub reported: String,
     /// The faults that happened.
     pub struck: Vec<String>,
 }
@@ -95,7 +95,7 @@ impl Workload {
             }
         });
         let verified = workload.run(workload.raddle(&["verify", "out/out.h5", "--against", "in", "-q"]));
-        assert_eq!(verified.code, 0, "{}", verified.told);
+        assert_eq!(verified.code, 0, "{}", verified.reported);
         workload
     }
 
@@ -125,7 +125,7 @@ impl Workload {
         make(&root.join("in"));
         let mut workload = Self { folder, root, right: Vec::new(), arguments: arguments.to_vec() };
         let outcome = workload.run(workload.command());
-        assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.told);
+        assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.reported);
         workload.right = std::fs::read(workload.output()).unwrap();
         workload
     }
@@ -205,9 +205,10 @@ impl Workload {
     /// Runs a command to completion.
     pub fn run(&self, mut command: Command) -> Outcome {
         let output = command.stdin(Stdio::null()).output().unwrap();
-        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let reported =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         let code = output.status.code().or(output.status.signal().map(|signal| -signal)).unwrap();
-        Outcome { code, told, struck: faults::struck(&self.log()) }
+        Outcome { code, reported, struck: faults::struck(&self.log()) }
     }
 
     /// Checks that the output is right and nothing else is left.
@@ -229,7 +230,7 @@ impl Workload {
             [only] if only == "out.h5" => {}
             [journal, part, output] => {
                 assert_eq!([journal, part, output], [".out.h5.raddle-journal", ".out.h5.raddle-part", "out.h5"]);
-                assert!(outcome.told.contains("are kept in"), "{outcome:?}");
+                assert!(outcome.reported.contains("are kept in"), "{outcome:?}");
             }
             other => panic!("{outcome:?}: {other:?} is left"),
         }
@@ -238,9 +239,9 @@ impl Workload {
     /// Checks that the same command without a fault produces the right output. Returns its messages.
     pub fn assert_resumes(&self, context: &dyn std::fmt::Debug) -> String {
         let again = self.run(self.command());
-        assert_eq!(again.code, 0, "{context:?}: {}", again.told);
+        assert_eq!(again.code, 0, "{context:?}: {}", again.reported);
         self.assert_right(context);
-        again.told
+        again.reported
     }
 }
 

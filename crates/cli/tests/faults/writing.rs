@@ -39,9 +39,9 @@ pub fn failing_calls(workload: &Workload, errno: i32, sticky: bool, step: usize)
         match outcome.code {
             0 => workload.assert_right(&context),
             5 => {
-                assert!(outcome.told.contains(words(errno)), "{context:?}");
+                assert!(outcome.reported.contains(words(errno)), "{context:?}");
                 let is_right = workload.is_right_or_untouched(&context);
-                assert!(!is_right || outcome.told.contains("complete and published"), "{context:?}");
+                assert!(!is_right || outcome.reported.contains("complete and published"), "{context:?}");
                 // If nothing can be removed any more, something is left; the next run handles it.
                 if !sticky {
                     workload.assert_tidy(&outcome);
@@ -138,8 +138,8 @@ pub fn failing_reads(workload: &Workload, errno: i32, step: usize) {
             return workload.assert_right(&context);
         }
         assert_eq!(outcome.code, 3, "{context:?}");
-        let is_named = outcome.told.contains("in/0.") || outcome.told.contains("in/1.");
-        assert!(is_named && outcome.told.contains(words(errno)), "{context:?}");
+        let is_named = outcome.reported.contains("in/0.") || outcome.reported.contains("in/1.");
+        assert!(is_named && outcome.reported.contains(words(errno)), "{context:?}");
         assert!(!workload.is_right_or_untouched(&context));
         workload.assert_tidy(&outcome);
         if workload.left().len() > 1 {

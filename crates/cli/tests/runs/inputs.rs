@@ -56,7 +56,7 @@ fn advice_names_only_options_of_the_command() {
 #[test]
 fn files_of_other_formats_are_called_by_their_name() {
     let folder = two_files();
-    for (begin, told, remedy) in [
+    for (begin, reported, remedy) in [
         (&b"CDF\x01rest of it"[..], "a netCDF-3 file", "`nccopy -k nc4 IN OUT`"),
         (b"CDF\x05", "a netCDF-3 file", "`nccopy -k nc4 IN OUT`"),
         (b"root\0\0", "a ROOT file", "`raddle events convert`"),
@@ -68,7 +68,7 @@ fn files_of_other_formats_are_called_by_their_name() {
         for arguments in [&["merge", "a.h5", "other.nc", "-o", "out.h5", "-q"][..], &["inspect", "other.nc"]] {
             let (code, _, stderr) = outcome(raddle(folder.path(), arguments));
             assert_eq!(code, 3, "{stderr}");
-            assert!(stderr.contains(told) && stderr.contains(remedy), "{arguments:?}: {stderr}");
+            assert!(stderr.contains(reported) && stderr.contains(remedy), "{arguments:?}: {stderr}");
         }
     }
     std::fs::create_dir(folder.path().join("z.zarr")).unwrap();

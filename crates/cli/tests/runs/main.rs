@@ -4,9 +4,9 @@
 mod inputs;
 mod made;
 mod patterns;
+mod reported;
 mod tables;
 mod text_files;
-mod told;
 
 use made::{json, make, names, outcome, raddle, two_files};
 use rustix::process::{Pid, Signal, kill_process};

@@ -197,8 +197,8 @@ impl<W: TileWork> Rounds<'_, W> {
         let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
         let own = self.schedule.owned_by(communicator.rank(), round.clone()).count();
         self.window.reserve_received(own);
-        let brought = self.work.regroup(&Round { batches, owners, index: self.index }, communicator);
-        if let Err(source) = brought {
+        let regrouped = self.work.regroup(&Round { batches, owners, index: self.index }, communicator);
+        if let Err(source) = regrouped {
             let first = batches.first().map_or(0, |batch| batch.first);
             self.window.fail(first, EngineError::Bring { source });
         }

@@ -147,7 +147,7 @@ struct State<E: std::error::Error + 'static> {
     allocated_bytes: u64,
     brought_bytes: u64,
     /// Number of batches whose received pieces are accounted for.
-    brought: usize,
+    regrouped: usize,
     free_buffers: Vec<Vec<u8>>,
     free_claims: Vec<Vec<Claim>>,
     tiles_in_flight: u64,
@@ -189,7 +189,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
             opened,
             allocated_bytes: 0,
             brought_bytes: 0,
-            brought: 0,
+            regrouped: 0,
             free_buffers: Vec::new(),
             free_claims: Vec::new(),
             tiles_in_flight: 0,
@@ -436,7 +436,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
     /// Accounts for the pieces about to be received for the next `count` batches. The schedule ensures that they fit.
     pub(super) fn reserve_received(&self, count: usize) {
         let mut state = self.lock();
-        let batches = &self.batches[state.brought..state.brought + count];
+        let batches = &self.batches[state.regrouped..state.regrouped + count];
         let len_bytes = batches.iter().map(|own| own.received_len_bytes).sum::<u64>();
         while state.allocated_bytes + state.brought_bytes + len_bytes > self.limits.buffers_bytes {
             let Some(idle) = state.free_buffers.pop() else { break };
@@ -444,7 +444,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
             state.allocated_bytes -= self.limits.buffer_len_bytes;
         }
         state.brought_bytes += len_bytes;
-        state.brought += count;
+        state.regrouped += count;
     }
 
     /// Releases the next `count` batches to the workers.

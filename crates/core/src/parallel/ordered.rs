@@ -172,13 +172,13 @@ mod tests {
             ahead.next();
             panic!("on purpose");
         };
-        let told = AtomicUsize::new(0);
+        let ended = AtomicUsize::new(0);
         let take = || {
             assert!(ahead.take(0).is_none());
-            told.store(1, Ordering::SeqCst);
+            ended.store(1, Ordering::SeqCst);
             Ok::<_, CoreError>(())
         };
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ahead.run(1, work, take))).is_err());
-        assert_eq!(told.into_inner(), 1);
+        assert_eq!(ended.into_inner(), 1);
     }
 }

@@ -62,9 +62,9 @@ mod tests {
         let mut traffic = Traffic::default();
         traffic.count(1, [5, 99, 0, 1].into_iter());
         assert_eq!(traffic, Traffic { messages: 2, len_bytes: 6, by_log2_len: vec![1, 0, 1] });
-        let told = crate::ranks::message::encode_u64s(traffic.to_words());
-        assert_eq!(Traffic::from_words(&mut MessageReader::new("a test", &told)).unwrap(), traffic);
-        assert!(Traffic::from_words(&mut MessageReader::new("a test", &told[..40])).is_err());
+        let words = crate::ranks::message::encode_u64s(traffic.to_words());
+        assert_eq!(Traffic::from_words(&mut MessageReader::new("a test", &words)).unwrap(), traffic);
+        assert!(Traffic::from_words(&mut MessageReader::new("a test", &words[..40])).is_err());
         traffic.add(&Traffic { messages: 1, len_bytes: 2, by_log2_len: vec![0, 1] });
         assert_eq!(traffic, Traffic { messages: 3, len_bytes: 8, by_log2_len: vec![1, 1, 1] });
     }

@@ -55,11 +55,11 @@ impl BlockContribution {
 impl SharedSink for Hdf5Sink {
     fn commit_collective(&mut self, prepared: Vec<Pieces>, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
         self.share_what_was_there();
-        let told = ranks.all_gather_bytes(&self.told(&prepared))?;
+        let received = ranks.all_gather_bytes(&self.contribution(&prepared))?;
         let mut parts: Vec<Vec<u8>> = vec![Vec::new(); ranks.size()];
         let mut complete = Vec::new();
         let mut own = prepared.into_iter();
-        for (rank, message) in told.iter().enumerate() {
+        for (rank, message) in received.iter().enumerate() {
             let mut words = MessageReader::new("what blocks add", message);
             let [blocks, has_first, run, lumi, event] = words.words()?;
             if self.entries == 0 && self.first.is_none() && has_first == 1 {
@@ -103,12 +103,12 @@ impl SharedSink for Hdf5Sink {
 
     fn place_collective(&mut self, encoded: Vec<EncodedTile>, ranks: &dyn Communicator) -> Result<()> {
         let own = encoded.iter().flat_map(|tile| [tile.stored.len() as u64, u64::from(tile.filter_mask)]);
-        let told = ranks.all_gather_bytes(&encode_u64s(own))?;
-        let mut told: Vec<MessageReader<'_>> =
-            told.iter().map(|message| MessageReader::new("lengths of chunks", message)).collect();
+        let received = ranks.all_gather_bytes(&encode_u64s(own))?;
+        let mut received: Vec<MessageReader<'_>> =
+            received.iter().map(|message| MessageReader::new("lengths of chunks", message)).collect();
         let (mut own, mut written) = (encoded.into_iter(), Ok(()));
         for (series, owner) in std::mem::take(&mut self.shares.handed_out) {
-            let [len_bytes, filter_mask] = told[owner].words()?;
+            let [len_bytes, filter_mask] = received[owner].words()?;
             let address = self.take_place(series, len_bytes, filter_mask as u32);
             if owner == ranks.rank() && written.is_ok() {
                 written = own.next().map_or(Ok(()), |tile| self.output().write_at(&tile.stored, address));
@@ -126,8 +126,8 @@ impl SharedSink for Hdf5Sink {
             let Hdf5Summary { datasets, len_bytes, metadata_s, .. } = summary;
             [datasets, len_bytes, metadata_s.to_bits()]
         });
-        let told = ranks.all_gather_bytes(&encode_u64s(own))?;
-        let mut words = MessageReader::new("what was published", told.first().map_or(&[], Vec::as_slice));
+        let received = ranks.all_gather_bytes(&encode_u64s(own))?;
+        let mut words = MessageReader::new("what was published", received.first().map_or(&[], Vec::as_slice));
         let [datasets, len_bytes, metadata_s] = words.words()?;
         Ok(Hdf5Summary { datasets, len_bytes, metadata_s: f64::from_bits(metadata_s), ..of_others })
     }
@@ -153,7 +153,7 @@ impl Hdf5Sink {
     }
 
     /// Encodes the contributions of this rank's blocks as a message.
-    fn told(&self, prepared: &[Pieces]) -> Vec<u8> {
+    fn contribution(&self, prepared: &[Pieces]) -> Vec<u8> {
         let first = prepared.iter().find_map(|block| block.first);
         let id = first.unwrap_or_default();
         let of_first = [u64::from(first.is_some()), u64::from(id.run), u64::from(id.lumi), id.event];

@@ -124,7 +124,7 @@ pub(crate) fn check_products(place: &Location, products: &[usize], schema: &Sche
         Some(number) => Err(EventsError::NoSuch {
             place: place.branch(&number.to_string()).into(),
             kind: "product",
-            there_is: schema.products.iter().map(|product| product.name.clone()).collect(),
+            available: schema.products.iter().map(|product| product.name.clone()).collect(),
         }),
     }
 }

@@ -219,8 +219,8 @@ impl RootFile {
         self.key_of(name, is_tree).ok_or_else(|| self.no_such(name, "tree", self.containers()))
     }
 
-    fn no_such(&self, name: &str, kind: &'static str, there_is: Vec<String>) -> EventsError {
-        EventsError::NoSuch { place: Location::file(self.file.path()).tree(name).into(), kind, there_is }
+    fn no_such(&self, name: &str, kind: &'static str, available: Vec<String>) -> EventsError {
+        EventsError::NoSuch { place: Location::file(self.file.path()).tree(name).into(), kind, available }
     }
 
     /// Returns the key of a name such as `folder/name`, or `folder/name;1` with cycle 1.

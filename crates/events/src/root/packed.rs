@@ -77,7 +77,7 @@ impl PackedTree {
             tree.schema().position(name).ok_or_else(|| EventsError::NoSuch {
                 place: tree.place().branch(name).into(),
                 kind: "branch",
-                there_is: tree.schema().products.iter().map(|product| product.name.clone()).collect(),
+                available: tree.schema().products.iter().map(|product| product.name.clone()).collect(),
             })
         };
         let mut parts = vec![number(OFFSETS)?, number(BLOB)?];

@@ -39,7 +39,7 @@ impl<'expected> CheckSink<'expected> {
             let number = expected.schema().position(&product.name).ok_or_else(|| EventsError::NoSuch {
                 place: place.branch(&product.name).into(),
                 kind: "product",
-                there_is: expected.schema().products.iter().map(|product| product.name.clone()).collect(),
+                available: expected.schema().products.iter().map(|product| product.name.clone()).collect(),
             })?;
             let form = &expected.schema().products[number].form;
             if *form != product.form {

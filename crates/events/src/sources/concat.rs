@@ -89,8 +89,8 @@ impl ConcatSource {
                     continue;
                 }
                 let place = source.place().branch(&product.name).into();
-                let there_is = names(&sources[0].schema().products);
-                let not_in_first = EventsError::NotInFirst { place, there_is };
+                let available = names(&sources[0].schema().products);
+                let not_in_first = EventsError::NotInFirst { place, available };
                 match differing {
                     MismatchPolicy::Fill if can_be_filled(&product.form) => schema.products.push(product),
                     MismatchPolicy::LeaveOut => leave_out(&mut schema, product, not_in_first),
@@ -174,7 +174,7 @@ fn find(product: &Product, likely: usize, source: &dyn Source) -> Result<usize> 
     let own = source.schema();
     let place = || source.place().branch(&product.name).into();
     let Some(number) = own.position_near(&product.name, likely) else {
-        return Err(EventsError::NoSuch { place: place(), kind: "product", there_is: names(&own.products) });
+        return Err(EventsError::NoSuch { place: place(), kind: "product", available: names(&own.products) });
     };
     let form = &own.products[number].form;
     match *form == product.form {

@@ -105,10 +105,10 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<OpenedSource> {
 }
 
 fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
-    let there_is = file.containers();
-    match there_is.as_slice() {
+    let available = file.containers();
+    match available.as_slice() {
         [only] => Ok(only.clone()),
-        _ if there_is.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
-        _ => Err(EventsError::NoSuch { place: Location::file(path).tree(USUAL_TREE).into(), kind: "tree", there_is }),
+        _ if available.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
+        _ => Err(EventsError::NoSuch { place: Location::file(path).tree(USUAL_TREE).into(), kind: "tree", available }),
     }
 }

@@ -223,7 +223,7 @@ impl DynamicLibrary {
 
 impl<'a> File<'a> {
     fn functions(&self) -> &'a Functions {
-        &self.id.chosen.functions
+        &self.id.library.functions
     }
 
     /// Returns the settings with which the file was opened.
@@ -231,7 +231,7 @@ impl<'a> File<'a> {
     /// # Errors
     /// If the library call fails.
     pub fn settings(&self) -> Result<FileSettings> {
-        FileSettings::of_file(self.id.chosen, self.id.id)
+        FileSettings::of_file(self.id.library, self.id.id)
     }
 
     /// Creates a group.
@@ -239,11 +239,11 @@ impl<'a> File<'a> {
     /// # Errors
     /// If the library call fails.
     pub fn create_group(&self, name: &str) -> Result<()> {
-        let chosen = self.id.chosen;
-        let name = chosen.name("H5Gcreate2", name.as_bytes())?;
+        let library = self.id.library;
+        let name = library.name("H5Gcreate2", name.as_bytes())?;
         // SAFETY: the file is open, the name ends with a zero byte.
         let id = unsafe { (self.functions().H5Gcreate2)(self.id.id, name.as_ptr(), DEFAULT, DEFAULT, DEFAULT) };
-        chosen.held("H5Gcreate2", id).map(drop)
+        library.held("H5Gcreate2", id).map(drop)
     }
 
     /// Creates a dataset. With `buffer_len_bytes`, values are converted through a buffer of this length.
@@ -258,15 +258,15 @@ impl<'a> File<'a> {
         settings: &DatasetSettings,
         buffer_len_bytes: Option<u64>,
     ) -> Result<Dataset<'a>> {
-        let chosen = self.id.chosen;
-        let name = chosen.name("H5Dcreate2", name.as_bytes())?;
-        let (space, list) = (chosen.space(dims)?, settings.list(chosen)?);
-        let (file, kind) = (self.id.id, chosen.type_id(element));
+        let library = self.id.library;
+        let name = library.name("H5Dcreate2", name.as_bytes())?;
+        let (space, list) = (library.space(dims)?, settings.list(library)?);
+        let (file, kind) = (self.id.id, library.type_id(element));
         // SAFETY: live identifiers, and a name that ends with a zero byte.
         let id =
             unsafe { (self.functions().H5Dcreate2)(file, name.as_ptr(), kind, space.id, DEFAULT, list.id, DEFAULT) };
-        let transfer = settings::transfer(chosen, buffer_len_bytes)?;
-        Ok(Dataset { id: chosen.held("H5Dcreate2", id)?, space, transfer, path: self.path.clone() })
+        let transfer = settings::transfer(library, buffer_len_bytes)?;
+        Ok(Dataset { id: library.held("H5Dcreate2", id)?, space, transfer, path: self.path.clone() })
     }
 
     /// Opens a dataset.
@@ -274,14 +274,14 @@ impl<'a> File<'a> {
     /// # Errors
     /// If the library call fails.
     pub fn open_dataset(&self, name: &str) -> Result<Dataset<'a>> {
-        let chosen = self.id.chosen;
-        let name = chosen.name("H5Dopen2", name.as_bytes())?;
+        let library = self.id.library;
+        let name = library.name("H5Dopen2", name.as_bytes())?;
         // SAFETY: the file is open, the name ends with a zero byte.
         let id = unsafe { (self.functions().H5Dopen2)(self.id.id, name.as_ptr(), DEFAULT) };
-        let id = chosen.held("H5Dopen2", id)?;
+        let id = library.held("H5Dopen2", id)?;
         // SAFETY: the dataset is open.
-        let space = chosen.held("H5Dget_space", unsafe { (self.functions().H5Dget_space)(id.id) })?;
-        Ok(Dataset { id, space, transfer: settings::transfer(chosen, None)?, path: self.path.clone() })
+        let space = library.held("H5Dget_space", unsafe { (self.functions().H5Dget_space)(id.id) })?;
+        Ok(Dataset { id, space, transfer: settings::transfer(library, None)?, path: self.path.clone() })
     }
 
     /// Writes all buffered data to the operating system.
@@ -291,7 +291,7 @@ impl<'a> File<'a> {
     pub fn flush(&self) -> Result<()> {
         // SAFETY: the file is open.
         let status = unsafe { (self.functions().H5Fflush)(self.id.id, SCOPE_LOCAL) };
-        self.id.chosen.status("H5Fflush", status).map(drop)
+        self.id.library.status("H5Fflush", status).map(drop)
     }
 
     /// Closes the file.
@@ -299,10 +299,10 @@ impl<'a> File<'a> {
     /// # Errors
     /// If the library call or the write fails.
     pub fn close(self) -> Result<()> {
-        let chosen = self.id.chosen;
+        let library = self.id.library;
         // SAFETY: the file is open, and its identifier is not used again.
-        let status = unsafe { (chosen.functions.H5Fclose)(self.id.into_raw()) };
-        chosen.status("H5Fclose", status).map(drop)
+        let status = unsafe { (library.functions.H5Fclose)(self.id.into_raw()) };
+        library.status("H5Fclose", status).map(drop)
     }
 }
 
@@ -312,11 +312,11 @@ impl Dataset<'_> {
     /// # Errors
     /// If the library was built without MPI.
     pub fn together(&self) -> Result<()> {
-        let chosen = self.id.chosen;
-        let Some(parallel) = &chosen.parallel else { return Err(chosen.error("H5Pset_dxpl_mpio")) };
+        let library = self.id.library;
+        let Some(parallel) = &library.parallel else { return Err(library.error("H5Pset_dxpl_mpio")) };
         // SAFETY: a live transfer list.
         let status = unsafe { (parallel.H5Pset_dxpl_mpio)(self.transfer.id, COLLECTIVE) };
-        chosen.status("H5Pset_dxpl_mpio", status).map(drop)
+        library.status("H5Pset_dxpl_mpio", status).map(drop)
     }
 
     /// Returns the settings with which the dataset was created.
@@ -324,13 +324,13 @@ impl Dataset<'_> {
     /// # Errors
     /// If the library call fails.
     pub fn settings(&self) -> Result<DatasetSettings> {
-        DatasetSettings::of_dataset(self.id.chosen, self.id.id)
+        DatasetSettings::of_dataset(self.id.library, self.id.id)
     }
 
     /// Returns the offset of its values in the file, or `None` if they are not contiguous or not allocated yet.
     pub fn offset(&self) -> Option<u64> {
         // SAFETY: the dataset is open.
-        let offset = unsafe { (self.id.chosen.functions.H5Dget_offset)(self.id.id) };
+        let offset = unsafe { (self.id.library.functions.H5Dget_offset)(self.id.id) };
         (offset != NOWHERE).then_some(offset)
     }
 
@@ -339,19 +339,19 @@ impl Dataset<'_> {
     /// # Errors
     /// If the library call fails.
     pub fn dims(&self) -> Result<Vec<u64>> {
-        let (chosen, space) = (self.id.chosen, self.space.id);
+        let (library, space) = (self.id.library, self.space.id);
         // SAFETY: the space is live.
-        let rank = unsafe { (chosen.functions.H5Sget_simple_extent_ndims)(space) };
-        let mut dims = vec![0; usize::try_from(chosen.status("H5Sget_simple_extent_ndims", rank)?).unwrap_or(0)];
+        let rank = unsafe { (library.functions.H5Sget_simple_extent_ndims)(space) };
+        let mut dims = vec![0; usize::try_from(library.status("H5Sget_simple_extent_ndims", rank)?).unwrap_or(0)];
         // SAFETY: `dims` has one number per dimension of the space.
-        let rank = unsafe { (chosen.functions.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), null_mut()) };
-        chosen.status("H5Sget_simple_extent_dims", rank)?;
+        let rank = unsafe { (library.functions.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), null_mut()) };
+        library.status("H5Sget_simple_extent_dims", rank)?;
         Ok(dims)
     }
 
     /// Selects the box of `count` elements from `start` for `len` values; returns the space of the values in memory.
     fn select(&self, len: usize, start: &[u64], count: &[u64]) -> Result<OwnedId<'_>> {
-        let chosen = self.id.chosen;
+        let library = self.id.library;
         let dims = self.dims()?;
         let fits = start.len() == dims.len()
             && count.len() == dims.len()
@@ -364,10 +364,10 @@ impl Dataset<'_> {
         // SAFETY: a live space, and slices with one number per dimension; null pointers mean strides and blocks of 1.
         let status = unsafe {
             let (first, blocks) = (start.as_ptr(), count.as_ptr());
-            (chosen.functions.H5Sselect_hyperslab)(self.space.id, SELECT_SET, first, null(), blocks, null())
+            (library.functions.H5Sselect_hyperslab)(self.space.id, SELECT_SET, first, null(), blocks, null())
         };
-        chosen.status("H5Sselect_hyperslab", status)?;
-        chosen.space(count)
+        library.status("H5Sselect_hyperslab", status)?;
+        library.space(count)
     }
 
     /// Writes the box of `count` elements from `start`.
@@ -375,14 +375,14 @@ impl Dataset<'_> {
     /// # Errors
     /// If the box does not lie in the dataset or does not have the size of the values, or if the library call fails.
     pub fn write(&self, values: Values<'_>, start: &[u64], count: &[u64]) -> Result<()> {
-        let chosen = self.id.chosen;
+        let library = self.id.library;
         let in_memory = self.select(values.len(), start, count)?;
-        let (kind, transfer) = (chosen.type_id(values.element()), self.transfer.id);
+        let (kind, transfer) = (library.type_id(values.element()), self.transfer.id);
         // SAFETY: live identifiers; the space in memory has as many elements as there are values of this type.
         let status = unsafe {
-            (chosen.functions.H5Dwrite)(self.id.id, kind, in_memory.id, self.space.id, transfer, values.address())
+            (library.functions.H5Dwrite)(self.id.id, kind, in_memory.id, self.space.id, transfer, values.address())
         };
-        chosen.status("H5Dwrite", status).map(drop)
+        library.status("H5Dwrite", status).map(drop)
     }
 
     /// Reads the box of `count` elements from `start`.
@@ -408,15 +408,15 @@ impl Dataset<'_> {
     /// # Safety
     /// `T` must be the type named by `element`.
     unsafe fn read<T>(&self, element: Element, values: &mut [T], start: &[u64], count: &[u64]) -> Result<()> {
-        let chosen = self.id.chosen;
+        let library = self.id.library;
         let in_memory = self.select(values.len(), start, count)?;
-        let (kind, transfer) = (chosen.type_id(element), self.transfer.id);
+        let (kind, transfer) = (library.type_id(element), self.transfer.id);
         // SAFETY: as in `write`; the values are exclusively borrowed and of the requested type.
         let status = unsafe {
             let to = values.as_mut_ptr().cast();
-            (chosen.functions.H5Dread)(self.id.id, kind, in_memory.id, self.space.id, transfer, to)
+            (library.functions.H5Dread)(self.id.id, kind, in_memory.id, self.space.id, transfer, to)
         };
-        chosen.status("H5Dread", status).map(drop)
+        library.status("H5Dread", status).map(drop)
     }
 
     /// Adds an attribute with one number.
@@ -424,18 +424,18 @@ impl Dataset<'_> {
     /// # Errors
     /// If the library call fails.
     pub fn write_attribute(&self, name: &str, value: i32) -> Result<()> {
-        let (chosen, kind) = (self.id.chosen, self.id.chosen.variables.i32);
-        let f = &chosen.functions;
-        let name = chosen.name("H5Acreate2", name.as_bytes())?;
+        let (library, kind) = (self.id.library, self.id.library.variables.i32);
+        let f = &library.functions;
+        let name = library.name("H5Acreate2", name.as_bytes())?;
         // SAFETY: the argument is a class of dataspaces.
-        let space = chosen.held("H5Screate", unsafe { (f.H5Screate)(SCALAR) })?;
+        let space = library.held("H5Screate", unsafe { (f.H5Screate)(SCALAR) })?;
         // SAFETY: live identifiers, and a name that ends with a zero byte.
         let id = unsafe { (f.H5Acreate2)(self.id.id, name.as_ptr(), kind, space.id, DEFAULT, DEFAULT) };
-        let attribute = chosen.held("H5Acreate2", id)?;
+        let attribute = library.held("H5Acreate2", id)?;
         let value = value.to_le();
         // SAFETY: the attribute is one number of this type.
         let status = unsafe { (f.H5Awrite)(attribute.id, kind, (&raw const value).cast()) };
-        chosen.status("H5Awrite", status).map(drop)
+        library.status("H5Awrite", status).map(drop)
     }
 
     /// Closes the dataset.
@@ -443,11 +443,11 @@ impl Dataset<'_> {
     /// # Errors
     /// If the library call or the write fails.
     pub fn close(self) -> Result<()> {
-        let chosen = self.id.chosen;
+        let library = self.id.library;
         let Self { id, space, transfer, .. } = self;
         drop((space, transfer));
         // SAFETY: the dataset is open, and its identifier is not used again.
-        let status = unsafe { (chosen.functions.H5Dclose)(id.into_raw()) };
-        chosen.status("H5Dclose", status).map(drop)
+        let status = unsafe { (library.functions.H5Dclose)(id.into_raw()) };
+        library.status("H5Dclose", status).map(drop)
     }
 }

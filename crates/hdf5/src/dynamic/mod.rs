@@ -139,7 +139,7 @@ impl DynamicLibrary {
     }
 
     fn held(&self, function: &str, id: Id) -> Result<OwnedId<'_>> {
-        if id < 0 { Err(self.error(function)) } else { Ok(OwnedId { chosen: self, id }) }
+        if id < 0 { Err(self.error(function)) } else { Ok(OwnedId { library: self, id }) }
     }
 
     fn status(&self, function: &str, status: Status) -> Result<Status> {
@@ -180,7 +180,7 @@ fn version_of(functions: &Functions) -> [c_uint; 3] {
 /// An identifier that is released when dropped.
 #[derive(Debug)]
 struct OwnedId<'a> {
-    chosen: &'a DynamicLibrary,
+    library: &'a DynamicLibrary,
     id: Id,
 }
 
@@ -196,7 +196,7 @@ impl OwnedId<'_> {
 impl Drop for OwnedId<'_> {
     fn drop(&mut self) {
         // SAFETY: a live identifier of this library, which is not used again.
-        unsafe { (self.chosen.functions.H5Idec_ref)(self.id) };
+        unsafe { (self.library.functions.H5Idec_ref)(self.id) };
     }
 }
 
@@ -243,14 +243,14 @@ mod tests {
     #[test]
     fn settings_arrive_in_the_file() {
         for library in libraries() {
-            let chosen = library();
+            let library = library();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("settings.h5");
             let (file_settings, dataset_settings) = settings();
-            let file = chosen.create(&path, &file_settings).unwrap();
+            let file = library.create(&path, &file_settings).unwrap();
             let found = file.settings().unwrap();
             let expected = FileSettings { page_buffer_len_bytes: Some(0), page_len_bytes: Some(4096), ..file_settings };
-            assert_eq!(found, expected, "{}", chosen.version());
+            assert_eq!(found, expected, "{}", library.version());
             let values: Vec<f32> = (0..1200_u16).map(f32::from).collect();
             let dataset = file.create_dataset("values", Element::F32, &[8, 300], &dataset_settings, None).unwrap();
             dataset.write(Values::F32(&values), &[4, 0], &[4, 300]).unwrap();
@@ -266,7 +266,7 @@ mod tests {
             // it runs its program.
             let copy = folder.path().join("copy.h5");
             std::fs::copy(&path, &copy).unwrap();
-            let file = chosen.open(&copy, &FileSettings::default()).unwrap();
+            let file = library.open(&copy, &FileSettings::default()).unwrap();
             let dataset = file.open_dataset("values").unwrap();
             assert_eq!(dataset.settings().unwrap(), dataset_settings);
             assert_eq!(dataset.dims().unwrap(), [8, 300]);
@@ -284,30 +284,30 @@ mod tests {
     #[test]
     fn a_file_in_memory_is_read_from_there() {
         for library in libraries() {
-            let chosen = library();
+            let library = library();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.h5");
-            let file = chosen.create(&path, &FileSettings::default()).unwrap();
+            let file = library.create(&path, &FileSettings::default()).unwrap();
             let dataset = file.create_dataset("a", Element::F32, &[3], &DatasetSettings::default(), None).unwrap();
             dataset.write(Values::F32(&[1.0, 2.0, 3.0]), &[0], &[3]).unwrap();
             drop(dataset);
             file.close().unwrap();
             let copy = folder.path().join("copy.h5");
             std::fs::copy(&path, &copy).unwrap();
-            let file = chosen.open_in_memory(&copy, &FileSettings::default()).unwrap();
+            let file = library.open_in_memory(&copy, &FileSettings::default()).unwrap();
             // The later contents of the file are not checked.
             let len_bytes = std::fs::metadata(&copy).unwrap().len();
             std::fs::write(&copy, vec![0; usize::try_from(len_bytes).unwrap()]).unwrap();
             let mut read = [0.0_f32; 3];
             file.open_dataset("a").unwrap().read_f32(&mut read, &[0], &[3]).unwrap();
-            assert_eq!(read, [1.0, 2.0, 3.0], "{}", chosen.version());
+            assert_eq!(read, [1.0, 2.0, 3.0], "{}", library.version());
         }
     }
 
     #[test]
     fn paged_and_compact_files_are_made() {
         for library in libraries() {
-            let chosen = library();
+            let library = library();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("paged.h5");
             let paged = FileSettings {
@@ -315,7 +315,7 @@ mod tests {
                 page_buffer_len_bytes: Some(1 << 20),
                 ..Default::default()
             };
-            let file = chosen.create(&path, &paged).unwrap();
+            let file = library.create(&path, &paged).unwrap();
             let compact = DatasetSettings { compact: true, ..DatasetSettings::default() };
             let dataset = file.create_dataset("small", Element::F64, &[4], &compact, None).unwrap();
             dataset.write(Values::F64(&[1.0; 4]), &[0], &[4]).unwrap();
@@ -331,12 +331,12 @@ mod tests {
     #[test]
     fn refusals_name_the_function_and_the_library() {
         for library in libraries() {
-            let chosen = library();
+            let library = library();
             let folder = tempfile::tempdir().unwrap();
             let absent = folder.path().join("absent/file.h5");
-            let error = chosen.create(&absent, &FileSettings::default()).unwrap_err().to_string();
+            let error = library.create(&absent, &FileSettings::default()).unwrap_err().to_string();
             assert!(error.contains("H5Fcreate") && error.contains("No such file"), "{error}");
-            let file = chosen.create(&folder.path().join("a.h5"), &FileSettings::default()).unwrap();
+            let file = library.create(&folder.path().join("a.h5"), &FileSettings::default()).unwrap();
             let filtered = DatasetSettings { gzip: Some(1), ..DatasetSettings::default() };
             let error = file.create_dataset("a", Element::F32, &[4], &filtered, None).unwrap_err().to_string();
             assert!(error.contains("H5Dcreate2"), "{error}");
@@ -344,7 +344,7 @@ mod tests {
             let error = dataset.write(Values::F32(&[0.0; 3]), &[0], &[4]).unwrap_err().to_string();
             assert!(error.contains("[4]"), "{error}");
             assert!(dataset.write(Values::F32(&[0.0; 4]), &[2], &[4]).is_err());
-            assert!(chosen.filters().contains(&"gzip"));
+            assert!(library.filters().contains(&"gzip"));
         }
     }
 

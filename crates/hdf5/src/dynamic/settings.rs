@@ -111,64 +111,64 @@ fn host(len_bytes: u64) -> usize {
 
 impl FileSettings {
     /// Creates the lists for creating and for opening a file.
-    pub(super) fn lists<'a>(&self, chosen: &'a DynamicLibrary) -> Result<[OwnedId<'a>; 2]> {
-        let f = &chosen.functions;
+    pub(super) fn lists<'a>(&self, library: &'a DynamicLibrary) -> Result<[OwnedId<'a>; 2]> {
+        let f = &library.functions;
         let (creation, access) =
-            (chosen.list(chosen.variables.file_creation)?, chosen.list(chosen.variables.file_access)?);
+            (library.list(library.variables.file_creation)?, library.list(library.variables.file_access)?);
         let (create, list) = (creation.id, access.id);
         // SAFETY: all calls use live property lists of the class that the function expects, and pointers to values that
         // outlive the call.
         unsafe {
             if let Some((threshold, alignment)) = self.alignment {
-                chosen.status("H5Pset_alignment", (f.H5Pset_alignment)(list, threshold, alignment))?;
+                library.status("H5Pset_alignment", (f.H5Pset_alignment)(list, threshold, alignment))?;
             }
             if let Some(len_bytes) = self.meta_block_len_bytes {
-                chosen.status("H5Pset_meta_block_size", (f.H5Pset_meta_block_size)(list, len_bytes))?;
+                library.status("H5Pset_meta_block_size", (f.H5Pset_meta_block_size)(list, len_bytes))?;
             }
             if let Some(len_bytes) = self.small_data_block_len_bytes {
-                chosen.status("H5Pset_small_data_block_size", (f.H5Pset_small_data_block_size)(list, len_bytes))?;
+                library.status("H5Pset_small_data_block_size", (f.H5Pset_small_data_block_size)(list, len_bytes))?;
             }
             if let Some(len_bytes) = self.sieve_len_bytes {
-                chosen.status("H5Pset_sieve_buf_size", (f.H5Pset_sieve_buf_size)(list, host(len_bytes)))?;
+                library.status("H5Pset_sieve_buf_size", (f.H5Pset_sieve_buf_size)(list, host(len_bytes)))?;
             }
             if self.chunk_cache != ChunkCache::default() {
                 let (mut objects, mut slots, mut len_bytes, mut preemption) = (0, 0, 0, 0.0);
                 let got =
                     (f.H5Pget_cache)(list, &raw mut objects, &raw mut slots, &raw mut len_bytes, &raw mut preemption);
-                chosen.status("H5Pget_cache", got)?;
+                library.status("H5Pget_cache", got)?;
                 let ChunkCache { len_bytes: asked_len_bytes, slots: asked_slots, preemption: asked } = self.chunk_cache;
                 let (slots, len_bytes) = (asked_slots.map_or(slots, host), asked_len_bytes.map_or(len_bytes, host));
                 let set = (f.H5Pset_cache)(list, objects, slots, len_bytes, asked.unwrap_or(preemption));
-                chosen.status("H5Pset_cache", set)?;
+                library.status("H5Pset_cache", set)?;
             }
             if self.metadata_cache_len_bytes.is_some() || self.defers_flush == Some(true) {
                 let mut config = MetadataCacheConfig::of_this_version();
-                chosen.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
+                library.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
                 config.start_with(self.metadata_cache_len_bytes.map(host), self.defers_flush == Some(true));
-                chosen.status("H5Pset_mdc_config", (f.H5Pset_mdc_config)(list, &raw mut config))?;
+                library.status("H5Pset_mdc_config", (f.H5Pset_mdc_config)(list, &raw mut config))?;
             }
             if let Some((low, high)) = self.versions {
-                chosen.status("H5Pset_libver_bounds", (f.H5Pset_libver_bounds)(list, low, high))?;
+                library.status("H5Pset_libver_bounds", (f.H5Pset_libver_bounds)(list, low, high))?;
             }
             if let Some(len_bytes) = self.page_buffer_len_bytes {
-                chosen.status("H5Pset_page_buffer_size", (f.H5Pset_page_buffer_size)(list, host(len_bytes), 0, 0))?;
+                library.status("H5Pset_page_buffer_size", (f.H5Pset_page_buffer_size)(list, host(len_bytes), 0, 0))?;
             }
             if let Some(len_bytes) = self.page_len_bytes {
                 let set = (f.H5Pset_file_space_strategy)(create, STRATEGY_PAGE, false, 1);
-                chosen.status("H5Pset_file_space_strategy", set)?;
-                chosen.status("H5Pset_file_space_page_size", (f.H5Pset_file_space_page_size)(create, len_bytes))?;
+                library.status("H5Pset_file_space_strategy", set)?;
+                library.status("H5Pset_file_space_page_size", (f.H5Pset_file_space_page_size)(create, len_bytes))?;
             }
         }
         Ok([creation, access])
     }
 
     /// Returns the settings with which an open file was opened.
-    pub(super) fn of_file(chosen: &DynamicLibrary, file: Id) -> Result<Self> {
-        let f = &chosen.functions;
+    pub(super) fn of_file(library: &DynamicLibrary, file: Id) -> Result<Self> {
+        let f = &library.functions;
         // SAFETY: the file is open.
-        let access = chosen.held("H5Fget_access_plist", unsafe { (f.H5Fget_access_plist)(file) })?;
+        let access = library.held("H5Fget_access_plist", unsafe { (f.H5Fget_access_plist)(file) })?;
         // SAFETY: as above.
-        let creation = chosen.held("H5Fget_create_plist", unsafe { (f.H5Fget_create_plist)(file) })?;
+        let creation = library.held("H5Fget_create_plist", unsafe { (f.H5Fget_create_plist)(file) })?;
         let (mut threshold, mut alignment, mut meta, mut small, mut page) = (0, 0, 0, 0, 0);
         let (mut sieve, mut slots, mut cache, mut page_buffer) = (0, 0, 0, 0);
         let (mut objects, mut preemption, mut low, mut high) = (0, 0.0, 0, 0);
@@ -178,17 +178,17 @@ impl FileSettings {
         // SAFETY: live property lists of the classes that these functions expect, and pointers to variables.
         unsafe {
             let got = (f.H5Pget_alignment)(list, &raw mut threshold, &raw mut alignment);
-            chosen.status("H5Pget_alignment", got)?;
-            chosen.status("H5Pget_meta_block_size", (f.H5Pget_meta_block_size)(list, &raw mut meta))?;
-            chosen.status("H5Pget_small_data_block_size", (f.H5Pget_small_data_block_size)(list, &raw mut small))?;
-            chosen.status("H5Pget_sieve_buf_size", (f.H5Pget_sieve_buf_size)(list, &raw mut sieve))?;
+            library.status("H5Pget_alignment", got)?;
+            library.status("H5Pget_meta_block_size", (f.H5Pget_meta_block_size)(list, &raw mut meta))?;
+            library.status("H5Pget_small_data_block_size", (f.H5Pget_small_data_block_size)(list, &raw mut small))?;
+            library.status("H5Pget_sieve_buf_size", (f.H5Pget_sieve_buf_size)(list, &raw mut sieve))?;
             let got = (f.H5Pget_cache)(list, &raw mut objects, &raw mut slots, &raw mut cache, &raw mut preemption);
-            chosen.status("H5Pget_cache", got)?;
-            chosen.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
-            chosen.status("H5Pget_libver_bounds", (f.H5Pget_libver_bounds)(list, &raw mut low, &raw mut high))?;
+            library.status("H5Pget_cache", got)?;
+            library.status("H5Pget_mdc_config", (f.H5Pget_mdc_config)(list, &raw mut config))?;
+            library.status("H5Pget_libver_bounds", (f.H5Pget_libver_bounds)(list, &raw mut low, &raw mut high))?;
             let got = (f.H5Pget_page_buffer_size)(list, &raw mut page_buffer, &raw mut min_meta, &raw mut min_raw);
-            chosen.status("H5Pget_page_buffer_size", got)?;
-            chosen
+            library.status("H5Pget_page_buffer_size", got)?;
+            library
                 .status("H5Pget_file_space_page_size", (f.H5Pget_file_space_page_size)(creation.id, &raw mut page))?;
         }
         let cache =
@@ -210,43 +210,43 @@ impl FileSettings {
 
 impl DatasetSettings {
     /// Creates the list for creating a dataset.
-    pub(super) fn list<'a>(&self, chosen: &'a DynamicLibrary) -> Result<OwnedId<'a>> {
-        let f = &chosen.functions;
-        let creation = chosen.list(chosen.variables.dataset_creation)?;
+    pub(super) fn list<'a>(&self, library: &'a DynamicLibrary) -> Result<OwnedId<'a>> {
+        let f = &library.functions;
+        let creation = library.list(library.variables.dataset_creation)?;
         let list = creation.id;
         // SAFETY: a live dataset creation list; the shape has `rank` numbers.
         unsafe {
             if let Some(shape) = &self.chunk {
                 let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
-                chosen.status("H5Pset_chunk", (f.H5Pset_chunk)(list, rank, shape.as_ptr()))?;
+                library.status("H5Pset_chunk", (f.H5Pset_chunk)(list, rank, shape.as_ptr()))?;
             }
             if self.shuffle {
-                chosen.status("H5Pset_shuffle", (f.H5Pset_shuffle)(list))?;
+                library.status("H5Pset_shuffle", (f.H5Pset_shuffle)(list))?;
             }
             if let Some(level) = self.gzip {
-                chosen.status("H5Pset_deflate", (f.H5Pset_deflate)(list, level))?;
+                library.status("H5Pset_deflate", (f.H5Pset_deflate)(list, level))?;
             }
             if let Some((coding, pixels)) = self.szip {
-                chosen.status("H5Pset_szip", (f.H5Pset_szip)(list, coding.mask(), pixels))?;
+                library.status("H5Pset_szip", (f.H5Pset_szip)(list, coding.mask(), pixels))?;
             }
             if self.fletcher32 {
-                chosen.status("H5Pset_fletcher32", (f.H5Pset_fletcher32)(list))?;
+                library.status("H5Pset_fletcher32", (f.H5Pset_fletcher32)(list))?;
             }
             if self.no_fill {
-                chosen.status("H5Pset_fill_time", (f.H5Pset_fill_time)(list, FILL_NEVER))?;
+                library.status("H5Pset_fill_time", (f.H5Pset_fill_time)(list, FILL_NEVER))?;
             }
             if self.compact {
-                chosen.status("H5Pset_layout", (f.H5Pset_layout)(list, LAYOUT_COMPACT))?;
+                library.status("H5Pset_layout", (f.H5Pset_layout)(list, LAYOUT_COMPACT))?;
             }
         }
         Ok(creation)
     }
 
     /// Returns the settings with which an open dataset was created.
-    pub(super) fn of_dataset(chosen: &DynamicLibrary, dataset: Id) -> Result<Self> {
-        let f = &chosen.functions;
+    pub(super) fn of_dataset(library: &DynamicLibrary, dataset: Id) -> Result<Self> {
+        let f = &library.functions;
         // SAFETY: the dataset is open.
-        let creation = chosen.held("H5Dget_create_plist", unsafe { (f.H5Dget_create_plist)(dataset) })?;
+        let creation = library.held("H5Dget_create_plist", unsafe { (f.H5Dget_create_plist)(dataset) })?;
         let list = creation.id;
         let mut found = Self::default();
         let mut fill_time = 0;
@@ -258,11 +258,11 @@ impl DatasetSettings {
             if layout == LAYOUT_CHUNKED {
                 let mut shape = [0; MAX_DIMENSIONS];
                 let rank = (f.H5Pget_chunk)(list, MAX_DIMENSIONS as c_int, shape.as_mut_ptr());
-                chosen.status("H5Pget_chunk", rank)?;
+                library.status("H5Pget_chunk", rank)?;
                 found.chunk = Some(shape[..usize::try_from(rank).unwrap_or(0).min(MAX_DIMENSIONS)].to_vec());
             }
-            chosen.status("H5Pget_fill_time", (f.H5Pget_fill_time)(list, &raw mut fill_time))?;
-            let filters = chosen.status("H5Pget_nfilters", (f.H5Pget_nfilters)(list))?;
+            library.status("H5Pget_fill_time", (f.H5Pget_fill_time)(list, &raw mut fill_time))?;
+            let filters = library.status("H5Pget_nfilters", (f.H5Pget_nfilters)(list))?;
             for place in 0..c_uint::try_from(filters).unwrap_or(0) {
                 let (mut flags, mut values, mut config) = (0, [0; 8], 0);
                 let mut count = values.len();
@@ -276,7 +276,7 @@ impl DatasetSettings {
                     null_mut(),
                     &raw mut config,
                 );
-                match chosen.status("H5Pget_filter2", filter)? {
+                match library.status("H5Pget_filter2", filter)? {
                     DEFLATE => found.gzip = Some(values[0]),
                     SHUFFLE => found.shuffle = true,
                     FLETCHER32 => found.fletcher32 = true,
@@ -291,13 +291,13 @@ impl DatasetSettings {
 }
 
 /// Creates a transfer list with a conversion buffer of this length, which the library allocates.
-pub(super) fn transfer(chosen: &DynamicLibrary, buffer_len_bytes: Option<u64>) -> Result<OwnedId<'_>> {
-    let list = chosen.list(chosen.variables.transfer)?;
+pub(super) fn transfer(library: &DynamicLibrary, buffer_len_bytes: Option<u64>) -> Result<OwnedId<'_>> {
+    let list = library.list(library.variables.transfer)?;
     if let Some(len_bytes) = buffer_len_bytes {
         let own = null_mut();
         // SAFETY: a live transfer list; with null pointers the library allocates the buffers.
-        let set = unsafe { (chosen.functions.H5Pset_buffer)(list.id, host(len_bytes), own, own) };
-        chosen.status("H5Pset_buffer", set)?;
+        let set = unsafe { (library.functions.H5Pset_buffer)(list.id, host(len_bytes), own, own) };
+        library.status("H5Pset_buffer", set)?;
     }
     Ok(list)
 }

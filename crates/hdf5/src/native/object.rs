@@ -55,13 +55,13 @@ pub fn read_object(
 
 /// Reads one object. The links of a group are returned separately, in their order, and not stored in it.
 pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
-    if let Some(formed) = reader.recognise(address)? {
-        return Ok((formed_object(address, CreationOrder::default(), formed), Vec::new()));
+    if let Some(templated) = reader.recognise(address)? {
+        return Ok((formed_object(address, CreationOrder::default(), templated), Vec::new()));
     }
     reader.with_header(address, |reader, header| {
         let encoding = reader.encoding();
-        if let Some(formed) = reader.forms.as_mut().and_then(|forms| forms.find(header, encoding)) {
-            return Ok((formed_object(address, header.attribute_order, formed), Vec::new()));
+        if let Some(templated) = reader.forms.as_mut().and_then(|forms| forms.find(header, encoding)) {
+            return Ok((formed_object(address, header.attribute_order, templated), Vec::new()));
         }
         let attributes = attributes::read(reader, header, address)?;
         let comment = match header.find(kind::COMMENT) {
@@ -81,8 +81,8 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object,
     })
 }
 
-fn formed_object(address: u64, attribute_order: CreationOrder, formed: TemplatedDataset) -> Object {
-    Object { address, kind: ObjectKind::Templated(formed), attributes: Vec::new(), attribute_order, comment: None }
+fn formed_object(address: u64, attribute_order: CreationOrder, templated: TemplatedDataset) -> Object {
+    Object { address, kind: ObjectKind::Templated(templated), attributes: Vec::new(), attribute_order, comment: None }
 }
 
 fn read_kind(

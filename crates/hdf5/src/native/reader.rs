@@ -115,10 +115,10 @@ impl<'v, 'f> Reader<'v, 'f> {
             return Ok(None);
         }
         let header = self.view.peek(address, len as usize, "object header")?;
-        let Some((formed, len)) = forms.recognise(header, &self.superblock.encoding) else { return Ok(None) };
+        let Some((templated, len)) = forms.recognise(header, &self.superblock.encoding) else { return Ok(None) };
         self.note(address, len as u64)?;
         self.spend(2 * ACCESS_COST_BYTES)?;
-        Ok(Some(formed))
+        Ok(Some(templated))
     }
 
     /// Like [`Reader::bytes`], but replaces the content of a buffer; for structures that point to others.

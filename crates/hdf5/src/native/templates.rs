@@ -71,13 +71,19 @@ pub(crate) struct TemplateReader<'s> {
     met: Known,
     key: Vec<u8>,
     /// Header templates, the one that matched last first.
-    stencils: Vec<HeaderTemplate>,
+    header_templates: Vec<HeaderTemplate>,
     longest_stencil_len_bytes: usize,
 }
 
 impl<'s> TemplateReader<'s> {
     pub fn new(shared: &'s HeaderTemplateCache) -> Self {
-        Self { shared, met: Known::default(), key: Vec::new(), stencils: Vec::new(), longest_stencil_len_bytes: 0 }
+        Self {
+            shared,
+            met: Known::default(),
+            key: Vec::new(),
+            header_templates: Vec::new(),
+            longest_stencil_len_bytes: 0,
+        }
     }
 
     /// Returns the dataset with this header if its template is known.
@@ -99,19 +105,23 @@ impl<'s> TemplateReader<'s> {
     /// header matches all of it.
     pub fn recognise(&mut self, header: &[u8], encoding: &Encoding) -> Option<(TemplatedDataset, usize)> {
         let messages = messages_of_version_1(header)?;
-        let first = self.stencils.iter().position(|stencil| stencil.fits(messages))?;
-        let HeaderTemplate { dataspace, layout, .. } = &self.stencils[first];
+        let first = self.header_templates.iter().position(|header_template| header_template.fits(messages))?;
+        let HeaderTemplate { dataspace, layout, .. } = &self.header_templates[first];
         self.key.clear();
         let stored = push_blanked(&mut self.key, &messages[dataspace.clone()], &messages[layout.clone()], encoding)?;
         // Datasets with and without storage have the same header template, but different dataset templates.
-        let same_blanks = |stencil: &HeaderTemplate| (&stencil.dataspace, &stencil.layout) == (dataspace, layout);
+        let same_blanks = |header_template: &HeaderTemplate| {
+            (&header_template.dataspace, &header_template.layout) == (dataspace, layout)
+        };
         let at = first
-            + self.stencils[first..].iter().position(|stencil| {
-                stencil.blanked_key == self.key && same_blanks(stencil) && stencil.fits(messages)
+            + self.header_templates[first..].iter().position(|header_template| {
+                header_template.blanked_key == self.key
+                    && same_blanks(header_template)
+                    && header_template.fits(messages)
             })?;
-        let stencil = &self.stencils[at];
-        let known = (stored.of_form(Arc::clone(&stencil.form))?, stencil.header_len_bytes());
-        self.stencils.swap(0, at);
+        let header_template = &self.header_templates[at];
+        let known = (stored.of_form(Arc::clone(&header_template.form))?, header_template.header_len_bytes());
+        self.header_templates.swap(0, at);
         Some(known)
     }
 
@@ -123,16 +133,16 @@ impl<'s> TemplateReader<'s> {
     /// Remembers a complete header of `template`.
     fn learn(&mut self, header: &ObjectHeader, encoding: &Encoding, form: &Arc<DatasetTemplate>) {
         let (Some(dataspace), Some(layout)) = (header.find(kind::DATASPACE), header.find(kind::LAYOUT)) else { return };
-        if self.stencils.len() >= REMEMBERED_STENCILS {
+        if self.header_templates.len() >= REMEMBERED_STENCILS {
             return;
         }
         let mut key = Vec::new();
         if push_blanked(&mut key, header.body(dataspace), header.body(layout), encoding).is_none() {
             return;
         }
-        if let Some(stencil) = HeaderTemplate::new(header, [dataspace, layout], &TIMES, key, Arc::clone(form)) {
-            self.longest_stencil_len_bytes = self.longest_stencil_len_bytes.max(stencil.header_len_bytes());
-            self.stencils.push(stencil);
+        if let Some(header_template) = HeaderTemplate::new(header, [dataspace, layout], &TIMES, key, Arc::clone(form)) {
+            self.longest_stencil_len_bytes = self.longest_stencil_len_bytes.max(header_template.header_len_bytes());
+            self.header_templates.push(header_template);
         }
     }
 

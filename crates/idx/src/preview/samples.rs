@@ -105,9 +105,9 @@ impl Samples {
                 if ranks.rank() > 0 {
                     messages[0] = slab.lock().get(part.clone()).unwrap_or_default().to_vec();
                 }
-                let told = ranks.exchange_bytes(messages)?;
+                let received = ranks.exchange_bytes(messages)?;
                 if outcome.is_ok() {
-                    outcome = told.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(
+                    outcome = received.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(
                         |(rank, message)| {
                             let mut bytes = slab.touch()?;
                             let own = bytes.get_mut(part.clone()).filter(|own| own.len() == message.len());

@@ -199,14 +199,14 @@ impl Dataset {
     fn gather_parts(&self, query: &Query, ranks: &dyn Communicator) -> Result<Vec<Option<ArrayGrid>>> {
         let Query { field, time, resolution, missing_as_default, start, end } = *query;
         let text = format!("{}{field} {time:?} {resolution} {missing_as_default}", self.header().to_text());
-        let told = Digest::of(text.as_bytes()).crc64_nvme();
-        let words = iter::once(told).chain(start).chain(end);
+        let hash = Digest::of(text.as_bytes()).crc64_nvme();
+        let words = iter::once(hash).chain(start).chain(end);
         let gathered = ranks.all_gather_bytes(&words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())?;
         let mut parts = Vec::new();
         for (rank, bytes) in gathered.iter().enumerate() {
             let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
             let [other, points @ ..] = words.as_slice() else { return Err(CoreError::PlansDiffer { rank }.into()) };
-            let ([start, end], true) = (points.as_chunks::<MAX_RANK>().0, *other == told) else {
+            let ([start, end], true) = (points.as_chunks::<MAX_RANK>().0, *other == hash) else {
                 return Err(CoreError::PlansDiffer { rank }.into());
             };
             let (start, end): (&Point, &Point) = (start, end);

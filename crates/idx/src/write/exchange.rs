@@ -51,37 +51,37 @@ pub(crate) fn check_arrays(patches: &[BoxData<'_>], sample_lens: &[usize]) -> Re
 }
 
 /// Collective. Returns the boxes of all ranks, by rank, after checking that they cover `domain` exactly once. Fails if
-/// the ranks differ in `told`, a hash of their arguments. `path` is the output, for errors.
+/// the ranks differ in `arguments_hash`, a hash of their arguments. `path` is the output, for errors.
 pub(crate) fn gather_boxes(
     path: &Path,
     domain: &SampleBox,
-    told: u64,
+    arguments_hash: u64,
     patches: &[BoxData<'_>],
     ranks: &dyn Communicator,
 ) -> Result<Vec<Vec<SampleBox>>> {
-    let partition = gather_any_boxes(told, patches, ranks)?;
+    let partition = gather_any_boxes(arguments_hash, patches, ranks)?;
     check_partition(domain, &partition).map_err(|source| partition_error(path, source))?;
     Ok(partition)
 }
 
-/// Collective. Returns the boxes of all ranks without checking them; `told` is a hash of the arguments, as in
+/// Collective. Returns the boxes of all ranks without checking them; `arguments_hash` is a hash of the arguments, as in
 /// [`gather_boxes`].
 pub(crate) fn gather_any_boxes(
-    told: u64,
+    arguments_hash: u64,
     patches: &[BoxData<'_>],
     ranks: &dyn Communicator,
 ) -> Result<Vec<Vec<SampleBox>>> {
     let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
-    let own: Vec<u8> = iter::once(told).chain(corners).flat_map(u64::to_le_bytes).collect();
+    let own: Vec<u8> = iter::once(arguments_hash).chain(corners).flat_map(u64::to_le_bytes).collect();
     let gathered = ranks.all_gather_bytes(&own)?;
     let words = |bytes: &Vec<u8>| -> Vec<u64> {
         bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
     };
     let mut partition = Vec::new();
-    let mut first_told = None;
+    let mut first_hash = None;
     for (rank, words) in gathered.iter().map(words).enumerate() {
-        let told = words.first().copied();
-        if *first_told.get_or_insert(told) != told {
+        let arguments_hash = words.first().copied();
+        if *first_hash.get_or_insert(arguments_hash) != arguments_hash {
             return Err(CoreError::PlansDiffer { rank }.into());
         }
         let (points, _) = words.get(1..).unwrap_or_default().as_chunks::<MAX_RANK>();

@@ -129,8 +129,8 @@ impl WriteReport {
         let Counts { stages, restructured, aggregated } = counts;
         let words = stages.to_words().chain(self.memory.to_words());
         let own = message::encode_u64s(words.chain(restructured.to_words()).chain(aggregated.to_words()));
-        for (rank, told) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {
-            let mut words = MessageReader::new("count what was done", &told);
+        for (rank, counts) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {
+            let mut words = MessageReader::new("count what was done", &counts);
             self.stages.extend(StageTable::from_words(&mut words)?.reports(rank));
             self.rank_memory.push(MemoryReport::from_words(words.words()?));
             self.restructure_messages.push(Traffic::from_words(&mut words)?);

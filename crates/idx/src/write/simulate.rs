@@ -412,7 +412,7 @@ mod tests {
             (Phases::Three, ImposedBox::Counts([8; 5]), NonZeroUsize::new(3)),
         ] {
             let options = WriteOptions { jobs: 1, phases, imposed, aggregators, ..WriteOptions::default() };
-            let told = simulate(&header, &partition, &options).unwrap();
+            let simulated = simulate(&header, &partition, &options).unwrap();
             let folder = tempfile::tempdir().unwrap();
             let reports = Threads::run(partition.len(), |ranks| {
                 let region = partition[ranks.rank()][0];
@@ -423,12 +423,18 @@ mod tests {
                 writer.write_collective(None, vec![patch], &watch, ranks).unwrap()
             });
             let report = &reports[0];
-            assert_eq!(told.restructure.by_rank, report.restructure_messages, "{phases:?} {imposed:?}");
-            assert_eq!(told.aggregate.by_rank, report.aggregate_messages, "{phases:?} {imposed:?}");
-            assert_eq!((told.holders, told.blocks, told.files), (report.holders, report.blocks, report.files));
-            assert_eq!((told.sample_len_bytes, told.imposed_counts), (report.sample_len_bytes, report.imposed_counts));
-            assert!(told.aggregate.messages.most > 0.0);
-            assert!(aggregators.is_none_or(|limit| told.aggregators.count <= limit.get() as u64));
+            assert_eq!(simulated.restructure.by_rank, report.restructure_messages, "{phases:?} {imposed:?}");
+            assert_eq!(simulated.aggregate.by_rank, report.aggregate_messages, "{phases:?} {imposed:?}");
+            assert_eq!(
+                (simulated.holders, simulated.blocks, simulated.files),
+                (report.holders, report.blocks, report.files)
+            );
+            assert_eq!(
+                (simulated.sample_len_bytes, simulated.imposed_counts),
+                (report.sample_len_bytes, report.imposed_counts)
+            );
+            assert!(simulated.aggregate.messages.most > 0.0);
+            assert!(aggregators.is_none_or(|limit| simulated.aggregators.count <= limit.get() as u64));
         }
     }
 

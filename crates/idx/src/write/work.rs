@@ -83,7 +83,7 @@ pub(crate) struct StepWork<'a> {
     /// Ranks that hold samples of each block; `None` for a single rank.
     homes: Option<BlockOwners>,
     local_blocks: BTreeSet<u64>,
-    brought: ReceivedPieces,
+    received: ReceivedPieces,
 }
 
 /// State of a worker thread.
@@ -103,12 +103,12 @@ impl<'a> StepWork<'a> {
         homes: Option<BlockOwners>,
     ) -> Self {
         let local_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
-        Self { samples, step, path, compressions, effort, homes, local_blocks, brought: ReceivedPieces::default() }
+        Self { samples, step, path, compressions, effort, homes, local_blocks, received: ReceivedPieces::default() }
     }
 
     /// Messages that this rank sent.
     pub(crate) fn into_sent(self) -> SentTraffic {
-        self.brought.sent()
+        self.received.sent()
     }
 
     /// Returns how the block of a claim with this filter mask is stored.
@@ -131,7 +131,7 @@ impl<'a> StepWork<'a> {
             return;
         }
         let (place, header) = (self.step.place(tile), self.samples.header);
-        let inboxes = self.brought.inboxes(tile);
+        let inboxes = self.received.inboxes(tile);
         let len = header.fields[place.field].sample.len_bytes();
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let Some(lattice) = lattice(bitmask, bits, place.block) else { return };
@@ -253,8 +253,8 @@ impl TileWork for StepWork<'_> {
         let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
         // Needed even if packing failed, because the other ranks wait for the exchange.
-        self.brought.begin_round();
-        self.brought.exchange(outbox, &timer, communicator)?;
+        self.received.begin_round();
+        self.received.exchange(outbox, &timer, communicator)?;
         packed
     }
 

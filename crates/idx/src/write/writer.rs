@@ -142,7 +142,7 @@ impl Writer {
             Ok(checked)
         });
         let (domain, patches, _permit) = ranks.agree("check what is to be written", checked)?;
-        let partition = gather_boxes(&self.path, &self.domain(), self.told(time), &patches, ranks)?;
+        let partition = gather_boxes(&self.path, &self.domain(), self.arguments_hash(time), &patches, ranks)?;
         let make = |writer: &Self, run: &Run<'_>, counts: &mut Counts| writer.make(run, patches, &partition, counts);
         self.write_step(time, started, (&domain, &budget), (watch, ranks), make)
     }
@@ -248,7 +248,7 @@ impl Writer {
     }
 
     /// Returns a hash of the arguments, which must be equal on all ranks.
-    fn told(&self, time: Option<u64>) -> u64 {
+    fn arguments_hash(&self, time: Option<u64>) -> u64 {
         let WriteOptions { phases, imposed, aggregators, durability, .. } = &self.options;
         let mut header = self.header.clone();
         // Only rank 0 knows which steps other processes added.

@@ -31,7 +31,7 @@ pub(crate) struct ShardWork<'a> {
     homes: Option<ShardOwners>,
     /// Maximum length of a stored chunk, by field.
     chunk_bounds: Vec<u64>,
-    brought: ReceivedPieces,
+    received: ReceivedPieces,
 }
 
 impl<'a> ShardWork<'a> {
@@ -43,12 +43,12 @@ impl<'a> ShardWork<'a> {
     ) -> Result<Self> {
         let encoder = ChunkEncoder::new(plan.form.compression, effort).map_err(IdxError::Encode)?;
         let chunk_bounds = plan.shard_forms.iter().map(|form| form.chunk_bound_len_bytes(&encoder)).collect();
-        Ok(Self { plan, pyramid, effort, homes, chunk_bounds, brought: ReceivedPieces::default() })
+        Ok(Self { plan, pyramid, effort, homes, chunk_bounds, received: ReceivedPieces::default() })
     }
 
     /// Messages that this rank sent.
     pub(crate) fn into_sent(self) -> SentTraffic {
-        self.brought.sent()
+        self.received.sent()
     }
 
     fn place(&self, tile: Tile) -> ShardPlace {
@@ -97,7 +97,7 @@ impl TileWork for ShardWork<'_> {
         if self.homes.is_none() {
             return Ok(());
         }
-        let inboxes = self.brought.inboxes(tile);
+        let inboxes = self.received.inboxes(tile);
         for piece in inboxes.iter().flat_map(|inbox| inbox.pieces(tile)) {
             let part = SampleBox::new(&piece.target, &piece.count);
             copy_part((&part, piece.bytes), (&place.region, raw), &part, sample_len_bytes)?;
@@ -135,8 +135,8 @@ impl TileWork for ShardWork<'_> {
         let mut outbox = Outbox::new(communicator.size());
         let packed = self.pack(round, rank, &mut outbox);
         // Needed even if packing failed, because the other ranks wait for the exchange.
-        self.brought.begin_round();
-        self.brought.exchange(outbox, &timer, communicator)?;
+        self.received.begin_round();
+        self.received.exchange(outbox, &timer, communicator)?;
         packed
     }
 

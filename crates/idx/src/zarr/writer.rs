@@ -84,7 +84,7 @@ impl ZarrWriter {
         let sample_lens: Vec<usize> = form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect();
         let checked = check_arrays(&patches, &sample_lens).and_then(|()| Ok(watch.cancel.check()?));
         ranks.agree("check what is to be written", checked)?;
-        let partition = gather_boxes(&self.path, &domain, self.told(), &patches, ranks)?;
+        let partition = gather_boxes(&self.path, &domain, self.arguments_hash(), &patches, ranks)?;
         let wanted = form.steps.unwrap_or(1);
         let plan = match self.written < wanted {
             true => ShardPlan::new(form).map_err(|source| self.refused(source)),
@@ -199,7 +199,7 @@ impl ZarrWriter {
     }
 
     /// Returns a hash of the arguments, which must be equal on all ranks.
-    fn told(&self) -> u64 {
+    fn arguments_hash(&self) -> u64 {
         let WriteOptions { phases, imposed, aggregators, effort, durability, .. } = &self.options;
         let text = format!(
             "{:?} {} {phases:?} {imposed:?} {aggregators:?} {effort:?} {durability:?}",

@@ -368,8 +368,8 @@ mod tests {
         for name in ZARR_FILES {
             let folder = folder_with(&[name]);
             let spec = InputSpec::Path(folder.path().to_path_buf());
-            let told = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap_err().to_string();
-            assert!(told.contains("is a Zarr store"), "{told}");
+            let reported = expand(&[spec], InputOrder::Natural, DuplicatePolicy::Refuse).unwrap_err().to_string();
+            assert!(reported.contains("is a Zarr store"), "{reported}");
         }
     }
 

@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn patterns_without_effect_are_reported() {
-        let told = |include: &[&str], exclude: &[&str]| {
+        let reported = |include: &[&str], exclude: &[&str]| {
             let strings = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
             let selection = Selection::new(&strings(include), &strings(exclude), &[]).unwrap();
             selection.clone().prune(&mut small(), Path::new("a.h5"));
@@ -360,12 +360,12 @@ mod tests {
                 selection.check_matched(&SingleProcess, &Watch { observer: &recorder, cancel: &CancelToken::new() });
             outcome.map(|()| recorder.0.into_inner().unwrap())
         };
-        assert_eq!(told(&["a", "/a/x"], &["y"]).unwrap(), Vec::<String>::new());
+        assert_eq!(reported(&["a", "/a/x"], &["y"]).unwrap(), Vec::<String>::new());
         let typo = "--include typo: matches nothing; is it a path of the inputs?";
-        assert_eq!(told(&["a", "typo"], &[]).unwrap(), [typo]);
+        assert_eq!(reported(&["a", "typo"], &[]).unwrap(), [typo]);
         let typo = "--exclude /a/typo: excludes nothing; is it a path of the inputs?";
-        assert_eq!(told(&[], &["/a/typo"]).unwrap(), [typo]);
-        assert!(matches!(told(&["typo", "other"], &[]), Err(MergeError::NothingIncluded { .. })));
+        assert_eq!(reported(&[], &["/a/typo"]).unwrap(), [typo]);
+        assert!(matches!(reported(&["typo", "other"], &[]), Err(MergeError::NothingIncluded { .. })));
     }
 
     #[test]

@@ -38,7 +38,7 @@ const TABLE_COST_ROWS: u64 = 1 << 12;
 /// Maximum number of stretches of a thread that are being joined or wait to be sent.
 const STRETCHES_AHEAD: usize = 2;
 /// Length of the messages in transit at once, of all ranks together.
-const TOLD_LEN_BYTES: u64 = 8 << 20;
+const MESSAGE_LEN_BYTES: u64 = 8 << 20;
 
 /// Rows of several tables, concatenated and cut evenly.
 #[derive(Debug)]
@@ -149,16 +149,16 @@ pub fn join_collective(
     ahead.run(threads, work, || {
         let mut places = 0..own.len();
         // Error on this rank since the last agreement of the ranks.
-        let mut heard = Ok(());
+        let mut gathered = Ok(());
         for window in 0..windows.count() {
             let own = windows.of(ranks.rank(), window);
-            let told = heard.and_then(|()| own.map(|_| take(&ahead, places.next())).collect::<Result<Vec<_>>>());
-            let told = ranks.agree(JOIN, told)?.concat();
-            heard = Ok(());
-            gather_in_steps(ranks, &told, TOLD_LEN_BYTES, |rank, message| {
+            let found = gathered.and_then(|()| own.map(|_| take(&ahead, places.next())).collect::<Result<Vec<_>>>());
+            let found = ranks.agree(JOIN, found)?.concat();
+            gathered = Ok(());
+            gather_in_steps(ranks, &found, MESSAGE_LEN_BYTES, |rank, message| {
                 let pieces = windows.of(rank, window).flat_map(|stretch| stretches.pieces(stretch));
-                if heard.is_ok() {
-                    heard = joined.hear(rank, pieces, message, &|number, rows| {
+                if gathered.is_ok() {
+                    gathered = joined.hear(rank, pieces, message, &|number, rows| {
                         if rank != ranks.rank() {
                             let bytes = rows * tables[number].ids.row_len_bytes();
                             join.watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes, items: 0 });
@@ -167,7 +167,7 @@ pub fn join_collective(
                 }
             })?;
         }
-        ranks.agree(JOIN, heard)
+        ranks.agree(JOIN, gathered)
     })?;
     ranks.agree(JOIN, joined.finish())
 }

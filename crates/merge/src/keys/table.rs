@@ -174,8 +174,8 @@ mod tests {
         let pushed = [(5, 2), (5, 1), (9, 1), (0, 3), (u64::MAX, 1), (7, 4)];
         pushed.iter().for_each(|(event, rows)| found.push(*event, *rows));
         let bytes = postcard::to_stdvec(&found).unwrap();
-        let heard: MatchedRows = postcard::from_bytes(&bytes).unwrap();
-        let runs: Vec<(u64, u64)> = heard.runs().map(|run| (run.event, run.rows)).collect();
+        let gathered: MatchedRows = postcard::from_bytes(&bytes).unwrap();
+        let runs: Vec<(u64, u64)> = gathered.runs().map(|run| (run.event, run.rows)).collect();
         assert_eq!(runs, [(5, 3), (9, 1), (0, 3), (u64::MAX, 1), (7, 4)]);
         assert!(bytes.len() < 40, "{}", bytes.len());
     }

@@ -42,8 +42,8 @@ pub(crate) fn decide(plan: &MergePlan, ranks: &dyn Communicator) -> Result<Optio
             let own = (ranks.rank() == 0).then(|| of_folder_of(&plan.options.output)).transpose();
             let nonsense = || CoreError::MessageContent { operation: OPERATION, rank: 0 };
             let own = postcard::to_stdvec(&ranks.agree(OPERATION, own)?).map_err(|_| nonsense())?;
-            let told = ranks.broadcast(0, &own)?;
-            postcard::from_bytes::<Option<Stripes>>(&told).ok().flatten().ok_or_else(nonsense)?
+            let received = ranks.broadcast(0, &own)?;
+            postcard::from_bytes::<Option<Stripes>>(&received).ok().flatten().ok_or_else(nonsense)?
         }
     };
     let arenas = Arenas::for_output(stripes.len_bytes, expected_len_bytes(plan), plan.tiles.tile_count());

@@ -48,7 +48,7 @@ impl FormedChunks {
     pub fn check(view: &mut MetadataView<'_>, encoding: Encoding, tree: &FileTree) -> Self {
         let mut in_file_order: Vec<(u64, ObjectIndex, &TemplatedDataset)> = (tree.objects.iter().zip(0..))
             .filter_map(|(object, index)| match &object.kind {
-                ObjectKind::Templated(formed) => Some((formed.place.address?, index, formed)),
+                ObjectKind::Templated(templated) => Some((templated.place.address?, index, templated)),
                 _ => None,
             })
             .collect();
@@ -57,13 +57,13 @@ impl FormedChunks {
         checked.reserve(in_file_order.len());
         // One opened dataset per template, closed with the place of each of its datasets one after another.
         let mut of_forms: HashMap<*const DatasetTemplate, Dataset> = HashMap::default();
-        for (_, index, formed) in in_file_order {
-            let dataset = of_forms.entry(Arc::as_ptr(&formed.form)).or_insert_with(|| {
-                let mut dataset = formed.dataset();
+        for (_, index, templated) in in_file_order {
+            let dataset = of_forms.entry(Arc::as_ptr(&templated.form)).or_insert_with(|| {
+                let mut dataset = templated.dataset();
                 template::open(&mut dataset);
                 dataset
             });
-            template::close(dataset, formed.place);
+            template::close(dataset, templated.place);
             checked.insert(index, Stored::of(view, encoding, dataset));
             template::open(dataset);
         }

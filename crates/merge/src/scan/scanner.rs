@@ -73,15 +73,15 @@ impl Scanner<'_, '_> {
         };
         let object = &self.tree.objects[index as usize];
         entry.attribute_order = object.attribute_order;
-        if let ObjectKind::Templated(formed) = &object.kind {
-            entry.role = self.formed(formed, index, at)?;
+        if let ObjectKind::Templated(templated) = &object.kind {
+            entry.role = self.templated(templated, index, at)?;
             if let ScannedRole::Column { kept, .. } = &mut entry.role
                 && self.reader.keeps(path)
             {
-                *kept = Some(self.digest(&formed.dataset(), at)?);
+                *kept = Some(self.digest(&templated.dataset(), at)?);
             }
-            entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&formed.form)]);
-            entry.comment.clone_from(&formed.form.comment);
+            entry.attributes = Arc::clone(&self.of_forms[&Arc::as_ptr(&templated.form)]);
+            entry.comment.clone_from(&templated.form.comment);
             return Ok(entry);
         }
         entry.role = match &object.kind {
@@ -114,12 +114,12 @@ impl Scanner<'_, '_> {
     pub fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
         let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
-        let formed;
+        let templated;
         let dataset = match &self.tree.objects[index as usize].kind {
             ObjectKind::Dataset(dataset) => dataset,
             ObjectKind::Templated(of_form) => {
-                formed = of_form.dataset();
-                &formed
+                templated = of_form.dataset();
+                &templated
             }
             _ => return Ok(()),
         };
@@ -158,20 +158,25 @@ impl Scanner<'_, '_> {
 
     /// Returns the role of a dataset with a known template. Such datasets hold no references and have no committed
     /// datatype.
-    fn formed(&mut self, formed: &TemplatedDataset, index: ObjectIndex, at: usize) -> raddle_hdf5::Result<ScannedRole> {
-        let form = Arc::as_ptr(&formed.form);
+    fn templated(
+        &mut self,
+        templated: &TemplatedDataset,
+        index: ObjectIndex,
+        at: usize,
+    ) -> raddle_hdf5::Result<ScannedRole> {
+        let form = Arc::as_ptr(&templated.form);
         if !self.of_forms.contains_key(&form) {
             // None of these attributes holds a reference.
-            let attributes = self.attributes(&formed.form.attributes, at, &mut Vec::new())?;
+            let attributes = self.attributes(&templated.form.attributes, at, &mut Vec::new())?;
             self.of_forms.insert(form, attributes);
         }
-        let mut fact = InputExtent::at(formed.place, 0);
+        let mut fact = InputExtent::at(templated.place, 0);
         if let Some(stored) = self.chunks.take(index) {
             let stored = stored?;
             fact.stored_len_bytes = stored.len_bytes;
             self.chunk_count += stored.chunk_count;
         }
-        let template = Arc::clone(&formed.form.dataset);
+        let template = Arc::clone(&templated.form.dataset);
         Ok(ScannedRole::Column { template, fact, committed: None, kept: None, values: None })
     }
 

@@ -305,7 +305,7 @@ fn make(
     let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
     ranks.agree("check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     if let Some(tile_observer) = tile_observer {
-        let failed = |source| MergeError::of_companion(source, watch);
+        let failed = |source| MergeError::of_observer(source, watch);
         tile_observer.gather(ranks).map_err(failed)?;
         let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
         ranks.agree("complete the companion of the output", publication.map_or(Ok(()), complete))?;

@@ -132,19 +132,19 @@ mod tests {
         let failed = raddle_core::CoreError::RankFailed { operation: "a test", rank: 2, message: String::new() };
         let echo = MergeError::Core(failed);
         let kept = Checkpoint { tiles: 3, stored_len_bytes: 40 };
-        let told = |errors: [Option<&MergeError>; 3], recorded| {
-            let told = Threads::run(3, |ranks| {
+        let received = |errors: [Option<&MergeError>; 3], recorded| {
+            let received = Threads::run(3, |ranks| {
                 let recorded = (ranks.rank() == 0).then_some(recorded).flatten();
                 agree_what_is_kept(ranks, errors[ranks.rank()], recorded).unwrap()
             });
-            assert!(told.iter().all(|kept| *kept == told[0]), "{told:?}");
-            told[0]
+            assert!(received.iter().all(|kept| *kept == received[0]), "{received:?}");
+            received[0]
         };
-        assert_eq!(told([Some(&echo), Some(&echo), Some(&stopped)], Some(kept)), Some(kept));
-        assert_eq!(told([Some(&stopped); 3], Some(kept)), Some(kept));
-        assert_eq!(told([Some(&stopped); 3], None), None);
-        assert_eq!(told([Some(&stopped), Some(&bad), Some(&echo)], Some(kept)), None);
-        assert_eq!(told([None; 3], Some(kept)), None);
+        assert_eq!(received([Some(&echo), Some(&echo), Some(&stopped)], Some(kept)), Some(kept));
+        assert_eq!(received([Some(&stopped); 3], Some(kept)), Some(kept));
+        assert_eq!(received([Some(&stopped); 3], None), None);
+        assert_eq!(received([Some(&stopped), Some(&bad), Some(&echo)], Some(kept)), None);
+        assert_eq!(received([None; 3], Some(kept)), None);
     }
 
     #[test]
@@ -154,12 +154,12 @@ mod tests {
         for lens in [[0, 0, 0], [5, 0, 1], [0, 300, 7], [64, 64, 64], [1, 2, 1000]] {
             for under_way in [1, 7, 64, 1 << 20] {
                 Threads::run(3, |ranks| {
-                    let mut heard = Vec::new();
-                    let hear = |rank: usize, told: &[u8]| heard.push((rank, told.to_vec()));
+                    let mut gathered = Vec::new();
+                    let hear = |rank: usize, received: &[u8]| gathered.push((rank, received.to_vec()));
                     gather_in_steps(ranks, &message(ranks.rank(), &lens), under_way, hear).unwrap();
-                    let told = (0..3).map(|rank| (rank, message(rank, &lens)));
-                    let told: Vec<_> = told.filter(|(_, told)| !told.is_empty()).collect();
-                    assert_eq!(heard, told, "{lens:?} by {under_way}");
+                    let received = (0..3).map(|rank| (rank, message(rank, &lens)));
+                    let received: Vec<_> = received.filter(|(_, received)| !received.is_empty()).collect();
+                    assert_eq!(gathered, received, "{lens:?} by {under_way}");
                 });
             }
         }

@@ -183,9 +183,9 @@ impl<'p> MergeWork<'p> {
         let encoded = if ranks.rank() == 0 { Ok(Vec::new()) } else { postcard::to_stdvec(&self.shares()) };
         let encoded = encoded.map_err(|_| CoreError::MessageContent { operation: OPERATION, rank: ranks.rank() });
         messages[0] = ranks.agree(OPERATION, encoded.map_err(MergeError::from))?;
-        let told = ranks.exchange_bytes(messages)?;
+        let received = ranks.exchange_bytes(messages)?;
         let added =
-            told.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(|(rank, message)| {
+            received.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(|(rank, message)| {
                 let shares = postcard::from_bytes::<Vec<(ColumnIndex, RankShare)>>(message).ok();
                 let added = shares.and_then(|shares| {
                     shares
@@ -252,10 +252,10 @@ impl<'p> MergeWork<'p> {
         if !array.is_full(tile.index) {
             fill_with(raw, &fill.pattern);
         }
-        let mut brought = 0;
+        let mut received = 0;
         for piece in array.pieces(tile.index) {
             if files.is_some_and(|files| files.is_received(self, column, piece.input)) {
-                brought += piece.source.count.iter().product::<u64>();
+                received += piece.source.count.iter().product::<u64>();
                 continue;
             }
             let fact = &self.plan.schema.columns[column as usize].facts[piece.input as usize];
@@ -266,7 +266,7 @@ impl<'p> MergeWork<'p> {
                 reader.read_piece(column, piece.input, &piece.source, target)?;
             }
         }
-        files.map_or(Ok(()), |files| files.place(array, tile, brought, raw))
+        files.map_or(Ok(()), |files| files.place(array, tile, received, raw))
     }
 
     /// Gathers the values of a tile of `array` for a trial; see [`gather_cut`](Self::gather_cut).

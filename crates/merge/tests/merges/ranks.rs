@@ -195,8 +195,8 @@ fn links_and_inputs_left_out_are_the_same_on_all_ranks() {
     let options = MergeOptions { skip_bad: false, ..options };
     for outcome in run(4, &inputs, &options) {
         let Err(MergeError::BadInputs { bad }) = outcome else { panic!("{outcome:?}") };
-        let told: Vec<String> = bad.iter().map(|bad| bad.error.to_string()).collect();
-        assert_eq!(told, several.skipped.iter().map(|skipped| skipped.reason.clone()).collect::<Vec<_>>());
+        let reported: Vec<String> = bad.iter().map(|bad| bad.error.to_string()).collect();
+        assert_eq!(reported, several.skipped.iter().map(|skipped| skipped.reason.clone()).collect::<Vec<_>>());
     }
 }
 
@@ -209,8 +209,8 @@ fn a_failure_of_one_rank_is_the_outcome_of_all() {
     let outcomes = run(3, &inputs, &options);
     assert!(matches!(&outcomes[0], Err(MergeError::Output { .. })), "{outcomes:?}");
     for outcome in &outcomes[1..] {
-        let told = outcome.as_ref().unwrap_err().to_string();
-        assert!(told.contains("rank 0 failed") && told.contains("exists"), "{told}");
+        let reported = outcome.as_ref().unwrap_err().to_string();
+        assert!(reported.contains("rank 0 failed") && reported.contains("exists"), "{reported}");
     }
     let options = MergeOptions { force: true, ..options };
     let gone = folder.path().join("gone.h5");
@@ -224,8 +224,8 @@ fn a_failure_of_one_rank_is_the_outcome_of_all() {
         ranks.barrier().unwrap();
         merge_collective(&plan, &watch, ranks).unwrap_err().to_string()
     });
-    assert!(outcomes.iter().all(|told| told.contains("in1.h5")), "{outcomes:?}");
-    assert!(outcomes.iter().any(|told| !told.contains("failed: /")), "one has its own error: {outcomes:?}");
+    assert!(outcomes.iter().all(|reported| reported.contains("in1.h5")), "{outcomes:?}");
+    assert!(outcomes.iter().any(|reported| !reported.contains("failed: /")), "one has its own error: {outcomes:?}");
     std::fs::rename(&gone, &inputs[1]).unwrap();
     assert_eq!(std::fs::read(&options.output).unwrap(), b"what was there before");
     assert_eq!(count_left_beside(&options.output), 0);

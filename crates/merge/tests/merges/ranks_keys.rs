@@ -109,16 +109,16 @@ fn the_progress_of_all_is_shown_by_each() {
 }
 
 fn faults(size: usize, inputs: &[PathBuf], options: &MergeOptions) -> Vec<KeyFault> {
-    let told: Vec<Vec<KeyFault>> = run(size, inputs, options)
+    let reported: Vec<Vec<KeyFault>> = run(size, inputs, options)
         .into_iter()
         .map(|outcome| match outcome {
             Err(MergeError::KeyFaults { faults }) => faults,
             outcome => panic!("{outcome:?}"),
         })
         .collect();
-    assert!(told.iter().all(|faults| *faults == told[0]), "{told:?}");
+    assert!(reported.iter().all(|faults| *faults == reported[0]), "{reported:?}");
     assert!(!options.output.exists());
-    told.into_iter().next().unwrap()
+    reported.into_iter().next().unwrap()
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn ids_that_are_missing_or_repeated_are_reported_alike_by_all() {
     let file = file(&index, &[("/few", &few), ("/hits", &hits)], &plain_types());
     let (inputs, options) = made(folder.path(), &[file], &spec());
     let one = faults(1, &inputs, &options);
-    let told: Vec<_> =
+    let reported: Vec<_> =
         one.iter().map(|fault| (fault.group.as_str(), fault.kind, fault.rows, fault.first_row)).collect();
     let lost = one[2].rows;
     assert_eq!(
-        told,
+        reported,
         [
             ("/spill", KeyFaultKind::Repeated, 2, 70_000),
             ("/few", KeyFaultKind::Missing, 1, 0),
@@ -169,10 +169,10 @@ fn a_table_that_one_rank_cannot_read_is_the_error_of_all() {
     bytes[end - 4..end].fill(0xAA);
     std::fs::write(&inputs[1], bytes).unwrap();
     let outcomes = run(4, &inputs, &options);
-    let told: Vec<String> = outcomes.iter().map(|outcome| outcome.as_ref().unwrap_err().to_string()).collect();
-    assert!(told.iter().all(|told| told.contains("/hits/evt")), "{told:?}");
+    let reported: Vec<String> = outcomes.iter().map(|outcome| outcome.as_ref().unwrap_err().to_string()).collect();
+    assert!(reported.iter().all(|reported| reported.contains("/hits/evt")), "{reported:?}");
     // Only one rank has read the chunk.
-    assert_eq!(told.iter().filter(|told| !told.contains("join the keys: rank")).count(), 1, "{told:?}");
+    assert_eq!(reported.iter().filter(|reported| !reported.contains("join the keys: rank")).count(), 1, "{reported:?}");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn keys_that_cannot_be_made_are_refused_by_all() {
     let key = KeySpec::new(vec!["/spill/none".to_owned()]);
     let options = MergeOptions { made: vec![DerivedSpec::Keys(key)], ..options };
     for outcome in run(3, &inputs, &options) {
-        let told = outcome.unwrap_err().to_string();
-        assert!(told.contains("/spill/none") && told.contains("is not in the inputs"), "{told}");
+        let reported = outcome.unwrap_err().to_string();
+        assert!(reported.contains("/spill/none") && reported.contains("is not in the inputs"), "{reported}");
     }
 }

@@ -177,7 +177,7 @@ fn ranks_resume_only_from_what_is_theirs_and_whole() {
         (20..).find_map(|stop_at| kept_tiles(&run_stopped(3, &inputs, &options, stop_at)).filter(|kept| *kept > 100));
     let kept = kept.unwrap();
     let left = [&part, &journal].map(|path| std::fs::read(path).unwrap());
-    let told = |options: &MergeOptions, changed: &dyn Fn()| {
+    let reported = |options: &MergeOptions, changed: &dyn Fn()| {
         std::fs::write(&part, &left[0]).unwrap();
         std::fs::write(&journal, &left[1]).unwrap();
         changed();
@@ -193,9 +193,9 @@ fn ranks_resume_only_from_what_is_theirs_and_whole() {
         (done.resumed_tiles, warnings.into_inner().unwrap())
     };
     let is_right = || assert!(std::fs::read(&options.output).unwrap() == bytes);
-    assert_eq!(told(&options, &|| ()), (kept, String::new()));
+    assert_eq!(reported(&options, &|| ()), (kept, String::new()));
     is_right();
-    assert_eq!(told(&MergeOptions { resume: false, ..options.clone() }, &|| ()), (0, String::new()));
+    assert_eq!(reported(&MergeOptions { resume: false, ..options.clone() }, &|| ()), (0, String::new()));
     is_right();
     // Bytes that did not reach the disk, wherever they are: tiles before them are kept.
     let mut some_are_lost = false;
@@ -206,17 +206,17 @@ fn ranks_resume_only_from_what_is_theirs_and_whole() {
             bytes[at..end].fill(0);
             std::fs::write(&part, bytes).unwrap();
         };
-        let (resumed, _) = told(&options, &lose);
+        let (resumed, _) = reported(&options, &lose);
         assert!(resumed <= kept);
         some_are_lost |= resumed > kept / 2 && resumed < kept;
         is_right();
     }
     assert!(some_are_lost, "what lies before lost bytes is kept, and no more");
-    let (resumed, words) = told(&MergeOptions { compress: Compress::Gzip(1), ..options.clone() }, &|| ());
+    let (resumed, words) = reported(&MergeOptions { compress: Compress::Gzip(1), ..options.clone() }, &|| ());
     assert!(resumed == 0 && words.contains("the options changed since; starting over"), "{words}");
     // Tested last, because it changes an input.
     let same = std::fs::read(&inputs[1]).unwrap();
-    let (resumed, words) = told(&options, &|| std::fs::write(&inputs[1], &same).unwrap());
+    let (resumed, words) = reported(&options, &|| std::fs::write(&inputs[1], &same).unwrap());
     assert!(resumed == 0 && words.contains("the inputs changed since; starting over"), "{words}");
     is_right();
 }

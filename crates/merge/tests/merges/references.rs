@@ -26,7 +26,7 @@ fn fill_target(path: &Path) -> Vec<u8> {
 }
 
 /// Merges two files whose `/list` has 5 rows that were never written and a fill value that refers to `target`.
-fn merge_fills(target: &str, told: &[DifferenceKind], kept: &str) {
+fn merge_fills(target: &str, reported: &[DifferenceKind], kept: &str) {
     let folder = tempfile::tempdir().unwrap();
     let inputs = plain::make_all(
         folder.path(),
@@ -40,7 +40,7 @@ fn merge_fills(target: &str, told: &[DifferenceKind], kept: &str) {
     let options = MergeOptions { provenance: false, ..MergeOptions::new(folder.path().join("merged.h5")) };
     let planned = watched(|watch| plan(&inputs, &options, watch)).unwrap();
     let kinds: Vec<_> = planned.warnings.iter().map(|warning| (warning.path.as_str(), warning.kind)).collect();
-    assert_eq!(kinds, told.iter().map(|&kind| ("/list", kind)).collect::<Vec<_>>());
+    assert_eq!(kinds, reported.iter().map(|&kind| ("/list", kind)).collect::<Vec<_>>());
     watched(|watch| merge(&planned, watch)).unwrap();
     assert_eq!(watched(|watch| verify(&options.output, &inputs, &options, watch)).unwrap().mismatches, []);
     let Node::Dataset(list) = &plain::read(&options.output).unwrap().nodes[b"/list".as_slice()] else { panic!() };

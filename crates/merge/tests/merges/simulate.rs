@@ -206,7 +206,7 @@ fn rank_0_receives_as_many_bytes_as_ranks_send_it() {
         // One exchange per round; the last exchange gathers the digests after all rounds.
         let of_rounds: Vec<&[u64]> = sent.iter().map(|sent| &sent[..sent.len() - 1]).collect();
         assert_eq!(of_rounds[0].len() as u64, done.rounds);
-        let told: u64 = of_rounds.concat().iter().sum();
-        assert_eq!(done.claims_len_bytes, told, "{size} ranks");
+        let reported: u64 = of_rounds.concat().iter().sum();
+        assert_eq!(done.claims_len_bytes, reported, "{size} ranks");
     }
 }

@@ -175,11 +175,11 @@ impl ConvertArgs {
             reason: error.to_string(),
         };
         let own: Vec<LeftOut> = found.bad.into_iter().map(left_out).collect();
-        let told =
+        let received =
             ranks.all_gather_bytes(json(&own).as_bytes()).map_err(|error| Failure::of_events(&error.into(), None))?;
         // The message was encoded by `json` on another rank.
         let mut all: Vec<LeftOut> =
-            told.iter().flat_map(|text| serde_json::from_slice::<Vec<_>>(text).unwrap_or_default()).collect();
+            received.iter().flat_map(|text| serde_json::from_slice::<Vec<_>>(text).unwrap_or_default()).collect();
         all.sort_by_key(|left| source.schema().position(&left.product));
         tell(&all, watch);
         Ok(all)

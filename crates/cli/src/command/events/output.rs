@@ -151,7 +151,7 @@ pub fn no_such_product(source: &dyn Source, globs: &[String]) -> Failure {
     let error = EventsError::NoSuch {
         place: source.place().branch(&globs.join(" ")).into(),
         kind: "product",
-        there_is: source.schema().products.iter().map(|product| product.name.clone()).collect(),
+        available: source.schema().products.iter().map(|product| product.name.clone()).collect(),
     };
     Failure::of_events(&error, None).hint("name some of these with --products, or use globs such as 'Muon_*'")
 }

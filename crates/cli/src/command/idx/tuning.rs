@@ -180,8 +180,8 @@ fn trial(
     let started = Instant::now();
     let silent = Watch { observer: &Silent, cancel: watch.cancel };
     writer.write_collective(subject.step, patches, &silent, ranks).map_err(failed)?;
-    let told = ranks.all_gather_u64(started.elapsed().as_secs_f64().to_bits());
-    let times = told.map_err(|error| failed(IdxError::Core(error)))?;
+    let received = ranks.all_gather_u64(started.elapsed().as_secs_f64().to_bits());
+    let times = received.map_err(|error| failed(IdxError::Core(error)))?;
     let cleared = if team.leads() { clear(folder) } else { Ok(()) };
     team.agree("remove a trial", cleared)?;
     Ok(times.into_iter().map(f64::from_bits).fold(0.0, f64::max))

@@ -73,7 +73,7 @@ impl Writer {
             Ok(domain)
         });
         let domain = ranks.agree("check what is to be written", checked)?;
-        gather_any_boxes(self.told(time), &[], ranks)?;
+        gather_any_boxes(self.arguments_hash(time), &[], ranks)?;
         let make = |writer: &Self, run: &Run<'_>, _: &mut Counts| writer.rewrite(run, source);
         self.write_step(time, started, (&domain, &budget), (watch, ranks), make)
     }

@@ -71,7 +71,7 @@ impl Writer {
             Ok((self.check_update(&dataset, time, fields, &patches)?, dataset))
         });
         let (domain, dataset) = ranks.agree("check what is to be written", checked)?;
-        let partition = gather_any_boxes(self.told_of_update(time, fields), &patches, ranks)?;
+        let partition = gather_any_boxes(self.update_hash(time, fields), &patches, ranks)?;
         let given = check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
         if given == 0 {
             return Err(self.update_error(UpdateFault::NoSamples));
@@ -176,7 +176,7 @@ impl Writer {
     }
 
     /// Returns a hash of the arguments, which must be equal on all ranks.
-    fn told_of_update(&self, time: Option<u64>, fields: &[usize]) -> u64 {
+    fn update_hash(&self, time: Option<u64>, fields: &[usize]) -> u64 {
         let WriteOptions { aggregators, durability, .. } = &self.options;
         let text = format!("{}{time:?} {fields:?} {aggregators:?} {durability:?}", self.header.to_text());
         Digest::of(text.as_bytes()).crc64_nvme()

@@ -43,7 +43,7 @@ pub(crate) struct FileReading<'p> {
     rank: Rank,
     threads: usize,
     cancel: &'p CancelToken,
-    brought: ReceivedPieces,
+    received: ReceivedPieces,
     /// Readers that no thread is using. They keep their open files and chunks from round to round.
     idle: Mutex<Vec<ColumnReader<'p>>>,
     /// Whether a rank could not read everything, so that pieces are missing and the run fails.
@@ -79,7 +79,7 @@ impl<'p> FileReading<'p> {
             rank,
             threads,
             cancel: watch.cancel,
-            brought: ReceivedPieces::default(),
+            received: ReceivedPieces::default(),
             idle: Mutex::default(),
             is_cut_short: AtomicBool::new(false),
         }
@@ -127,7 +127,7 @@ impl<'p> FileReading<'p> {
         round: &Round<'_>,
         communicator: &dyn Communicator,
     ) -> Result<()> {
-        self.brought.begin_round();
+        self.received.begin_round();
         let mut wanted = round.tiles().flat_map(|(tile, owner)| self.wanted(work, tile, owner));
         loop {
             let timer = StageTimer::start();
@@ -138,7 +138,7 @@ impl<'p> FileReading<'p> {
                 Err(_) => FAILED,
             };
             // Also if reading failed, because the other ranks are waiting for it.
-            self.brought.exchange(outbox, &timer, communicator)?;
+            self.received.exchange(outbox, &timer, communicator)?;
             let states = communicator.all_gather_u64(state)?;
             if states.contains(&FAILED) {
                 self.is_cut_short.store(true, Ordering::Relaxed);
@@ -212,7 +212,7 @@ impl<'p> FileReading<'p> {
     /// Copies the `expected` elements that other ranks read for a tile into it.
     pub(crate) fn place(&self, array: &ArrayPlan, tile: Tile, expected: u64, raw: &mut [u8]) -> Result<()> {
         let mut placed = 0;
-        for inbox in self.brought.inboxes(tile) {
+        for inbox in self.received.inboxes(tile) {
             for piece in inbox.pieces(tile) {
                 let origin = Coordinates::from_elem(0, piece.count.len());
                 let from = BoxSource { bytes: piece.bytes, shape: &piece.count, origin: &origin };
@@ -230,7 +230,7 @@ impl<'p> FileReading<'p> {
 
     /// Returns the traffic that this rank sent.
     pub(crate) fn sent(&self) -> SentTraffic {
-        self.brought.sent()
+        self.received.sent()
     }
 
     /// Adds the counts of all readers to `stages`. Called once, after all rounds.

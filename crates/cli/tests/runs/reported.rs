@@ -54,8 +54,8 @@ fn differences_that_are_bridged_are_reported_to_programs() {
         assert_eq!(json(&stdout)["differences"], differences());
         assert_eq!(read(&folder.path().join("report.json"))["differences"], differences());
         let log = std::fs::read_to_string(folder.path().join("log.json")).unwrap();
-        let told = log.lines().map(json).find(|line| line["event"] == "differences").unwrap();
-        assert_eq!(told["differences"], differences());
+        let reported = log.lines().map(json).find(|line| line["event"] == "differences").unwrap();
+        assert_eq!(reported["differences"], differences());
     }
     let report = read(&folder.path().join("report.json"));
     let paths: Vec<&Value> = report["input_files"].as_array().unwrap().iter().map(|input| &input["path"]).collect();
@@ -71,12 +71,16 @@ fn every_outcome_of_a_command_with_json_is_json() {
     std::fs::write(folder.path().join("list"), "a.h5\n").unwrap();
     let kind = |arguments: &[&str]| {
         let (code, stdout, stderr) = outcome(raddle(folder.path(), &[arguments, &["--json"]].concat()));
-        let told = json(&stdout);
+        let reported = json(&stdout);
         if code == 0 {
             return "done".to_owned();
         }
-        assert_eq!((told["error"]["exit_code"].as_i64(), stderr.is_empty()), (Some(code.into()), false), "{stderr}");
-        told["error"]["kind"].as_str().unwrap().to_owned()
+        assert_eq!(
+            (reported["error"]["exit_code"].as_i64(), stderr.is_empty()),
+            (Some(code.into()), false),
+            "{stderr}"
+        );
+        reported["error"]["kind"].as_str().unwrap().to_owned()
     };
     assert_eq!(kind(&["merge", "a.h5", "b.h5", "-o", "out.h5"]), "done");
     assert_eq!(kind(&["merge", "a.h5", "b.h5", "-o", "new.h5", "-n"]), "done");
@@ -98,9 +102,10 @@ fn every_outcome_of_a_command_with_json_is_json() {
     assert!(bad[0]["reason"].as_str().unwrap().contains("not an HDF5 file"), "{bad}");
     // One object per file.
     let (code, stdout, _) = outcome(raddle(folder.path(), &["inspect", "a.h5", "bad.h5", "--json"]));
-    let told: Vec<Value> = serde_json::Deserializer::from_str(&stdout).into_iter().collect::<Result<_, _>>().unwrap();
-    assert_eq!((code, told.len(), &told[1]["file"]), (3, 2, &json!("bad.h5")));
-    assert_eq!(told[1]["error"]["kind"], "input_refused");
+    let reported: Vec<Value> =
+        serde_json::Deserializer::from_str(&stdout).into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!((code, reported.len(), &reported[1]["file"]), (3, 2, &json!("bad.h5")));
+    assert_eq!(reported[1]["error"]["kind"], "input_refused");
 }
 
 #[test]
@@ -109,8 +114,9 @@ fn a_folder_is_inspected_as_it_is_merged() {
     std::fs::write(folder.path().join("notes.txt"), "no HDF5").unwrap();
     let (code, stdout, stderr) = outcome(raddle(folder.path(), &["inspect", ".", "--json"]));
     assert_eq!(code, 0, "{stderr}");
-    let told: Vec<Value> = serde_json::Deserializer::from_str(&stdout).into_iter().collect::<Result<_, _>>().unwrap();
-    assert_eq!(told.iter().map(|told| &told["file"]).collect::<Vec<_>>(), ["./a.h5", "./b.h5", "./c.h5"]);
+    let reported: Vec<Value> =
+        serde_json::Deserializer::from_str(&stdout).into_iter().collect::<Result<_, _>>().unwrap();
+    assert_eq!(reported.iter().map(|reported| &reported["file"]).collect::<Vec<_>>(), ["./a.h5", "./b.h5", "./c.h5"]);
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     let (code, _, stderr) = outcome(raddle(folder.path(), &["inspect", "empty"]));
     assert!(code == 3 && stderr.contains("has no file ending in h5"), "{stderr}");
