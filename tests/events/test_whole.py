@@ -199,12 +199,12 @@ BAD = {
     "the last without a branch": ("point", lambda parts: parts[:2], "member y of class Point (float) has no branch below point"),
     "a member of a collection without a branch": ("points", lambda parts: parts[1:], "member x of class Point (int) has no branch below points"),
     "another order": ("point", lambda parts: [parts[1], parts[0], parts[2]], "member x of class Point (int) has no branch below point"),
-    "a branch twice": ("point", lambda parts: [*parts, parts[2]], "branch point/y holds no member of class Point that is expected there"),
+    "a branch twice": ("point", lambda parts: [*parts, parts[2]], "branch point/y does not hold the expected member of class Point"),
     "another name": ("point", changed(0, name="z"), "member x of class Point (int) has no branch below point"),
     "another class": ("point", element(0, of_class="Hit"), "member x of class Point (int) has no branch below point"),
     "another version": ("point", element(2, version=9), "member y of class Point (float) has no branch below point"),
     "another checksum": ("point", element(2, checksum=5), "member y of class Point (float) has no branch below point"),
-    "another number of entries": ("point", changed(2, stated_entries=5), "branch point/y has no entries, or another number of them"),
+    "another number of entries": ("point", changed(2, stated_entries=5), "branch point/y has no entries, or a different number"),
     "a member of a collection by itself": ("points", element(1, kind=0), "branch points/points.label: branches of kind 0 and class Point"),
     "a member outside of a collection": ("point", element(1, kind=41), "branch point/label: branches of kind 41 and class Point"),
 }
@@ -216,7 +216,7 @@ def test_what_is_not_as_described_is_refused(tmp_path, case):
     path, output = r.write(tmp_path / "bad.root", split(**{product: change}), [POINT, HIT]), tmp_path / "out.pds"
     options = ["--whole", "--layout", "pds", "--codec", "none"]
     message = raddle("convert", path, "-o", output, *options, code=3)
-    assert f"branch {product}: the object cannot be put together" in message and told in message
+    assert f"branch {product}: the object cannot be reassembled" in message and told in message
     assert not output.exists()
     assert f"not read: {product}: " in raddle("inspect", path, "--whole")
     # The others are not touched by it.

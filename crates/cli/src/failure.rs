@@ -422,7 +422,7 @@ impl Failure {
             }
             EventsError::Apart { .. } => failure.advise(Advice::one_of(&[
                 "choose other products with --products",
-                "leave out what cannot be put together with --skip-bad",
+                "leave such objects out with --skip-bad",
                 "read its branches as products of their own, without --whole",
             ])),
             EventsError::Bad { place, .. } if place.branch.is_some() => failure.advise(Advice::one_of(&[

@@ -127,7 +127,7 @@ pub enum EventsError {
         len_entries: u64,
     },
     /// A product that ROOT split into branches cannot be reassembled.
-    #[error("{place}: the object cannot be put together: {why}")]
+    #[error("{place}: the object cannot be reassembled: {why}")]
     Apart {
         /// Location of the product.
         place: Box<Location>,

@@ -117,7 +117,7 @@ fn what_cannot_be_put_together_is_named() {
     let whole = open("products.root");
     let refused: Vec<String> = whole.refused().map(|(product, why)| format!("{}: {why}", product.name)).collect();
     let expected = [
-        "pointing: branch pointing/ref: references (TRef) mean nothing outside of their file",
+        "pointing: branch pointing/ref: references (TRef) are only valid in their own file",
         "holding: branch holding/named: member named of class Holding (TNamed*) is not supported",
     ];
     assert_eq!(refused, expected);
@@ -125,7 +125,7 @@ fn what_cannot_be_put_together_is_named() {
     let Err(error) = whole.reader(&[number]) else { panic!("it can be read") };
     assert!(matches!(error, EventsError::Apart { .. }), "{error}");
     assert!(
-        error.to_string().contains("products.root, tree events, branch pointing: the object cannot be put together")
+        error.to_string().contains("products.root, tree events, branch pointing: the object cannot be reassembled")
     );
 }
 

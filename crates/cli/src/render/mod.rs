@@ -26,7 +26,7 @@ pub use raddle_report::{escape, quantity};
 pub fn json(value: &impl serde::Serialize) -> String {
     // A value that cannot be encoded is a defect, and is reported as one: an empty text would hide it.
     let mut text =
-        serde_json::to_string_pretty(value).unwrap_or_else(|error| panic!("a report that is no JSON: {error}"));
+        serde_json::to_string_pretty(value).unwrap_or_else(|error| panic!("a report that is not JSON: {error}"));
     text.push('\n');
     text
 }

@@ -25,7 +25,7 @@ pub enum Apart {
         version: i64,
     },
     /// A member of a class has no branch.
-    #[error("member {member} of class {class} ({type_name}) has no branch below {branch} in its place")]
+    #[error("member {member} of class {class} ({type_name}) has no branch below {branch} at its position")]
     NoBranch {
         /// Path of the object's branch.
         branch: String,
@@ -37,7 +37,7 @@ pub enum Apart {
         type_name: String,
     },
     /// A branch does not correspond to any member of the class.
-    #[error("branch {branch} holds no member of class {class} that is expected there")]
+    #[error("branch {branch} does not hold the expected member of class {class}")]
     NoMember {
         /// Path of the branch.
         branch: String,
@@ -45,13 +45,13 @@ pub enum Apart {
         class: String,
     },
     /// A branch has no entries, or a different number of entries than the tree.
-    #[error("branch {branch} has no entries, or another number of them than the tree")]
+    #[error("branch {branch} has no entries, or a different number than the tree")]
     Entries {
         /// Path of the branch.
         branch: String,
     },
     /// A branch holds references to other objects, which mean nothing outside of their file.
-    #[error("branch {branch}: references ({class}) mean nothing outside of their file")]
+    #[error("branch {branch}: references ({class}) are only valid in their own file")]
     Reference {
         /// Path of the branch.
         branch: String,
@@ -59,7 +59,7 @@ pub enum Apart {
         class: &'static str,
     },
     /// A branch has a kind that is not expected at its position.
-    #[error("branch {branch}: branches of kind {kind} and class {class} are not put together")]
+    #[error("branch {branch}: branches of kind {kind} and class {class} cannot be reassembled")]
     Kind {
         /// Path of the branch.
         branch: String,
@@ -69,13 +69,13 @@ pub enum Apart {
         kind: i64,
     },
     /// A branch with branches below it does not state its class.
-    #[error("branch {branch} has branches below it, and does not say of which class")]
+    #[error("branch {branch} has branches below it, but does not name their class")]
     NoClass {
         /// Path of the branch.
         branch: String,
     },
     /// Classes are nested too deep, or there are too many.
-    #[error("branch {branch}: its classes are nested too deep, or too many")]
+    #[error("branch {branch}: its classes are nested too deeply, or there are too many")]
     Depth {
         /// Path of the branch.
         branch: String,

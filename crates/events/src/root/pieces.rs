@@ -74,7 +74,7 @@ pub(super) fn cut_exactly(
     let pieces = cut(item, count, bytes, buffers)?;
     match bytes.remaining() {
         0 => Ok(pieces),
-        left => Err(bytes.damaged(format!("{left} bytes of the entry are left behind {count} values"))),
+        left => Err(bytes.damaged(format!("{left} bytes of the entry remain after {count} values"))),
     }
 }
 
@@ -162,12 +162,14 @@ fn write_one(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer], out: &m
                     out.extend_from_slice(ahead.take(4)?);
                     Ok(())
                 }
-                _ => Err(ahead
-                    .unsupported("an object that a TRef refers to: the number of its process means nothing elsewhere")),
+                _ => {
+                    Err(ahead
+                        .unsupported("an object that a TRef refers to: its process number is only valid in this file"))
+                }
             }
         }
         Item::Reference { .. } | Item::References { .. } => {
-            Err(bytes.unsupported("a reference to another object: the number of its process means nothing elsewhere"))
+            Err(bytes.unsupported("a reference to another object: its process number is only valid in this file"))
         }
         _ => {
             let mut ahead = bytes.clone();
@@ -227,7 +229,7 @@ fn cut_memberwise(
         return Ok(cut_memberwise(content, version, inner, bytes, buffers)?.in_groups_of(*length));
     }
     let Item::List { content, .. } = list else {
-        return Err(bytes.unsupported("something stored member by member that is no list"));
+        return Err(bytes.unsupported("a value stored member by member that is not a list"));
     };
     let stated = match version >= STATES_CLASS_VERSION {
         true => {

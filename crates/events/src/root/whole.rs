@@ -268,7 +268,9 @@ fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Colu
             // A null pointer has no values, whatever its count is. A length that does not follow from the count means
             // that the count belongs to another array.
             if len_bytes != entry.len() as u64 {
-                return Err(bytes.damaged(format!("{} bytes of arrays, by their count {len_bytes}", entry.len())));
+                return Err(
+                    bytes.damaged(format!("{} bytes of arrays, but their count implies {len_bytes}", entry.len()))
+                );
             }
             cut_exactly(&stored.item, objects, &mut bytes, &mut column.buffers)
         }
