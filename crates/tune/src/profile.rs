@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn anything_but_a_profile_is_refused_with_its_place() {
         let refused = |text: &str| Profile::parse(Path::new("mine.toml"), text).unwrap_err().to_string();
-        assert!(refused("form = 99\nnew = true").contains("form 99"));
+        assert!(refused("form = 99\nnew = true").contains("format 99"));
         assert!(refused(&EXAMPLE.replace("max_inflation = 1.1", "max_inflation = \"much\"")).contains("line"));
         let misplaced = refused(&EXAMPLE.replace("[layout.chunk]", "[settings.chunk]"));
         assert!(misplaced.contains("belongs under [layout.chunk]"), "{misplaced}");

@@ -31,7 +31,7 @@ use std::time::Instant;
 /// use raddle_core::ranks::communicator::SingleProcess;
 /// use raddle_core::engine::{Context, EngineOptions, TileForm, TileWork, execute};
 /// use raddle_core::plan::{ArrayPlan, Plan, Tile};
-/// use raddle_core::{cancel::CancelToken, memory::MemoryBudget, progress::Silent};
+/// use raddle_core::{cancel::CancelToken, memory::MemoryBudget, report::progress::Silent};
 ///
 /// struct Counting(Plan);
 ///

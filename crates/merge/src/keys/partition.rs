@@ -6,7 +6,7 @@
 //! rank reads a whole key column, and no communication is needed. The rows themselves are not read here.
 //!
 //! ```no_run
-//! use raddle_core::{cancel::CancelToken, progress::Silent};
+//! use raddle_core::{cancel::CancelToken, report::progress::Silent};
 //! use raddle_merge::{MergeOptions, Watch, keys::partition::partition};
 //!
 //! # fn main() -> raddle_merge::Result<()> {
