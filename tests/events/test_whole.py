@@ -247,6 +247,7 @@ BAD_ENTRIES = {
     "another count than values": ("hit", changed(0, entries=NO_COUNT), "hit/adc, entries 0..1"),
     "a negative count": ("hit", changed(0, entries=[struct.pack(">i", -1)] * ENTRIES), "hit/adc, entries 0..1"),
     "a null pointer to values": ("hit", changed(1, entries=[b"\0"] * ENTRIES), "hit/adc, entries 1..2"),
+    "a byte after the value": ("point", changed(1, entries=[r.counted(9, r.text("w")) + b"\0"] * ENTRIES), "point/label, entries 0..1"),
     "an entry that is cut": ("point", changed(1, entries=[b"\x40\0\0"] * ENTRIES), "point/label, entries 0..1"),
 }
 
