@@ -92,7 +92,7 @@ impl Advice {
             (
                 &[Missing, Extra][..],
                 "where objects are missing, choose ",
-                &["--join inner (objects that all have)", "--join outer (objects that any has)"][..],
+                &["--join inner (objects of all inputs)", "--join outer (objects of any input)"][..],
             ),
             (
                 &[Value],
@@ -212,7 +212,7 @@ mod tests {
         }
         assert!(!text.contains("--join"), "{text}");
         assert!(reported(&[Scale], "merge").contains("--scalars first"));
-        assert!(reported(&[Missing], "plan").contains("--join inner (objects that all have), or --join outer"));
+        assert!(reported(&[Missing], "plan").contains("--join inner (objects of all inputs), or --join outer"));
         let text = reported(&[Datatype], "merge");
         assert_eq!(text, "leave out the files that differ, or leave out the objects that differ with --exclude");
     }
@@ -222,7 +222,7 @@ mod tests {
         use DifferenceKind::{Attributes, Missing, Value};
         assert_eq!(
             reported(&[Missing, Value, Attributes], "append"),
-            "leave out the files that differ; where objects are missing, choose --join outer (objects that any has); \
+            "leave out the files that differ; where objects are missing, choose --join outer (objects of any input); \
              where scalars differ, choose --scalars first (the first input's); \
              where attributes differ, choose --attributes first (the first input's)"
         );

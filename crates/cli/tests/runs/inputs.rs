@@ -41,10 +41,10 @@ fn advice_names_only_options_of_the_command() {
         (&["keys", "sort", "bad.h5", "-k", "/x"][..], "copy the files again from where they came from\n"),
         (&["rechunk", "bad.h5", "-o", "out.h5"], "copy the files again from where they came from\n"),
         (&["plan", "bad.h5"], "leave them out with --skip-bad\n"),
-        (&["append", "a.h5", "y.h5"], "choose --join outer (objects that any has)\n"),
+        (&["append", "a.h5", "y.h5"], "choose --join outer (objects of any input)\n"),
         (
             &["plan", "a.h5", "y.h5"],
-            "choose --join inner (objects that all have), or --join outer (objects that any has)\n",
+            "choose --join inner (objects of all inputs), or --join outer (objects of any input)\n",
         ),
     ] {
         let (code, _, stderr) = outcome(raddle(folder.path(), &[arguments, &["-q"]].concat()));

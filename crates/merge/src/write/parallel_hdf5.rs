@@ -36,7 +36,7 @@ const SHARE_OF_BUDGET: u64 = 8;
 ///
 /// # Errors
 /// If chunks of a dataset are moved as stored, because the library only takes values; if a dataset is concatenated
-/// along another axis than the first; or if there is a tile observer, because the library moves the values and nothing
+/// along an axis other than the first; or if there is a tile observer, because the library moves the values and nothing
 /// else sees them.
 pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
     if is_accompanied {
@@ -45,7 +45,7 @@ pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
         return Err(MergeError::Output { path: plan.options.output.clone(), reason });
     }
     if let Some(column) = (0..plan.columns.len() as u32).find(|&column| plan.schema.columns[column as usize].axis > 0) {
-        let reason = "is concatenated along another axis than the first; write it another way (--io)".to_owned();
+        let reason = "is concatenated along an axis other than the first; write it another way (--io)".to_owned();
         return Err(MergeError::Object { object: display_path(plan.schema.column_path(column)), reason });
     }
     let moved = (0..).zip(&plan.columns).find(|(_, planned)| matches!(planned.route, Route::Verbatim { .. }));

@@ -75,7 +75,7 @@ impl ColumnReader<'_> {
         Ok(())
     }
 
-    /// Reads rows of a column whose inputs are concatenated along another axis than the first.
+    /// Reads rows of a column whose inputs are concatenated along an axis other than the first.
     fn read_rows_along(
         &mut self,
         column: u32,
