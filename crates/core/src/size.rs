@@ -1,5 +1,6 @@
 //! Sizes as users write them: `512MiB`, `2GB`, `1.5GiB`, `4096`.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
 
@@ -74,6 +75,37 @@ impl FromStr for Size {
     }
 }
 
+impl Serialize for Size {
+    /// Writes the number of bytes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    /// Reads a number of bytes, or a text with a unit.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl de::Visitor<'_> for Visitor {
+            type Value = Size;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a number of bytes, or a text such as 512MiB")
+            }
+
+            fn visit_u64<E: de::Error>(self, len_bytes: u64) -> Result<Size, E> {
+                if len_bytes == 0 { Err(E::custom(SizeError::Range)) } else { Ok(Size(len_bytes)) }
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +121,16 @@ mod tests {
         assert_eq!(bytes("64k"), 65_536);
         assert_eq!(bytes("4096"), 4096);
         assert_eq!(bytes(" 7 b "), 7);
+    }
+
+    #[test]
+    fn numbers_and_texts_are_read_from_json() {
+        assert_eq!(serde_json::from_str::<Size>("4096").unwrap(), Size(4096));
+        assert_eq!(serde_json::from_str::<Size>("\"2GB\"").unwrap(), Size(2_000_000_000));
+        assert_eq!(serde_json::to_string(&Size(7)).unwrap(), "7");
+        for text in ["0", "-1", "1.5", "\"big\"", "[1]"] {
+            assert!(serde_json::from_str::<Size>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -57,27 +57,32 @@ impl Compress {
 
 /// Whether the bytes of elements are shuffled before compression: all first bytes, then all second bytes, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Shuffle {
-    /// Shuffle as in the first input that has the dataset.
+    /// As in the first input.
     #[default]
     Keep,
-    /// Shuffle every compressed dataset.
+    /// In every compressed dataset.
     Yes,
-    /// Shuffle no dataset.
+    /// In none.
     No,
 }
 
 /// Which datasets of a new file are extendible along axis 0, in addition to those that are extendible in an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Extendible {
-    /// Datasets with rows from several inputs, if the inputs follow no convention and the cost is small.
+    /// Datasets with rows from several inputs, if the inputs follow no convention and it adds at most 1 % to their
+    /// bytes.
     #[default]
     Likely,
-    /// All datasets.
+    /// All.
     All,
-    /// No datasets.
+    /// Only datasets that are extendible in an input.
     Never,
 }
 
@@ -106,19 +111,22 @@ impl Contiguous {
 }
 
 /// Storage of datasets without elements in a new file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Empty {
     /// Storage as for datasets with elements: chunks if an input has chunks or the dataset is extendible.
     #[default]
+    #[cfg_attr(feature = "clap", value(skip))]
     AsOthers,
-    /// Contiguous storage.
+    /// Contiguous, of a fixed size.
     Contiguous,
-    /// Compact storage, in the object header.
+    /// In the object header, of a fixed size.
     Compact,
-    /// Chunked storage.
+    /// Chunked.
     Chunked,
-    /// Null datasets, which have no dimensions; not available if the inputs follow a convention.
+    /// As null datasets, which have a type but no dimensions.
     Null,
 }
 

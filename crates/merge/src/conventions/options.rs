@@ -63,6 +63,7 @@ impl ConventionOptions {
 
 /// Convention, as named by users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Choice {
@@ -75,10 +76,11 @@ pub enum Choice {
     /// NWB and other files of HDMF.
     Nwb,
     /// Event files of raddle.
+    #[cfg_attr(feature = "clap", value(skip))]
     Events,
     /// Tables of pandas and PyTables.
     Pandas,
-    /// No convention: values are concatenated as they are.
+    /// Concatenate datasets as they are, whatever their meaning.
     None,
 }
 
@@ -112,53 +114,57 @@ impl Choice {
 
 /// Treatment of packed values (`scale_factor`, `add_offset`) that inputs pack differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Packing {
-    /// Refuse inputs that pack values differently.
+    /// Stop.
     #[default]
     Refuse,
-    /// Write the values unpacked, as floats.
+    /// Write them unpacked, as floats.
     Unpack,
-    /// Repack the values with one scale and offset for all inputs.
+    /// Repack them with one scale and offset for all inputs, which reads them twice; the largest error is reported.
     Repack,
 }
 
 /// Treatment of values whose units differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Units {
-    /// Refuse inputs with different units.
+    /// Stop.
     #[default]
     Refuse,
-    /// Convert values to the units of the first input, if there is a linear map.
+    /// Convert them to those of the first input, if a linear conversion is known.
     Convert,
 }
 
 /// Treatment of inputs whose record coordinates overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Overlap {
-    /// Refuse overlapping inputs.
+    /// Stop.
     #[default]
     Refuse,
-    /// Take the rows of the earlier input.
+    /// Use the record of the earlier input.
     First,
-    /// Take the rows of the later input.
+    /// Use the record of the later input.
     Last,
 }
 
 /// Axis along which AnnData files are concatenated, as in `anndata.concat(axis=…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Axis {
-    /// Observations, the rows of matrices.
+    /// Observations (cells), the rows of X.
     #[default]
     Obs,
-    /// Variables, the columns of matrices.
+    /// Variables (genes), the columns of X.
     Var,
 }
 
@@ -190,16 +196,17 @@ impl Axis {
 
 /// Choice of the elements outside the axis of concatenation that are carried over, as in `anndata.concat(merge=…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MergePolicy {
-    /// Elements that are the same in all inputs.
+    /// Those that are the same in all inputs.
     #[default]
     Same,
-    /// Elements with a single value among the inputs that have them.
+    /// Those that have the same value in all inputs that have them.
     Unique,
-    /// Elements of the first input that has them.
+    /// The first of each name.
     First,
-    /// Elements that only one input has.
+    /// Those that only one input has.
     Only,
 }

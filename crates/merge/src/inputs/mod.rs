@@ -39,27 +39,34 @@ pub enum InputSpec {
 }
 
 /// Order of the inputs, which determines the order of rows in the output.
+///
+/// Natural order applies to paths in plain sorted order, as a shell's glob produces them. Lists and paths typed in
+/// another order keep their order. Files of one folder or pattern are always in natural order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum InputOrder {
-    /// Natural number order (`run2` before `run10`) for paths in plain sorted order, as a shell's glob produces them;
-    /// lists and paths typed in another order keep their order.
+    /// Natural order of numbers: run2 before run10.
     #[default]
     Natural,
-    /// The order of the arguments; files from one folder or pattern are in natural number order.
+    /// As given.
     Given,
 }
 
 /// Handling of files that are listed more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DuplicatePolicy {
-    /// Returns an error, because rows would be duplicated.
+    /// Stop, because rows would be duplicated.
     #[default]
+    #[cfg_attr(feature = "clap", value(alias = "error"))]
     Refuse,
-    /// Merges the rows of the file each time it is listed.
+    /// Use its rows twice.
     Keep,
-    /// Ignores all occurrences after the first.
+    /// Use its rows once.
     Drop,
 }
 

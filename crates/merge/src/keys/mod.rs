@@ -139,24 +139,26 @@ impl KeyDatasets {
 
 /// Scope in which ids are unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeyScope {
-    /// Whole file.
+    /// In the whole file.
     #[default]
     File,
-    /// In the rows from one input: rows of tables belong to index rows of the same input.
+    /// In the rows from one input.
     Input,
 }
 
 /// Treatment of ids that several rows of the index have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepeatedIds {
-    /// Fail.
+    /// Stop and name them.
     #[default]
     Refuse,
-    /// Assign rows of tables to the first row with these ids.
+    /// Assign rows to the first of them.
     First,
 }

@@ -7,18 +7,20 @@ use serde::{Deserialize, Serialize};
 
 /// Read pattern for which an output is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LayoutPolicy {
-    /// Tables of events: all columns of a group have the same number of rows per chunk.
+    /// Tables read by ranges of events: the columns of a group have the same number of rows per chunk.
     #[default]
     Events,
-    /// Whole columns from start to end: large chunks.
+    /// Whole datasets read from end to end: large chunks.
     Scan,
-    /// A few rows at random positions: small chunks.
+    /// Single rows read at random positions: small chunks.
     Random,
-    /// Range requests over a network: chunks of several MiB.
+    /// Reads over a network: chunks of several MiB, metadata at the start.
     Cloud,
-    /// The first input's chunk shapes.
+    /// As in the first input.
     Keep,
 }
 

@@ -21,16 +21,19 @@ use std::sync::Arc;
 
 /// Whether an output holds values or refers to the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Link {
     /// The output holds the values.
     #[default]
+    #[cfg_attr(feature = "clap", value(skip))]
     No,
-    /// Virtual datasets mapped onto the inputs' datasets; values that cannot be mapped are copied.
+    /// Virtual datasets (HDF5 1.10): the output reads like a merged file; scalars, references and keys are copied.
     Virtual,
-    /// An external link to each input.
+    /// One external link per input, named after the file, to its root group; nothing is merged.
     External,
-    /// An external link to each object in the root group of each input.
+    /// One external link per object in the root groups of the inputs, with the same name; duplicate names are refused.
     ExternalObjects,
 }
 
@@ -43,12 +46,14 @@ impl Link {
 
 /// Form of the paths by which an output names its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LinkPaths {
-    /// Relative to the output's folder, so that output and inputs can be moved together.
+    /// Relative to the output's folder: output and inputs can be moved together.
     #[default]
     Relative,
-    /// Absolute paths.
+    /// Absolute: the output can be moved alone.
     Absolute,
 }
 

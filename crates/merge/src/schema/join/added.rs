@@ -5,6 +5,7 @@
 use crate::schema::child_path;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// A column that repeats an attribute of each input for all rows of that input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,14 @@ impl fmt::Display for AddedColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let object = if self.object == "/" { "" } else { &self.object };
         write!(f, "{}={object}@{}", self.name, self.attribute)
+    }
+}
+
+impl FromStr for AddedColumn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text)
     }
 }
 

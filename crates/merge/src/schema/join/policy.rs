@@ -7,48 +7,51 @@ use serde::{Deserialize, Serialize};
 
 /// Handling of objects that only some inputs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Join {
-    /// Every input must have the same objects.
+    /// All inputs must have the same objects; otherwise show all differences and stop.
     #[default]
     Exact,
-    /// Keep the objects that all inputs have.
+    /// Objects that all inputs have.
     Inner,
-    /// Keep every object; if an input lacks a column of a table, its rows hold the fill value.
+    /// Objects that any input has; missing rows are filled with the fill value.
     Outer,
-    /// Keep every object, and each dataset of the single input that has it; no rows are filled. Groups with the same
-    /// path are merged and get the attributes of all inputs.
+    /// Objects that any input has, each dataset in only one of them; nothing is concatenated.
     Union,
 }
 
 /// Handling of attributes that differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AttributePolicy {
-    /// Keep the first input's attributes, with a warning that counts the differing ones.
+    /// Use those of the first input and report how many differ.
     #[default]
     First,
-    /// Keep only attributes that are identical in all inputs.
+    /// Keep those that are identical in all inputs.
     Identical,
-    /// Treat a difference as an error.
+    /// Stop if any differs.
     Error,
-    /// Turn differing attributes into datasets with a row per input.
+    /// Store each that differs as a dataset with one row per input: ATTRIBUTE in its group, DATASET.ATTRIBUTE next to
+    /// its dataset.
     Stack,
 }
 
 /// Handling of scalar datasets that differ between inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ScalarPolicy {
-    /// Treat a difference as an error.
+    /// They must be equal; otherwise stop.
     #[default]
     Equal,
-    /// Keep the first input's value.
+    /// Use the value of the first input.
     First,
-    /// Turn differing scalars into a one-dimensional dataset with one element per input.
+    /// Where they differ, add a dimension with one element per input.
     Stack,
 }
 

@@ -32,7 +32,9 @@ use raddle_core::ranks::owners::cut;
 use raddle_core::report::InputDifference;
 use raddle_hdf5::source::InputPool;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Interval between attempts to take a lock that another part holds: short compared with a merge, long compared with an
@@ -60,6 +62,22 @@ impl Part {
     /// Returns the number of parts.
     pub fn count(self) -> u32 {
         self.count
+    }
+}
+
+impl FromStr for Part {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Self, &'static str> {
+        let (number, count) = text.split_once('/').unwrap_or_default();
+        let part = number.parse().ok().zip(count.parse().ok()).and_then(|(number, count)| Self::new(number, count));
+        part.ok_or("a part is I/N with I from 1 to N, for example 2/8")
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.count)
     }
 }
 
