@@ -106,22 +106,22 @@ install-capi:
 # The command with MPI replaces the one without; nothing below it is rebuilt.
 test-mpi: setup-tests
 	@$(HAS_MPI) || echo "note: mpicc or mpirun is not installed: tests over MPI are left out"
-	! ($(HAS_MPI)) || $(CARGO) clippy --locked --workspace --features raddle/mpi --all-targets -- --deny warnings
-	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle/mpi --test ranks
-	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
+	! ($(HAS_MPI)) || $(CARGO) clippy --locked --workspace --features raddle-cli/mpi --all-targets -- --deny warnings
+	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle-cli/mpi --test ranks
+	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle-cli/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
 
 # A separate target folder: cargo does not notice that MPICC names another MPI.
 test-mpich: setup-tests
 	MPICC=mpicc.mpich RADDLE_MPIRUN=mpirun.mpich \
-		$(CARGO) test --locked --workspace --features raddle/mpi --target-dir target/mpich --test ranks
-	MPICC=mpicc.mpich $(CARGO) build --locked --workspace --features raddle/mpi --target-dir target/mpich --bin raddle
+		$(CARGO) test --locked --workspace --features raddle-cli/mpi --target-dir target/mpich --test ranks
+	MPICC=mpicc.mpich $(CARGO) build --locked --workspace --features raddle-cli/mpi --target-dir target/mpich --bin raddle
 	RADDLE=target/mpich/debug/raddle MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/mpi
 	$(MAKE) python
 	MPICC=mpicc.mpich MPIF90=mpif90.mpich MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/capi -k rank
 
 soak: judge loom
-	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle/mpi --bin raddle --test ranks
+	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle-cli/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
 	$(CARGO) test --locked --workspace --test faults --test mutated --test merges -- --ignored --test-threads 1
 
@@ -161,19 +161,19 @@ bench: build setup-tests
 
 # Both packages in one build: separate builds would enable different dependency features and rebuild the dependencies.
 bench-python: setup-tests
-	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/python.py $(BENCH_PYTHON)
 
 bench-events: setup-tests
-	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/events.py $(BENCH_EVENTS)
 
 bench-gpu: setup-tests
-	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/gpu.py $(BENCH_GPU)
 
 bench-layouts: setup-tests
-	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/layouts.py $(BENCH_EVENTS)
 
 # The table of docs/howto/reproduce-the-papers.md.
@@ -190,11 +190,11 @@ bench-prediction: build setup-tests
 
 bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels
-	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/idx.py $(BENCH_IDX)
 
 bench-pidx: setup-tests
-	$(CARGO) build --release --locked --package raddle --package raddle-python
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/pidx.py $(BENCH_PIDX)
 
 docs: setup-tests

@@ -1,6 +1,6 @@
 """Measures merges by two ranks of one thread, by one rank of two threads, and without a launcher.
 
-Needs a raddle with MPI (`cargo build --release --package raddle --features mpi`). Contenders are interleaved; their
+Needs a raddle with MPI (`cargo build --release --package raddle-cli --features mpi`). Contenders are interleaved; their
 outputs must be the same bytes, and the first is compared with its inputs before a time counts.
 
     python benches/ranks.py [--workload wide] [--rounds 5] [--compress balanced] [--out FOLDER]

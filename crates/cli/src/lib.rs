@@ -4,19 +4,16 @@
 //! command in [`command`]; options shared by commands are in [`options`], and all formatting of text is in [`render`].
 #![forbid(unsafe_code)]
 
-pub mod advice;
 pub mod arguments;
 pub mod arrays;
 pub mod command;
 pub mod demo;
-pub mod exit;
 pub mod failure;
 pub mod kernels;
 pub mod keywords;
 pub mod machine;
 pub mod options;
 pub mod planned;
-pub mod preview;
 pub mod progress;
 pub mod ranks;
 pub mod rasterise;
@@ -26,4 +23,5 @@ pub mod session;
 pub mod signals;
 pub mod text_file;
 
+pub use raddle::exit;
 pub use run::run;

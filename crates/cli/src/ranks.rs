@@ -6,16 +6,14 @@
 
 use crate::arguments::Command;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, print_error, render};
 use crate::machine;
 use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::datasets::SharedDatasets;
 use raddle_mpi::launcher::{self, Launched};
 use raddle_mpi::{MpiError, World};
-use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -145,17 +143,7 @@ impl Ranks {
         &self,
         make: impl FnOnce() -> Result<Vec<PathBuf>, Failure>,
     ) -> Result<Vec<PathBuf>, Failure> {
-        if self.ranks().size() == 1 {
-            return make();
-        }
-        let made = if self.leads() { make() } else { Ok(Vec::new()) };
-        let made = self.agree("list the inputs", made)?;
-        // Paths contain no zero byte.
-        let joined: Vec<u8> =
-            made.iter().flat_map(|path| [path.as_os_str().as_bytes(), &[0]]).flatten().copied().collect();
-        let received = self.ranks().broadcast(0, &joined).map_err(Failure::of_ranks)?;
-        let paths = received.split_inclusive(|byte| *byte == 0).map(|path| path.strip_suffix(&[0]).unwrap_or(path));
-        Ok(paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect())
+        raddle::options::inputs::paths_of_first(self.ranks(), make)
     }
 
     /// Collective. Returns the common exit code of all ranks; `None` stands for a panic that was already reported. The
@@ -166,7 +154,7 @@ impl Ranks {
                 Some(Ok(exit)) => exit,
                 Some(Err(failure)) => {
                     answer(answers_json, &failure.json());
-                    failure.tell()
+                    print_error(&failure)
                 }
                 None => {
                     answer(answers_json, &panicked().json());
@@ -201,7 +189,7 @@ impl ExitMessage {
     fn of(result: &Option<Result<Exit, Failure>>) -> Self {
         let (exit, is_echo, text, json) = match result {
             Some(Ok(exit)) => (*exit, false, String::new(), String::new()),
-            Some(Err(failure)) => (failure.exit, failure.is_echo, failure.render(), failure.json()),
+            Some(Err(failure)) => (failure.exit, failure.is_echo, render(failure), failure.json()),
             None => (Exit::Internal, false, String::new(), panicked().json()),
         };
         Self { exit_code: exit.code(), is_echo, text, json }

@@ -1,14 +1,14 @@
 //! Entry point from command line to exit code: parses, dispatches, reports, and turns a panic into an internal error.
 
-use crate::advice::AvailableOptions;
 use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, print_error, render};
 use crate::kernels;
 use crate::ranks::{self, Ranks, print_from_root};
 use crate::signals::OomAbortHandler;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use raddle::advice::AvailableOptions;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use raddle_tune::worker::{self, WORKER_ARGUMENT};
 use std::ffi::OsString;
@@ -47,17 +47,30 @@ fn carry_out(command: Command, words: &[OsString]) -> Exit {
     match Ranks::gather(&command) {
         Ok(team) => {
             let result =
-                guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&AvailableOptions::of(words))));
+                guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&available_options(words))));
             team.end(result, answers_json)
         }
         Err(failure) => {
             print_from_root(|| {
                 ranks::answer(answers_json, &failure.json());
-                anstream::eprint!("{}", failure.render());
+                anstream::eprint!("{}", render(&failure));
             });
             failure.exit
         }
     }
+}
+
+/// Looks up the options of the command with which `words`, the command line without the program's name, begins.
+fn available_options(words: &[OsString]) -> AvailableOptions {
+    let mut command = Arguments::command();
+    for word in words {
+        let Some(inner) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
+        command = inner.clone();
+    }
+    let values =
+        |argument: &clap::Arg| argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let options = command.get_arguments().filter_map(|argument| Some((argument.get_long()?, argument)));
+    AvailableOptions::new(options.map(|(name, argument)| (name.to_owned(), values(argument))))
 }
 
 /// Reads one untrusted file with libhdf5 for the parent process; this process may crash.
@@ -76,7 +89,7 @@ fn serve_worker(file: Option<&Path>) -> Exit {
         }
     };
     // The parent reports the failure: it prints standard error of a worker that sends no answer.
-    serve().map_or_else(|error| Failure::of_tune(&error).tell(), |()| Exit::Done)
+    serve().map_or_else(|error| print_error(&Failure::of_tune(&error)), |()| Exit::Done)
 }
 
 fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Failure> {
@@ -123,7 +136,7 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("unknown cause");
     let failure = Failure::new(Exit::Internal, &format!("internal error: {what}{place}"));
     let failure = failure.hint("this is a defect of raddle; please report it with the command line and this message");
-    anstream::eprint!("{}", failure.render());
+    anstream::eprint!("{}", render(&failure));
 }
 
 #[cfg(test)]
@@ -138,8 +151,20 @@ mod tests {
     }
 
     #[test]
+    fn advice_is_restricted_to_options_of_the_command() {
+        let advice = raddle::advice::Advice::one_of(&["--skip-bad", "--scalars stack", "--again"]);
+        let text = |command: &str| {
+            let words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+            advice.clone().offered_by(&available_options(&words)).text().unwrap_or_default()
+        };
+        assert_eq!(text("merge"), "--skip-bad, or --scalars stack");
+        assert_eq!(text("append"), "--skip-bad, or --again");
+        assert_eq!(text("verify"), "--skip-bad, or --scalars stack");
+        assert_eq!((text("rechunk"), text("keys sort")), (String::new(), String::new()));
+    }
+
+    #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Arguments::command().debug_assert();
     }
 }

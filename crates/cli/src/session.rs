@@ -6,6 +6,7 @@ use crate::options::running::{RuntimeArgs, VerbosityArgs};
 use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::signals::{self, Received};
+use raddle::Context;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::InputDifference;
 use raddle_core::report::progress::{Event, Observer, Severity};
@@ -109,6 +110,11 @@ impl Session {
         let logged = self.progress.finish(exit.code());
         // The failure of the work is more important than one of the log.
         outcome.and_then(|exit| logged.map(|()| exit))
+    }
+
+    /// Collective. Does `work` with the ranks of `team`, like [`Session::conclude`].
+    pub fn run(&self, team: &Ranks, work: impl FnOnce(&Context<'_>) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+        self.conclude(|watch| work(&Context { watch: *watch, ranks: team.ranks(), default_jobs: team.default_jobs() }))
     }
 
     /// Shows a warning (not with `--quiet`).

@@ -1,8 +1,8 @@
 //! Texts of the command line that raddle parses itself.
 
-use raddle_cli::options::compression::Compression;
-use raddle_cli::options::layout::Chunk;
-use raddle_cli::options::size::Size;
+use raddle::options::Chunk;
+use raddle::options::Compression;
+use raddle_core::size::Size;
 
 /// Runs the target whose input is an option's value.
 pub(crate) fn texts(bytes: &[u8]) {

@@ -2,13 +2,14 @@
 
 use super::{ArraySource, Values, refused};
 use crate::failure::Failure;
-use crate::options::reader::ReaderArgs;
 use crate::render::escape;
+use raddle::number::number_of;
+use raddle::options::ReaderOptions;
 use raddle_codec::Pipeline;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildReader, ObjectName};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, complete};
-use raddle_hdf5::model::{ByteOrder, Dataset, FileTree, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::model::{Dataset, FileTree, LinkTarget, ObjectKind};
 use raddle_hdf5::native::Encoding;
 use raddle_hdf5::paths::{MAX_LINKS, ResolvedPath, find_in};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
@@ -113,7 +114,7 @@ fn of_values(error: &Hdf5Error) -> Failure {
 }
 
 /// Opens the dataset at `name`, or the only numeric dataset with an axis.
-pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderArgs) -> Result<ArraySource, Failure> {
+pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> Result<ArraySource, Failure> {
     let native = NativeReader::default().read_tree(path);
     let child = reader.child();
     let tree = match &child {
@@ -241,42 +242,5 @@ fn choice(all: &[(String, &Dataset)]) -> String {
         (true, _) => "none".to_owned(),
         (_, 0) => names.join(", "),
         (_, more) => format!("{} and {more} more", names.join(", ")),
-    }
-}
-
-/// Converts the type to one of IDX; also returns whether it is big-endian.
-pub fn number_of(class: &TypeClass) -> Option<(Number, bool)> {
-    let is_whole = |len_bytes: u32, offset: u32, count: u32| offset == 0 && count == 8 * len_bytes;
-    let (number, order) = match class {
-        TypeClass::Integer { len_bytes, order, signed, bits, .. } if is_whole(*len_bytes, bits.offset, bits.count) => {
-            let number = match (len_bytes, signed) {
-                (1, false) => Number::Uint8,
-                (1, true) => Number::Int8,
-                (2, false) => Number::Uint16,
-                (2, true) => Number::Int16,
-                (4, false) => Number::Uint32,
-                (4, true) => Number::Int32,
-                (8, false) => Number::Uint64,
-                (8, true) => Number::Int64,
-                _ => return None,
-            };
-            (number, order)
-        }
-        TypeClass::Float { len_bytes, order, bits, mantissa, exponent, .. }
-            if is_whole(*len_bytes, bits.offset, bits.count) =>
-        {
-            let number = match (len_bytes, mantissa.count, exponent.count) {
-                (4, 23, 8) => Number::Float32,
-                (8, 52, 11) => Number::Float64,
-                _ => return None,
-            };
-            (number, order)
-        }
-        _ => return None,
-    };
-    match order {
-        ByteOrder::Little => Some((number, false)),
-        ByteOrder::Big => Some((number, true)),
-        ByteOrder::Vax => None,
     }
 }

@@ -8,11 +8,10 @@ mod flat;
 mod hdf5;
 mod idx;
 
-pub use hdf5::number_of;
 pub use idx::{IdxPart, IdxSource, WholeFields};
 
 use crate::failure::Failure;
-use crate::options::reader::ReaderArgs;
+use raddle::options::ReaderOptions;
 use raddle_idx::dataset::sample::Number;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -69,7 +68,7 @@ impl ArraySource {
     ///
     /// # Errors
     /// If it cannot be read, contains no array of numbers, or its length does not match its shape.
-    pub fn open(text: &str, raw: Option<&RawForm>, reader: &ReaderArgs) -> Result<Self, Failure> {
+    pub fn open(text: &str, raw: Option<&RawForm>, reader: &ReaderOptions) -> Result<Self, Failure> {
         if let Some(form) = raw {
             return flat::open_raw(Path::new(text), form);
         }

@@ -3,10 +3,10 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::profile::newest;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::apply;
+use raddle::options::profile::newest;
 use raddle_core::output::stripes::{self, StripeSource, Stripes};
 use raddle_inject::emit::{Language, source};
 use raddle_inject::install::{Objects, default_folder};

@@ -6,13 +6,14 @@ use crate::demo::h5py;
 use crate::demo::workload::Workload;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::compression::Compression;
 use crate::options::running::RuntimeArgs;
-use crate::render::plan::{Detail, Summary};
+use crate::render::plan::{Detail, text};
 use crate::render::quantity;
 use crate::render::table::{Align, Columns};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
+use raddle::options::Compression;
+use raddle::summary::Summary;
 use raddle_core::report::progress::{Event, Stage};
 use raddle_merge::options::{MergeOptions, Watch};
 use raddle_merge::plan::prediction::{Sample, predict};
@@ -93,7 +94,7 @@ pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
 fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Failure> {
     let workload = &arguments.workload;
     tell(arguments, &format!("Making {}: {}.\n", workload.name, workload.about))?;
-    let jobs = arguments.running.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
+    let jobs = arguments.running.execution.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
     let started = std::time::Instant::now();
     watch.observer.event(&Event::StageStarted { stage: Stage::Create, total_bytes: None });
     let mut reported = 0;
@@ -133,7 +134,7 @@ fn show(
     tell(arguments, "\n$ raddle plan\n")?;
     let plan = raddle_merge::plan::plan(inputs, &options, watch).map_err(failed)?;
     let predicted = predict(&plan, Sample::QUICK).map_err(failed)?;
-    tell(arguments, &Summary::of(&plan, Some(predicted)).text(Detail::Groups))?;
+    tell(arguments, &text(&Summary::of(&plan, Some(predicted)), Detail::Groups))?;
 
     tell(arguments, "\n$ raddle merge\n")?;
     let report = raddle_merge::write::merge(&plan, watch).map_err(failed)?;

@@ -2,23 +2,20 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::{Failure, FailureRecord};
-use crate::options::reader::ReaderArgs;
+use crate::failure::{Failure, FailureRecord, render};
 use crate::ranks::Ranks;
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
-use crate::render::references::Entries;
+use raddle::options::ReaderOptions;
+use raddle::references::write_references;
 use raddle_core::ranks::communicator::{AgreedError, CommunicatorExt};
 use raddle_hdf5::child::ChildReader;
-use raddle_hdf5::inspect::{Inspection, Sum, inspect};
-use raddle_hdf5::native::ReadLimits;
-use raddle_hdf5::references::{LeftOut, for_each_reference};
-use raddle_hdf5::source::InputFile;
+use raddle_hdf5::inspect::{Inspection, Sum};
+use raddle_hdf5::references::LeftOut;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{BufWriter, Write};
-use std::ops::ControlFlow;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// Options of `raddle inspect`.
@@ -50,7 +47,7 @@ pub struct InspectArgs {
     refs_url: Option<String>,
 
     #[command(flatten)]
-    reader: ReaderArgs,
+    reader: ReaderOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -137,11 +134,8 @@ fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<
 }
 
 fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
-    let settled = raddle_merge::append::redo::settle(path);
-    let settled = settled.map_err(|error| Failure::of_merge(&error, std::slice::from_ref(path)));
-    let look = || inspect(&InputFile::open(path)?, &ReadLimits::default(), library);
     let file = || path.to_string_lossy().into_owned();
-    match settled.and_then(|_| look().map_err(|error| Failure::of_input(&error))) {
+    match raddle::inspect(path, library) {
         Ok(inspection) => {
             sum.add(&inspection);
             let exit = if inspection.faults.is_empty() { Exit::Done } else { Exit::InputRefused };
@@ -155,7 +149,7 @@ fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildR
         Err(failure) => {
             let reported = || crate::render::json(&Refused { file: file(), error: failure.record() });
             let out = if arguments.json && !arguments.total { reported() } else { String::new() };
-            Printed { out, err: failure.render(), exit_code: failure.exit.code() }
+            Printed { out, err: render(&failure), exit_code: failure.exit.code() }
         }
     }
 }
@@ -186,32 +180,4 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
         );
     }
     Ok(Exit::Done)
-}
-
-/// Writes the location of each chunk of the file at `path` to `out`, as references that name the file `url`; returns
-/// the objects without references.
-pub fn write_references(
-    path: &Path,
-    url: &str,
-    library: Option<&ChildReader>,
-    out: &mut dyn Write,
-) -> Result<Vec<LeftOut>, Failure> {
-    raddle_merge::append::redo::settle(path)
-        .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&path.to_path_buf())))?;
-    let file = InputFile::open(path).map_err(|error| Failure::of_input(&error))?;
-    let (mut entries, mut failed) = (Entries::begin(out, url), None);
-    let left_out = for_each_reference(&file, &ReadLimits::default(), library, &mut |key, reference| match entries
-        .write(key, reference)
-    {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(cause) => {
-            failed = Some(cause);
-            ControlFlow::Break(())
-        }
-    });
-    let left_out = left_out.map_err(|error| Failure::of_input(&error))?;
-    match failed.map_or_else(|| entries.end(), Err) {
-        Ok(()) => Ok(left_out),
-        Err(cause) => Err(Failure::writing(Path::new("references"), &cause)),
-    }
 }

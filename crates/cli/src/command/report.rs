@@ -3,10 +3,10 @@
 use super::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::reader::ReaderArgs;
 use crate::rasterise::Rasteriser;
 use crate::render::escape;
 use crate::text_file::{self, Text};
+use raddle::options::ReaderOptions;
 use raddle_hdf5::inspect::inspect;
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
@@ -48,7 +48,7 @@ pub struct ReportArgs {
     no_files: bool,
 
     #[command(flatten)]
-    reader: ReaderArgs,
+    reader: ReaderOptions,
 }
 
 const EXAMPLES: &str = "\

@@ -6,8 +6,9 @@ use crate::demo::probe;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::simulation::Simulated;
+use crate::ranks::Ranks;
 use crate::session::Session;
-use raddle_merge::options::MergeOptions;
+use raddle_core::ranks::communicator::SingleProcess;
 use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
 
 /// Default rates: time of a core per object of an input, and of rank 0 per dataset and per chunk of the output, from
@@ -29,18 +30,19 @@ const USUAL: Rates = Rates {
 };
 
 /// Simulates and prints the report.
-pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, Failure> {
-    let PlanArgs { inputs, sorting, simulation, running, json, .. } = arguments;
+pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
+    let PlanArgs { request, standard_input, simulation, telling, json, .. } = arguments;
+    let options = &request.options(team.default_jobs())?;
     let statistic = simulation.statistic()?;
     // Checked before anything that takes time.
     simulation.simulated(USUAL)?;
     let files = match statistic {
         Some(_) => Vec::new(),
-        None => inputs.expand(&mut std::io::stdin().lock())?,
+        None => standard_input.expand(&request.inputs)?,
     };
-    let watching = Session::start(running, "plan", &files)?;
+    let watching = Session::start_reporting(telling, "plan", &files)?;
     watching.conclude(|watch| {
-        let files = sorting.sort(files, options, watch)?;
+        let files = request.sorting.sort_collective(files, options, watch, &SingleProcess)?;
         let of_codec = |error| {
             Failure::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[])
         };
@@ -56,7 +58,7 @@ pub(super) fn run(arguments: &PlanArgs, options: &MergeOptions) -> Result<Exit, 
         let simulated = statistic.map_or(SimulatedInputs::Files(&files), SimulatedInputs::Stated);
         let done = simulate(simulated, count, machine, strategy, options, watch);
         let done = done.map_err(|error| Failure::of_merge(&error, &files))?;
-        running.write_report(&done)?;
+        telling.write_report(&done)?;
         match *json {
             true => print(&crate::render::json(&done))?,
             false => print(&crate::render::simulation::text(&done))?,

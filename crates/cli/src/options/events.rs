@@ -1,9 +1,9 @@
 //! Options for events: selection of products and inputs, and layout of the output.
 
-use super::compression::Compression;
-use super::profile::ProfileChoice;
 use super::size::{Size, SizeError};
 use crate::failure::Failure;
+use raddle::options::Compression;
+use raddle::options::ProfileChoice;
 use raddle_events::MismatchPolicy;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;

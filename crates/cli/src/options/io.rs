@@ -1,7 +1,12 @@
 //! Reading the inputs and writing the output with several ranks.
 
 use crate::failure::Failure;
-use raddle_merge::Strategy;
+use crate::ranks::Ranks;
+use raddle::merge::RankIo;
+use raddle_core::engine::SharedFiles;
+use raddle_core::ranks::datasets::SharedDatasets;
+use raddle_merge::plan::MergePlan;
+use raddle_merge::{IoBackend, Reading, Strategy};
 use std::path::{Path, PathBuf};
 
 /// Options for reading and writing on several ranks.
@@ -95,6 +100,65 @@ impl IoArgs {
                 parse(&text).map(Interface::MpiIo).map_err(|line| not_a_hint(path, line, &text))
             }
         }
+    }
+}
+
+/// Interface that was opened for the ranks.
+pub struct OpenIo<'a> {
+    strategy: Strategy,
+    files: Option<Box<dyn SharedFiles + 'a>>,
+    datasets: Option<Box<dyn SharedDatasets + 'a>>,
+}
+
+impl IoArgs {
+    /// Collective. Opens the interface.
+    ///
+    /// # Errors
+    /// If options conflict, or the interface is not available.
+    pub fn open<'a>(&self, team: &'a Ranks, is_part: bool, has_preview: bool) -> Result<OpenIo<'a>, Failure> {
+        let interface = team.agree("look at how to write", self.interface())?;
+        if interface != Interface::Posix && is_part {
+            return Err(Failure::usage("--io mpiio and --io collective are for ranks, not for --part"));
+        }
+        let mut open = OpenIo { strategy: self.strategy, files: None, datasets: None };
+        match interface {
+            Interface::Posix => {}
+            Interface::MpiIo(hints) => open.files = Some(team.files(&hints)?),
+            Interface::Collective(_) if has_preview => {
+                return Err(Failure::usage(
+                    "--preview is of values that raddle moves; --io collective leaves that to HDF5",
+                ));
+            }
+            Interface::Collective(library) => {
+                open.datasets = Some(team.agree("load HDF5", team.datasets(library))?);
+            }
+        }
+        Ok(open)
+    }
+}
+
+impl OpenIo<'_> {
+    /// Refuses a plan that the interface cannot write.
+    ///
+    /// # Errors
+    /// If chunks are to be aligned and HDF5 places them.
+    pub fn check_plan(&self, plan: &MergePlan) -> Result<(), Failure> {
+        if self.datasets.is_some() && plan.options.align.is_some() {
+            return Err(Failure::usage(
+                "--align is for chunks that raddle places; --io collective leaves that to HDF5",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns how the ranks read and write.
+    pub fn of_ranks<'s>(&'s self, team: &'s Ranks) -> RankIo<'s> {
+        let backend = match (&self.files, &self.datasets) {
+            (Some(files), _) => IoBackend::Shared(&**files),
+            (None, Some(datasets)) => IoBackend::Collective(&**datasets),
+            (None, None) => IoBackend::Posix,
+        };
+        RankIo { backend, reading: Reading { strategy: self.strategy, machines: team.machines() } }
     }
 }
 

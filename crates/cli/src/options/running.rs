@@ -1,13 +1,12 @@
 //! Use of the machine, and output during a run.
 
-use super::reader::ReaderArgs;
-use super::size::Size;
 use crate::failure::{Failure, FailureRecord};
 use crate::ranks::Ranks;
 use crate::text_file::{self, Text};
+use raddle::options::ExecutionOptions;
+use raddle_core::engine::default_jobs;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,21 +15,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub struct RuntimeArgs {
-    /// Number of worker threads [default: the cores available to this process]
-    #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
-    pub jobs: Option<NonZeroUsize>,
-
-    /// Memory for buffers, for example 512MiB or 2GB [default: 1GiB]
-    #[arg(long, value_name = "SIZE", env = "RADDLE_MEMORY", hide_env_values = true)]
-    pub memory: Option<Size>,
+    /// Use of the machine.
+    #[command(flatten)]
+    pub execution: ExecutionOptions,
 
     /// Options for messages.
     #[command(flatten)]
     pub telling: VerbosityArgs,
-
-    /// Options of the reader process.
-    #[command(flatten)]
-    pub reader: ReaderArgs,
 }
 
 /// Options for messages and logs of a run.
@@ -84,21 +75,14 @@ impl Warnings {
 }
 
 impl RuntimeArgs {
-    /// Applies these options to those of a merge.
+    /// Applies these options to those of a merge by a single process.
     pub fn apply(&self, options: &mut MergeOptions) {
-        if let Some(jobs) = self.jobs {
-            options.jobs = jobs.get();
-        }
-        if let Some(memory) = self.memory {
-            options.memory_limit_bytes = memory.0;
-        }
-        self.reader.apply(options);
+        self.execution.apply(options, default_jobs());
     }
 
-    /// Applies these options to those of a merge by the ranks of `ranks`.
+    /// Applies these options to those of a merge by the ranks of `team`.
     pub fn apply_collective(&self, team: &Ranks, options: &mut MergeOptions) {
-        options.jobs = team.default_jobs();
-        self.apply(options);
+        self.execution.apply(options, team.default_jobs());
     }
 
     /// Writes `report` to the file given by `--report`, if any.

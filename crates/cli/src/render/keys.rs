@@ -2,54 +2,18 @@
 
 use super::table::{Align, Columns};
 use super::{escape, histogram, quantity};
+use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::check::KeysReport;
 use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::keys::partition::{EventShare, FoundBy};
 use raddle_merge::keys::shared_chunks::SharedChunks;
 use raddle_merge::keys::sizes::{EventSizes, SizeBucket};
-use raddle_merge::keys::{DerivedSpec, KeyFault, KeyFaultKind};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::write::MergeReport;
 use std::path::Path;
 
 /// Maximum number of rows of a table on the terminal.
 const MAX_TABLE_ROWS: usize = 50;
-/// Maximum number of groups named in a warning.
-const NAMES_IN_WARNING: usize = 5;
-
-/// Returns warnings about new columns, to be shown before they are written.
-pub fn warnings(made: &DerivedColumns) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if made.replaced > 0 {
-        warnings.push(format!("{} replaced", quantity::counted(made.replaced, "dataset")));
-    }
-    if !made.without.is_empty() {
-        let some = if made.without.len() == 1 { "group lacks" } else { "groups lack" };
-        let count = quantity::count(made.without.len() as u64);
-        warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
-    }
-    for pattern in &made.unmatched_skips {
-        warnings.push(format!("--key-skip {pattern}: skips no group; patterns match whole paths, such as '/rec.*'"));
-    }
-    for fault in &made.descending {
-        warnings.push(format!(
-            "{}: row {} belongs to {}, so it has no counts and offsets",
-            fault.group,
-            quantity::count(fault.first_row),
-            fault.kind.words()
-        ));
-    }
-    warnings
-}
-
-/// Formats `/a, /b and 3 more`.
-fn names(groups: &[String]) -> String {
-    let shown: Vec<&str> = groups.iter().take(NAMES_IN_WARNING).map(String::as_str).collect();
-    match groups.len().checked_sub(NAMES_IN_WARNING) {
-        Some(more @ 1..) => format!("{} and {} more", shown.join(", "), quantity::count(more as u64)),
-        _ => shown.join(", "),
-    }
-}
 
 /// Summarises keys; empty if none were made.
 pub fn made(made: &DerivedColumns) -> String {
@@ -202,39 +166,6 @@ pub fn shared_chunks(tables: &[SharedChunks]) -> String {
         ]);
     }
     columns.render()
-}
-
-/// Formats ids that cannot be keys.
-pub fn faults(faults: &[KeyFault]) -> String {
-    let titles = [
-        ("group", Align::Left),
-        ("what is wrong", Align::Left),
-        ("rows", Align::Right),
-        ("first row", Align::Right),
-        ("its ids", Align::Left),
-    ];
-    let mut columns = Columns::new(&titles);
-    for fault in faults.iter().take(MAX_TABLE_ROWS) {
-        let ids: Vec<String> = fault.ids.iter().map(i128::to_string).collect();
-        columns.row(&[
-            escape::shorten(&escape::text(&fault.group)).into_owned(),
-            fault.kind.words().to_owned(),
-            quantity::count(fault.rows),
-            quantity::count(fault.first_row),
-            ids.join(", "),
-        ]);
-    }
-    columns.render() + &rest(faults.len())
-}
-
-/// Returns advice on ids with these faults.
-pub fn advice(faults: &[KeyFault]) -> &'static str {
-    if faults.iter().any(|fault| fault.kind == KeyFaultKind::Repeated) {
-        "name more id columns, say that ids are unique in each input only (--key-scope input), or let the first row count \
-         (--repeated-ids first)"
-    } else {
-        "leave these groups out with --key-skip, or name the columns that distinguish their events"
-    }
 }
 
 fn rest(len: usize) -> String {

@@ -1,5 +1,6 @@
 //! Writes a [`FileSpec`]: first all objects, then all values and attributes, so that references find their targets.
 
+use super::numbers;
 use super::types::build;
 use super::values::{Arena, memory_type, to_memory};
 use crate::canonical::Cursor;
@@ -27,6 +28,16 @@ use std::path::{Path, PathBuf};
 pub fn make_all(folder: &Path, specs: &[FileSpec]) -> Result<Vec<PathBuf>> {
     let path = |number| folder.join(format!("input{number:03}.h5"));
     specs.iter().enumerate().map(|(number, spec)| make(&path(number), spec).map(|()| path(number))).collect()
+}
+
+/// Writes the columns of one table, as paths of datasets and their values, to a new file at `path`.
+pub fn make_columns(path: &Path, columns: &[(&str, &[f64])]) -> Result<()> {
+    let group = columns.first().and_then(|(path, _)| Some(ObjectSpec::group(path.rsplit_once('/')?.0)));
+    let datasets = columns.iter().map(|(path, values)| {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        DatasetSpec::plain(numbers::f64(), &[values.len() as u64], bytes).chunked(&[16], &[]).at(path)
+    });
+    make(path, &FileSpec { objects: group.into_iter().chain(datasets).collect(), ..FileSpec::default() })
 }
 
 /// Writes `spec` to a new file at `path`.

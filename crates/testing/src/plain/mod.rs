@@ -11,7 +11,7 @@ pub mod storage;
 mod types;
 mod values;
 
-pub use make::{make, make_all};
+pub use make::{make, make_all, make_columns};
 pub use read::read;
 
 use raddle_hdf5::ffi::Library;

@@ -5,13 +5,13 @@ use super::output::write;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::compression::Compression;
 use crate::options::events::{Batch, Choice, EventCodec, EventForm, EventLayout, EventLayoutArgs};
 use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
+use raddle::options::compression::Compression;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::Silent;
 use raddle_events::pds::PdsCodec;
@@ -292,7 +292,7 @@ fn measure(
     (watch, team): (&Watch<'_>, &Ranks),
 ) -> Result<Measured, Failure> {
     let mut options = ConvertOptions { jobs: threads, ..ConvertOptions::default() };
-    if let Some(memory) = arguments.running.memory {
+    if let Some(memory) = arguments.running.execution.memory {
         options.memory_len_bytes = memory.0;
     }
     let (len_bytes, converted) = match &sink.layout {

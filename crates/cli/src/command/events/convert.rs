@@ -5,12 +5,13 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::events::{EventLayoutArgs, SelectionArgs};
-use crate::options::inputs::InputArgs;
-use crate::options::output::check_output;
+use crate::options::inputs::StandardInputArgs;
 use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use crate::render::{events, json};
 use crate::session::Session;
+use raddle::options::Inputs;
+use raddle::options::output::check_output;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Severity};
 use raddle_events::sources::readable::readable;
@@ -26,7 +27,10 @@ use std::path::PathBuf;
 pub struct ConvertArgs {
     /// Files to convert.
     #[command(flatten)]
-    pub inputs: InputArgs,
+    pub inputs: Inputs,
+    /// Option for a list on standard input.
+    #[command(flatten)]
+    pub standard_input: StandardInputArgs,
 
     #[command(flatten)]
     selection: SelectionArgs,
@@ -103,8 +107,8 @@ pub(super) fn parse_range(text: &str) -> Result<EntryRange, String> {
 
 /// Collective. Converts the inputs.
 pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Failure> {
-    let ConvertArgs { inputs, running, .. } = arguments;
-    let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
+    let ConvertArgs { running, .. } = arguments;
+    let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
     let watching =
         Session::start_collective(team, running, "events convert", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {

@@ -4,15 +4,15 @@ use super::output::{WrittenEvents, convert_options, print_needs, write};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::compression::Compression;
 use crate::options::events::{Batch, Choice, EventForm, EventLayout, EventLayoutArgs};
-use crate::options::inputs::InputArgs;
-use crate::options::output::check_output;
+use crate::options::inputs::StandardInputArgs;
 use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
+use raddle::options::compression::Compression;
+use raddle::options::output::check_output;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
 use raddle_events::pds::PdsSource;
@@ -29,7 +29,10 @@ use std::path::{Path, PathBuf};
 pub struct MergeArgs {
     /// Files to merge.
     #[command(flatten)]
-    pub inputs: InputArgs,
+    pub inputs: raddle::options::Inputs,
+    /// Option for a list on standard input.
+    #[command(flatten)]
+    pub standard_input: StandardInputArgs,
 
     /// File to write; it appears under this name only when it is complete
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -61,8 +64,8 @@ Every input must have the same products. ROOT files cannot be merged: convert th
 
 /// Collective. Merges the inputs and reports.
 pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Failure> {
-    let MergeArgs { inputs, running, .. } = arguments;
-    let inputs = team.paths_of_first(|| inputs.expand(&mut std::io::stdin().lock()))?;
+    let MergeArgs { running, .. } = arguments;
+    let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
     let watching = Session::start_collective(team, running, "events merge", inputs.iter().chain([&arguments.output]))?;
     watching.conclude(|watch| {
         let written = arguments.merge(&inputs, watch, team.ranks(), team.default_jobs())?;

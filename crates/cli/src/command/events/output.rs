@@ -1,10 +1,10 @@
 //! Opening inputs and writing an output of events, shared by several subcommands.
 
 use crate::failure::Failure;
-use crate::options::compression::readers_need;
 use crate::options::events::{EventLayout, EventLayoutArgs, SelectionArgs, Serialized as Wanted};
 use crate::options::running::RuntimeArgs;
 use crate::render::escape;
+use raddle::options::compression::readers_need;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Severity};
 use raddle_events::hdf5::{Hdf5Options, Hdf5Sink, Hdf5Summary};
@@ -122,10 +122,10 @@ fn has_baskets(schema: &Schema) -> bool {
 /// Returns the threads and memory of a conversion on a machine with `cores` cores.
 pub fn convert_options(running: &RuntimeArgs, cores: usize) -> ConvertOptions {
     let mut options = ConvertOptions {
-        jobs: running.jobs.or_else(|| NonZeroUsize::new(cores)).unwrap_or(NonZeroUsize::MIN),
+        jobs: running.execution.jobs.or_else(|| NonZeroUsize::new(cores)).unwrap_or(NonZeroUsize::MIN),
         ..ConvertOptions::default()
     };
-    if let Some(memory) = running.memory {
+    if let Some(memory) = running.execution.memory {
         options.memory_len_bytes = memory.0;
     }
     options

@@ -4,8 +4,8 @@ use super::place::{Along, along};
 use crate::arrays::{ArraySource, IdxPart, IdxSource, RawForm, WholeFields};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::reader::ReaderArgs;
 use crate::render::quantity;
+use raddle::options::ReaderOptions;
 use raddle_idx::SampleBox;
 use raddle_idx::dataset::bitmask::MAX_RANK;
 use raddle_idx::dataset::sample::{Number, SampleType};
@@ -106,7 +106,7 @@ impl ArrayArgs {
     ///
     /// # Errors
     /// If an input cannot be read, or they do not fit together.
-    pub fn open(&self, paths: &[String], reader: &ReaderArgs) -> Result<Inputs, Failure> {
+    pub fn open(&self, paths: &[String], reader: &ReaderOptions) -> Result<Inputs, Failure> {
         if paths.iter().any(|path| is_idx(path)) {
             return self.open_idx(paths);
         }

@@ -3,8 +3,8 @@
 use super::inputs::{Shape, shape};
 use super::zarr::ZarrArgs;
 use crate::failure::Failure;
-use crate::options::profile::ProfileChoice;
 use crate::options::running::RuntimeArgs;
+use raddle::options::profile::ProfileChoice;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
 use raddle_idx::dataset::bitmask::Bitmask;
@@ -524,8 +524,8 @@ impl TargetArgs {
     /// If a box with a different number of axes was given.
     pub fn options(&self, running: &RuntimeArgs, default_jobs: usize, axes: usize) -> Result<WriteOptions, Failure> {
         let mut options = WriteOptions { jobs: default_jobs, ..WriteOptions::default() };
-        options.jobs = running.jobs.map_or(options.jobs, NonZeroUsize::get);
-        options.memory_limit_bytes = running.memory.map_or(options.memory_limit_bytes, |memory| memory.0);
+        options.jobs = running.execution.jobs.map_or(options.jobs, NonZeroUsize::get);
+        options.memory_limit_bytes = running.execution.memory.map_or(options.memory_limit_bytes, |memory| memory.0);
         options.existing = if self.force { IfExists::Replace } else { IfExists::Fail };
         options.durability = if self.no_sync { Durability::Unsynced } else { Durability::Synced };
         options.phases = self.phases.phases();

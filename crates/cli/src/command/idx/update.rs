@@ -22,7 +22,7 @@ struct Steps<'a> {
 impl WriteArgs {
     /// Collective. Writes the inputs into the dataset.
     pub(super) fn update(&self, team: &Ranks, watch: &Watch<'_>) -> Result<Exit, Failure> {
-        let opened = self.arrays.open(&self.inputs, &self.running.reader);
+        let opened = self.arrays.open(&self.inputs, &self.running.execution.reader);
         let inputs = team.agree("open the inputs", opened)?;
         let ranks = team.ranks();
         let rows = share(inputs.rows(), ranks.rank(), ranks.size());

@@ -84,7 +84,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
         }
         let dataset = open(&arguments.input)?;
         let failed = |error| Failure::of_idx(&error);
-        let jobs = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+        let jobs = arguments.running.execution.jobs.map_or_else(default_jobs, NonZeroUsize::get);
         let readers = Readers { jobs, cancel: watch.cancel };
         let steps = dataset.steps().map_err(failed)?;
         let check = dataset.check_all(&steps, &readers).map_err(failed)?;
@@ -118,7 +118,7 @@ impl ZarrOutcome {
 fn run_zarr(arguments: &VerifyArgs, watch: &Watch<'_>) -> Result<Exit, Failure> {
     let failed = |error| Failure::of_idx(&error);
     let images = Images::open(&arguments.input).map_err(failed)?;
-    let jobs = arguments.running.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let jobs = arguments.running.execution.jobs.map_or_else(default_jobs, NonZeroUsize::get);
     let readers = Readers { jobs, cancel: watch.cancel };
     let mut checks = Vec::new();
     for image in &images.images {
@@ -136,7 +136,7 @@ impl VerifyArgs {
         if self.against.is_empty() {
             return Ok(Comparison::default());
         }
-        let inputs = self.arrays.open(&self.against, &self.running.reader)?;
+        let inputs = self.arrays.open(&self.against, &self.running.execution.reader)?;
         compare(&self.input, dataset, &inputs, readers)
     }
 

@@ -86,7 +86,7 @@ pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Failure> {
         if !arguments.into.is_empty() {
             return arguments.update(team, watch);
         }
-        let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.reader);
+        let opened = arguments.arrays.open(&arguments.inputs, &arguments.running.execution.reader);
         let inputs = team.agree("open the inputs", opened)?;
         let numbers = || inputs.steps.iter().filter_map(|(step, _)| *step);
         let steps = numbers().min().zip(numbers().max());

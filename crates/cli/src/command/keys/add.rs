@@ -3,11 +3,12 @@
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::keys::KeyArgs;
 use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use crate::render::keys;
 use crate::session::Session;
+use raddle::merge::key_warnings;
+use raddle::options::KeyOptions;
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::rewrite::{plan_rewrite_collective, write_collective};
 use raddle_merge::options::MergeOptions;
@@ -32,7 +33,7 @@ pub struct AddArgs {
     keys: Vec<String>,
 
     #[command(flatten)]
-    making: KeyArgs,
+    making: KeyOptions,
 
     /// Replace existing keys
     #[arg(short, long)]
@@ -78,7 +79,7 @@ pub(super) fn rewrite(
         let failed = |error| Failure::of_merge(&error, &inputs);
         let plan = plan_rewrite_collective(file, spec, &options, watch, team.ranks()).map_err(failed)?;
         if team.leads() {
-            keys::warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+            key_warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
         }
         let written = match dry_run {
             true => None,

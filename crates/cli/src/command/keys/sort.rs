@@ -2,10 +2,12 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::{inputs::InputArgs, running::RuntimeArgs};
+use crate::options::inputs::StandardInputArgs;
+use crate::options::running::RuntimeArgs;
 use crate::render::escape;
 use crate::session::Session;
 use crate::text_file::{self, Text};
+use raddle::options::Inputs;
 use raddle_merge::inputs::format_list;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
@@ -17,7 +19,9 @@ use std::path::PathBuf;
 #[command(after_help = EXAMPLES)]
 pub struct SortArgs {
     #[command(flatten)]
-    inputs: InputArgs,
+    inputs: Inputs,
+    #[command(flatten)]
+    standard_input: StandardInputArgs,
 
     /// Datasets whose first values are compared, most significant first
     #[arg(
@@ -61,7 +65,7 @@ struct Sorted<'a> {
 
 /// Sorts the files and writes the list.
 pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
-    let inputs = arguments.inputs.expand(&mut std::io::stdin().lock())?;
+    let inputs = arguments.standard_input.expand(&arguments.inputs)?;
     if let Some(path) = &arguments.output {
         text_file::check(path, "--output", Text::List, &inputs)?;
     }

@@ -2,25 +2,37 @@
 
 use raddle_hdf5::child::{ChildReader, ReaderCommand};
 use raddle_merge::options::MergeOptions;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Default time limit of a request to libhdf5, in seconds.
+const DEFAULT_TIMEOUT_S: u64 = 60;
+
 /// Options of the reader process.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Running")]
-pub struct ReaderArgs {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Running"))]
+pub struct ReaderOptions {
     /// Time limit in seconds for each request to libhdf5, for files that only it can read; the file is then refused
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT_S, value_parser = clap::value_parser!(u64).range(1..)))]
     pub reader_timeout: u64,
 
     /// Program to run instead of raddle itself when libhdf5 must read a file, such as a wrapper that sandboxes raddle
     ///
     /// It is called with one argument, and must pass this and its standard input on to raddle.
-    #[arg(long, value_name = "PROGRAM", hide_short_help = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PROGRAM", hide_short_help = true))]
     pub reader: Option<PathBuf>,
 }
 
-impl ReaderArgs {
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        Self { reader_timeout: DEFAULT_TIMEOUT_S, reader: None }
+    }
+}
+
+impl ReaderOptions {
     /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.reader = self.command();

@@ -1,25 +1,29 @@
 //! Options of the preview, which is made in the same pass as the output.
 
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Default maximum number of samples of a dataset: a screen of 2048 x 2048, or a volume of 161 along each axis.
 const DEFAULT_SAMPLES: u64 = 1 << 22;
 
 /// Options about previews.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Preview")]
-pub struct PreviewArgs {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Preview"))]
+pub struct MergePreviewOptions {
     /// Write a small IDX dataset of each array with two to five axes, in the same pass [default folder: OUT.preview]
     ///
     /// It holds every 2nd, 4th, 8th... element along each axis and can be read at any coarser resolution with raddle
     /// idx view, idx read or OpenVisus. Only arrays of numbers with at least two axes of 32 or more elements have one.
-    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
-    preview: Option<Option<PathBuf>>,
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true))]
+    #[serde(with = "super::text::flag")]
+    pub preview: Option<Option<PathBuf>>,
 
     /// Maximum number of samples of each dataset of the preview, at least 1024; all together take at most a quarter of
     /// --memory [default: 4194304]
-    #[arg(long, value_name = "N", requires = "preview", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::MIN_SAMPLES..))]
-    preview_samples: Option<u64>,
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::MIN_SAMPLES..)))]
+    pub preview_samples: Option<u64>,
 }
 
 /// Returns the default folder of a preview. It contains the full name of the output, so that `pv.nc` and `pv.h5` have
@@ -30,7 +34,7 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-impl PreviewArgs {
+impl MergePreviewOptions {
     /// Returns the folder of the preview of `output`, if one is requested.
     pub fn folder(&self, output: &Path) -> Option<PathBuf> {
         let named = self.preview.as_ref()?;

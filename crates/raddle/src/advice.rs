@@ -1,13 +1,10 @@
 //! Advice on errors: lists the remedies, restricted to those that the command supports.
 //!
-//! Error messages themselves are in `failure`. Invariant: advice never names an option, or a value of one, that the
-//! command does not accept; this is looked up in the parser itself.
+//! Error messages themselves are in [`crate::error`]. Invariant: advice restricted to [`AvailableOptions`] never names an
+//! option, or a value of one, that the command does not accept.
 
-use crate::arguments::Arguments;
-use clap::CommandFactory;
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::schema::join::{Difference, DifferenceKind};
-use std::ffi::OsString;
 use std::io::ErrorKind;
 
 /// Remedies for each of several problems.
@@ -154,23 +151,14 @@ fn remedy(error: &Hdf5Error) -> &'static str {
     }
 }
 
-/// Options of a command, with their values if these are listed.
+/// Options that a caller can choose, with their values if these are listed.
 #[derive(Debug, Clone, Default)]
 pub struct AvailableOptions(Vec<(String, Vec<String>)>);
 
 impl AvailableOptions {
-    /// Looks up the options of the command with which `words`, the command line without the program's name, begins.
-    pub fn of(words: &[OsString]) -> Self {
-        let mut command = Arguments::command();
-        for word in words {
-            let Some(inner) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
-            command = inner.clone();
-        }
-        let values = |argument: &clap::Arg| {
-            argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
-        };
-        let options = command.get_arguments().filter_map(|argument| Some((argument.get_long()?, argument)));
-        Self(options.map(|(name, argument)| (name.to_owned(), values(argument))).collect())
+    /// Creates the list from names of options, without dashes, and their values.
+    pub fn new(options: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
+        Self(options.into_iter().collect())
     }
 
     /// Whether the command has all options that `text` names, with the values given there.
@@ -190,49 +178,24 @@ impl AvailableOptions {
 mod tests {
     use super::*;
 
-    fn offers(command: &str) -> AvailableOptions {
-        AvailableOptions::of(&command.split(' ').map(OsString::from).collect::<Vec<_>>())
-    }
-
     fn difference(kind: DifferenceKind) -> Difference {
         Difference { path: "/x".into(), kind, expected: String::new(), found: String::new(), inputs: vec![1] }
     }
 
-    fn reported(kinds: &[DifferenceKind], command: &str) -> String {
-        let differences: Vec<Difference> = kinds.iter().copied().map(difference).collect();
-        Advice::on_differences(&differences).offered_by(&offers(command)).text().unwrap()
-    }
-
     #[test]
-    fn each_difference_has_its_option() {
-        use DifferenceKind::{Attributes, Datatype, Missing, Scale, Value};
-        let text = reported(&[Value, Attributes], "merge");
-        for option in ["--scalars first", "--scalars stack", "--attributes first", "--attributes identical"] {
-            assert!(text.contains(option), "{text}");
-        }
-        assert!(!text.contains("--join"), "{text}");
-        assert!(reported(&[Scale], "merge").contains("--scalars first"));
-        assert!(reported(&[Missing], "plan").contains("--join inner (objects of all inputs), or --join outer"));
-        let text = reported(&[Datatype], "merge");
-        assert_eq!(text, "leave out the files that differ, or leave out the objects that differ with --exclude");
-    }
-
-    #[test]
-    fn a_command_gets_hints_of_its_own_options() {
+    fn advice_names_available_options_and_values_only() {
         use DifferenceKind::{Attributes, Missing, Value};
+        let differences = [Missing, Value, Attributes].map(difference);
+        let values = |values: &[&str]| values.iter().map(ToString::to_string).collect();
+        let available = AvailableOptions::new([
+            ("join".to_owned(), values(&["exact", "outer"])),
+            ("scalars".to_owned(), values(&["equal", "first"])),
+        ]);
         assert_eq!(
-            reported(&[Missing, Value, Attributes], "append"),
+            Advice::on_differences(&differences).offered_by(&available).text().unwrap(),
             "leave out the files that differ; where objects are missing, choose --join outer (objects of any input); \
-             where scalars differ, choose --scalars first (the first input's); \
-             where attributes differ, choose --attributes first (the first input's)"
+             where scalars differ, choose --scalars first (the first input's)"
         );
-        let error = Hdf5Error::NotHdf5 { path: "a.h5".into(), format: None };
-        for (command, can_skip) in
-            [("merge", true), ("append", true), ("verify", true), ("rechunk", false), ("keys sort", false)]
-        {
-            let text = Advice::on_bad_inputs(std::iter::once(&error)).offered_by(&offers(command)).text().unwrap();
-            assert_eq!(text.contains("--skip-bad"), can_skip, "{command}: {text}");
-        }
     }
 
     #[test]

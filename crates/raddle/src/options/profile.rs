@@ -1,10 +1,11 @@
 //! Selection of a profile of `raddle tune`.
 
-use crate::failure::Failure;
+use crate::error::Error;
 use raddle_tune::TuneError;
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::profile::{Profile, own_folder};
 use std::convert::Infallible;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -25,24 +26,33 @@ impl FromStr for ProfileChoice {
     }
 }
 
+impl fmt::Display for ProfileChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Newest => f.write_str("auto"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 impl ProfileChoice {
     /// Reads the profile, for files in `folder`.
     ///
     /// # Errors
     /// If it does not exist or is invalid.
-    pub fn read(&self, folder: &Path) -> Result<Profile, Failure> {
+    pub fn read(&self, folder: &Path) -> Result<Profile, Error> {
         let found = match self {
             Self::File(path) => Profile::read(path),
             Self::Newest => match newest(folder) {
                 Ok(Some((_, profile))) => Ok(profile),
                 Ok(None) => {
-                    return Err(Failure::usage("--profile auto: none was measured on this machine and file system")
+                    return Err(Error::usage("--profile auto: none was measured on this machine and file system")
                         .hint("measure one with raddle tune, or name a file"));
                 }
                 Err(error) => Err(error),
             },
         };
-        found.map_err(|error| Failure::of_tune(&error))
+        found.map_err(|error| Error::of_tune(&error))
     }
 }
 

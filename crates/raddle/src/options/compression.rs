@@ -1,6 +1,6 @@
 //! Compression of HDF5 chunks, given as a single word.
 
-use crate::failure::Failure;
+use crate::error::Error;
 use raddle_codec::KnownFilter;
 use raddle_merge::options::{Compress, MergeOptions};
 use std::fmt;
@@ -39,9 +39,9 @@ impl Compression {
     ///
     /// # Errors
     /// If the compression is `keep`.
-    pub fn of_events(self) -> Result<Option<raddle_codec::Compression>, Failure> {
+    pub fn of_events(self) -> Result<Option<raddle_codec::Compression>, Error> {
         match self.0 {
-            Compress::Keep => Err(Failure::usage("--compress keep: events get a new layout, so no filter can be kept")),
+            Compress::Keep => Err(Error::usage("--compress keep: events get a new layout, so no filter can be kept")),
             other => Ok(other.compression()),
         }
     }

@@ -1,20 +1,25 @@
 //! Placement of chunks on a file system that divides files into stripes.
 
-use super::size::Size;
+use raddle_core::size::Size;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::alignment;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
 /// Options for outputs on parallel file systems.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-#[command(next_help_heading = "Parallel file systems")]
-pub struct StripesArgs {
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Parallel file systems"))]
+pub struct StripeOptions {
     /// Align chunks so that no two ranks write to the same SIZE-byte stripe; auto: use the file system's stripe size
     ///
     /// Every stripe then holds chunks of one lane, and every rank has separate lanes, if the output is large enough.
     /// About 3 % of the output may stay unused. The bytes are the same for any number of ranks and threads, but differ
     /// from those without --align. An interrupted run cannot be resumed: it starts over.
-    #[arg(long, value_name = "SIZE")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
+    #[serde(with = "super::text::optional")]
     pub align: Option<Align>,
 }
 
@@ -36,7 +41,16 @@ impl FromStr for Align {
     }
 }
 
-impl StripesArgs {
+impl fmt::Display for Align {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            alignment::Align::Auto => f.write_str("auto"),
+            alignment::Align::Stripes(len_bytes) => write!(f, "{len_bytes}"),
+        }
+    }
+}
+
+impl StripeOptions {
     /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.align = self.align.map(|align| align.0);

@@ -1,11 +1,11 @@
 //! Previews of a merge's arrays: `raddle_merge` passes values on during a merge, `raddle_idx` picks samples and writes
 //! them. They are connected here; neither depends on the other.
 
-use crate::arrays::number_of;
+use crate::error::Error;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::options::preview::PreviewArgs;
-use crate::render::quantity;
+use crate::number::number_of;
+use crate::options::MergePreviewOptions;
+use crate::text::quantity;
 use raddle_core::plan::extent::{BoxSource, Extent};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
@@ -15,7 +15,6 @@ use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
 use raddle_merge::plan::links::Link;
 use raddle_merge::schema::{ColumnIndex, display_path};
-use raddle_merge::write::MergeReport;
 use raddle_merge::{TileObserver, TileObserverError};
 use std::sync::OnceLock;
 
@@ -55,18 +54,18 @@ fn existing(options: &MergeOptions) -> IfExists {
 ///
 /// # Errors
 /// The reason for the refusal.
-pub fn check(arguments: &PreviewArgs, options: &MergeOptions, is_part: bool) -> Result<(), Failure> {
-    let Some(folder) = arguments.folder(&options.output) else { return Ok(()) };
+pub fn check(request: &MergePreviewOptions, options: &MergeOptions, is_part: bool) -> Result<(), Error> {
+    let Some(folder) = request.folder(&options.output) else { return Ok(()) };
     if is_part {
-        return Err(Failure::usage("--preview cannot be used with --part: no part sees all values"));
+        return Err(Error::usage("--preview cannot be used with --part: no part sees all values"));
     }
     if options.link != Link::No {
-        return Err(Failure::usage("--preview needs values that are copied: leave out --link"));
+        return Err(Error::usage("--preview needs values that are copied: leave out --link"));
     }
     if folder == options.output {
-        return Err(Failure::usage("--preview names the output file; name a folder"));
+        return Err(Error::usage("--preview names the output file; name a folder"));
     }
-    PreviewFolder::check(&folder, &options.output, existing(options)).map_err(|error| Failure::of_idx(&error))
+    PreviewFolder::check(&folder, &options.output, existing(options)).map_err(|error| Error::of_idx(&error))
 }
 
 impl MergePreview {
@@ -74,8 +73,8 @@ impl MergePreview {
     ///
     /// # Errors
     /// If there is nothing to preview, or the preview exceeds the memory budget.
-    pub fn of(arguments: &PreviewArgs, plan: &MergePlan) -> Result<Option<Self>, Failure> {
-        let Some(folder) = arguments.folder(&plan.options.output) else { return Ok(None) };
+    pub fn of(request: &MergePreviewOptions, plan: &MergePlan) -> Result<Option<Self>, Error> {
+        let Some(folder) = request.folder(&plan.options.output) else { return Ok(None) };
         let (mut candidates, mut dataset_of, mut undecodable) = (Vec::new(), Vec::new(), 0);
         for (column, (planned, scanned)) in (0..).zip(plan.columns.iter().zip(&plan.schema.columns)) {
             let is_tiled = planned.route.array().is_some();
@@ -91,17 +90,17 @@ impl MergePreview {
         if candidates.is_empty() {
             let what =
                 "no dataset to preview: none has numbers along 2 to 5 axes, two of them with 32 elements or more";
-            return Err(Failure::new(Exit::InputRefused, what).hint("leave out --preview"));
+            return Err(Error::new(Exit::InputRefused, what).hint("leave out --preview"));
         }
-        let asked_samples = arguments.max_samples();
+        let asked_samples = request.max_samples();
         let max_len_bytes = plan.options.memory_limit_bytes / SHARE_OF_MEMORY;
         let options = PreviewOptions { folder, max_samples: asked_samples, max_len_bytes };
-        let made = PreviewPlan::new(&candidates, &options).map_err(|error| Failure::of_idx(&error))?;
+        let made = PreviewPlan::new(&candidates, &options).map_err(|error| Error::of_idx(&error))?;
         let made = made.ok_or_else(|| {
             let (datasets, limit) =
                 (quantity::counted(candidates.len() as u64, "dataset"), quantity::size(max_len_bytes));
             let what = format!("previews of {datasets} do not fit {limit}, a quarter of the memory");
-            Failure::new(Exit::Limit, &what).hint("raise --memory, or merge fewer datasets with --include or --exclude")
+            Error::new(Exit::Limit, &what).hint("raise --memory, or merge fewer datasets with --include or --exclude")
         })?;
         let (preview, jobs, report) = (Preview::new(made), plan.options.jobs, OnceLock::new());
         Ok(Some(Self { preview, dataset_of, undecodable, asked_samples, jobs, folder: None, report }))
@@ -131,15 +130,15 @@ impl MergePreview {
     ///
     /// # Errors
     /// If the folder is in use or not writable.
-    pub fn begin(&mut self, options: &MergeOptions) -> Result<(), Failure> {
+    pub fn begin(&mut self, options: &MergeOptions) -> Result<(), Error> {
         let begun = PreviewFolder::begin(&self.plan().folder, &options.output, existing(options));
-        self.folder = Some(begun.map_err(|error| Failure::of_idx(&error))?);
+        self.folder = Some(begun.map_err(|error| Error::of_idx(&error))?);
         Ok(())
     }
 
-    /// Returns the report, on the leading rank.
-    fn report(&self) -> Option<&PreviewReport> {
-        self.report.get()
+    /// Returns the report of a finished preview, on the leading rank.
+    pub fn into_report(self) -> Option<PreviewReport> {
+        self.report.into_inner()
     }
 
     fn dataset(&self, column: ColumnIndex) -> Option<usize> {
@@ -149,27 +148,6 @@ impl MergePreview {
     /// Performs an operation on the folder; does nothing on other ranks.
     fn on_folder(&self, act: impl FnOnce(&PreviewFolder) -> raddle_idx::Result<()>) -> Result<(), TileObserverError> {
         self.folder.as_ref().map_or(Ok(()), act).map_err(passed_on)
-    }
-}
-
-/// Reports of a merge and of its preview.
-#[derive(Debug, serde::Serialize)]
-pub struct ReportWithPreview<'a> {
-    #[serde(flatten)]
-    report: &'a MergeReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preview: Option<&'a PreviewReport>,
-}
-
-impl<'a> ReportWithPreview<'a> {
-    /// Combines `report` with the report of `preview`, if there is one.
-    pub fn new(report: &'a MergeReport, preview: Option<&'a MergePreview>) -> Self {
-        Self { report, preview: preview.and_then(MergePreview::report) }
-    }
-
-    /// Returns the report of the preview.
-    pub fn preview(&self) -> Option<&'a PreviewReport> {
-        self.preview
     }
 }
 

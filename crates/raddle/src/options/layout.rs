@@ -2,55 +2,59 @@
 
 use super::compression::Compression;
 use super::profile::ProfileChoice;
-use super::size::Size;
-use crate::failure::Failure;
+use crate::error::Error;
+use raddle_core::size::Size;
 use raddle_hdf5::write::Compat as Format;
-use raddle_merge::options::{self, Compress, Contiguous, MergeOptions};
+use raddle_merge::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle};
 use raddle_merge::plan::alignment::Align;
 use raddle_merge::plan::layout::LayoutPolicy;
 use raddle_tune::knob::{Knob, Settings, Value};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
 /// Options that decide chunk shapes, compression and format.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Layout")]
-pub struct LayoutArgs {
-    /// How the file will be read; determines the chunk shapes
-    #[arg(long = "for", value_name = "USE", value_enum, default_value_t = Use::Events)]
-    pub layout: Use,
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Layout"))]
+pub struct LayoutOptions {
+    /// How the file will be read; determines the chunk shapes [default: events]
+    #[cfg_attr(feature = "clap", arg(long = "for", value_name = "USE", value_enum))]
+    pub layout: Option<LayoutPolicy>,
 
     /// Chunk shape, overriding that of --for: 65536rows, or a shape such as 128x1024
     ///
     /// A number of rows (65536rows) applies to every dataset and leaves the other dimensions whole. A shape (128x1024)
     /// applies to datasets with that number of dimensions; the others follow --for.
-    #[arg(long, value_name = "CHUNK")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "CHUNK"))]
+    #[serde(with = "super::text::optional")]
     pub chunk: Option<Chunk>,
 
     /// Store datasets contiguously, without chunks and compression: all, or those smaller than SIZE
     ///
     /// Such datasets have a fixed size: raddle append cannot add rows to them. Programs can map them into memory. Sizes
     /// are those of the uncompressed values. With a SIZE, all other layout options apply to the larger datasets.
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true))]
+    #[serde(with = "super::text::flag")]
     pub contiguous: Option<Option<Size>>,
 
     /// How to store datasets without elements [default: chunked if an input does so, or if the dataset is extendible]
-    #[arg(long, value_name = "STORAGE", value_enum)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "STORAGE", value_enum))]
     pub empty: Option<Empty>,
 
     /// Make datasets extendible along their first axis, so that raddle append can add rows later
-    #[arg(
+    #[cfg_attr(feature = "clap", arg(
         long,
         value_enum,
         value_name = "WHICH",
         num_args = 0..=1,
         require_equals = true,
-        default_value_t = Extendible::Likely,
         default_missing_value = "all",
-        hide_default_value = true
-    )]
-    pub extendible: Extendible,
+    ))]
+    #[serde(deserialize_with = "all_or_word")]
+    pub extendible: Option<Extendible>,
 
     /// Compression: fast, balanced, small, gzip:0-9, zstd:1-22, lz4, keep (that of the inputs) or none [default:
     /// balanced]
@@ -60,18 +64,19 @@ pub struct LayoutArgs {
     /// to h5py, and to other programs through HDF5_PLUGIN_PATH. keep uses the filters of the inputs: stored chunks are
     /// copied if the rows of every input except the last fill whole chunks; other chunks are compressed again, to about
     /// the size that the level of the inputs gives. Levels 7 to 9 take several times as long as balanced.
-    #[arg(short = 'c', long, value_name = "HOW")]
+    #[cfg_attr(feature = "clap", arg(short = 'c', long, value_name = "HOW"))]
+    #[serde(with = "super::text::optional")]
     pub compress: Option<Compression>,
 
-    /// Shuffle the bytes of elements before compression
+    /// Shuffle the bytes of elements before compression [default: keep]
     ///
     /// All first bytes are stored first, then all second bytes, and so on. Integers of a narrow range and smooth values
     /// become smaller, repeating values become larger: try both with raddle rechunk on one input.
-    #[arg(long, value_name = "WHETHER", value_enum, default_value_t = Shuffle::Keep)]
-    pub shuffle: Shuffle,
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHETHER", value_enum))]
+    pub shuffle: Option<Shuffle>,
 
     /// Oldest HDF5 library that must be able to read the output [default: 1.8]
-    #[arg(long, value_name = "VERSION", value_enum)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "VERSION", value_enum))]
     pub compat: Option<Compat>,
 
     /// Use a profile of raddle tune for options not given on the command line; auto: the newest for this machine and
@@ -79,29 +84,29 @@ pub struct LayoutArgs {
     ///
     /// Sets the chunk shape (for datasets with that number of dimensions), gzip level, format version and alignment, if
     /// the profile has them.
-    #[arg(long, value_name = "PROFILE")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PROFILE"))]
+    #[serde(with = "super::text::optional")]
     pub profile: Option<ProfileChoice>,
 }
 
-impl LayoutArgs {
+/// Reads which datasets are extendible; `true` means all.
+fn all_or_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Extendible>, D::Error> {
+    super::text::true_or_word(deserializer, Extendible::All)
+}
+
+impl LayoutOptions {
     /// Applies these options to those of a merge, in which output and stripes must already be set.
     ///
     /// # Errors
     /// If the profile does not exist, or options conflict.
-    pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Failure> {
+    pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Error> {
         self.check_unchunked(options)?;
         if let Some(profile) = &self.profile {
             let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
             let profile = profile.read(folder.unwrap_or(Path::new(".")))?;
             apply_profile(&profile.values(true), options);
         }
-        options.layout = match self.layout {
-            Use::Events => LayoutPolicy::Events,
-            Use::Scan => LayoutPolicy::Scan,
-            Use::Random => LayoutPolicy::Random,
-            Use::Cloud => LayoutPolicy::Cloud,
-            Use::Keep => LayoutPolicy::Keep,
-        };
+        options.layout = self.layout.unwrap_or_default();
         if let Some(chunk) = &self.chunk {
             options.chunk = Some(match chunk {
                 Chunk::Rows(rows) => vec![*rows],
@@ -113,26 +118,12 @@ impl LayoutArgs {
             // Stripes of a profile only apply to chunks.
             options.align = None;
         }
-        options.empty = match self.empty {
-            None => options::Empty::AsOthers,
-            Some(Empty::Contiguous) => options::Empty::Contiguous,
-            Some(Empty::Compact) => options::Empty::Compact,
-            Some(Empty::Chunked) => options::Empty::Chunked,
-            Some(Empty::Null) => options::Empty::Null,
-        };
-        options.extendible = match self.extendible {
-            Extendible::Likely => options::Extendible::Likely,
-            Extendible::All => options::Extendible::All,
-            Extendible::Never => options::Extendible::Never,
-        };
+        options.empty = self.empty.unwrap_or_default();
+        options.extendible = self.extendible.unwrap_or_default();
         if let Some(compress) = self.compress {
             compress.apply(options);
         }
-        options.shuffle = match self.shuffle {
-            Shuffle::Keep => options::Shuffle::Keep,
-            Shuffle::Yes => options::Shuffle::Yes,
-            Shuffle::No => options::Shuffle::No,
-        };
+        options.shuffle = self.shuffle.unwrap_or_default();
         if let Some(compat) = self.compat {
             options.compat = match compat {
                 Compat::V18 => Format::V18,
@@ -144,12 +135,12 @@ impl LayoutArgs {
     }
 }
 
-impl LayoutArgs {
+impl LayoutOptions {
     /// Refuses options that are impossible for datasets without chunks. In `options`, output and stripes must be set.
-    fn check_unchunked(&self, options: &MergeOptions) -> Result<(), Failure> {
-        let is_extendible = self.extendible == Extendible::All;
+    fn check_unchunked(&self, options: &MergeOptions) -> Result<(), Error> {
+        let is_extendible = self.extendible == Some(Extendible::All);
         if is_extendible && matches!(self.empty, Some(Empty::Contiguous | Empty::Compact | Empty::Null)) {
-            return Err(Failure::usage(
+            return Err(Error::usage(
                 "--empty contiguous, compact and null make datasets that cannot grow: leave out --extendible",
             ));
         }
@@ -172,13 +163,13 @@ impl LayoutArgs {
                 "--contiguous stores all datasets uncompressed: leave out --compress, or use --contiguous=SIZE",
             ),
             (
-                self.shuffle == Shuffle::Yes,
+                self.shuffle == Some(Shuffle::Yes),
                 "--contiguous stores all datasets unshuffled: leave out --shuffle, or use --contiguous=SIZE",
             ),
         ];
         let of_all = refused_of_all.iter().filter(|_| below.is_none());
         match refused.iter().chain(of_all).find(|(is_given, _)| *is_given) {
-            Some((_, why)) => Err(Failure::usage(why)),
+            Some((_, why)) => Err(Error::usage(why)),
             None => Ok(()),
         }
     }
@@ -205,65 +196,18 @@ fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
     }
 }
 
-/// Read pattern for which chunk shapes are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Use {
-    /// Tables read by ranges of events: the columns of a group have the same number of rows per chunk
-    Events,
-    /// Whole datasets read from end to end: large chunks
-    Scan,
-    /// Single rows read at random positions: small chunks
-    Random,
-    /// Reads over a network: chunks of several MiB, metadata at the start
-    Cloud,
-    /// As in the first input
-    Keep,
-}
-
-/// Storage of datasets without elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Empty {
-    /// Contiguous, of a fixed size
-    Contiguous,
-    /// In the object header, of a fixed size
-    Compact,
-    /// Chunked
-    Chunked,
-    /// As null datasets, which have a type but no dimensions
-    Null,
-}
-
-/// Datasets to make extendible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Extendible {
-    /// Datasets with rows from several inputs, if the inputs follow no convention and it adds at most 1 % to their
-    /// bytes
-    Likely,
-    /// All
-    All,
-    /// Only datasets that are extendible in an input
-    Never,
-}
-
-/// Use of the shuffle filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shuffle {
-    /// As in the first input
-    Keep,
-    /// In every compressed dataset
-    Yes,
-    /// In none
-    No,
-}
-
 /// Oldest reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 pub enum Compat {
     /// HDF5 1.8 and later (2008)
-    #[value(name = "1.8")]
+    #[serde(rename = "1.8")]
+    #[cfg_attr(feature = "clap", value(name = "1.8"))]
     V18,
     /// HDF5 1.10 and later (2016): smaller chunk indexes
-    #[value(name = "1.10")]
+    #[serde(rename = "1.10")]
+    #[cfg_attr(feature = "clap", value(name = "1.10"))]
     V110,
     /// The HDF5 version that raddle was built with
     Latest,
@@ -289,6 +233,15 @@ impl fmt::Display for ChunkError {
 }
 
 impl std::error::Error for ChunkError {}
+
+impl fmt::Display for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows(rows) => write!(f, "{rows}rows"),
+            Self::Shape(shape) => f.write_str(&shape.iter().map(u64::to_string).collect::<Vec<_>>().join("x")),
+        }
+    }
+}
 
 impl FromStr for Chunk {
     type Err = ChunkError;
@@ -321,29 +274,29 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_says_what_no_option_says() {
-        #[derive(clap::Parser)]
-        struct Words {
-            #[command(flatten)]
-            layout: LayoutArgs,
-        }
+    fn a_profile_sets_options_that_are_not_given() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
         let example = include_str!("../../../tune/examples/profile.toml");
         let more = "[layout.gzip]\nvalue = 4\nratio = 0.5\ninterval = [0.4, 0.6]\nblocks = 5\nmetric = \"wall_s\"\ninflation = 1.0\n";
         let aligned = more.replace("layout.gzip", "settings.alignment").replace("value = 4", "value = 1048576");
         std::fs::write(&path, format!("{example}\n{more}\n{aligned}")).unwrap();
-        let options = |words: &[&str], align| {
-            let words = ["raddle", "--profile", path.to_str().unwrap()].into_iter().chain(words.iter().copied());
-            let Words { layout } = <Words as clap::Parser>::parse_from(words);
+        let options = |layout: LayoutOptions, align| {
             let mut options = MergeOptions { align, ..MergeOptions::new("out.h5") };
+            let layout = LayoutOptions { profile: Some(ProfileChoice::File(path.clone())), ..layout };
             layout.apply(&mut options).unwrap();
             options
         };
-        let found = options(&[], None);
+        let found = options(LayoutOptions::default(), None);
         assert_eq!((found.chunk, found.compress), (Some(vec![11, 360, 32]), Compress::Gzip(4)));
         assert_eq!((found.align, found.compat), (Some(Align::Stripes(1 << 20)), Format::V18));
-        let found = options(&["-c", "balanced", "--chunk", "10rows", "--compat", "1.10"], Some(Align::Auto));
+        let given = LayoutOptions {
+            compress: Some(Compression(Compress::Balanced)),
+            chunk: Some(Chunk::Rows(10)),
+            compat: Some(Compat::V110),
+            ..LayoutOptions::default()
+        };
+        let found = options(given, Some(Align::Auto));
         assert_eq!((found.chunk, found.compress), (Some(vec![10]), Compress::Balanced));
         assert_eq!((found.align, found.compat), (Some(Align::Auto), Format::V110));
     }

@@ -1,0 +1,58 @@
+//! Surroundings of a run: who watches it, which ranks share it, and how many threads each rank may use.
+
+use raddle_core::cancel::CancelToken;
+use raddle_core::engine::default_jobs;
+use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::report::progress::{Event, Severity, Silent, Watch};
+use std::fmt;
+use std::sync::LazyLock;
+
+/// Surroundings of a run.
+///
+/// The default is a single process on all available cores, without progress, that cannot be stopped.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// Observer of progress, and cancellation.
+    pub watch: Watch<'a>,
+    /// Ranks that share the work. All of them must make the same calls in the same order.
+    pub ranks: &'a dyn Communicator,
+    /// Number of threads unless a request names one.
+    pub default_jobs: usize,
+}
+
+impl Default for Context<'_> {
+    fn default() -> Self {
+        static NEVER: LazyLock<CancelToken> = LazyLock::new(CancelToken::new);
+        Self::new(Watch { observer: &Silent, cancel: &NEVER })
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Creates the context of a single process.
+    pub fn new(watch: Watch<'a>) -> Self {
+        Self { watch, ranks: &SingleProcess, default_jobs: default_jobs() }
+    }
+
+    /// Whether this is the first rank, which reports for all.
+    pub fn leads(&self) -> bool {
+        self.ranks.rank() == 0
+    }
+
+    /// Sends a warning to the observer.
+    pub fn warn(&self, text: String) {
+        self.watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { watch, ranks, default_jobs } = self;
+        let ranks = (ranks.rank(), ranks.size());
+        formatter
+            .debug_struct("Context")
+            .field("watch", watch)
+            .field("ranks", &ranks)
+            .field("default_jobs", default_jobs)
+            .finish()
+    }
+}

@@ -1,0 +1,162 @@
+//! Errors of merges, appends, verifications and keys.
+
+use super::Error;
+use super::hdf5::{errno_of, exit_of_hdf5};
+use crate::advice::{Advice, remedy_of_io};
+use crate::exit::Exit;
+use crate::text::{differences, escape, key_faults, quantity};
+use raddle_core::CoreError;
+use raddle_idx::IdxError;
+use raddle_merge::error::{BadInput, MergeError};
+use raddle_merge::write::SkippedInput;
+use std::path::PathBuf;
+
+impl Error {
+    /// Converts the error of a merge, rechunk or verification of `inputs`.
+    pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
+        if let MergeError::Resumable { source, path, kept } = error {
+            let path = escape::path(path);
+            let what = match kept.tiles {
+                0 => format!("the partial output of an earlier run is still in {path}"),
+                _ => format!("{} of finished chunks are kept in {path}", quantity::size(kept.stored_len_bytes)),
+            };
+            return Self::of_merge(source, inputs)
+                .hint(&format!("{what}: the same command resumes from there (--no-resume starts over)"));
+        }
+        let failure = Self::new(exit_of(error, inputs), &error.to_string());
+        match error {
+            MergeError::BadInputs { bad } => {
+                let count = quantity::count(bad.len() as u64);
+                let what = format!("{count} of {} inputs cannot be read; nothing was written", inputs.len());
+                let first = bad.first().and_then(|bad| errno_of(&bad.error));
+                let errno = first.filter(|&errno| bad.iter().all(|bad| errno_of(&bad.error) == Some(errno)));
+                let failure = match bad.as_slice() {
+                    [bad] => {
+                        let (path, reason) = (escape::path(&bad.path), differences::reason(bad));
+                        Self::new(failure.exit, &format!("{path}: {reason}; nothing was written"))
+                    }
+                    bad => Self::new(failure.exit, &what).details(differences::bad_inputs(bad)),
+                };
+                let mut failure = failure.advise(Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error)));
+                let shown = |bad: &BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
+                failure.faults.bad_inputs = bad.iter().map(shown).collect();
+                failure.caused_by(errno)
+            }
+            MergeError::SortKeys { missing } => {
+                let count = quantity::count(missing.len() as u64);
+                let what = format!("{count} of {} inputs have no value to sort by; nothing was written", inputs.len());
+                Self::new(failure.exit, &what)
+                    .details(differences::missing_keys(missing))
+                    .hint("leave these inputs out, or sort by datasets that all inputs have")
+            }
+            MergeError::Differences { differences } => {
+                let count = quantity::counted(differences.len() as u64, "difference");
+                let what = format!("the inputs do not fit together: {count}; nothing was written");
+                let mut failure = Self::new(failure.exit, &what)
+                    .details(differences::table(differences, inputs))
+                    .advise(Advice::on_differences(differences));
+                failure.faults.differences = differences.iter().map(|difference| difference.of_inputs(inputs)).collect();
+                failure
+            }
+            MergeError::Repeated { repeated, .. } => {
+                let count = quantity::count(repeated.len() as u64);
+                let what = format!("{count} of {} inputs are in the file already; nothing was written", inputs.len());
+                Self::new(failure.exit, &what)
+                    .details(differences::repeated(repeated))
+                    .advise(Advice::one_of(&["leave them out", "append their rows again with --again"]))
+            }
+            error if error.is_echo() => failure.echo(),
+            MergeError::Input { source, .. } => {
+                failure.advise(Advice::one_of(&[remedy_of_io(source)])).caused_by(source.raw_os_error())
+            }
+            MergeError::Hdf5(source) => {
+                let errno = errno_of(source);
+                match failure.exit {
+                    Exit::InputRefused => failure.advise(Advice::on_bad_values(source, inputs.len())).caused_by(errno),
+                    _ => failure.caused_by(errno),
+                }
+            }
+            MergeError::PartDiffers { .. } => failure.hint(
+                "give every part the same inputs and options, or start over with --no-resume, which removes parts of other merges",
+            ),
+            // The only tile observer is the preview, made by the IDX writer.
+            MergeError::TileObserver { source } => {
+                source.downcast_ref::<IdxError>().map_or(failure, Self::of_idx)
+            }
+            MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),
+            MergeError::KeyFaults { faults } => {
+                let count = quantity::counted(faults.len() as u64, "table");
+                Self::new(failure.exit, &format!("{count} cannot get keys; nothing was written"))
+                    .details(key_faults::table(faults))
+                    .hint(key_faults::advice(faults))
+            }
+            MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
+                let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
+                let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
+                Self::new(failure.exit, &what).advise(Advice::one_of(&[
+                    "raise --memory",
+                    "use fewer --jobs",
+                    "make smaller chunks (--for random, --chunk)",
+                ]))
+            }
+            MergeError::Oversized { .. } => failure.advise(Advice::one_of(&[
+                "check the dimensions of the dataset in that file",
+                "leave it out with --exclude",
+            ])),
+            MergeError::LongChunks { object, input, chunk_len_bytes, needed, limit } => {
+                let [chunk, needed, limit] = [*chunk_len_bytes, *needed, *limit].map(quantity::size);
+                let message = format!(
+                    "{object}: its chunks in {} are {chunk} each, and reading them needs {needed} of memory; the budget is {limit}",
+                    escape::path(input)
+                );
+                Self::new(failure.exit, &message).advise(Advice::one_of(&["raise --memory", "check that file"]))
+            }
+            MergeError::OutputTooLong { object, input, needed, limit } => {
+                let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
+                let input = input.display();
+                let message =
+                    format!("{object} of {input} and the others claim {needed} uncompressed, but the limit is {limit}");
+                Self::new(failure.exit, &message).advise(Advice::one_of(&[
+                    "check that file",
+                    "raise --max-output if its dimensions are meant to be that large",
+                ]))
+            }
+            _ => failure,
+        }
+    }
+}
+
+fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
+    match error {
+        MergeError::Resumable { source, .. } => exit_of(source, inputs),
+        MergeError::Pattern { .. } => Exit::Usage,
+        MergeError::NoInputs { .. }
+        | MergeError::Input { .. }
+        | MergeError::Duplicate { .. }
+        | MergeError::Unlistable { .. }
+        | MergeError::NothingIncluded { .. }
+        | MergeError::SortKeys { .. }
+        | MergeError::Differences { .. }
+        | MergeError::Repeated { .. }
+        | MergeError::Contradiction { .. }
+        | MergeError::KeyFaults { .. }
+        | MergeError::NoDigests { .. }
+        | MergeError::DigestsNewer { .. }
+        | MergeError::DigestsDamaged { .. }
+        | MergeError::Object { .. }
+        | MergeError::Inexact { .. }
+        | MergeError::Oversized { .. }
+        | MergeError::PartDiffers { .. } => Exit::InputRefused,
+        MergeError::Output { .. } | MergeError::Write { .. } | MergeError::Unaccompanied { .. } => Exit::Output,
+        MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
+        MergeError::BadInputs { bad } if bad.iter().all(|bad| exit_of_hdf5(&bad.error, None) == Exit::Limit) => {
+            Exit::Limit
+        }
+        MergeError::BadInputs { .. } => Exit::InputRefused,
+        MergeError::OutputTooLong { .. } | MergeError::LongChunks { .. } => Exit::Limit,
+        MergeError::Cancelled => Exit::Interrupted,
+        MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
+        MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        _ => Exit::Internal,
+    }
+}

@@ -1,0 +1,404 @@
+//! Merging of many HDF5 files into one.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::options::compression::readers_need;
+use crate::options::{
+    ExecutionOptions, Inputs, KeyOptions, LayoutOptions, MergePreviewOptions, OutputOptions, PlacementOptions,
+    SchemaOptions, SortOptions, StripeOptions,
+};
+use crate::preview::{self, MergePreview};
+use crate::summary::{Input, Summary};
+use crate::text::quantity;
+use raddle_codec::KnownFilter;
+use raddle_core::ranks::communicator::CommunicatorExt;
+use raddle_idx::preview::{PreviewPlan, PreviewReport};
+use raddle_merge::keys::DerivedSpec;
+use raddle_merge::keys::derived::DerivedColumns;
+use raddle_merge::options::{Compress, Empty, MergeOptions};
+use raddle_merge::plan::prediction::{Prediction, Sample, predict};
+use raddle_merge::plan::{MergePlan, Route};
+use raddle_merge::write::parts::{Part, PartReport, merge_part};
+use raddle_merge::{IoBackend, MergeContext, MergeReport, Reading, TileObserver, published_path};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Request to merge files.
+///
+/// Fields are the options of `raddle merge`. Unset options have the command's defaults.
+///
+/// ```
+/// use raddle::options::{Compression, LayoutOptions};
+/// use raddle::{Context, MergeRequest};
+/// # use raddle_testing::plain::make_columns;
+/// # let folder = tempfile::tempdir()?;
+/// # let (a, b, all) = (folder.path().join("a.h5"), folder.path().join("b.h5"), folder.path().join("all.h5"));
+/// # make_columns(&a, &[("/rec/energy", &[1.0, 2.0])])?;
+/// # make_columns(&b, &[("/rec/energy", &[3.0])])?;
+///
+/// let layout = LayoutOptions { compress: Some("zstd:3".parse()?), ..Default::default() };
+/// let request = MergeRequest { layout, ..MergeRequest::new([a, b], all) };
+/// let merged = request.plan(&Context::default())?.run(&Context::default())?;
+/// assert_eq!(merged.expect("one process").report.inputs, 2);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct MergeRequest {
+    /// Files to merge.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub inputs: Inputs,
+    /// Order of the inputs.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub sorting: SortOptions,
+    /// The file to write.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub output: OutputOptions,
+    /// Alignment of chunks.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub stripes: StripeOptions,
+    /// Treatment of differences between inputs.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub schema: SchemaOptions,
+    /// Chunks, compression and format.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub layout: LayoutOptions,
+    /// Add partition keys: id columns of the group with one row per event, most significant first
+    ///
+    /// Every group that has columns with these names gets NAME.seq, NAME.seq_cnt and NAME.offsets, where NAME is the
+    /// last of them. Existing keys of the inputs are replaced.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Partition keys")
+    )]
+    #[serde(with = "crate::options::text::commas")]
+    pub keys: Vec<String>,
+    /// How to make keys.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub making: KeyOptions,
+    /// Copies or links instead of concatenated values.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub placing: PlacementOptions,
+    /// Preview of the output.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub preview: MergePreviewOptions,
+    /// Write only part I of N: for N processes, on any machines, that share the output's folder
+    ///
+    /// All parts must have the same inputs and options, and can run concurrently or one after the other. The part that
+    /// finds all others done publishes the output, which is identical to that of a single process. An interrupted part
+    /// resumes when it is run again.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "I/N", help_heading = "Running"))]
+    #[serde(with = "crate::options::text::optional")]
+    pub part: Option<Part>,
+    /// Use of the machine.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub execution: ExecutionOptions,
+}
+
+impl MergeRequest {
+    /// Creates a request with default options.
+    pub fn new(inputs: impl Into<Inputs>, output: impl Into<PathBuf>) -> Self {
+        let output = OutputOptions { output: output.into(), ..OutputOptions::default() };
+        Self { inputs: inputs.into(), output, ..Self::default() }
+    }
+
+    /// Returns the options of the merge.
+    ///
+    /// # Errors
+    /// If options conflict, a pattern is not a valid glob, or a file of options cannot be read.
+    pub fn options(&self, default_jobs: usize) -> Result<MergeOptions, Error> {
+        self.placing.check(&self.schema, &self.layout, !self.keys.is_empty())?;
+        self.check_part()?;
+        let mut options = MergeOptions::new(&self.output.output);
+        self.output.apply(&mut options);
+        self.stripes.apply(&mut options);
+        self.schema.apply(&mut options)?;
+        self.layout.apply(&mut options)?;
+        if self.part.is_some() {
+            // Parts do not know each other's addresses; a profile shared with other merges may request alignment.
+            options.align = None;
+        }
+        if !self.keys.is_empty() {
+            options.made.push(DerivedSpec::Keys(self.making.spec(&self.keys, true)));
+        }
+        self.placing.apply(&mut options);
+        if options.link.is_external() && !options.made.is_empty() {
+            return Err(Error::usage("an output of external links has no datasets to make keys for: leave out --keys"));
+        }
+        if options.empty == Empty::Null && !options.made.is_empty() {
+            return Err(Error::usage("--empty null leaves tables without columns to make keys for: leave out --keys"));
+        }
+        self.execution.apply(&mut options, default_jobs);
+        Ok(options)
+    }
+
+    fn check_part(&self) -> Result<(), Error> {
+        let refused = [
+            (self.output.unordered, "--part places chunks in their order: leave out --unordered"),
+            (
+                self.stripes.align.is_some(),
+                "--part places chunks without knowing those of other parts: leave out --align",
+            ),
+        ];
+        match refused.into_iter().find(|(is_given, _)| self.part.is_some() && *is_given) {
+            Some((_, why)) => Err(Error::usage(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Collective. Plans the merge from the metadata of the inputs. Nothing is written.
+    ///
+    /// # Errors
+    /// If options conflict, the output cannot be written, or inputs cannot be read or do not fit together.
+    pub fn plan(&self, context: &Context<'_>) -> Result<PlannedMerge, Error> {
+        self.plan_files(self.inputs.expand_collective(context.ranks)?, context)
+    }
+
+    /// Collective. Plans the merge of these files instead of those that the inputs name.
+    ///
+    /// # Errors
+    /// As for [`MergeRequest::plan`].
+    pub fn plan_files(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<PlannedMerge, Error> {
+        let options = self.options(context.default_jobs)?;
+        if self.part.is_some() && context.ranks.size() > 1 {
+            return Err(Error::usage("--part is for independent processes, not for MPI ranks"));
+        }
+        plan_output(files, &self.sorting, options, &self.preview, self.part, context)
+    }
+}
+
+/// Collective. Plans a merge that writes a file.
+pub(crate) fn plan_output(
+    files: Vec<PathBuf>,
+    sorting: &SortOptions,
+    options: MergeOptions,
+    preview: &MergePreviewOptions,
+    part: Option<Part>,
+    context: &Context<'_>,
+) -> Result<PlannedMerge, Error> {
+    let (ranks, leads) = (context.ranks, context.leads());
+    // Checked before the scan, which may take minutes, and again when writing starts.
+    let check = || crate::options::output::check_output(&options.output, &files, options.force);
+    ranks.agree("look at the output", if leads { check() } else { Ok(()) })?;
+    let options = MergeOptions { output: published_path(&options.output), ..options };
+    let check = || preview::check(preview, &options, part.is_some());
+    ranks.agree("look at the preview", if leads { check() } else { Ok(()) })?;
+    let (plan, files) = plan_inputs(files, sorting, &options, context)?;
+    let preview = ranks.agree("plan the preview", MergePreview::of(preview, &plan))?;
+    Ok(PlannedMerge { plan, files, preview, part })
+}
+
+/// Collective. Sorts the inputs and plans their merge.
+pub(crate) fn plan_inputs(
+    files: Vec<PathBuf>,
+    sorting: &SortOptions,
+    options: &MergeOptions,
+    context: &Context<'_>,
+) -> Result<(MergePlan, Vec<PathBuf>), Error> {
+    let files = sorting.sort_collective(files, options, &context.watch, context.ranks)?;
+    let failed = |error| Error::of_merge(&error, &files);
+    let plan = raddle_merge::plan_collective(&files, options, &context.watch, context.ranks).map_err(failed)?;
+    options.selection.check_matched(context.ranks, &context.watch).map_err(failed)?;
+    Ok((plan, files))
+}
+
+/// Planned merge or rechunk.
+#[derive(Debug)]
+pub struct PlannedMerge {
+    plan: MergePlan,
+    files: Vec<PathBuf>,
+    preview: Option<MergePreview>,
+    part: Option<Part>,
+}
+
+/// How several ranks read the inputs and write the output.
+#[derive(Debug, Default)]
+pub struct RankIo<'a> {
+    /// Interface through which chunks are written.
+    pub backend: IoBackend<'a>,
+    /// Division of the inputs among the ranks that read them.
+    pub reading: Reading<'a>,
+}
+
+/// Finished merge.
+#[derive(Debug, Serialize)]
+pub struct Merged {
+    /// Report of the merge.
+    #[serde(flatten)]
+    pub report: MergeReport,
+    /// Report of the preview, if one was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<PreviewReport>,
+}
+
+impl PlannedMerge {
+    /// Creates a planned merge without a preview.
+    pub(crate) fn new(plan: MergePlan, files: Vec<PathBuf>) -> Self {
+        Self { plan, files, preview: None, part: None }
+    }
+
+    /// Returns the plan.
+    pub fn plan(&self) -> &MergePlan {
+        &self.plan
+    }
+
+    /// Returns the plan of the preview, if one was requested.
+    pub fn preview(&self) -> Option<&PreviewPlan> {
+        self.preview.as_ref().map(MergePreview::plan)
+    }
+
+    /// Returns the part to write, if several processes share the merge.
+    pub fn part(&self) -> Option<Part> {
+        self.part
+    }
+
+    /// Returns the inputs of the plan.
+    pub fn inputs(&self) -> Vec<Input> {
+        Input::of(&self.plan)
+    }
+
+    /// Predicts size, time and memory by encoding a sample of the values.
+    ///
+    /// # Errors
+    /// If the sample cannot be read.
+    pub fn predict(&self, sample: Sample) -> Result<Prediction, Error> {
+        predict(&self.plan, sample).map_err(|error| Error::of_merge(&error, &self.files))
+    }
+
+    /// Summarises the plan as plain data, with a prediction from a thorough sample.
+    ///
+    /// # Errors
+    /// If the sample cannot be read.
+    pub fn summary(&self) -> Result<Summary, Error> {
+        Ok(Summary::of(&self.plan, Some(self.predict(Sample::THOROUGH)?)))
+    }
+
+    /// Returns warnings about deviations from the request that the output will have.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = layout_warnings(&self.plan);
+        warnings.extend(key_warnings(&self.plan.made));
+        warnings.extend(self.preview.iter().flat_map(MergePreview::warnings));
+        warnings
+    }
+
+    /// Collective. Writes the output. Returns the outcome on the first rank.
+    ///
+    /// # Errors
+    /// If an input changed or cannot be read, or the output cannot be written.
+    ///
+    /// # Panics
+    /// If the request names a part: use [`PlannedMerge::run_part`].
+    pub fn run(self, context: &Context<'_>) -> Result<Option<Merged>, Error> {
+        self.run_with(context, RankIo::default())
+    }
+
+    /// Collective. Like [`PlannedMerge::run`], with a choice of how ranks read and write.
+    ///
+    /// # Errors
+    /// As for [`PlannedMerge::run`].
+    pub fn run_with(mut self, context: &Context<'_>, io: RankIo<'_>) -> Result<Option<Merged>, Error> {
+        assert!(self.part.is_none(), "a part of a merge is written by run_part");
+        if let Some(preview) = &mut self.preview {
+            let begun = if context.leads() { preview.begin(&self.plan.options) } else { Ok(()) };
+            context.ranks.agree("begin the preview", begun)?;
+        }
+        let tile_observer = self.preview.as_ref().map(|preview| preview as &dyn TileObserver);
+        let through = MergeContext { io: io.backend, reading: io.reading, tile_observer };
+        let merged = raddle_merge::merge_through(&self.plan, &context.watch, context.ranks, through);
+        let Some(report) = merged.map_err(|error| Error::of_merge(&error, &self.files))? else { return Ok(None) };
+        let preview = self.preview.and_then(MergePreview::into_report);
+        Ok(Some(Merged { report, preview }))
+    }
+
+    /// Writes the requested part of the output; `None` if the request does not name a part.
+    ///
+    /// # Errors
+    /// As for [`PlannedMerge::run`], or if another part has other inputs or options.
+    pub fn run_part(self, context: &Context<'_>) -> Result<Option<PartReport>, Error> {
+        let Some(part) = self.part else { return Ok(None) };
+        let files = self.files;
+        merge_part(self.plan, part, &context.watch).map(Some).map_err(|error| Error::of_merge(&error, &files))
+    }
+}
+
+/// Returns warnings about filters: those that the output cannot keep, and those that its readers may lack.
+pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
+    let mut warnings = lost_filters(plan);
+    let compresses = plan.columns.iter().any(|planned| matches!(planned.route, Route::Encoded { .. }));
+    warnings.extend(readers_need(plan.options.compress.compression()).filter(|_| compresses));
+    warnings
+}
+
+/// Returns warnings about datasets that were to keep filters that raddle cannot write and whose chunks cannot be moved
+/// as stored, because they are not aligned with the rows of the inputs or other chunks were requested.
+fn lost_filters(plan: &MergePlan) -> Vec<String> {
+    if plan.options.compress != Compress::Keep {
+        return Vec::new();
+    }
+    let mut lost = BTreeMap::new();
+    for (planned, column) in plan.columns.iter().zip(&plan.schema.columns) {
+        if let Route::Encoded { .. } = planned.route {
+            let is_kept = |id: u16| planned.filters.iter().any(|filter| filter.id == id);
+            for filter in column.model().filters.iter().filter(|filter| !is_kept(filter.id)) {
+                *lost.entry(filter.id).or_insert(0_u64) += 1;
+            }
+        }
+    }
+    let warning = |(id, datasets)| {
+        let name = KnownFilter::from_id(id).map_or_else(|| format!("filter {id}"), |filter| filter.name().to_owned());
+        let count = quantity::counted(datasets, "dataset");
+        format!(
+            "{count} cannot keep {name}, which raddle does not write: chunks that cannot be moved as stored are deflated"
+        )
+    };
+    lost.into_iter().map(warning).collect()
+}
+
+/// Maximum number of groups named in a warning.
+const NAMES_IN_WARNING: usize = 5;
+
+/// Returns warnings about new columns, to be shown before they are written.
+pub fn key_warnings(made: &DerivedColumns) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if made.replaced > 0 {
+        warnings.push(format!("{} replaced", quantity::counted(made.replaced, "dataset")));
+    }
+    if !made.without.is_empty() {
+        let some = if made.without.len() == 1 { "group lacks" } else { "groups lack" };
+        let count = quantity::count(made.without.len() as u64);
+        warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
+    }
+    for pattern in &made.unmatched_skips {
+        warnings.push(format!("--key-skip {pattern}: skips no group; patterns match whole paths, such as '/rec.*'"));
+    }
+    for fault in &made.descending {
+        warnings.push(format!(
+            "{}: row {} belongs to {}, so it has no counts and offsets",
+            fault.group,
+            quantity::count(fault.first_row),
+            fault.kind.words()
+        ));
+    }
+    warnings
+}
+
+/// Formats `/a, /b and 3 more`.
+fn names(groups: &[String]) -> String {
+    let shown: Vec<&str> = groups.iter().take(NAMES_IN_WARNING).map(String::as_str).collect();
+    match groups.len().checked_sub(NAMES_IN_WARNING) {
+        Some(more @ 1..) => format!("{} and {} more", shown.join(", "), quantity::count(more as u64)),
+        _ => shown.join(", "),
+    }
+}

@@ -1,0 +1,133 @@
+//! Meaning of values: the convention of the inputs, and its options.
+
+use crate::error::Error;
+use raddle_merge::conventions::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+use raddle_merge::rules::user::UserRule;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Options of conventions and rules.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Conventions"))]
+pub struct ConventionChoices {
+    /// Convention that all inputs follow [default: as recognised]
+    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "NAME"))]
+    pub convention: Option<Choice>,
+
+    /// Custom rule for datasets whose path matches; may be given several times
+    ///
+    /// 'PATTERN: once' keeps one copy, which must be equal in all inputs. 'PATTERN: concatenate' concatenates rows;
+    /// 'PATTERN: along 1' concatenates along that axis. 'PATTERN: rows of TARGET' is for row numbers of another
+    /// dataset, which are converted to those of the merged one; negative numbers are kept. 'starts of' is for the first
+    /// row of each group, 'ends of' for the row after each group, 'bounds of' for one more position than groups, from 0
+    /// to the number of rows. A TARGET without a slash is in the same group.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RULE"))]
+    #[serde(with = "super::text::list")]
+    pub rule: Vec<UserRule>,
+
+    /// TOML file with rules: a table `[rules]` of "PATTERN" = "RULE"
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub rules: Option<PathBuf>,
+
+    /// netCDF: dimension along which files are concatenated [default: the unlimited one]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub dim: Option<String>,
+
+    /// netCDF: make each file one record along a new dimension, with the scalar variable NAME as its coordinate
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub new_dim: Option<String>,
+
+    /// netCDF: units of times in the output, such as 'hours since 1970-01-01' [default: those of the first input]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS"))]
+    pub time_units: Option<String>,
+
+    /// netCDF: what to do if inputs pack values differently (scale_factor, add_offset, _FillValue) [default: refuse]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub packing: Option<Packing>,
+
+    /// netCDF: what to do if units of values differ between inputs [default: refuse]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub units: Option<Units>,
+
+    /// netCDF: what to do if times of inputs overlap [default: refuse]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub overlap: Option<Overlap>,
+
+    /// AnnData: axis to concatenate, observations or variables; the other axis is matched by name [default: obs]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub axis: Option<Axis>,
+
+    /// AnnData: keep pairwise arrays of that axis (obsp, varp) as diagonal blocks
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub pairwise: bool,
+
+    /// AnnData: elements to keep that do not belong to the axis (columns of var, varm, varp, uns) [default: same]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub merge: Option<MergePolicy>,
+
+    /// AnnData: make names along the axis unique by appending SEPARATOR and the number of the input, from 0
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SEPARATOR"))]
+    pub index_unique: Option<String>,
+
+    /// Tolerated difference between copies of values that are kept once, such as recomputed grids [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIFFERENCE"))]
+    pub tolerance: Option<f64>,
+
+    /// Attributes of the root group that must be equal in all inputs, separated by commas
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAMES", value_delimiter = ','))]
+    #[serde(with = "super::text::commas")]
+    pub require_equal: Vec<String>,
+}
+
+impl ConventionChoices {
+    /// Returns the options that have a default value, with whether they were given.
+    pub fn given(&self) -> [(&'static str, bool); 6] {
+        [
+            ("axis", self.axis.is_some()),
+            ("packing", self.packing.is_some()),
+            ("units", self.units.is_some()),
+            ("overlap", self.overlap.is_some()),
+            ("merge", self.merge.is_some()),
+            ("tolerance", self.tolerance.is_some()),
+        ]
+    }
+
+    /// Converts the options to plain values.
+    ///
+    /// # Errors
+    /// If the file of rules cannot be read.
+    pub fn options(&self) -> Result<ConventionOptions, Error> {
+        if self.dim.is_some() && self.new_dim.is_some() {
+            return Err(Error::usage(
+                "--new-dim makes a dimension, and --dim names an existing one: leave out one of them",
+            ));
+        }
+        let mut rules = Vec::new();
+        if let Some(path) = &self.rules {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| Error::usage(&format!("{}: {error}", path.display())))?;
+            let of_file = UserRule::parse_file(&text);
+            rules.extend(of_file.map_err(|error| Error::usage(&format!("{}: {error}", path.display())))?);
+        }
+        // The last rule wins, which is that of the command line.
+        rules.extend(self.rule.iter().cloned());
+        Ok(ConventionOptions {
+            convention: self.convention,
+            rules,
+            dim: self.dim.clone(),
+            new_dim: self.new_dim.clone(),
+            time_units: self.time_units.clone(),
+            packing: self.packing.unwrap_or_default(),
+            units: self.units.unwrap_or_default(),
+            overlap: self.overlap.unwrap_or_default(),
+            tolerance: self.tolerance.unwrap_or(0.0),
+            require_equal: self.require_equal.clone(),
+            axis: self.axis.unwrap_or_default(),
+            pairwise: self.pairwise,
+            merge: self.merge.unwrap_or_default(),
+            index_unique: self.index_unique.clone(),
+        })
+    }
+}

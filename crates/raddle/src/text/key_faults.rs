@@ -1,0 +1,48 @@
+//! Ids that cannot be partition keys, as a table with advice.
+
+use super::table::{Align, Columns};
+use super::{escape, quantity};
+use raddle_merge::keys::{KeyFault, KeyFaultKind};
+
+/// Maximum number of rows of a table on the terminal.
+const MAX_TABLE_ROWS: usize = 50;
+
+/// Formats ids that cannot be keys.
+pub fn table(faults: &[KeyFault]) -> String {
+    let titles = [
+        ("group", Align::Left),
+        ("what is wrong", Align::Left),
+        ("rows", Align::Right),
+        ("first row", Align::Right),
+        ("its ids", Align::Left),
+    ];
+    let mut columns = Columns::new(&titles);
+    for fault in faults.iter().take(MAX_TABLE_ROWS) {
+        let ids: Vec<String> = fault.ids.iter().map(i128::to_string).collect();
+        columns.row(&[
+            escape::shorten(&escape::text(&fault.group)).into_owned(),
+            fault.kind.words().to_owned(),
+            quantity::count(fault.rows),
+            quantity::count(fault.first_row),
+            ids.join(", "),
+        ]);
+    }
+    columns.render() + &rest(faults.len())
+}
+
+/// Returns advice on ids with these faults.
+pub fn advice(faults: &[KeyFault]) -> &'static str {
+    if faults.iter().any(|fault| fault.kind == KeyFaultKind::Repeated) {
+        "name more id columns, say that ids are unique in each input only (--key-scope input), or let the first row count \
+         (--repeated-ids first)"
+    } else {
+        "leave these groups out with --key-skip, or name the columns that distinguish their events"
+    }
+}
+
+fn rest(len: usize) -> String {
+    match len.checked_sub(MAX_TABLE_ROWS) {
+        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+        _ => String::new(),
+    }
+}

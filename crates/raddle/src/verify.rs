@@ -1,0 +1,127 @@
+//! Comparison of a merged file with its inputs, or with the digests that it holds.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::options::{ExecutionOptions, ListingOptions, SchemaOptions, SortOptions};
+use raddle_merge::MergeError;
+use raddle_merge::options::MergeOptions;
+use raddle_merge::verify::digests::check::check_collective;
+use raddle_merge::verify::{VerifyReport, verify_collective};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Request to verify a merged file.
+///
+/// Fields are the options of `raddle verify`.
+///
+/// ```
+/// use raddle::{Context, MergeRequest, VerifyRequest};
+/// # use raddle_testing::plain::make_columns;
+/// # let folder = tempfile::tempdir()?;
+/// # let (a, b, all) = (folder.path().join("a.h5"), folder.path().join("b.h5"), folder.path().join("all.h5"));
+/// # make_columns(&a, &[("/rec/energy", &[1.0, 2.0])])?;
+/// # make_columns(&b, &[("/rec/energy", &[3.0])])?;
+///
+/// let context = Context::default();
+/// MergeRequest::new([&a, &b], &all).plan(&context)?.run(&context)?;
+/// let report = VerifyRequest::new(&all).against([&a, &b]).run(&context)?;
+/// assert!(report.mismatches.is_empty());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct VerifyRequest {
+    /// The merged file
+    #[cfg_attr(feature = "clap", arg(value_name = "MERGED"))]
+    #[serde(skip)]
+    pub file: PathBuf,
+
+    /// Files from which it was made, as for merge: files, folders, quoted globs, @LIST, or - for standard input
+    ///
+    /// Without inputs, the file is checked against the digests it holds.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "INPUT", num_args = 1..))]
+    #[serde(skip)]
+    pub against: Vec<PathBuf>,
+
+    /// Options for listing the inputs.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub listing: ListingOptions,
+    /// Order of the inputs.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub sorting: SortOptions,
+    /// Treatment of differences between inputs.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub schema: SchemaOptions,
+    /// Use of the machine.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub execution: ExecutionOptions,
+}
+
+impl VerifyRequest {
+    /// Creates a request to check a file against the digests that it holds.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self { file: file.into(), ..Self::default() }
+    }
+
+    /// Compares with these inputs instead of the digests.
+    #[must_use]
+    pub fn against<P: Into<PathBuf>>(mut self, inputs: impl IntoIterator<Item = P>) -> Self {
+        self.against = inputs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether the file is compared with inputs.
+    pub fn has_inputs(&self) -> bool {
+        !(self.against.is_empty() && self.listing.lists.is_empty())
+    }
+
+    /// Returns the inputs to compare with; `None` to compare with the digests.
+    ///
+    /// # Errors
+    /// If an input cannot be listed.
+    pub fn files(&self) -> Result<Option<Vec<PathBuf>>, Error> {
+        if !self.has_inputs() {
+            return Ok(None);
+        }
+        self.listing.expand(&self.against).map(Some)
+    }
+
+    /// Collective. Compares the file. A difference is part of the report.
+    ///
+    /// # Errors
+    /// If a file cannot be read, has no digests, or inputs do not fit together.
+    pub fn run(&self, context: &Context<'_>) -> Result<VerifyReport, Error> {
+        let expand = || Ok(self.files()?.unwrap_or_default());
+        let files = crate::options::inputs::paths_of_first(context.ranks, expand)?;
+        self.run_with(files, context)
+    }
+
+    /// Collective. Compares the file with these inputs instead of those that the request names.
+    ///
+    /// # Errors
+    /// As for [`VerifyRequest::run`].
+    pub fn run_with(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<VerifyReport, Error> {
+        let (watch, ranks) = (&context.watch, context.ranks);
+        let mut options = MergeOptions::new(&self.file);
+        self.schema.apply(&mut options)?;
+        self.execution.apply(&mut options, context.default_jobs);
+        if !self.has_inputs() {
+            return check_collective(&self.file, &options, watch, ranks)
+                .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)));
+        }
+        let files = self.sorting.sort_collective(files, &options, watch, ranks)?;
+        let verified = verify_collective(&self.file, &files, &options, watch, ranks).map_err(|error| match &error {
+            // The file to verify counts as an input here, although it is not one of those it is compared with.
+            MergeError::Hdf5(source) => Error::of_input(source),
+            error => Error::of_merge(error, &files),
+        })?;
+        let matched = options.selection.check_matched(ranks, watch);
+        matched.map_err(|error| Error::of_merge(&error, &files))?;
+        Ok(verified)
+    }
+}
