@@ -2,10 +2,10 @@
 //! here.
 
 use pyo3::prelude::*;
-use raddle_cli::exit::Exit;
-use raddle_cli::failure::Failure;
+use raddle::Error;
+use raddle::exit::Exit;
+use raddle::text::json;
 use raddle_cli::keywords::as_keywords;
-use raddle_cli::render::json;
 use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
@@ -79,41 +79,21 @@ pub fn too_many_links(py: Python<'_>, path: &str) -> PyErr {
     make(py, Parts { kind, exit_code, message: &message, details: None, hint: None, errno: None, differences: &[] })
 }
 
-/// Creates the exception for a failed run.
-pub fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
-    of_kind(py, failure.kind(), failure)
+/// Creates the exception for a failed request.
+pub fn of_error(py: Python<'_>, error: &Error) -> PyErr {
+    let (details, hint) = error.explanation();
+    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
+    let kind = error.file_fault().unwrap_or_else(|| error.kind());
+    let (exit_code, message, errno) = (error.exit.code(), error.message(), error.errno);
+    make(py, Parts { kind, exit_code, message, details, hint, errno, differences: error.differences() })
 }
 
 /// Creates the exception for a file that could not be read.
 pub fn of_hdf5(py: Python<'_>, error: &Hdf5Error) -> PyErr {
-    of_kind(py, kind_of_hdf5(error), &Failure::of_input(error))
+    of_error(py, &Error::of_file(error))
 }
 
 /// Creates the exception for a file of events that could not be opened.
 pub fn of_events(py: Python<'_>, error: &EventsError) -> PyErr {
-    of_failure(py, &Failure::of_events(error, None))
-}
-
-fn of_kind(py: Python<'_>, kind: &str, failure: &Failure) -> PyErr {
-    let (details, hint) = failure.explanation();
-    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
-    let (exit_code, message, errno) = (failure.exit.code(), failure.message(), failure.errno);
-    let differences = failure.differences();
-    make(py, Parts { kind, exit_code, message, details, hint, errno, differences })
-}
-
-fn kind_of_hdf5(error: &Hdf5Error) -> &'static str {
-    match error {
-        Hdf5Error::InObject { source, .. } => kind_of_hdf5(source),
-        Hdf5Error::Io { .. } => "io",
-        Hdf5Error::NotHdf5 { .. } => "not_hdf5",
-        Hdf5Error::Truncated { .. } => "truncated",
-        Hdf5Error::InUse { .. } => "in_use",
-        Hdf5Error::Malformed { .. } | Hdf5Error::Chunk { .. } => "damaged",
-        Hdf5Error::Unsupported { .. } | Hdf5Error::LeftOut { .. } => "unsupported",
-        Hdf5Error::Limit { .. } | Hdf5Error::Memory { .. } => "limit",
-        Hdf5Error::Changed { .. } => "changed",
-        Hdf5Error::BoxOutside { .. } => "internal",
-        _ => "library",
-    }
+    of_error(py, &Error::of_events(error, None))
 }

@@ -11,11 +11,11 @@ use crate::run::watched;
 use clap::Parser;
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
+use raddle::Error as Failure;
 use raddle_cli::command::events::convert::ConvertArgs;
 use raddle_cli::command::events::inspect::InspectArgs;
 use raddle_cli::command::events::merge::MergeArgs;
 use raddle_cli::command::events::output::{LeftOut, convert_options, open_all, write};
-use raddle_cli::failure::Failure;
 use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
 use raddle_cli::options::running::RuntimeArgs;
 use raddle_cli::render::json;
@@ -132,7 +132,7 @@ impl Events {
     /// Opens files. Their paths are made absolute, so that other readers and processes can find them.
     #[new]
     fn new(py: Python<'_>, paths: Vec<PathBuf>, arguments: Vec<OsString>) -> PyResult<Self> {
-        let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_failure(py, &failure))?;
+        let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_error(py, &failure))?;
         let paths = expanded(py, paths)?;
         let opened = detached(py, || open_all(&paths, &selection, &layout))?;
         let (source, left_out) = opened.map_err(|error| errors::of_events(py, &error))?;
@@ -216,7 +216,7 @@ fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
         MergeError::Input { path, source } => {
             errors::of_events(py, &EventsError::Io { path, operation: "open", source })
         }
-        error => errors::of_failure(py, &Failure::of_merge(&error, &[])),
+        error => errors::of_error(py, &Failure::of_merge(&error, &[])),
     };
     let found = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep).map_err(failed)?;
     let absolute = |path: PathBuf| {
@@ -299,7 +299,7 @@ pub fn events_convert(
 ) -> PyResult<String> {
     let work = |watch: &Watch<'_>, ranks: &dyn Communicator| {
         let parsed = parse(&arguments).and_then(|ConvertLine { convert }| {
-            let inputs = convert.inputs.expand(&mut std::io::empty())?;
+            let inputs = convert.inputs.expand()?;
             Ok((convert, inputs))
         });
         let (convert, inputs) = ranks.agree("list the inputs", parsed)?;
@@ -318,7 +318,7 @@ pub fn events_convert(
 pub fn events_merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
     watched(py, progress, |watch| {
         let MergeLine { merge } = parse(&arguments)?;
-        let inputs = merge.inputs.expand(&mut std::io::empty())?;
+        let inputs = merge.inputs.expand()?;
         merge.merge(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
     })
 }

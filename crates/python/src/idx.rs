@@ -10,11 +10,11 @@ use crate::run::watched;
 use clap::Parser;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use raddle::Error as Failure;
+use raddle::exit::Exit;
 use raddle_cli::command::idx::place::{PlaceArgs, ThreadsArgs, open};
 use raddle_cli::command::idx::read::shape as shape_of;
 use raddle_cli::command::idx::target::{Output, TargetArgs};
-use raddle_cli::exit::Exit;
-use raddle_cli::failure::Failure;
 use raddle_cli::options::running::RuntimeArgs;
 use raddle_cli::render::idx::Info;
 use raddle_cli::render::{json, zarr};
@@ -130,7 +130,7 @@ pub fn idx_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         let steps = dataset.steps().map_err(|error| Failure::of_idx(&error))?;
         Ok::<_, Failure>(json(&Info::of(&dataset, &steps)))
     })?;
-    info.map_err(|failure| errors::of_failure(py, &failure))
+    info.map_err(|failure| errors::of_error(py, &failure))
 }
 
 /// Bytes of samples, their shape, and the type of the numbers.

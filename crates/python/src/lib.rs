@@ -17,6 +17,7 @@ mod idx;
 mod line;
 mod open_file;
 mod ranks;
+mod request;
 mod run;
 mod text_forms;
 
@@ -37,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use super::idx::{idx_info, idx_read, idx_write};
     #[pymodule_export]
-    use super::run::{append, default_threads, inspect, merge, partition, plan, references, verify};
+    use super::run::{append, default_threads, inspect, merge, partition, plan, rechunk, references, verify};
 
     /// Version of the crates.
     #[pymodule_export]

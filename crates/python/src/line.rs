@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use raddle_cli::failure::Failure;
+use raddle::Error as Failure;
 use std::ffi::{OsStr, OsString};
 use std::iter;
 

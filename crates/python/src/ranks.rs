@@ -7,7 +7,7 @@ use crate::attached::detached;
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use raddle_cli::failure::Failure;
+use raddle::Error as Failure;
 use raddle_core::cancel::CancelToken;
 use raddle_core::error::{CoreError, Result};
 use raddle_core::ranks::communicator::{Communicator, Rank};
@@ -88,7 +88,7 @@ pub fn among<T: Send>(
     let done = detached(py, || work(&Watch { observer: &Silent, cancel: &cancel }, &ranks))?;
     match ranks.into_raised() {
         Some(raised) => Err(raised),
-        None => done.map_err(|failure| errors::of_failure(py, &failure)),
+        None => done.map_err(|failure| errors::of_error(py, &failure)),
     }
 }
 

@@ -1,39 +1,27 @@
-//! Plans, merges, appends, verifications and inspections: takes a command line and returns the result as JSON.
+//! Plans, merges, appends, verifications and inspections: takes requests and returns results as JSON.
 //!
-//! Options are those of the command, with the same names, defaults and checks, because they are parsed by the same
-//! parser. The work runs on a separate thread; the calling thread checks signals and passes progress on, several times
-//! a second.
+//! Keywords are the fields of requests, with the same names, defaults and checks as the command's options. The work runs
+//! on a separate thread; the calling thread checks signals and passes progress on, several times a second.
 
 use crate::attached::detached;
 use crate::errors;
-use crate::line;
+use crate::request::read;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use raddle_cli::arguments::{Arguments, Command};
-use raddle_cli::command::inspect::write_references;
-use raddle_cli::failure::Failure;
+use raddle::options::Inputs;
+use raddle::references::write_references;
+use raddle::text::json;
+use raddle::{AppendRequest, Context, Error, MergeRequest, PlanRequest, PlannedMerge, RechunkRequest, VerifyRequest};
 use raddle_cli::keywords::as_keywords;
-use raddle_cli::preview::{self, MergePreview, ReportWithPreview};
-use raddle_cli::render::json;
-use raddle_cli::render::plan::Summary;
 use raddle_core::cancel::CancelToken;
-use raddle_core::ranks::communicator::SingleProcess;
-use raddle_core::report::progress::{Event, Observer, Severity};
-use raddle_hdf5::Hdf5Error;
+use raddle_core::report::progress::{Event, Observer, Severity, Watch};
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
-use raddle_hdf5::native::ReadLimits;
-use raddle_hdf5::source::InputFile;
-use raddle_merge::TileObserver;
 use raddle_merge::keys::partition::KeyedFile;
-use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::options::MergeOptions;
 use raddle_merge::plan::MergePlan;
-use raddle_merge::plan::prediction::{Sample, predict};
 use raddle_merge::schema::display_path;
 use raddle_merge::write::bridged;
-use raddle_merge::write::parts::merge_part;
-use std::ffi::OsString;
-use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,70 +29,91 @@ use std::time::Duration;
 /// Interval at which signals are checked and progress is passed on.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Plans a merge; `arguments` are those of `raddle plan`.
+/// Plans a merge; `options` are keywords of [`PlanRequest`].
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn plan(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let Command::Plan(arguments) = parse(py, "plan", arguments)? else { return Err(other_command(py)) };
+#[pyo3(signature = (inputs, options, progress=None))]
+pub fn plan(py: Python<'_>, inputs: Vec<PathBuf>, options: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let inputs = arguments.inputs.expand(&mut std::io::empty())?;
-        let options = arguments.options()?;
-        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
-        let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
-        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
-        let predicted = predict(&plan, Sample::THOROUGH).map_err(failed)?;
-        Ok(json(&Summary::of(&plan, Some(predicted))))
+        let mut request: PlanRequest = read(options)?;
+        request.inputs = with_listing(inputs, request.inputs);
+        request.plan(&Context::new(*watch))?.summary().map(|summary| json(&summary))
     })
 }
 
-/// Merges files; `arguments` are those of `raddle merge`.
+/// Merges files; `options` are keywords of [`MergeRequest`].
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let Command::Merge(arguments) = parse(py, "merge", arguments)? else { return Err(other_command(py)) };
+#[pyo3(signature = (inputs, output, options, progress=None))]
+pub fn merge(
+    py: Python<'_>,
+    inputs: Vec<PathBuf>,
+    output: PathBuf,
+    options: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     watched(py, progress, |watch| {
-        arguments.check_alone()?;
-        let inputs = arguments.inputs.expand(&mut std::io::empty())?;
-        let mut options = arguments.options()?;
-        raddle_merge::check_output(&options.output, &inputs, options.force)
-            .map_err(|error| Failure::of_merge(&error, &inputs))?;
-        options.output = raddle_merge::published_path(&options.output);
-        preview::check(&arguments.preview, &options, arguments.part.is_some())?;
-        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
-        let failed = |error| Failure::of_merge(&error, &inputs);
-        let plan = raddle_merge::plan(&inputs, &options, watch).map_err(failed)?;
-        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
-        note_differences(&plan, watch);
-        if let Some(part) = arguments.part {
-            return merge_part(plan, part, watch).map_err(failed).map(|done| json(&done));
+        let mut request: MergeRequest = read(options)?;
+        request.inputs = with_listing(inputs, request.inputs);
+        request.output.output = output;
+        let context = Context::new(*watch);
+        let planned = request.plan(&context)?;
+        write(planned, &context)
+    })
+}
+
+/// Rewrites a file; `options` are keywords of [`RechunkRequest`].
+#[pyfunction]
+#[pyo3(signature = (input, output, options, progress=None))]
+pub fn rechunk(
+    py: Python<'_>,
+    input: PathBuf,
+    output: PathBuf,
+    options: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let mut request = RechunkRequest { input, ..read(options)? };
+        request.output.output = output;
+        let context = Context::new(*watch);
+        let planned = request.plan(&context)?;
+        write(planned, &context)
+    })
+}
+
+/// Reports differences and warnings, writes the output, and returns the report.
+fn write(planned: PlannedMerge, context: &Context<'_>) -> Result<String, Error> {
+    note_differences(planned.plan(), &context.watch);
+    if planned.part().is_some() {
+        return Ok(json(&planned.run_part(context)?));
+    }
+    planned.warnings().into_iter().for_each(|warning| context.warn(warning));
+    Ok(json(&planned.run(context)?))
+}
+
+/// Appends files; `options` are keywords of [`AppendRequest`].
+#[pyfunction]
+#[pyo3(signature = (file, inputs, options, progress=None))]
+pub fn append(
+    py: Python<'_>,
+    file: PathBuf,
+    inputs: Vec<PathBuf>,
+    options: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let mut request = AppendRequest { file, ..read(options)? };
+        request.inputs = with_listing(inputs, request.inputs);
+        let context = Context::new(*watch);
+        let planned = request.plan(&context)?;
+        if let Some(plan) = planned.plan() {
+            note_differences(plan, watch);
         }
-        let mut preview = MergePreview::of(&arguments.preview, &plan)?;
-        preview.as_mut().map_or(Ok(()), |preview| preview.begin(&options))?;
-        let warnings = preview.iter().flat_map(MergePreview::warnings);
-        warnings.for_each(|text| watch.observer.event(&Event::Message { severity: Severity::Warning, text }));
-        let tile_observer = preview.as_ref().map(|preview| preview as &dyn TileObserver);
-        let done = raddle_merge::merge_with(&plan, watch, tile_observer).map_err(failed)?;
-        Ok(json(&ReportWithPreview::new(&done, preview.as_ref())))
+        Ok(json(&planned.run(&context)?))
     })
 }
 
-/// Appends files; `arguments` are those of `raddle append`.
-#[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn append(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let Command::Append(arguments) = parse(py, "append", arguments)? else { return Err(other_command(py)) };
-    watched(py, progress, |watch| {
-        let inputs = arguments.inputs.expand(&mut std::io::empty())?;
-        let options = arguments.options()?;
-        let inputs = arguments.sorting.sort(inputs, &options, watch)?;
-        let failed = |error| arguments.failure(&error, &inputs);
-        let held = raddle_merge::append::open_for_append(&arguments.file).map_err(failed)?;
-        let plan = raddle_merge::append::plan(&held, &inputs, arguments.again, &options, watch).map_err(failed)?;
-        options.selection.check_matched(&SingleProcess, watch).map_err(failed)?;
-        note_differences(&plan, watch);
-        raddle_merge::append::append(&plan, &held, watch).map_err(failed).map(|done| json(&done))
-    })
+/// Returns inputs with these paths and the options of others.
+fn with_listing(inputs: Vec<PathBuf>, options: Inputs) -> Inputs {
+    Inputs { inputs, ..options }
 }
 
 /// Reports the differences that `plan` resolves, if there are any.
@@ -115,29 +124,36 @@ fn note_differences(plan: &MergePlan, watch: &Watch<'_>) {
     }
 }
 
-/// Verifies a file; `arguments` are those of `raddle verify`.
+/// Verifies a file, against inputs if there are any; `options` are keywords of [`VerifyRequest`].
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn verify(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let Command::Verify(arguments) = parse(py, "verify", arguments)? else { return Err(other_command(py)) };
+#[pyo3(signature = (file, against, options, progress=None))]
+pub fn verify(
+    py: Python<'_>,
+    file: PathBuf,
+    against: Option<Vec<PathBuf>>,
+    options: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let inputs = arguments.inputs(&mut std::io::empty())?;
-        arguments.verify(inputs, watch).map(|report| json(&report))
+        let request: VerifyRequest = read(options)?;
+        if against.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::usage("no inputs given"));
+        }
+        let request = VerifyRequest { file, against: against.unwrap_or_default(), ..request };
+        request.run(&Context::new(*watch)).map(|report| json(&report))
     })
 }
 
 /// Returns statistics of a file.
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let inspected = detached(py, || {
-        openable(&path)?;
-        raddle_merge::append::redo::settle(&path)
-            .map_err(|error| Refusal::Failed(Failure::of_merge(&error, std::slice::from_ref(&path))))?;
-        let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
-        let file = InputFile::open(&path).map_err(Refusal::Unreadable)?;
-        raddle_hdf5::inspect::inspect(&file, &ReadLimits::default(), child.as_ref()).map_err(Refusal::Unreadable)
-    })?;
-    inspected.map(|inspection| json(&inspection)).map_err(|refusal| refusal.raised(py))
+    let inspected = detached(py, || raddle::inspect(&path, own_reader().as_ref()))?;
+    inspected.map(|inspection| json(&inspection)).map_err(|error| errors::of_error(py, &error))
+}
+
+/// Returns the process that reads what raddle does not read natively.
+fn own_reader() -> Option<ChildReader> {
+    ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()))
 }
 
 /// Returns the location of each chunk of a file, as kerchunk JSON with `url` for the file, and the omitted objects with
@@ -145,13 +161,10 @@ pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 #[pyfunction]
 pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String, Vec<(String, String)>)> {
     let written = detached(py, || {
-        openable(&path)?;
         let mut text = Vec::new();
-        let child = ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()));
-        let left_out = write_references(&path, url, child.as_ref(), &mut text).map_err(Refusal::Failed)?;
-        Ok::<_, Refusal>((text, left_out))
+        write_references(&path, url, own_reader().as_ref(), &mut text).map(|left_out| (text, left_out))
     })?;
-    let (text, left_out) = written.map_err(|refusal| refusal.raised(py))?;
+    let (text, left_out) = written.map_err(|error| errors::of_error(py, &error))?;
     // Keys and values are created from text.
     let text = String::from_utf8_lossy(&text).into_owned();
     Ok((text, left_out.into_iter().map(|left| (display_path(&left.path), left.reason)).collect()))
@@ -170,7 +183,7 @@ pub fn partition(
         return Err(errors::usage(py, &format!("reader {rank} of {size}")));
     }
     let (share, groups) = watched(py, None, |watch| {
-        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&path));
+        let failed = |error| Error::of_merge(&error, std::slice::from_ref(&path));
         let file = KeyedFile::open(&path, key, &MergeOptions::new(""), watch).map_err(failed)?;
         let share = file.share(rank, size).map_err(failed)?;
         Ok((json(&share), file.groups().map(<[u8]>::to_vec).collect::<Vec<_>>()))
@@ -178,41 +191,10 @@ pub fn partition(
     Ok((share, groups.iter().map(|group| PyBytes::new(py, group).unbind()).collect()))
 }
 
-/// Reason why a file is not read.
-enum Refusal {
-    Unreadable(Hdf5Error),
-    Failed(Failure),
-}
-
-impl Refusal {
-    fn raised(&self, py: Python<'_>) -> PyErr {
-        match self {
-            Self::Unreadable(error) => errors::of_hdf5(py, error),
-            Self::Failed(failure) => errors::of_failure(py, failure),
-        }
-    }
-}
-
-/// Checks that a file can be opened. Called before anything else, so that the error distinguishes a missing file from a
-/// damaged one.
-fn openable(path: &Path) -> Result<(), Refusal> {
-    InputFile::open(path).map(drop).map_err(Refusal::Unreadable)
-}
-
 /// Returns the default number of threads, which is the number of cores available to this process.
 #[pyfunction]
 pub fn default_threads() -> usize {
     raddle_core::engine::default_jobs()
-}
-
-fn parse(py: Python<'_>, command: &str, arguments: Vec<OsString>) -> PyResult<Command> {
-    let line: Vec<OsString> = iter::once(command.into()).chain(arguments).collect();
-    let parsed = line::parse::<Arguments>(&line).map_err(|failure| errors::of_failure(py, &failure))?;
-    Ok(parsed.command)
-}
-
-fn other_command(py: Python<'_>) -> PyErr {
-    errors::internal(py, "one command was parsed as another")
 }
 
 /// Totals of a stage so far.
@@ -325,7 +307,7 @@ impl Observer for ProgressState {
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Watch<'_>) -> Result<T, Failure> + Send,
+    work: impl FnOnce(&Watch<'_>) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let (board, cancel) = (ProgressState::default(), CancelToken::new());
     let mut raised: Option<PyErr> = None;
@@ -356,7 +338,7 @@ pub fn watched<T: Send>(
     });
     match (raised, outcome?) {
         (Some(error), _) => Err(error),
-        (None, done) => done.map_err(|failure| errors::of_failure(py, &failure)),
+        (None, done) => done.map_err(|error| errors::of_error(py, &error)),
     }
 }
 
