@@ -1,14 +1,22 @@
 //! Compression of tiles: deflate with some effort, or one of the other registered filters that raddle can write.
+//!
+//! The whole workspace names the compression of HDF5 chunks with these types and words. Blocks of IDX, chunks of
+//! OME-Zarr, ROOT files and packed data streams have types of their own, because each format defines other codecs,
+//! names and levels. Uncompressed data is the absence of a [`Compression`].
 
 use crate::filter::{Filter, KnownFilter};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// Effort to put into deflate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Effort {
     /// Fastest encoder, which keeps up with disks.
     Fast,
     /// The ratio of gzip 6 in a fraction of its time.
+    #[default]
     Balanced,
     /// The smallest output that deflate gives in reasonable time.
     Small,
@@ -19,8 +27,16 @@ pub enum Effort {
     Like(u8),
 }
 
-/// Compression method of tiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Compression method of tiles, written as a single word: `balanced`, `gzip:6`, `zstd:3`, `lz4`.
+///
+/// ```
+/// use raddle_codec::{Compression, Effort};
+///
+/// assert_eq!("fast".parse(), Ok(Compression::Deflate(Effort::Fast)));
+/// assert_eq!("zstd".parse(), Ok(Compression::Zstd(Compression::DEFAULT_ZSTD_LEVEL)));
+/// assert_eq!(Compression::Zstd(7).to_string(), "zstd:7");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compression {
     /// zlib streams, which every HDF5 can read.
@@ -41,6 +57,12 @@ const MAX_NAMED_LEVEL: u8 = 9;
 const MAX_ZSTD_LEVEL: u8 = 22;
 
 impl Compression {
+    /// Words that can be parsed, for messages.
+    pub const WORDS: &'static str = "fast, balanced, small, gzip:0 to gzip:9, zstd:1 to zstd:22, lz4";
+
+    /// Level of Zstandard if none is given: the library's own default.
+    pub const DEFAULT_ZSTD_LEVEL: u8 = 3;
+
     /// Returns the compression that corresponds to a dataset's filter, if raddle can write it. The level of deflate is
     /// taken from the filter, as [`Effort::Like`].
     pub fn of_filter(filter: &Filter) -> Option<Self> {
@@ -52,8 +74,8 @@ impl Compression {
             }
             KnownFilter::Zstd => {
                 // The level is signed: the filter treats negative ones as the lowest level.
-                let level = level.unwrap_or(3).cast_signed().clamp(1, MAX_ZSTD_LEVEL.into());
-                Self::Zstd(level as u8)
+                let level = level.unwrap_or(Self::DEFAULT_ZSTD_LEVEL.into()).cast_signed();
+                Self::Zstd(level.clamp(1, MAX_ZSTD_LEVEL.into()) as u8)
             }
             KnownFilter::Lz4 => Self::Lz4,
             _ => return None,
@@ -100,9 +122,67 @@ impl From<Effort> for Compression {
     }
 }
 
+impl Default for Compression {
+    fn default() -> Self {
+        Effort::default().into()
+    }
+}
+
+/// Error for a text that does not name a compression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid compression {text:?}; expected {}", Compression::WORDS)]
+pub struct ParseCompressionError {
+    text: String,
+}
+
+impl FromStr for Compression {
+    type Err = ParseCompressionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseCompressionError> {
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level.parse())));
+        Ok(match (name, level) {
+            ("fast", None) => Effort::Fast.into(),
+            ("balanced", None) => Effort::Balanced.into(),
+            ("small", None) => Effort::Small.into(),
+            ("gzip", Some(Ok(level @ 0..=MAX_NAMED_LEVEL))) => Effort::Gzip(level).into(),
+            ("zstd", None) => Self::Zstd(Self::DEFAULT_ZSTD_LEVEL),
+            ("zstd", Some(Ok(level @ 1..=MAX_ZSTD_LEVEL))) => Self::Zstd(level),
+            ("lz4", None) => Self::Lz4,
+            _ => return Err(ParseCompressionError { text: text.to_owned() }),
+        })
+    }
+}
+
+impl fmt::Display for Compression {
+    /// Formats the compression as the word that is parsed. [`Effort::Like`] becomes the gzip level that it resembles.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deflate(Effort::Fast) => f.write_str("fast"),
+            Self::Deflate(Effort::Balanced) => f.write_str("balanced"),
+            Self::Deflate(Effort::Small) => f.write_str("small"),
+            Self::Deflate(Effort::Gzip(level) | Effort::Like(level)) => write!(f, "gzip:{level}"),
+            Self::Zstd(level) => write!(f, "zstd:{level}"),
+            Self::Lz4 => f.write_str("lz4"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_and_levels_are_read_back() {
+        for text in ["fast", "balanced", "small", "gzip:0", "gzip:9", "zstd:1", "zstd:22", "lz4"] {
+            assert_eq!(text.parse::<Compression>().unwrap().to_string(), text);
+        }
+        assert_eq!("zstd".parse(), Ok(Compression::Zstd(3)));
+        for text in ["", "gzip", "gzip:10", "gzip:", "zstd:0", "zstd:23", "zstd:-1", "lz4:1", "fast:1", "best", "none"]
+        {
+            let error = text.parse::<Compression>().unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")) && error.ends_with("zstd:22, lz4"), "{error}");
+        }
+    }
 
     #[test]
     fn filters_stand_for_what_they_are_made_of() {

@@ -42,7 +42,7 @@ mod zstd;
 
 pub use arbitrary::decode_arbitrary;
 pub use bare::{RawStreamCodec, RawStreamEncoder};
-pub use compression::{Compression, Effort};
+pub use compression::{Compression, Effort, ParseCompressionError};
 pub use encoder::{EncodeState, Encoder, EncoderOptions};
 pub use error::{CodecError, Result};
 pub use filter::{Filter, KnownFilter};

@@ -1,8 +1,8 @@
 //! Texts of the command line that raddle parses itself.
 
 use raddle::options::Chunk;
-use raddle::options::Compression;
 use raddle_core::size::Size;
+use raddle_merge::options::Compress;
 
 /// Runs the target whose input is an option's value.
 pub(crate) fn texts(bytes: &[u8]) {
@@ -13,7 +13,7 @@ pub(crate) fn texts(bytes: &[u8]) {
     if let Ok(Chunk::Shape(shape)) = text.parse() {
         assert!(shape.len() > 1 && !shape.contains(&0));
     }
-    if let Ok(compression) = text.parse::<Compression>() {
+    if let Ok(compression) = text.parse::<Compress>() {
         assert_eq!(compression.to_string().parse(), Ok(compression));
     }
 }

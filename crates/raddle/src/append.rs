@@ -2,14 +2,14 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::options::{Compression, ExecutionOptions, Inputs, SortOptions};
+use crate::options::{ExecutionOptions, Inputs, SortOptions};
 use crate::summary::{Input, Summary};
 use crate::text::quantity;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Recovery;
 use raddle_merge::append::{AppendLock, AppendReport, append_collective, open_for_append_collective, plan_collective};
 use raddle_merge::inputs::selection::Selection;
-use raddle_merge::options::MergeOptions;
+use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::schema::join::{AttributePolicy, Join, ScalarPolicy};
 use serde::{Deserialize, Serialize};
@@ -83,11 +83,13 @@ pub struct AppendRequest {
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Where inputs differ"))]
     pub follow_foreign_files: bool,
 
-    /// Compression effort for datasets that the file compresses with deflate (fast, balanced, small, gzip:1-9) or
-    /// Zstandard (zstd:1-22); keep, and all other datasets: as in the file
-    #[cfg_attr(feature = "clap", arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default(), help_heading = "Layout"))]
+    /// Compression effort for datasets.
+    #[cfg_attr(
+        feature = "clap",
+        arg(short = 'c', long, value_name = "HOW", help = crate::options::compression::APPEND_HELP, default_value_t = Compress::default(), help_heading = "Layout")
+    )]
     #[serde(with = "crate::options::text::required")]
-    pub compress: Compression,
+    pub compress: Compress,
 
     /// Use of the machine.
     #[cfg_attr(feature = "clap", command(flatten))]
@@ -141,7 +143,7 @@ impl Default for AppendRequest {
             keep: Vec::new(),
             skip_bad: false,
             follow_foreign_files: false,
-            compress: Compression::default(),
+            compress: Compress::default(),
             execution: ExecutionOptions::default(),
         }
     }
@@ -180,7 +182,7 @@ impl AppendRequest {
         options.explicit = given.into_iter().filter(|one| one.1).map(|one| one.0).collect();
         options.skip_bad = self.skip_bad;
         options.follow_foreign_files = self.follow_foreign_files;
-        self.compress.apply(&mut options);
+        options.compress = self.compress;
         self.execution.apply(&mut options, default_jobs);
         Ok(options)
     }

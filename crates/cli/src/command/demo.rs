@@ -12,10 +12,9 @@ use crate::render::quantity;
 use crate::render::table::{Align, Columns};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
-use raddle::options::Compression;
 use raddle::summary::Summary;
 use raddle_core::report::progress::{Event, Stage};
-use raddle_merge::options::{MergeOptions, Watch};
+use raddle_merge::options::{Compress, MergeOptions, Watch};
 use raddle_merge::plan::prediction::{Sample, predict};
 use raddle_merge::write::MergeReport;
 use std::num::NonZeroUsize;
@@ -42,8 +41,8 @@ pub struct DemoArgs {
     seed: u64,
 
     /// Compression of the merged file
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
-    compress: Compression,
+    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compress::default())]
+    compress: Compress,
 
     /// Skip the comparison with an h5py loop
     #[arg(long)]
@@ -128,7 +127,7 @@ fn show(
     let failed = |error| Failure::of_merge(&error, inputs);
     let mut options = MergeOptions::new(merged);
     arguments.running.apply(&mut options);
-    arguments.compress.apply(&mut options);
+    options.compress = arguments.compress;
     options.force = true;
 
     tell(arguments, "\n$ raddle plan\n")?;
@@ -168,7 +167,7 @@ fn show(
 }
 
 /// Formats the final table.
-fn comparison(report: &MergeReport, compress: Compression, looped: Option<&h5py::Loop>) -> String {
+fn comparison(report: &MergeReport, compress: Compress, looped: Option<&h5py::Loop>) -> String {
     let titles = [
         ("", Align::Left),
         ("time", Align::Right),

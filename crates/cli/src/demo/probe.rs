@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn maps_of_zeros_pass_faster_than_columns() {
-        let (narrow, wide) = (narrow(Compress::Balanced).unwrap(), wide(Compress::Balanced).unwrap());
+        let (narrow, wide) = (narrow(Compress::default()).unwrap(), wide(Compress::default()).unwrap());
         assert!(narrow.inflate_bytes_per_s > 1e6 && narrow.deflate_bytes_per_s > 1e5, "{narrow:?}");
         assert!(wide.deflate_bytes_per_s > 2.0 * narrow.deflate_bytes_per_s, "{wide:?} {narrow:?}");
     }

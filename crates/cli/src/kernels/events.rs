@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::events::{Batch, EventCodec, EventLayout};
 use crate::options::size::Size;
-use raddle::options::compression::Compression;
+use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Silent, Watch};
@@ -59,10 +59,7 @@ impl EventsWork {
         let source = CyclicSource::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
         let options = SinkOptions {
             batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
-            compress: Compression(match events.gzip {
-                0 => Compress::None,
-                level => Compress::Gzip(level),
-            }),
+            compress: Compress::from(Effort::Gzip(events.gzip)),
             chunk: Some(Size(events.chunk_len_bytes)),
             codec: match events.gzip {
                 0 => PdsCodec::None.into(),

@@ -2,8 +2,9 @@
 
 use super::size::{Size, SizeError};
 use crate::failure::Failure;
-use raddle::options::Compression;
 use raddle::options::ProfileChoice;
+use raddle::options::compression;
+use raddle_codec::Effort;
 use raddle_events::MismatchPolicy;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
 use raddle_events::pds::PdsCodec;
@@ -123,9 +124,9 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     pub batch: Batch,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none [default: balanced]
-    #[arg(short = 'c', long, value_name = "HOW")]
-    pub compress: Option<Compression>,
+    /// Compression of HDF5.
+    #[arg(short = 'c', long, value_name = "HOW", help = format!("{} [default: balanced]", compression::EVENTS_HELP))]
+    pub compress: Option<Compress>,
 
     /// Length of an HDF5 chunk before compression [default: 1MiB, less for thousands of datasets]
     #[arg(long, value_name = "SIZE")]
@@ -174,10 +175,7 @@ impl EventLayoutArgs {
             options.chunk = Some(Size(elements.saturating_mul(MEASURED_ELEMENT_LEN_BYTES)));
         }
         let level = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok());
-        options.compress = options.compress.or(level.map(|level| match level {
-            0 => Compression(Compress::None),
-            level => Compression(Compress::Gzip(level)),
-        }));
+        options.compress = options.compress.or(level.map(|level| Effort::Gzip(level).into()));
         Ok(options)
     }
 
@@ -240,7 +238,7 @@ impl EventLayoutArgs {
     /// # Errors
     /// If events do not support the compression.
     pub fn compression(&self) -> Result<Option<raddle_codec::Compression>, Failure> {
-        self.compress.unwrap_or_default().of_events()
+        compression::of_events(self.compress.unwrap_or_default())
     }
 }
 
@@ -373,8 +371,8 @@ mod tests {
         };
         assert_eq!(of(example, &[]), (Some(Size(11 * 360 * 32 * 4)), None));
         assert_eq!(of(example, &["--chunk", "1KiB"]).0, Some(Size(1024)));
-        assert_eq!(of(&gzip, &[]), (None, Some(Compression(Compress::Gzip(3)))));
-        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(Compression(Compress::None)));
+        assert_eq!(of(&gzip, &[]), (None, Some(Effort::Gzip(3).into())));
+        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(Compress::None));
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub(crate) fn plan_file_collective(
 ) -> Result<MergePlan> {
     let as_it_is = MergeOptions {
         layout: LayoutPolicy::Keep,
-        compress: Compress::Balanced,
+        compress: Compress::default(),
         shuffle: Shuffle::Keep,
         chunk: None,
         max_output_len_bytes: Some(u64::MAX),

@@ -24,7 +24,7 @@ proptest! {
     #[test]
     fn what_was_merged_is_intact(
         specs in files(SchemaOptions::default()),
-        compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep), Just(Compress::None)],
+        compress in prop_oneof![Just(Compress::default()), Just(Compress::Keep), Just(Compress::None)],
         rows in prop::option::of(1_u64..20),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ impl Merged {
 
 #[test]
 fn every_changed_byte_of_data_is_found_with_its_rows_and_input() {
-    for compress in [Compress::None, Compress::Balanced] {
+    for compress in [Compress::None, Compress::default()] {
         let merged = merged(compress);
         let chunks = storage::chunks(&merged.output, b"/table/column").unwrap();
         assert_eq!(chunks.len(), 5);
@@ -126,7 +126,7 @@ fn every_changed_byte_of_data_is_found_with_its_rows_and_input() {
                 assert_eq!(mismatch.input.as_ref(), Some(&merged.inputs[0]));
             }
             // The last byte of a deflate stream may hold unused bits.
-            assert!(meaningless <= u32::from(compress == Compress::Balanced), "{meaningless} changes not found");
+            assert!(meaningless <= u32::from(compress == Compress::default()), "{meaningless} changes not found");
         }
         let plain = storage::data_address(&merged.output, b"/table/plain").unwrap() as usize;
         for at in (plain..plain + 65 * 4).step_by(3) {
@@ -139,7 +139,7 @@ fn every_changed_byte_of_data_is_found_with_its_rows_and_input() {
 
 #[test]
 fn a_changed_byte_anywhere_is_found_or_means_nothing() {
-    let merged = merged(Compress::Balanced);
+    let merged = merged(Compress::default());
     let mut outcomes: HashMap<&str, u32> = HashMap::new();
     for at in (0..merged.bytes.len()).step_by(5) {
         let outcome = match merged.flipped(at) {
@@ -159,7 +159,7 @@ fn a_changed_byte_anywhere_is_found_or_means_nothing() {
 
 #[test]
 fn a_change_of_the_digests_themselves_is_distinguished() {
-    let merged = merged(Compress::Balanced);
+    let merged = merged(Compress::default());
     for table in ["block_digest", "datasets/digest", "row_starts", "objects/structure", "inputs/len_bytes"] {
         let path = format!("/_raddle/{table}");
         let at = storage::data_address(&merged.output, path.as_bytes()).unwrap() as usize;

@@ -3,6 +3,7 @@
 use crate::folder::names;
 use crate::watched::watched;
 use proptest::prelude::*;
+use raddle_codec::Effort;
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{Compress, Contiguous, MergeOptions, merge, plan};
 use raddle_testing::plain;
@@ -19,7 +20,7 @@ proptest! {
     #[test]
     fn parts_are_the_whole(
         specs in files(SchemaOptions::default()),
-        compress in prop_oneof![Just(Compress::Fast), Just(Compress::Keep)],
+        compress in prop_oneof![Just(Effort::Fast.into()), Just(Compress::Keep)],
         contiguous in prop_oneof![Just(Contiguous::Small), Just(Contiguous::All)],
         rows in prop::option::of(1_u64..20),
         order in (1_u32..6).prop_flat_map(|count| Just((1..=count).collect::<Vec<_>>()).prop_shuffle()),

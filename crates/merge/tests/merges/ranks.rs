@@ -79,7 +79,7 @@ proptest! {
     #[test]
     fn any_number_of_ranks_makes_the_bytes_of_one(
         specs in files(SchemaOptions::default()),
-        compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep)],
+        compress in prop_oneof![Just(Compress::default()), Just(Compress::Keep)],
         contiguous in prop_oneof![Just(Contiguous::Small), Just(Contiguous::All)],
         jobs in 1_usize..4,
     ) {

@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn reading_by_files_makes_the_same_bytes(
         specs in files(SchemaOptions::default()),
-        compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep), Just(Compress::None)],
+        compress in prop_oneof![Just(Compress::default()), Just(Compress::Keep), Just(Compress::None)],
         machines in prop::collection::vec(0_u32..2, 1..6),
         group in 0_usize..4,
         contiguous in prop_oneof![3 => Just(Contiguous::Small), 1 => Just(Contiguous::All)],

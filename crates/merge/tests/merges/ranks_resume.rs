@@ -2,13 +2,12 @@
 
 use crate::folder::count_left_beside;
 use crate::ranks::{Outcome, is_stopped, merge_by, numbers, report, run};
+use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent};
-use raddle_merge::{
-    Align, Compress, IoBackend, MergeContext, MergeError, MergeOptions, Watch, merge_through, plan_collective,
-};
+use raddle_merge::{Align, IoBackend, MergeContext, MergeError, MergeOptions, Watch, merge_through, plan_collective};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -212,7 +211,7 @@ fn ranks_resume_only_from_what_is_theirs_and_whole() {
         is_right();
     }
     assert!(some_are_lost, "what lies before lost bytes is kept, and no more");
-    let (resumed, words) = reported(&MergeOptions { compress: Compress::Gzip(1), ..options.clone() }, &|| ());
+    let (resumed, words) = reported(&MergeOptions { compress: Effort::Gzip(1).into(), ..options.clone() }, &|| ());
     assert!(resumed == 0 && words.contains("the options changed since; starting over"), "{words}");
     // Tested last, because it changes an input.
     let same = std::fs::read(&inputs[1]).unwrap();

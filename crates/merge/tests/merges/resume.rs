@@ -31,7 +31,7 @@ proptest! {
     fn an_interrupted_merge_is_resumed(
         specs in files(SchemaOptions::default()),
         cancel_at in prop::collection::vec(0_u64..40, 1..4),
-        compress in prop_oneof![Just(Compress::Balanced), Just(Compress::Keep)],
+        compress in prop_oneof![Just(Compress::default()), Just(Compress::Keep)],
         jobs in 1_usize..4,
     ) {
         let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
+use raddle_codec::{Compression, Effort};
 use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
 use raddle_merge::{Compress, Contiguous, Empty, LayoutPolicy, MergeOptions, Shuffle, verify};
@@ -22,12 +23,12 @@ fn options() -> impl Strategy<Value = MergeOptions> {
         Just(LayoutPolicy::Keep),
     ];
     let compress = prop_oneof![
-        Just(Compress::Fast),
-        Just(Compress::Balanced),
-        Just(Compress::Small),
+        Just(Effort::Fast.into()),
+        Just(Compress::default()),
+        Just(Effort::Small.into()),
         Just(Compress::Keep),
         Just(Compress::None),
-        (0_u8..=9).prop_map(Compress::Gzip),
+        (0_u8..=9).prop_map(|level| Effort::Gzip(level).into()),
     ];
     let shuffle = prop_oneof![Just(Shuffle::Keep), Just(Shuffle::Yes), Just(Shuffle::No)];
     let compat = prop_oneof![Just(Compat::V18), Just(Compat::V110), Just(Compat::Latest)];
@@ -117,7 +118,7 @@ proptest! {
     #[test]
     fn a_merge_with_registered_filters_verifies(
         specs in files(SchemaOptions::default()),
-        compress in prop_oneof![(1_u8..=4).prop_map(Compress::Zstd), Just(Compress::Lz4)],
+        compress in prop_oneof![(1_u8..=4).prop_map(|level| Compression::Zstd(level).into()), Just(Compression::Lz4.into())],
         options in options(),
     ) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Layout of the output: chunks, compression, format version.
 
-use super::compression::Compression;
 use super::profile::ProfileChoice;
 use crate::error::Error;
+use raddle_codec::Effort;
 use raddle_core::size::Size;
 use raddle_hdf5::write::Compat as Format;
 use raddle_merge::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle};
@@ -66,7 +66,7 @@ pub struct LayoutOptions {
     /// the size that the level of the inputs gives. Levels 7 to 9 take several times as long as balanced.
     #[cfg_attr(feature = "clap", arg(short = 'c', long, value_name = "HOW"))]
     #[serde(with = "super::text::optional")]
-    pub compress: Option<Compression>,
+    pub compress: Option<Compress>,
 
     /// Shuffle the bytes of elements before compression [default: keep]
     ///
@@ -121,7 +121,7 @@ impl LayoutOptions {
         options.empty = self.empty.unwrap_or_default();
         options.extendible = self.extendible.unwrap_or_default();
         if let Some(compress) = self.compress {
-            compress.apply(options);
+            options.compress = compress;
         }
         options.shuffle = self.shuffle.unwrap_or_default();
         if let Some(compat) = self.compat {
@@ -159,7 +159,7 @@ impl LayoutOptions {
                 "--contiguous stores all datasets without chunks: leave out --chunk, or use --contiguous=SIZE",
             ),
             (
-                self.compress.is_some_and(|compress| compress.0 != Compress::None),
+                self.compress.is_some_and(|compress| compress != Compress::None),
                 "--contiguous stores all datasets uncompressed: leave out --compress, or use --contiguous=SIZE",
             ),
             (
@@ -181,7 +181,7 @@ fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
         options.chunk = Some(shape.clone());
     }
     if let Some(level) = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok()) {
-        options.compress = Compress::Gzip(level);
+        options.compress = Effort::Gzip(level).into();
     }
     if let Some(Value::Text(bound)) = settings.get(Knob::Libver) {
         options.compat = match bound.as_str() {
@@ -288,16 +288,16 @@ mod tests {
             options
         };
         let found = options(LayoutOptions::default(), None);
-        assert_eq!((found.chunk, found.compress), (Some(vec![11, 360, 32]), Compress::Gzip(4)));
+        assert_eq!((found.chunk, found.compress), (Some(vec![11, 360, 32]), Effort::Gzip(4).into()));
         assert_eq!((found.align, found.compat), (Some(Align::Stripes(1 << 20)), Format::V18));
         let given = LayoutOptions {
-            compress: Some(Compression(Compress::Balanced)),
+            compress: Some(Compress::default()),
             chunk: Some(Chunk::Rows(10)),
             compat: Some(Compat::V110),
             ..LayoutOptions::default()
         };
         let found = options(given, Some(Align::Auto));
-        assert_eq!((found.chunk, found.compress), (Some(vec![10]), Compress::Balanced));
+        assert_eq!((found.chunk, found.compress), (Some(vec![10]), Compress::default()));
         assert_eq!((found.align, found.compat), (Some(Align::Auto), Format::V110));
     }
 }

@@ -20,7 +20,6 @@ pub mod schema;
 pub mod stripes;
 pub mod text;
 
-pub use compression::Compression;
 pub use conventions::ConventionChoices;
 pub use execution::ExecutionOptions;
 pub use inputs::{Inputs, ListingOptions, SortOptions};
@@ -30,6 +29,7 @@ pub use output::OutputOptions;
 pub use placing::PlacementOptions;
 pub use preview::MergePreviewOptions;
 pub use profile::ProfileChoice;
+pub use raddle_merge::options::Compress;
 pub use reader::ReaderOptions;
 pub use schema::SchemaOptions;
 pub use stripes::{Align, StripeOptions};

@@ -11,7 +11,7 @@ use crate::options::size::Size;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
-use raddle::options::compression::Compression;
+use raddle::options::compression;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::Silent;
 use raddle_events::pds::PdsCodec;
@@ -23,7 +23,7 @@ use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{
     ConvertOptions, Converted, EventsError, Serialization, SerializingSource, Source, convert_collective,
 };
-use raddle_merge::options::Watch;
+use raddle_merge::options::{Compress, Watch};
 use serde::Serialize;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -82,9 +82,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
     batch: Batch,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default())]
-    compress: Compression,
+    /// Compression of HDF5.
+    #[arg(short = 'c', long, value_name = "HOW", help = compression::EVENTS_HELP, default_value_t = Compress::default())]
+    compress: Compress,
 
     /// Compression of packed data streams, RNTuples and the framework's layouts: none, lz4, zstd, zstd:1-22; for
     /// RNTuples also zlib, zlib:1-9
@@ -199,7 +199,7 @@ pub(crate) struct SinkOptions {
     /// Length of a batch.
     pub(crate) batch: Batch,
     /// Compression of HDF5.
-    pub(crate) compress: Compression,
+    pub(crate) compress: Compress,
     /// Length of an HDF5 chunk before compression.
     pub(crate) chunk: Option<Size>,
     /// Compression of formats other than HDF5.

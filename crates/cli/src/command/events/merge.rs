@@ -11,14 +11,14 @@ use crate::options::size::Size;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
-use raddle::options::compression::Compression;
+use raddle::options::compression;
 use raddle::options::output::check_output;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_events::hdf5::{CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, StoredEvents};
 use raddle_events::pds::PdsSource;
 use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{ConcatSource, ConvertOptions, Converted, EventsError, Source, convert_collective};
-use raddle_merge::options::Watch;
+use raddle_merge::options::{Compress, Watch};
 use raddle_merge::published_path;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -42,9 +42,9 @@ pub struct MergeArgs {
     #[arg(short, long, help_heading = "Output")]
     force: bool,
 
-    /// Compression of HDF5: fast, balanced, small, gzip:0-9, zstd:1-22, lz4 or none
-    #[arg(short = 'c', long, value_name = "HOW", default_value_t = Compression::default(), help_heading = "Layout")]
-    compress: Compression,
+    /// Compression of HDF5.
+    #[arg(short = 'c', long, value_name = "HOW", help = compression::EVENTS_HELP, default_value_t = Compress::default(), help_heading = "Layout")]
+    compress: Compress,
 
     /// Length of an HDF5 chunk before compression [default: 1MiB, less for thousands of datasets]
     #[arg(long, value_name = "SIZE", help_heading = "Layout")]
