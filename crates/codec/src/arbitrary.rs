@@ -2,7 +2,7 @@
 
 use crate::filter::{Filter, KnownFilter};
 use crate::inflate::{InterleavedInflater, RepetitiveInflater, SmallChunkInflater};
-use crate::libdeflate::DeflateDecoder;
+use crate::libdeflate::Decompressor;
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
 
 /// Reads `bytes` as a pipeline, a filter mask, a chunk length and a stored chunk, and decodes; returns whether that
@@ -100,7 +100,7 @@ pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8
         in_turn(0),
         in_turn(1),
         inflated(&mut |out| {
-            let whole = DeflateDecoder::new().and_then(|mut inflater| inflater.inflate_exact(stored, out));
+            let whole = Decompressor::new().and_then(|mut inflater| inflater.inflate(stored, out));
             whole.ok().map(|(_, produced)| produced)
         }),
     ]

@@ -7,8 +7,7 @@
 use crate::bitshuffle::Bitshuffle;
 use crate::error::{CodecError, Result};
 use crate::filter::{Filter, KnownFilter, display_name};
-use crate::inflate::MIN_LEN_BYTES;
-use crate::libdeflate::DeflateDecoder;
+use crate::inflate::{Inflater, MIN_LEN_BYTES};
 use crate::nbit::Nbit;
 use crate::scaleoffset::ScaleOffset;
 use crate::szip::Szip;
@@ -63,14 +62,14 @@ pub(crate) const DEFLATE_LONGEST_RATIO: usize = 1032;
 
 #[derive(Default)]
 struct Decoders {
-    inflater: Option<DeflateDecoder>,
+    inflater: Option<Inflater>,
     zstd: ZstdDecoder,
     /// A block or a chunk before its bytes are reordered, inside one stage.
     scratch: Vec<u8>,
 }
 
 impl DecodeState {
-    pub(crate) fn inflater(&mut self) -> Result<&mut DeflateDecoder> {
+    pub(crate) fn inflater(&mut self) -> Result<&mut Inflater> {
         inflater(&mut self.decoders.inflater)
     }
 
@@ -80,10 +79,10 @@ impl DecodeState {
 }
 
 /// Returns the inflater, created on first use.
-fn inflater(slot: &mut Option<DeflateDecoder>) -> Result<&mut DeflateDecoder> {
+fn inflater(slot: &mut Option<Inflater>) -> Result<&mut Inflater> {
     match slot {
         Some(inflater) => Ok(inflater),
-        none => Ok(none.insert(DeflateDecoder::new()?)),
+        none => Ok(none.insert(Inflater::new()?)),
     }
 }
 

@@ -9,7 +9,7 @@ mod blosclz;
 use crate::bit_transpose;
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
-use crate::libdeflate::DeflateDecoder;
+use crate::inflate::Inflater;
 use crate::lz4;
 use crate::shuffle::unshuffle;
 use crate::zstd::ZstdDecoder;
@@ -47,7 +47,7 @@ enum Codec {
 
 /// Reused decompressors, and a buffer for the block before unshuffling.
 pub(crate) struct Tools<'a> {
-    pub(crate) inflater: &'a mut DeflateDecoder,
+    pub(crate) inflater: &'a mut Inflater,
     pub(crate) zstd: &'a mut ZstdDecoder,
     pub(crate) scratch: &'a mut Vec<u8>,
 }

@@ -9,6 +9,7 @@ mod codes;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod guarded;
 mod header;
+mod inflater;
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
 #[cfg(not(target_arch = "x86_64"))]
@@ -20,6 +21,7 @@ mod runs;
 mod samples;
 mod small;
 
+pub(crate) use inflater::Inflater;
 pub(crate) use interleaved::InterleavedInflater;
 pub(crate) use runs::RepetitiveInflater;
 pub(crate) use small::SmallChunkInflater;

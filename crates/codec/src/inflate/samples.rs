@@ -3,9 +3,10 @@
 //! The checksum detects nearly all damage, which would hide what a decoder itself fails to detect. Therefore damaged
 //! streams get the checksum of their decoded bytes, and libdeflate must then decode them to the same bytes.
 
+use super::Inflater;
 use crate::deflate::ADLER_LEN_BYTES;
 use crate::error::Result;
-use crate::libdeflate::{DeflateDecoder, Deflater, adler32};
+use crate::libdeflate::{Deflater, adler32};
 
 /// Pseudo-random number generator.
 pub struct Noise(pub u64);
@@ -59,15 +60,20 @@ pub fn streams(rows: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     streams
 }
 
+/// Inflates a stream with libdeflate alone.
+pub fn by_libdeflate(inflater: &mut Inflater, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    inflater.libdeflate.inflate(stored, out).map(|(_, produced)| produced)
+}
+
 /// Reference decoders: libdeflate, and the shipped inflater, which tries our own decoders first.
 pub struct ReferenceInflaters {
-    reference: DeflateDecoder,
-    shipped: DeflateDecoder,
+    reference: Inflater,
+    shipped: Inflater,
 }
 
 impl ReferenceInflaters {
     pub fn new() -> Self {
-        let inflater = || DeflateDecoder::new().unwrap();
+        let inflater = || Inflater::new().unwrap();
         Self { reference: inflater(), shipped: inflater() }
     }
 
@@ -76,7 +82,7 @@ impl ReferenceInflaters {
         &mut self,
         stored: &[u8],
         limit_len_bytes: usize,
-        by_libdeflate: fn(&mut DeflateDecoder, &[u8], &mut [u8]) -> Result<usize>,
+        by_libdeflate: fn(&mut Inflater, &[u8], &mut [u8]) -> Result<usize>,
         by_own: impl FnOnce(&mut [u8]) -> Option<usize>,
     ) -> bool {
         let [mut expected, mut actual, mut shipped] = [(); 3].map(|()| vec![0xee; limit_len_bytes]);

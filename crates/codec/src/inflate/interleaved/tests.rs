@@ -10,9 +10,11 @@ use proptest::prelude::*;
 
 use super::InterleavedInflater;
 use crate::inflate::guarded::{Edge, Guarded};
-use crate::inflate::samples::{Noise, ReferenceInflaters, TestedInflater, columns, damaged_values, streams};
-use crate::inflate::{MIN_LEN_BYTES, is_sum_right};
-use crate::libdeflate::{DeflateDecoder, Deflater};
+use crate::inflate::samples::{
+    Noise, ReferenceInflaters, TestedInflater, by_libdeflate, columns, damaged_values, streams,
+};
+use crate::inflate::{Inflater, MIN_LEN_BYTES, is_sum_right};
+use crate::libdeflate::Deflater;
 
 struct Pair {
     joint: Box<InterleavedInflater>,
@@ -33,7 +35,7 @@ impl Pair {
             self.joint.inflate(stored.each_ref().map(|stored| &**stored), out.each_mut().map(|out| &mut **out));
         std::array::from_fn(|at| {
             let mut expected = vec![0xee; limits_len_bytes[at]];
-            let verdict = by_libdeflate(&mut DeflateDecoder::new().unwrap(), &stored[at], &mut expected);
+            let verdict = by_libdeflate(&mut Inflater::new().unwrap(), &stored[at], &mut expected);
             if let Some(produced) = inflated[at] {
                 assert_eq!(verdict, Ok(produced));
                 assert_eq!(out[at][..produced], expected[..produced]);
@@ -67,10 +69,6 @@ impl TestedInflater for Pair {
         out.truncate(produced);
         Some((out, sum_at))
     }
-}
-
-fn by_libdeflate(inflater: &mut DeflateDecoder, stored: &[u8], out: &mut [u8]) -> crate::error::Result<usize> {
-    inflater.inflate_exact(stored, out).map(|(_, produced)| produced)
 }
 
 fn deflated(raw: &[u8], level: u8) -> Vec<u8> {
