@@ -7,7 +7,6 @@
 pub mod arguments;
 pub mod arrays;
 pub mod command;
-pub mod demo;
 pub mod failure;
 pub mod kernels;
 pub mod keywords;

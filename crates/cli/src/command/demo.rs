@@ -1,9 +1,6 @@
 //! `raddle demo`: runs everything once on generated data: generate, plan, merge, verify, compare.
 
 use super::print;
-use crate::demo::generate::{GenerateProgress, generate};
-use crate::demo::h5py;
-use crate::demo::workload::Workload;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
@@ -14,6 +11,9 @@ use crate::session::Session;
 use crate::text_file::NO_FILES;
 use raddle::summary::Summary;
 use raddle_core::report::progress::{Event, Stage};
+use raddle_demo::generate::{GenerateProgress, generate};
+use raddle_demo::h5py;
+use raddle_demo::workload::Workload;
 use raddle_merge::options::{Compress, MergeOptions, Watch};
 use raddle_merge::plan::prediction::{Sample, predict};
 use raddle_merge::write::MergeReport;

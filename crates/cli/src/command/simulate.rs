@@ -2,13 +2,13 @@
 
 use super::plan::PlanArgs;
 use super::print;
-use crate::demo::probe;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::simulation::Simulated;
 use crate::ranks::Ranks;
 use crate::session::Session;
 use raddle_core::ranks::communicator::SingleProcess;
+use raddle_demo::probe;
 use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
 
 /// Default rates: time of a core per object of an input, and of rank 0 per dataset and per chunk of the output, from
@@ -46,8 +46,8 @@ pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
         let of_codec = |error| {
             Failure::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[])
         };
-        let narrow = probe::narrow(options.compress).map_err(of_codec)?;
-        let wide = probe::wide(options.compress).map_err(of_codec)?;
+        let narrow = probe::narrow(options.compress.compression()).map_err(of_codec)?;
+        let wide = probe::wide(options.compress.compression()).map_err(of_codec)?;
         let Simulated { machine, files: count, strategy } = simulation.simulated(Rates {
             narrow_inflate_bytes_per_s: narrow.inflate_bytes_per_s,
             narrow_deflate_bytes_per_s: narrow.deflate_bytes_per_s,

@@ -4,13 +4,12 @@
 //! This is a single run and not a benchmark. It counts processor time, so that other load on the machine hardly
 //! matters.
 
-use super::values::{FileKeys, Law, PARTICLES, TableRows, fill_column, fill_map_row};
-use super::workload::{CHUNK_ROWS, GZIP_LEVEL};
-use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};
+use crate::values::{FileKeys, Law, PARTICLES, TableRows, fill_column, fill_map_row};
+use crate::workload::{CHUNK_ROWS, GZIP_LEVEL};
+use raddle_codec::{Compression, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};
 use raddle_core::random::Random;
 use raddle_core::report::thread_cpu_ns;
 use raddle_hdf5::default_format::Element;
-use raddle_merge::options::Compress;
 
 /// Uncompressed bytes per second of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +41,11 @@ const NARROW: [(Element, Law); 8] = [
     (Element::F32, Law::Gridded),
 ];
 
-/// Measures the rates of columns with one value per row.
-pub fn narrow(compress: Compress) -> Result<CodecRates, raddle_codec::CodecError> {
+/// Measures the rates of columns with one value per row, if tiles get `compression`.
+///
+/// # Errors
+/// Out of memory for a codec.
+pub fn narrow(compression: Option<Compression>) -> Result<CodecRates, raddle_codec::CodecError> {
     let mut random = Random::of(&[PROBE_STREAM]);
     let keys = FileKeys { run: 1, subrun: 1, events: vec![0] };
     let rows = TableRows { event_of_row: vec![0; SAMPLE_LEN_BYTES / NARROW.len() / 4] };
@@ -51,18 +53,21 @@ pub fn narrow(compress: Compress) -> Result<CodecRates, raddle_codec::CodecError
     for (element, law) in NARROW {
         fill_column(law, element, &keys, &rows, &mut random, &mut values);
     }
-    measure(&values, 4, CHUNK_ROWS as usize * 4, NARROW_TILE_LEN_BYTES, compress)
+    measure(&values, 4, CHUNK_ROWS as usize * 4, NARROW_TILE_LEN_BYTES, compression)
 }
 
-/// Measures the rates of maps.
-pub fn wide(compress: Compress) -> Result<CodecRates, raddle_codec::CodecError> {
+/// Measures the rates of maps, if tiles get `compression`.
+///
+/// # Errors
+/// Out of memory for a codec.
+pub fn wide(compression: Option<Compression>) -> Result<CodecRates, raddle_codec::CodecError> {
     let mut random = Random::of(&[PROBE_STREAM, 1]);
     let mut values = vec![0; SAMPLE_LEN_BYTES / MAP_WIDTH / CHUNK_ROWS as usize * CHUNK_ROWS as usize * MAP_WIDTH];
     for row in values.chunks_mut(MAP_WIDTH) {
         fill_map_row(4.0, Element::U8, &mut random, row);
     }
     let chunk_len_bytes = CHUNK_ROWS as usize * MAP_WIDTH;
-    measure(&values, 1, chunk_len_bytes, chunk_len_bytes, compress)
+    measure(&values, 1, chunk_len_bytes, chunk_len_bytes, compression)
 }
 
 fn measure(
@@ -70,7 +75,7 @@ fn measure(
     element_len_bytes: usize,
     chunk_len_bytes: usize,
     tile_len_bytes: usize,
-    compress: Compress,
+    compression: Option<Compression>,
 ) -> Result<CodecRates, raddle_codec::CodecError> {
     let (mut encode, mut decode) = (EncodeState::default(), DecodeState::default());
     let of_inputs = Encoder::plain(Effort::Gzip(GZIP_LEVEL), element_len_bytes);
@@ -88,7 +93,6 @@ fn measure(
         pipeline.decode(&mut decode, &stored[range.clone()], *filter_mask, &mut chunk)?;
     }
     let inflate_ns = thread_cpu_ns() - before_ns;
-    let compression = compress.compression();
     let of_output = Encoder::new(&EncoderOptions { compression, shuffle: false, fletcher32: false, element_len_bytes });
     let before_ns = thread_cpu_ns();
     for tile in values.chunks(tile_len_bytes) {
@@ -109,7 +113,8 @@ mod tests {
 
     #[test]
     fn maps_of_zeros_pass_faster_than_columns() {
-        let (narrow, wide) = (narrow(Compress::default()).unwrap(), wide(Compress::default()).unwrap());
+        let balanced = Some(Compression::default());
+        let (narrow, wide) = (narrow(balanced).unwrap(), wide(balanced).unwrap());
         assert!(narrow.inflate_bytes_per_s > 1e6 && narrow.deflate_bytes_per_s > 1e5, "{narrow:?}");
         assert!(wide.deflate_bytes_per_s > 2.0 * narrow.deflate_bytes_per_s, "{wide:?} {narrow:?}");
     }

@@ -4,7 +4,7 @@
 //! 84 % of the datasets empty, chunks of 128 rows at gzip level 6, and maps that account for nine tenths of the raw
 //! bytes and a tenth of the stored ones. This module holds plain data; it neither draws nor writes values.
 
-use super::values::{Law, PARTICLES};
+use crate::values::{Law, PARTICLES};
 use raddle_core::random::Random;
 use raddle_hdf5::default_format::Element;
 

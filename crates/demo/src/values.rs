@@ -1,7 +1,7 @@
 //! Values of generated columns: value laws that compress like NOvA's columns.
 //!
 //! Target rates at 1 MiB and zlib level 6: integers about 8 to 1, floats about 2.9 to 1, maps several hundred to 1
-//! (with the inputs' 128 rows, a column compresses to about three quarters of that). The tests of [`super::generate`]
+//! (with the inputs' 128 rows, a column compresses to about three quarters of that). The tests of [`crate::generate`]
 //! check the mix against these rates. Values depend only on seed, file, table and column, never on threads.
 
 use raddle_core::random::Random;
