@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
-    /// Files to generate: tiny (seconds), small (58 MB), wide (411 MB) or nova (8 files of 16,000 datasets)
+    /// Files to generate: tiny (seconds), small (58 MB), wide (414 MB) or nova (8 files of 16,000 datasets)
     #[arg(long, value_name = "NAME", default_value = "small", value_parser = parse_workload)]
     workload: Workload,
 
