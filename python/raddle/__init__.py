@@ -3,8 +3,8 @@
 * `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
 * `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the xarray engine
   ``"raddle"`` and `raddle.references` connect to dask, awkward, MPI, PyTorch, xarray and Zarr.
-* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.verify` and `raddle.inspect` do the same as the commands
-  of these names and return their reports.
+* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.rechunk`, `raddle.verify` and `raddle.inspect` do the same as
+  the commands of these names and return their reports.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
 * `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
     from raddle._file import File, Group, open, read_columns
+    from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
     from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
-    from raddle._runs import append, inspect, merge, plan, references, verify
+    from raddle._runs import append, inspect, rechunk, references, verify
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
     from raddle.errors import RaddleError
 
@@ -64,6 +65,7 @@ __all__ = [
     "open",
     "plan",
     "read_columns",
+    "rechunk",
     "references",
     "verify",
 ]
@@ -77,7 +79,8 @@ _PLACES = {
     **dict.fromkeys(("AttributeManager", "Datatype", "Unreadable"), "_object"),
     **dict.fromkeys(("Empty", "ExternalLink", "HardLink", "SoftLink"), "_values"),
     **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
-    **dict.fromkeys(("append", "inspect", "merge", "plan", "references", "verify"), "_runs"),
+    **dict.fromkeys(("merge", "plan"), "_merge"),
+    **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
     "RaddleError": "errors",
 }
 

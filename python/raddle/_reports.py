@@ -111,7 +111,11 @@ class Plan(_Report):
 
 
 class MergeReport(_Report):
-    """Report of a merge."""
+    """Report of a merge.
+
+    The report of a part of a merge has the fields ``output``, ``part``, ``tiles``, ``missing`` (parts that are not
+    complete), ``differences`` and ``merged`` (the report of the merge, if this part published the output).
+    """
 
     __slots__ = ()
 
@@ -133,6 +137,10 @@ class MergeReport(_Report):
     """Digest of all values; equal values have equal digests in any layout."""
 
     def _rows(self) -> list[tuple[str, str]]:
+        if "missing" in self:
+            missing = ", ".join(str(number) for number in self.missing)
+            part = f"{self.part.number} of {self.part.count}"
+            return [("output", self.output), ("part", part), ("missing parts", missing or "none")]
         return [
             ("output", f"{self.output} ({size(self.output_len_bytes)})"),
             ("inputs", f"{self.inputs:,} ({size(self.input_len_bytes)})"),

@@ -1,204 +1,233 @@
-"""The commands as functions."""
+"""Runs on one file as functions: `append`, `rechunk`, `verify`, `inspect`, and the references to its chunks."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from raddle import _core
-from raddle._progress import Shown, observer
-from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
-from raddle.errors import ObjectNotFoundError, UsageError
-
-Path = str | os.PathLike[str]
-Inputs = Path | Iterable[Path]
-
-
-def plan(
-    inputs: Inputs,
-    *,
-    join: Literal["exact", "inner", "outer", "union"] | None = None,
-    attributes: Literal["first", "identical", "error", "stack"] | None = None,
-    add_column: Sequence[str] | None = None,
-    layout: Literal["events", "scan", "random", "cloud", "keep"] | None = None,
-    compress: str | None = None,
-    jobs: int | None = None,
-    memory: int | str | None = None,
-    progress: Shown = "auto",
-    **options: Any,
-) -> Plan:
-    """Plan a merge; reads metadata only and writes nothing.
-
-    For the parameters, see `merge`.
-
-    Returns
-    -------
-    Plan
-        Datasets, shapes, differences, predicted size and time.
-
-    Raises
-    ------
-    raddle.errors.InputError
-        If inputs cannot be read or do not fit together; ``differences`` lists the differences, ``details`` shows them
-        as a table.
-    """
-    common = {
-        "join": join,
-        "attributes": attributes,
-        "add_column": add_column,
-        "for": layout,
-        "compress": compress,
-        "jobs": jobs,
-        "memory": memory,
-    }
-    return Plan(_run(_core.plan, _paths(inputs), common, options, progress))
-
-
-def merge(
-    inputs: Inputs,
-    output: Path,
-    *,
-    join: Literal["exact", "inner", "outer"] | None = None,
-    attributes: Literal["first", "identical", "error", "stack"] | None = None,
-    add_column: Sequence[str] | None = None,
-    layout: Literal["events", "scan", "random", "cloud", "keep"] | None = None,
-    compress: str | None = None,
-    keys: Sequence[str] | None = None,
-    force: bool = False,
-    jobs: int | None = None,
-    memory: int | str | None = None,
-    progress: Shown = "auto",
-    **options: Any,
-) -> MergeReport:
-    """Concatenate the datasets of many HDF5 files along their first axis into one file.
-
-    Parameters
-    ----------
-    inputs
-        One or several paths: files, folders (all HDF5 files in them), globs. They are sorted in natural order (``run2``
-        before ``run10``) unless ``order="given"``.
-    output
-        The file to write. It gets this name when it is complete.
-    join
-        Datasets of the output if not every input has all of them: ``"exact"`` (the default; differences are an error),
-        ``"inner"``, ``"outer"``.
-    attributes
-        What to do with attributes that differ between inputs: ``"first"`` (the default) keeps those of the first input,
-        ``"identical"`` keeps those that are equal everywhere, ``"stack"`` makes datasets with a row per input,
-        ``"error"`` refuses.
-    add_column
-        Columns that repeat an attribute of each input in its rows: ``["run=@run"]`` in every group,
-        ``["/hits/run=@run"]`` in one group, ``["/hits/cut=/hits@threshold"]`` for an attribute of another object than
-        the root.
-    layout
-        How the output will be read, which determines the chunk shapes: ``"events"`` (default), ``"scan"``,
-        ``"random"``, ``"cloud"``, ``"keep"``. The same as the command's ``--for``.
-    compress
-        ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"``, ``"none"``;
-        ``"zstd:1"`` to ``"zstd:22"`` and ``"lz4"``, which are faster to read but need hdf5plugin in h5py.
-    keys
-        Id columns of the group with one row per event, from which partition keys are made.
-    force
-        Replace the output if it exists.
-    jobs
-        Number of threads. Default: the cores available to this process.
-    memory
-        Size of buffers in bytes, or a string such as ``"512MiB"``. Default: 1 GiB.
-    progress
-        True, False, ``"auto"`` (in notebooks and on terminals) or a function ``(stage, done_len_bytes,
-        total_len_bytes_or_None)``.
-    options
-        Other options of ``raddle merge``, with ``_`` for ``-``: ``sort_by=["/spill/run"]``, ``skip_bad=True``,
-        ``include=["/rec/**"]``, ``preview=True`` or ``preview="folder"``.
-
-    Returns
-    -------
-    MergeReport
-        Report of the merge. With a preview, ``report.preview`` describes it.
-
-    Warns
-    -----
-    raddle.errors.DifferencesWarning
-        If inputs differ in ways that the options bridge (attributes, by default), before anything is written; a single
-        warning lists all differences. They are also in ``report.differences``.
-
-    Raises
-    ------
-    raddle.errors.InputError
-        If inputs cannot be read or do not fit together; nothing was written.
-    raddle.errors.OutputError
-        If the output exists or cannot be written (also an ``OSError``).
-    raddle.errors.LockedError
-        If another run is writing the output.
-    KeyboardInterrupt
-        On Ctrl-C. The same call resumes the merge.
-
-    Examples
-    --------
-    >>> report = raddle.merge("run11981/", "run11981.h5")  # doctest: +SKIP
-    >>> report.output_len_bytes  # doctest: +SKIP
-    """
-    common = {
-        "output": os.fspath(output),
-        "join": join,
-        "attributes": attributes,
-        "add_column": add_column,
-        "for": layout,
-        "compress": compress,
-        "keys": keys,
-        "force": force,
-        "jobs": jobs,
-        "memory": memory,
-    }
-    return MergeReport(_run(_core.merge, _paths(inputs), common, options, progress))
+from raddle._call import as_paths, command_line, merge_line, run
+from raddle._keywords import (
+    Attributes,
+    Axis,
+    Compat,
+    Convention,
+    Duplicates,
+    Empty,
+    Extendible,
+    Inputs,
+    Join,
+    Layout,
+    Merge,
+    Order,
+    Overlap,
+    Packing,
+    Path,
+    Scalars,
+    Shuffle,
+    Size,
+    Units,
+    given,
+)
+from raddle._progress import Shown
+from raddle._reports import AppendReport, Inspection, MergeReport, VerifyReport
+from raddle.errors import ObjectNotFoundError
 
 
 def append(
     file: Path,
     inputs: Inputs,
     *,
-    join: Literal["exact", "outer"] | None = None,
+    order: Order | None = None,
+    duplicates: Duplicates | None = None,
+    sort_by: Sequence[str] | None = None,
     again: bool = False,
+    join: Literal["exact", "outer"] | None = None,
+    scalars: Literal["equal", "first"] | None = None,
+    attributes: Literal["first", "error"] | None = None,
+    keep: Sequence[str] | None = None,
+    skip_bad: bool = False,
+    follow_foreign_files: bool = False,
     compress: str | None = None,
     jobs: int | None = None,
-    memory: int | str | None = None,
+    memory: Size | None = None,
+    reader_timeout: int | None = None,
+    reader: Path | None = None,
     progress: Shown = "auto",
-    **options: Any,
 ) -> AppendReport:
     """Append the rows of more files to a merged file, in place and atomically.
 
-    For all other parameters, see `merge`.
+    For the other keywords, see `merge`.
 
     Parameters
     ----------
     file
         The file to append to. At any time it holds either the old or the new state.
+    inputs
+        One or several paths, as for `merge`.
     again
         Append inputs even if the file already contains their rows.
+    join
+        Datasets that an input lacks: ``"exact"`` (an error), or ``"outer"`` (their rows get the fill value). Default:
+        as the file was merged.
+    scalars
+        Datasets of a single value that differ from the file's: ``"equal"`` refuses them, ``"first"`` keeps those of
+        the file. Default: as the file was merged.
+    attributes
+        Attributes that differ from the file's: ``"first"`` keeps those of the file, ``"error"`` refuses. Default: as
+        the file was merged.
+    keep
+        Patterns of datasets that do not grow; they must be equal in all inputs.
+    skip_bad
+        Leave out inputs that cannot be read; ``report.skipped`` lists them.
+    follow_foreign_files
+        Follow virtual datasets and external storage outside of the input's folder.
+    compress
+        Effort for datasets that the file compresses with deflate (``"fast"``, ``"balanced"``, ``"small"``,
+        ``"gzip:1"`` to ``"gzip:9"``) or Zstandard (``"zstd:1"`` to ``"zstd:22"``). ``"keep"``, and all other datasets:
+        as in the file. Default: ``"balanced"``.
+
+    Returns
+    -------
+    AppendReport
+        Report of the append.
+
+    Warns
+    -----
+    raddle.errors.DifferencesWarning
+        If inputs differ from the file in ways that the keywords bridge, before anything is written.
 
     Raises
     ------
     raddle.errors.InputError
         If inputs cannot be read, do not fit, or are already in the file.
+    raddle.errors.UsageError
+        If a keyword has an invalid value (also a ``ValueError``).
+    raddle.errors.OutputError
+        If the file cannot be written (also an ``OSError``).
+    raddle.errors.LockedError
+        If another run is writing the file.
+    KeyboardInterrupt
+        On Ctrl-C. The next run that opens the file completes the append or rolls it back.
+
+    Examples
+    --------
+    >>> raddle.append("run11981.h5", "today/")  # doctest: +SKIP
     """
-    common = {"join": join, "again": again, "compress": compress, "jobs": jobs, "memory": memory}
-    return AppendReport(_run(_core.append, [os.fspath(file), *_paths(inputs)], common, options, progress))
+    line = command_line([os.fspath(file), *as_paths(inputs)], given(locals()))
+    return AppendReport(run(lambda watch: _core.append(line, watch), progress))
+
+
+def rechunk(
+    input: Path,
+    output: Path,
+    *,
+    force: bool = False,
+    layout: Layout | None = None,
+    chunk: str | Sequence[int] | None = None,
+    contiguous: bool | Size = False,
+    empty: Empty | None = None,
+    extendible: bool | Extendible | None = None,
+    compress: str | None = None,
+    shuffle: bool | Shuffle | None = None,
+    compat: Compat | None = None,
+    profile: Path | None = None,
+    align: Size | None = None,
+    rank_1: bool = False,
+    preview: bool | Path = False,
+    preview_samples: int | None = None,
+    unordered: bool = False,
+    no_resume: bool = False,
+    no_provenance: bool = False,
+    jobs: int | None = None,
+    memory: Size | None = None,
+    reader_timeout: int | None = None,
+    reader: Path | None = None,
+    progress: Shown = "auto",
+) -> MergeReport:
+    """Rewrite one file with new chunks or different compression.
+
+    All keywords except ``rank_1`` are those of `merge`, which describes them.
+
+    Parameters
+    ----------
+    input
+        The file to rewrite. It is not modified.
+    output
+        The file to write. It gets this name when it is complete.
+    rank_1
+        Store datasets of N x 1 elements with one dimension of N elements. Datasets with dimension scales or labels
+        keep both.
+
+    Returns
+    -------
+    MergeReport
+        Report of the run, which counts as a merge of a single input.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If the file cannot be read; nothing was written.
+    raddle.errors.UsageError
+        If a keyword has an invalid value, or two exclude each other (also a ``ValueError``).
+    raddle.errors.OutputError
+        If the output exists or cannot be written (also an ``OSError``).
+    KeyboardInterrupt
+        On Ctrl-C. The same call resumes the run.
+
+    Examples
+    --------
+    >>> raddle.rechunk("old.h5", "new.h5", chunk=(128, 1024), compress="small")  # doctest: +SKIP
+    """
+    line = merge_line([os.fspath(input)], {"output": os.fspath(output), **given(locals())})
+    return MergeReport(run(lambda watch: _core.merge(line, watch), progress))
 
 
 def verify(
     file: Path,
     against: Inputs | None = None,
     *,
-    join: Literal["exact", "inner", "outer"] | None = None,
+    order: Order | None = None,
+    duplicates: Duplicates | None = None,
+    sort_by: Sequence[str] | None = None,
+    join: Join | None = None,
+    scalars: Scalars | None = None,
+    attributes: Attributes | None = None,
+    add_column: Sequence[str] | None = None,
+    skip_bad: bool = False,
+    follow_foreign_files: bool = False,
+    max_output: Size | None = None,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    convention: Convention | None = None,
+    rule: Sequence[str] | None = None,
+    rules: Path | None = None,
+    dim: str | None = None,
+    new_dim: str | None = None,
+    time_units: str | None = None,
+    packing: Packing | None = None,
+    units: Units | None = None,
+    overlap: Overlap | None = None,
+    axis: Axis | None = None,
+    pairwise: bool = False,
+    merge: Merge | None = None,
+    index_unique: str | None = None,
+    tolerance: float | None = None,
+    require_equal: Sequence[str] | None = None,
     jobs: int | None = None,
+    memory: Size | None = None,
+    reader_timeout: int | None = None,
+    reader: Path | None = None,
     progress: Shown = "auto",
-    **options: Any,
 ) -> VerifyReport:
     """Check that a merged file has the values of its inputs or, without inputs, those that were written.
+
+    All keywords are those of `merge`, which describes them. Those of the merge that affect values are stored in the
+    file, and do not have to be repeated; those passed here override them.
 
     Parameters
     ----------
@@ -206,8 +235,6 @@ def verify(
         The merged file.
     against
         The inputs, as for the merge. Default: the digests in the file.
-    join, options
-        The options of the merge are stored in the file; options passed here override them.
 
     Returns
     -------
@@ -218,18 +245,39 @@ def verify(
     ------
     raddle.errors.InputError
         If a file cannot be read, or has no digests.
+    raddle.errors.UsageError
+        If a keyword has an invalid value, or two exclude each other (also a ``ValueError``).
+
+    Examples
+    --------
+    >>> assert raddle.verify("run11981.h5", "run11981/")  # doctest: +SKIP
     """
-    common = {"join": join, "jobs": jobs, "against": None if against is None else _paths(against)}
-    return VerifyReport(_run(_core.verify, [os.fspath(file)], common, options, progress))
+    inputs = None if against is None else as_paths(against)
+    line = command_line([os.fspath(file)], {"against": inputs, **given(locals())})
+    return VerifyReport(run(lambda watch: _core.verify(line, watch), progress))
 
 
 def inspect(file: Path) -> Inspection:
     """Report how the bytes of an HDF5 file are used, and suggest improvements; reads metadata only.
 
+    Parameters
+    ----------
+    file
+        The file.
+
+    Returns
+    -------
+    Inspection
+        Statistics of the file, of every group and of every dataset.
+
     Raises
     ------
     raddle.errors.InputError
         If it cannot be read.
+
+    Examples
+    --------
+    >>> raddle.inspect("run11981.h5").space.metadata_len_bytes  # doctest: +SKIP
     """
     return Inspection(json.loads(_core.inspect(os.fspath(file))))
 
@@ -293,71 +341,3 @@ def references(
         with open(output, "w", encoding="utf-8") as written:
             json.dump(found, written)
     return found
-
-
-def _paths(inputs: Inputs) -> list[str]:
-    if isinstance(inputs, (str, os.PathLike)):
-        return [os.fspath(inputs)]
-    if hasattr(inputs, "read"):
-        # Its lines would be treated as paths.
-        raise UsageError(f"{inputs!r} is a file object: pass the paths of files")
-    return [os.fspath(path) for path in inputs]
-
-
-# Options whose values the command takes as one comma-separated argument; others are repeated.
-_WITH_COMMAS = {"keys", "sort-by", "key-datasets"}
-
-
-def _command_line(paths: list[str], options: dict[str, Any]) -> list[str]:
-    """The arguments of the command. Paths cannot be mistaken for options or their values."""
-    line: list[str] = []
-    for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            line.append(flag)
-        elif isinstance(value, (str, int, float, os.PathLike)):
-            line.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
-        elif flag[2:] in _WITH_COMMAS:
-            line.append(f"{flag}={','.join(str(item) for item in value)}")
-        else:
-            line += [f"{flag}={os.fspath(item) if isinstance(item, os.PathLike) else item}" for item in value]
-    return [*line, "--", *paths]
-
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
-
-def _level_of_caller() -> int:
-    """The ``stacklevel`` at which a warning refers to the code that called the package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-# Options of the command's output, which do not apply to a call.
-_NOT_FOR_CALLS = {"json", "dry_run", "quiet", "verbose", "progress", "log_json", "report", "list", "null", "datasets"}
-
-
-def _run(
-    run: Callable[[Sequence[str], Any], str],
-    paths: list[str],
-    common: dict[str, Any],
-    options: dict[str, Any],
-    progress: Shown,
-) -> dict[str, Any]:
-    unfit = _NOT_FOR_CALLS & options.keys()
-    if unfit:
-        raise UsageError(f"{', '.join(sorted(unfit))}: only available as an option of the command")
-
-    def warn(text: str | Warning) -> None:
-        warnings.warn(text, stacklevel=_level_of_caller())
-
-    told, close = observer(progress, warn)
-    try:
-        report: dict[str, Any] = json.loads(run(_command_line(paths, {**common, **options}), told))
-    finally:
-        close()
-    return report

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from raddle import _core
+from raddle._call import as_paths, command_line, run
 from raddle._forms import flattened
+from raddle._keywords import Inputs, Path
 from raddle._progress import Shown
 from raddle._ranks import Communicator
 from raddle._reports import Fields, _Report, size
-from raddle._runs import Inputs, Path, _command_line, _paths, _run
 from raddle.errors import ObjectNotFoundError, UsageError
 
 __all__ = ["Basket", "Events", "EventsInspection", "EventsReport", "Product", "convert", "inspect", "merge", "open", "write"]
@@ -130,9 +131,9 @@ class Events(Mapping[str, Any]):
         memory: int | str | None,
     ) -> None:
         options = {"tree": tree, "raw": raw, "whole": whole, "differing": differing}
-        source = _core.Events(paths, _command_line([], options)[:-1])
+        source = _core.Events(paths, command_line([], options)[:-1])
         self._source: _core.Events | None = source
-        self._running = _command_line([], {"jobs": jobs, "memory": memory})[:-1]
+        self._running = command_line([], {"jobs": jobs, "memory": memory})[:-1]
         self._arguments = (tree, raw, whole, differing, jobs, memory)
         self._paths = source.paths()
         found = json.loads(source.describe())
@@ -430,7 +431,7 @@ def open(
     >>> with raddle.events.open("run1.root") as events:  # doctest: +SKIP
     ...     muons = events.arrays("Muon_*")
     """
-    files, of_all = _without_trees(_paths(paths), tree)
+    files, of_all = _without_trees(as_paths(paths), tree)
     if not files:
         raise UsageError("no files: name files, folders or globs")
     events = Events(files, of_all, raw, whole, differing, jobs, memory)
@@ -613,7 +614,7 @@ def convert(
             raise UsageError("products=[] is empty: name products, or leave it out for all")
     common: dict[str, Any] = {"layout": layout, "force": force, "compress": compress, "jobs": jobs, "memory": memory}
     common |= {"products": products, "tree": tree}
-    return _written(call, _paths(inputs), output, common, options, progress)
+    return _written(call, as_paths(inputs), output, common, options, progress)
 
 
 def merge(
@@ -643,7 +644,11 @@ def merge(
         If the output exists or cannot be written (also an ``OSError``).
     """
     common = {"force": force, "jobs": jobs, "memory": memory}
-    return _written(_core.events_merge, _paths(inputs), output, common, options, progress)
+    return _written(_core.events_merge, as_paths(inputs), output, common, options, progress)
+
+
+# Options of the command's output, which do not apply to a call.
+_NOT_FOR_CALLS = {"json", "dry_run", "quiet", "verbose", "progress", "log_json", "report", "list", "null", "datasets"}
 
 
 def _written(
@@ -655,7 +660,11 @@ def _written(
     progress: Shown,
 ) -> EventsReport:
     """Run a call that writes `output`; `common` are the options that are arguments, `options` the others."""
-    return EventsReport(_run(call, inputs, {"output": os.fspath(output), **common}, options, progress))
+    unfit = _NOT_FOR_CALLS & options.keys()
+    if unfit:
+        raise UsageError(f"{', '.join(sorted(unfit))}: only available as an option of the command")
+    line = command_line(inputs, {"output": os.fspath(output), **common, **options})
+    return EventsReport(run(lambda watch: call(line, watch), progress))
 
 
 def inspect(
@@ -676,4 +685,5 @@ def inspect(
         If it cannot be read.
     """
     common = {"tree": tree, "raw": raw, "whole": whole, "sizes": sizes}
-    return EventsInspection(_run(_core.events_inspect, [os.fspath(file)], common, {}, False))
+    line = command_line([os.fspath(file)], common)
+    return EventsInspection(run(lambda watch: _core.events_inspect(line, watch), False))

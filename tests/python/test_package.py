@@ -93,6 +93,12 @@ def test_names_are_those_that_are_meant(environment):
     assert shown == sorted(name for name in __import__("raddle").__all__ if name != "__version__") and same == "True"
 
 
+@pytest.mark.parametrize("module", ["errors", "events", "gpu", "idx"])
+def test_a_module_of_the_package_is_an_attribute(environment, module):
+    finished = python(environment, "-c", f"import raddle; print(raddle.{module}.__name__)")
+    assert finished.stdout == f"raddle.{module}\n", finished.stderr
+
+
 def test_types_are_sound(environment):
     pytest.importorskip("mypy", reason="mypy is not installed")
     checked = python(environment, "-m", "mypy", "--strict", "python/raddle", cwd=ROOT)

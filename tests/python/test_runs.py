@@ -60,13 +60,6 @@ def test_folders_globs_and_options(runs, tmp_path):
     with pytest.raises(ValueError) as wrong:
         raddle.merge(runs, tmp_path / "two.h5", compress="zip", progress=False)
     assert wrong.value.kind == "usage" and wrong.value.exit_code == 2 and "zip" in str(wrong.value)
-    with pytest.raises(errors.UsageError):
-        raddle.merge(runs, tmp_path / "two.h5", no_such_option=True, progress=False)
-    with pytest.raises(errors.UsageError):
-        raddle.merge(runs, tmp_path / "two.h5", dry_run=True, progress=False)
-    for io in ("mpiio", "collective"):
-        with pytest.raises(errors.UsageError, match="mpirun"):
-            raddle.merge(runs, tmp_path / "two.h5", io=io, progress=False)
     assert not (tmp_path / "two.h5").exists()
 
 
@@ -202,8 +195,6 @@ def test_errors_name_keywords(runs, tmp_path):
         raddle.merge(runs[0], output, progress=False)
     assert "force=True" in str(exists.value) and "--" not in str(exists.value)
     for options, told in [
-        ({"no_such_option": 3}, "there is no option no_such_option"),
-        ({"scalar": "first"}, "perhaps scalars is meant"),
         ({"scalars": "all"}, "invalid value 'all' for 'scalars' [possible values: equal, first, stack]"),
         ({"layout": "none"}, "for 'layout'"),
         ({"compress": "zip"}, "for 'compress'"),

@@ -1,0 +1,73 @@
+"""Keywords of the functions that run a command: their types, and their values as JSON.
+
+A keyword is an option of the command with ``_`` for ``-``. None stands for the command's default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Literal, SupportsIndex
+
+Path = str | os.PathLike[str]
+Inputs = Path | Iterable[Path]
+Size = int | str
+"""Number of bytes, or a text with a unit, such as ``"512MiB"`` or ``"2GB"``."""
+
+Attributes = Literal["first", "identical", "error", "stack"]
+Axis = Literal["obs", "var"]
+Compat = Literal["1.8", "1.10", "latest"]
+Convention = Literal["cf", "anndata", "nexus", "nwb", "pandas", "none"]
+Duplicates = Literal["refuse", "keep", "drop"]
+Empty = Literal["contiguous", "compact", "chunked", "null"]
+Extendible = Literal["likely", "all", "never"]
+Join = Literal["exact", "inner", "outer", "union"]
+KeyDataset = Literal["seq", "seq-cnt", "offsets"]
+KeyScope = Literal["file", "input"]
+Layout = Literal["events", "scan", "random", "cloud", "keep"]
+Link = Literal["virtual", "external", "external-objects"]
+LinkPaths = Literal["relative", "absolute"]
+Merge = Literal["same", "unique", "first", "only"]
+Order = Literal["natural", "given"]
+Overlap = Literal["refuse", "first", "last"]
+Packing = Literal["refuse", "unpack", "repack"]
+RepeatedIds = Literal["refuse", "first"]
+Scalars = Literal["equal", "first", "stack"]
+Shuffle = Literal["keep", "yes", "no"]
+Units = Literal["refuse", "convert"]
+
+# Parameters that are not options.
+_ARGUMENTS = {"inputs", "input", "output", "file", "against", "progress"}
+
+# Values for True and False of options with more than two values. False of any other option is its default.
+_WORDS = {"extendible": {True: "all", False: "never"}, "shuffle": {True: "yes", False: "no"}}
+
+# Options with several values, which the command also takes as one text with commas.
+COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets"}
+
+_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip"}
+
+
+def given(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return the options among the parameters of a call, without those that are None, as values of JSON."""
+    options = {}
+    for name, value in parameters.items():
+        if isinstance(value, bool):
+            value = _WORDS.get(name, {True: True, False: None})[value]
+        if name not in _ARGUMENTS and value is not None:
+            options[name] = _plain(name, value)
+    return options
+
+
+def _plain(name: str, value: object) -> object:
+    """Return a value of an option as JSON has it: a list for several, a text for a path or a shape."""
+    if name in _LISTS:
+        values = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+        return [part for item in values for part in (item.split(",") if name in COMMA_SEPARATED else [item])]
+    if name == "chunk" and not isinstance(value, str):
+        return "x".join(str(extent) for extent in value)  # type: ignore[attr-defined]
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        return int(value)
+    return value

@@ -1,0 +1,396 @@
+"""Merges as functions: `plan` and `merge`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from raddle import _core
+from raddle._call import as_paths, merge_line, run
+from raddle._keywords import (
+    Attributes,
+    Axis,
+    Compat,
+    Convention,
+    Duplicates,
+    Empty,
+    Extendible,
+    Inputs,
+    Join,
+    KeyDataset,
+    KeyScope,
+    Layout,
+    Link,
+    LinkPaths,
+    Merge,
+    Order,
+    Overlap,
+    Packing,
+    Path,
+    RepeatedIds,
+    Scalars,
+    Shuffle,
+    Size,
+    Units,
+    given,
+)
+from raddle._progress import Shown
+from raddle._reports import MergeReport, Plan
+
+
+def plan(
+    inputs: Inputs,
+    *,
+    order: Order | None = None,
+    duplicates: Duplicates | None = None,
+    sort_by: Sequence[str] | None = None,
+    join: Join | None = None,
+    scalars: Scalars | None = None,
+    attributes: Attributes | None = None,
+    add_column: Sequence[str] | None = None,
+    skip_bad: bool = False,
+    follow_foreign_files: bool = False,
+    max_output: Size | None = None,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    convention: Convention | None = None,
+    rule: Sequence[str] | None = None,
+    rules: Path | None = None,
+    dim: str | None = None,
+    new_dim: str | None = None,
+    time_units: str | None = None,
+    packing: Packing | None = None,
+    units: Units | None = None,
+    overlap: Overlap | None = None,
+    axis: Axis | None = None,
+    pairwise: bool = False,
+    merge: Merge | None = None,
+    index_unique: str | None = None,
+    tolerance: float | None = None,
+    require_equal: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    chunk: str | Sequence[int] | None = None,
+    contiguous: bool | Size = False,
+    empty: Empty | None = None,
+    extendible: bool | Extendible | None = None,
+    compress: str | None = None,
+    shuffle: bool | Shuffle | None = None,
+    compat: Compat | None = None,
+    profile: Path | None = None,
+    align: Size | None = None,
+    union: bool = False,
+    link: Link | None = None,
+    link_paths: LinkPaths | None = None,
+    jobs: int | None = None,
+    memory: Size | None = None,
+    reader_timeout: int | None = None,
+    reader: Path | None = None,
+    progress: Shown = "auto",
+) -> Plan:
+    """Plan a merge: reads metadata and a sample of the values, and writes nothing.
+
+    All keywords are those of `merge`, which describes them.
+
+    Parameters
+    ----------
+    inputs
+        One or several paths, as for `merge`.
+
+    Returns
+    -------
+    Plan
+        Datasets, shapes, differences between inputs, predicted size, time and memory.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read or do not fit together; ``differences`` lists the differences, ``details`` shows them
+        as a table.
+    raddle.errors.UsageError
+        If a keyword has an invalid value, or two exclude each other (also a ``ValueError``).
+
+    Examples
+    --------
+    >>> plan = raddle.plan("run11981/", join="inner")  # doctest: +SKIP
+    >>> plan.predicted.stored_len_bytes  # doctest: +SKIP
+    """
+    line = merge_line(as_paths(inputs), given(locals()))
+    return Plan(run(lambda watch: _core.plan(line, watch), progress))
+
+
+def merge(
+    inputs: Inputs,
+    output: Path,
+    *,
+    force: bool = False,
+    order: Order | None = None,
+    duplicates: Duplicates | None = None,
+    sort_by: Sequence[str] | None = None,
+    join: Join | None = None,
+    scalars: Scalars | None = None,
+    attributes: Attributes | None = None,
+    add_column: Sequence[str] | None = None,
+    skip_bad: bool = False,
+    follow_foreign_files: bool = False,
+    max_output: Size | None = None,
+    include: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    convention: Convention | None = None,
+    rule: Sequence[str] | None = None,
+    rules: Path | None = None,
+    dim: str | None = None,
+    new_dim: str | None = None,
+    time_units: str | None = None,
+    packing: Packing | None = None,
+    units: Units | None = None,
+    overlap: Overlap | None = None,
+    axis: Axis | None = None,
+    pairwise: bool = False,
+    merge: Merge | None = None,
+    index_unique: str | None = None,
+    tolerance: float | None = None,
+    require_equal: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    chunk: str | Sequence[int] | None = None,
+    contiguous: bool | Size = False,
+    empty: Empty | None = None,
+    extendible: bool | Extendible | None = None,
+    compress: str | None = None,
+    shuffle: bool | Shuffle | None = None,
+    compat: Compat | None = None,
+    profile: Path | None = None,
+    align: Size | None = None,
+    keys: Sequence[str] | None = None,
+    key_datasets: Sequence[KeyDataset] | None = None,
+    key_scope: KeyScope | None = None,
+    repeated_ids: RepeatedIds | None = None,
+    key_skip: Sequence[str] | None = None,
+    union: bool = False,
+    link: Link | None = None,
+    link_paths: LinkPaths | None = None,
+    preview: bool | Path = False,
+    preview_samples: int | None = None,
+    unordered: bool = False,
+    no_resume: bool = False,
+    no_provenance: bool = False,
+    part: str | None = None,
+    jobs: int | None = None,
+    memory: Size | None = None,
+    reader_timeout: int | None = None,
+    reader: Path | None = None,
+    progress: Shown = "auto",
+) -> MergeReport:
+    """Concatenate the datasets of many HDF5 files along their first axis into one file.
+
+    Parameters
+    ----------
+    inputs
+        One or several paths: files, folders (all HDF5 files in them), globs (``"run*/*.h5"``, ``"**/*.h5"``), and
+        ``"@list.txt"`` for a text file with a path per line.
+    output
+        The file to write. It gets this name when it is complete.
+    force
+        Replace the output if it exists.
+    order
+        Order of the inputs, and so of the rows: ``"natural"`` (default), in which ``run2`` comes before ``run10``, or
+        ``"given"``. The files of a list (``"@list.txt"``) always keep their order.
+    duplicates
+        What to do with a file that is given twice: ``"refuse"`` (default), ``"keep"`` its rows twice, or ``"drop"``
+        the second.
+    sort_by
+        Datasets by whose first values the inputs are sorted, such as ``["/spill/run", "/spill/subrun"]``. Inputs with
+        equal values keep their ``order``.
+    join
+        Datasets of the output if some inputs lack them: ``"exact"`` (default; differences are an error), ``"inner"``
+        (those of all inputs), ``"outer"`` (those of any input; missing rows get the fill value), ``"union"`` (those of
+        any input, each in only one of them; nothing is concatenated).
+    scalars
+        Datasets of a single value that differ: ``"equal"`` (default) refuses them, ``"first"`` keeps that of the first
+        input, ``"stack"`` adds a dimension with one element per input.
+    attributes
+        Attributes that differ: ``"first"`` (default) keeps those of the first input, ``"identical"`` keeps only those
+        that are equal in all inputs, ``"stack"`` makes datasets with a row per input, ``"error"`` refuses.
+    add_column
+        Columns that repeat an attribute of each input in its rows: ``["run=@run"]`` in every group,
+        ``["/hits/run=@run"]`` in one group, ``["/hits/cut=/hits@threshold"]`` for an attribute of another object than
+        the root.
+    skip_bad
+        Leave out inputs that cannot be read; ``report.skipped`` lists them.
+    follow_foreign_files
+        Follow virtual datasets and external storage outside of the input's folder.
+    max_output
+        Maximum uncompressed size of the output, in bytes or such as ``"10TB"``. Default: 1 TiB, or 2,000 times the
+        size of the inputs.
+    include
+        Patterns of objects to include; all others are left out. A pattern with a slash starts at the root
+        (``"/rec.*/evt"``), one without matches a name at any depth; ``*`` stays inside a name, ``**`` crosses groups.
+        A matching group includes everything in it. Default: all objects.
+    exclude
+        Patterns of objects to exclude, with everything in them.
+    keep
+        Patterns of datasets that are not concatenated: one copy is kept, and they must be equal in all inputs.
+    convention
+        Convention that all inputs follow: ``"cf"`` (also netCDF-4), ``"anndata"``, ``"nexus"``, ``"nwb"`` (also HDMF),
+        ``"pandas"`` (also PyTables) or ``"none"``, which concatenates datasets whatever their meaning. Default: as
+        recognised.
+    rule
+        Rules for datasets: ``"PATTERN: once"``, ``"PATTERN: concatenate"``, ``"PATTERN: along 1"``, and for row
+        numbers ``"PATTERN: rows of TARGET"``, ``"starts of"``, ``"ends of"`` and ``"bounds of"``, such as
+        ``["/events/hits: bounds of /hits/energy"]``.
+    rules
+        TOML file with rules: a table ``[rules]`` of ``"PATTERN" = "RULE"``.
+    dim
+        netCDF: dimension along which files are concatenated. Default: the unlimited one.
+    new_dim
+        netCDF: name of a scalar variable. Each file becomes one record along a new dimension, with this variable as
+        its coordinate.
+    time_units
+        netCDF: units of times in the output, such as ``"hours since 1970-01-01"``. Default: those of the first input.
+    packing
+        netCDF: values that inputs pack differently (``scale_factor``, ``add_offset``, ``_FillValue``): ``"refuse"``
+        (default), ``"unpack"`` writes floats, ``"repack"`` writes them with one scale and offset and reports the
+        largest error.
+    units
+        netCDF: units that differ: ``"refuse"`` (default), or ``"convert"`` values to those of the first input if a
+        linear conversion is known.
+    overlap
+        netCDF: times that several inputs have: ``"refuse"`` (default), or the record of the ``"first"`` or ``"last"``
+        input.
+    axis
+        AnnData: axis to concatenate: ``"obs"`` (default; cells, the rows of X) or ``"var"`` (genes, the columns of X).
+        The other axis is matched by name.
+    pairwise
+        AnnData: keep pairwise arrays of that axis (obsp, varp) as diagonal blocks.
+    merge
+        AnnData: elements to keep that do not belong to the axis: those that are the ``"same"`` in all inputs
+        (default), ``"unique"`` (the same in all inputs that have them), the ``"first"`` of each name, or those that
+        ``"only"`` one input has.
+    index_unique
+        AnnData: separator. Names along the axis become unique by appending it and the number of the input, from 0.
+    tolerance
+        Tolerated absolute difference between copies of values that are kept once, such as recomputed grids. Default:
+        0.
+    require_equal
+        Attributes of the root group that must be equal in all inputs.
+    layout
+        How the output will be read, which determines the chunk shapes: ``"events"`` (default; tables, by ranges of
+        events), ``"scan"`` (whole datasets), ``"random"`` (single rows), ``"cloud"`` (over a network), ``"keep"`` (as
+        in the first input). The command calls it ``--for``.
+    chunk
+        Chunk shape, which overrides that of ``layout``: ``"65536rows"`` for every dataset, or a shape such as ``(128,
+        1024)`` for datasets with that number of dimensions.
+    contiguous
+        True stores datasets without chunks and compression; a size in bytes or such as ``"1MiB"`` only those that are
+        smaller. They cannot grow.
+    empty
+        Storage of datasets without elements: ``"contiguous"``, ``"compact"``, ``"chunked"`` or ``"null"``. Default:
+        chunked if an input does so or if the dataset is extendible.
+    extendible
+        Datasets to which `append` can add rows later: ``"all"`` or True; ``"never"`` or False (only those that are
+        extendible in an input); ``"likely"`` (default; also those with rows of several inputs, if no convention
+        applies and it costs at most 1 % of their bytes).
+    compress
+        Compression: ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"keep"`` (that
+        of the inputs) or ``"none"``; ``"zstd:1"`` to ``"zstd:22"`` and ``"lz4"`` are faster to read but need
+        hdf5plugin in h5py.
+    shuffle
+        Whether to shuffle the bytes of elements before compression: True or ``"yes"``, False or ``"no"``, ``"keep"``
+        (default; as in the first input).
+    compat
+        Oldest HDF5 library that must be able to read the output: ``"1.8"`` (default), ``"1.10"``, ``"latest"``.
+    profile
+        Profile of ``raddle tune`` for layout options that are not given; ``"auto"`` is the newest for this machine and
+        file system.
+    align
+        Size of the file system's stripes, in bytes or such as ``"4MiB"``, to which chunks are aligned; ``"auto"`` asks
+        the file system. An interrupted run then starts over.
+    keys
+        Id columns of the group with one row per event, most significant first, from which partition keys are made,
+        such as ``["/spill/run", "/spill/evt"]``. Default: no keys.
+    key_datasets
+        Key datasets to make, of ``"seq"``, ``"seq-cnt"`` and ``"offsets"``. Default: all three.
+    key_scope
+        Scope in which ids are unique: the whole ``"file"`` (default), or the rows of one ``"input"``.
+    repeated_ids
+        Several events with the same ids: ``"refuse"`` (default), or assign rows to the ``"first"``.
+    key_skip
+        Patterns of groups that get no keys.
+    union
+        Put inputs with distinct datasets into one file; chunks are copied as stored. A dataset of several inputs is
+        refused unless ``keep`` names it and it is equal in all of them.
+    link
+        Write links to the inputs instead of their values: ``"virtual"`` datasets, which read like a merged file;
+        ``"external"`` links, one per input; ``"external-objects"``, one per object in the root groups. The inputs must
+        stay where they are.
+    link_paths
+        Paths of the inputs in links: ``"relative"`` (default) to the output's folder, or ``"absolute"``.
+    preview
+        Write a small IDX dataset of each array with two to five axes in the same pass. True writes to the folder
+        ``OUTPUT.preview``; a path names another folder.
+    preview_samples
+        Maximum number of samples of each dataset of the preview, at least 1,024. Default: 4,194,304.
+    unordered
+        Write encoded chunks in order of completion: slightly faster, but the bytes differ between runs, and an
+        interrupted run starts over.
+    no_resume
+        Start over instead of resuming an interrupted run of the same call.
+    no_provenance
+        Do not record inputs, row ranges and digests in the group ``/_raddle`` of the output. `verify` then needs the
+        inputs.
+    part
+        Write only part I of N, as ``"I/N"``: for N processes, on any machines, that share the output's folder. The
+        part that finds all others done publishes the output. ``report.missing`` lists the parts that are not done, and
+        ``report.merged`` is the report of the merge, or None.
+    jobs
+        Number of threads. Default: the cores available to this process.
+    memory
+        Size of buffers, in bytes or such as ``"512MiB"``. Default: 1 GiB.
+    reader_timeout
+        Time limit in seconds for each request to libhdf5, for files that only it can read; the file is then refused.
+        Default: 60.
+    reader
+        Program that reads files with libhdf5 instead of this interpreter, such as a wrapper that runs ``raddle`` in a
+        sandbox.
+    progress
+        True, False, ``"auto"`` (in notebooks and on terminals) or a function ``(stage, done_len_bytes,
+        total_len_bytes_or_None)``, which is called several times a second.
+
+    Returns
+    -------
+    MergeReport
+        Report of the merge. With a preview, ``report.preview`` describes it.
+
+    Warns
+    -----
+    raddle.errors.DifferencesWarning
+        If inputs differ in ways that the keywords bridge (attributes, by default), before anything is written; a
+        single warning lists all differences. They are also in ``report.differences``.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If inputs cannot be read or do not fit together; nothing was written.
+    raddle.errors.UsageError
+        If a keyword has an invalid value, or two exclude each other (also a ``ValueError``).
+    raddle.errors.OutputError
+        If the output exists or cannot be written (also an ``OSError``).
+    raddle.errors.LimitError
+        If the memory, the number of open files or the size of the output reaches its limit.
+    raddle.errors.LockedError
+        If another run is writing the output.
+    KeyboardInterrupt
+        On Ctrl-C. The same call resumes the merge.
+
+    Examples
+    --------
+    >>> report = raddle.merge("run11981/", "run11981.h5")  # doctest: +SKIP
+    >>> report.output_len_bytes  # doctest: +SKIP
+
+    NetCDF files whose times have different units:
+
+    >>> raddle.merge(["jan.nc", "feb.nc"], "winter.nc", time_units="hours since 1970-01-01")  # doctest: +SKIP
+    """
+    line = merge_line(as_paths(inputs), {"output": os.fspath(output), **given(locals())})
+    return MergeReport(run(lambda watch: _core.merge(line, watch), progress))

@@ -1,0 +1,183 @@
+"""Keywords of the functions that run a command: the options of the command, their values and their types."""
+
+import inspect
+import re
+import subprocess
+import sys
+import types
+import typing
+
+import h5py
+import numpy as np
+import pytest
+import raddle
+from raddle import _core, errors
+from raddle._keywords import given
+
+# Options of every command that are not for calls, with the reasons.
+NOT_FOR_CALLS = {
+    "help": "help() shows the docstring",
+    "json": "the function returns the report",
+    "report": "the function returns the report",
+    "list": "inputs can be any iterable, or '@list.txt'",
+    "null": "a call has no standard input",
+    "quiet": "warnings are filtered with the module warnings",
+    "verbose": "the report has the details",
+    "log_json": "progress can be a function",
+}
+ONE_PROCESS = "a call runs in one process, without ranks"
+RANKS = dict.fromkeys(["io", "io_hints", "hdf5", "strategy"], ONE_PROCESS)
+PLANNED = {"dry_run": "raddle.plan shows what a merge would do"}
+
+COMMANDS = {
+    "plan": NOT_FOR_CALLS
+    | {
+        "datasets": "plan.output.datasets lists every dataset",
+        "simulate": "the command prints what each rank would do",
+        "stat": "only for a simulation",
+    },
+    "merge": NOT_FOR_CALLS | RANKS | PLANNED,
+    "append": NOT_FOR_CALLS | {"dry_run": "a call appends or does nothing"},
+    "rechunk": NOT_FOR_CALLS | RANKS | PLANNED,
+    "verify": NOT_FOR_CALLS,
+    "inspect": NOT_FOR_CALLS
+    | {
+        "total": "sums are those of the reports",
+        "top": "groups and datasets of the report are complete",
+        "refs": "the output of raddle.references",
+        "refs_url": "the url of raddle.references",
+        "reader": "metadata is read by the compiled part",
+        "reader_timeout": "metadata is read by the compiled part",
+    },
+}
+
+# Parameters that the command takes as arguments.
+ARGUMENTS = {"inputs", "input", "file"}
+
+
+def options(command, environment):
+    """Returns the options of a command by keyword, with the possible values of each that lists them."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "raddle", command, "--help"],
+        env={**environment, "COLUMNS": "100"}, capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    blocks = re.split(r"^ +(?:-\w, +)?--([a-z0-9-]+)", shown.split("\nExamples:")[0], flags=re.MULTILINE)
+    found = {}
+    for name, text in zip(blocks[1::2], blocks[2::2], strict=True):
+        values = set(re.findall(r"^ +- ([\w.-]+):", text, flags=re.MULTILINE)) if "Possible values:" in text else set()
+        found["layout" if name == "for" else name.replace("-", "_")] = values
+    return found
+
+
+def literals(annotation):
+    """Returns the texts that a type allows."""
+    if typing.get_origin(annotation) is typing.Literal:
+        return {value for value in typing.get_args(annotation) if isinstance(value, str)}
+    return set().union(*(literals(part) for part in typing.get_args(annotation)), set())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_keywords_are_the_options_of_the_command(command, environment):
+    function = getattr(raddle, command)
+    parameters = inspect.signature(function).parameters
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values())
+    offered = options(command, environment)
+    left_out = COMMANDS[command].keys() & offered.keys()
+    assert not left_out & parameters.keys()
+    assert parameters.keys() - ARGUMENTS == offered.keys() - left_out
+    hints = typing.get_type_hints(function)
+    for name, values in offered.items():
+        if name in parameters and name != "progress":
+            assert literals(hints[name]) == values, f"{command}: {name}"
+
+
+def test_every_reason_is_for_an_option(environment):
+    offered = set().union(*(options(command, environment) for command in COMMANDS))
+    assert set().union(*COMMANDS.values()) <= offered
+
+
+def test_the_merge_documents_every_keyword():
+    documented = set(re.findall(r"^(\w+)$", inspect.getdoc(raddle.merge), re.MULTILINE))
+    assert inspect.signature(raddle.merge).parameters.keys() <= documented
+    for name in ("plan", "append", "rechunk", "verify", "inspect", "references"):
+        text = inspect.getdoc(getattr(raddle, name))
+        assert "Returns" in text and "Raises" in text and "Examples" in text, name
+
+
+def test_given_keywords_are_values_of_json(tmp_path):
+    assert given({"inputs": ["a"], "progress": False, "join": None, "force": False, "skip_bad": True}) == {
+        "skip_bad": True
+    }
+    assert given({"extendible": False, "shuffle": True, "contiguous": True, "preview": tmp_path}) == {
+        "extendible": "never", "shuffle": "yes", "contiguous": True, "preview": str(tmp_path),
+    }  # fmt: skip
+    assert given({"extendible": True, "shuffle": False, "contiguous": False}) == {"extendible": "all", "shuffle": "no"}
+    assert given({"keys": "/run,/evt", "include": "/rec/a,b", "exclude": ("x", "y")}) == {
+        "keys": ["/run", "/evt"], "include": ["/rec/a,b"], "exclude": ["x", "y"],
+    }  # fmt: skip
+    options = given({"chunk": (128, 1024), "memory": np.int64(1 << 26), "tolerance": 1e-6, "max_output": "1TB"})
+    assert options == {"chunk": "128x1024", "memory": 1 << 26, "tolerance": 1e-6, "max_output": "1TB"}
+    assert type(options["memory"]) is int
+
+
+def test_an_unknown_keyword_is_a_type_error(runs, tmp_path):
+    for call in (
+        lambda **options: raddle.merge(runs, tmp_path / "all.h5", **options),
+        lambda **options: raddle.plan(runs, **options),
+        lambda **options: raddle.append(runs[0], runs[1:], **options),
+        lambda **options: raddle.rechunk(runs[0], tmp_path / "all.h5", **options),
+        lambda **options: raddle.verify(runs[0], **options),
+    ):
+        with pytest.raises(TypeError, match="typo"):
+            call(typo=3)
+        with pytest.raises(TypeError, match="dry_run"):
+            call(dry_run=True)
+    assert not (tmp_path / "all.h5").exists()
+
+
+def test_a_shape_of_chunks_is_a_tuple(runs, tmp_path):
+    with h5py.File(tmp_path / "image.h5", "w") as file:
+        file["image"] = np.zeros((100, 64))
+    raddle.merge(tmp_path / "image.h5", tmp_path / "tiled.h5", chunk=(25, 16), shuffle=False, progress=False)
+    with h5py.File(tmp_path / "tiled.h5") as file:
+        assert file["image"].chunks == (25, 16) and not file["image"].shuffle
+    raddle.merge(runs, tmp_path / "all.h5", extendible=False, progress=False)
+    with pytest.raises(errors.UsageError, match="128x1024"):
+        raddle.merge(runs, tmp_path / "two.h5", chunk=(25,), progress=False)
+
+
+def test_a_union_is_a_join(runs, tmp_path):
+    for number, path in enumerate(runs):
+        with h5py.File(path, "a") as file:
+            file.move("rec", f"rec{number}")
+    raddle.merge(runs, tmp_path / "all.h5", join="union", progress=False)
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert {"rec0", "rec1", "rec2"} <= set(file)
+
+
+def test_a_part_reports_what_is_missing(runs, tmp_path):
+    first = raddle.merge(runs, tmp_path / "all.h5", part="1/2", progress=False)
+    assert first.missing == [2] and first.merged is None and "1 of 2" in repr(first) and "1" in first._repr_html_()
+    last = raddle.merge(runs, tmp_path / "all.h5", part="2/2", progress=False)
+    assert last.missing == [] and last.merged.datasets == 3 and (tmp_path / "all.h5").exists()
+
+
+def test_rechunk(runs, tmp_path, environment):
+    with h5py.File(runs[0], "a") as file:
+        file["rec/column"] = np.arange(100).reshape(100, 1)
+    report = raddle.rechunk(runs[0], tmp_path / "new.h5", layout="scan", compress="small", progress=False)
+    assert report.inputs == 1 and report.output == str(tmp_path / "new.h5")
+    command = [sys.executable, "-m", "raddle", "rechunk", runs[0], "-o", tmp_path / "same.h5", "--for", "scan", "-c", "small"]
+    subprocess.run(list(map(str, command)), env=environment, capture_output=True, timeout=60, check=True)
+    assert (tmp_path / "new.h5").read_bytes() == (tmp_path / "same.h5").read_bytes()
+    with pytest.raises(errors.OutputError, match="force=True"):
+        raddle.rechunk(runs[0], tmp_path / "new.h5", progress=False)
+
+
+@pytest.mark.skipif(not hasattr(_core, "rechunk"), reason="the compiled part has no rechunk")
+def test_rechunk_with_one_dimension(tmp_path):
+    with h5py.File(tmp_path / "old.h5", "w") as file:
+        file["column"] = np.arange(100).reshape(100, 1)
+    raddle.rechunk(tmp_path / "old.h5", tmp_path / "new.h5", rank_1=True, progress=False)
+    with h5py.File(tmp_path / "new.h5") as file:
+        assert file["column"].shape == (100,)
