@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from raddle import errors, events, gpu, idx
     from raddle._batches import Batches, Rows
     from raddle._dataset import Dataset
-    from raddle._file import File, Group, open, read_columns
+    from raddle._file import File, open
+    from raddle._group import Group, read_columns
     from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
@@ -75,7 +76,8 @@ _PLACES = {
     **dict.fromkeys(("Batches", "Rows"), "_batches"),
     "Dataset": "_dataset",
     "Share": "_partition",
-    **dict.fromkeys(("File", "Group", "open", "read_columns"), "_file"),
+    **dict.fromkeys(("File", "open"), "_file"),
+    **dict.fromkeys(("Group", "read_columns"), "_group"),
     **dict.fromkeys(("AttributeManager", "Datatype", "Unreadable"), "_object"),
     **dict.fromkeys(("Empty", "ExternalLink", "HardLink", "SoftLink"), "_values"),
     **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
-    from raddle._file import Group
+    from raddle._group import Group
 
 # Rows per block if no column is chunked.
 _UNCHUNKED_ROWS = 1 << 16

@@ -28,7 +28,7 @@ from raddle._device_plan import (
 from raddle._types import raw_bytes
 
 if TYPE_CHECKING:
-    from raddle._file import Group
+    from raddle._group import Group
 
 SLOTS = 2
 """Number of batches in flight: one is read while another is decoded."""

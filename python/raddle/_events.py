@@ -13,7 +13,7 @@ from raddle._tables import awkward_column
 from raddle.errors import DamagedError, ObjectNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from raddle._file import Group
+    from raddle._group import Group
 
 
 def read_events(group: Group, names: Sequence[str] | None, events: slice | None, key: str) -> Any:

@@ -13,7 +13,8 @@ from raddle.errors import InputError, ObjectNotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
     from raddle import _core
-    from raddle._file import File, Group
+    from raddle._file import File
+    from raddle._group import Group
     from raddle._h5py_file import H5pyFile
 
 

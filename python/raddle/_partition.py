@@ -14,7 +14,8 @@ from raddle._values import encoded
 from raddle.errors import ObjectNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from raddle._file import File, Group
+    from raddle._file import File
+    from raddle._group import Group
     from raddle._tables import Library
 
 
@@ -123,7 +124,7 @@ def index_key(file: File, key: str) -> str:
 
 
 def _groups(file: File) -> list[Group]:
-    from raddle._file import Group
+    from raddle._group import Group
 
     found: list[Group] = [file]
 

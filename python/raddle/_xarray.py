@@ -19,7 +19,8 @@ from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, 
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
-from raddle._file import File, Group
+from raddle._file import File
+from raddle._group import Group
 from raddle._object import HdfObject, Unreadable
 from raddle._values import Empty
 from raddle.errors import UsageError

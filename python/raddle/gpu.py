@@ -20,7 +20,7 @@ from raddle._device import Device
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
-    from raddle._file import Group
+    from raddle._group import Group
 
 __all__ = ["MEMORY_BYTES", "decoded_by", "read_columns"]
 
