@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from raddle import gpu
+from raddle._completion import Names, completions
 from raddle._dataset import Dataset
 from raddle._events import read_events
 from raddle._memory import empty_arrays
@@ -42,6 +43,9 @@ class _Items(ItemsView[str, Any]):
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         return self._mapping._pairs()
 
+    def __repr__(self) -> str:
+        return f"ItemsView({self._mapping!r})"
+
 
 class _Values(ValuesView[Any]):
     """Objects; None for dangling links, `Unreadable` for objects that cannot be read."""
@@ -50,6 +54,9 @@ class _Values(ValuesView[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return (member for _, member in self._mapping._pairs())
+
+    def __repr__(self) -> str:
+        return f"ValuesView({self._mapping!r})"
 
 
 class Group(HdfObject, Mapping[str, Any]):
@@ -138,7 +145,7 @@ class Group(HdfObject, Mapping[str, Any]):
 
     def keys(self) -> KeysView[str]:
         """Names of the members."""
-        return KeysView(self)
+        return Names(self)
 
     def items(self) -> ItemsView[str, Any]:
         """Names and members; None for dangling links, `Unreadable` for objects that cannot be read."""
@@ -336,6 +343,14 @@ class Group(HdfObject, Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f'<HDF5 group "{self.name}" ({len(self)} members)>' if self else "<Closed HDF5 group>"
+
+    def _repr_html_(self) -> str:
+        from raddle._html import tree
+
+        return tree(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return completions(self) if self else []
 
 
 def read_columns(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raddle._completion import Names
 from raddle._values import Empty, encoded
 from raddle.errors import InputError, ObjectNotFoundError, UnsupportedError
 
@@ -107,8 +108,15 @@ class AttributeManager(Mapping[str, Any]):
         # Raises TypeError for values that are not names, as in h5py.
         return owner._core().attribute(owner._number, encoded(name)) is not None  # type: ignore[arg-type]
 
+    def keys(self) -> KeysView[str]:
+        """Names of the attributes."""
+        return Names(self)
+
     def __repr__(self) -> str:
         return f"<Attributes of {self._owner.name!r}: {', '.join(self)}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return sorted(self) if self._owner else []
 
 
 class Datatype(HdfObject):

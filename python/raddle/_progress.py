@@ -2,12 +2,13 @@
 
 The compiled part reports the progress of every stage several times a second. The stage that processes the values is
 shown, in bytes: with tqdm if it is installed, otherwise as a line that is overwritten on a terminal. Nothing is shown
-if standard error is not a terminal and there is no notebook.
+in the first half second, which many runs do not exceed, or if standard error is not a terminal and there is no notebook.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -17,6 +18,10 @@ from raddle.errors import UsageError, _differences_warning
 Stage = tuple[str, int, int, int | None, bool]
 Progress = Callable[[list[Stage], list[tuple[str, str]]], object]
 Shown = bool | Literal["auto"] | Callable[[str, int, int | None], object]
+
+
+# Time after which a display appears, in seconds.
+_DELAY_S = 0.5
 
 
 def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Progress, Callable[[], None]]:
@@ -60,6 +65,21 @@ class _Display:
 class _Silent(_Display):
     def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
         pass
+
+
+class _Delayed(_Display):
+    """A display that appears only if the run takes longer than a moment."""
+
+    def __init__(self, display: _Display) -> None:
+        self._display = display
+        self._appears_s = time.monotonic() + _DELAY_S
+
+    def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
+        if time.monotonic() >= self._appears_s:
+            self._display.advance(stage, done_len_bytes, total_len_bytes)
+
+    def close(self) -> None:
+        self._display.close()
 
 
 class _Called(_Display):
@@ -117,8 +137,8 @@ def _best() -> _Display:
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        return _Line()
-    return _Bar(tqdm)
+        return _Delayed(_Line())
+    return _Delayed(_Bar(tqdm))
 
 
 def _is_notebook() -> bool:

@@ -215,12 +215,15 @@ def test_an_output_that_exists_is_kept(runs, tmp_path):
     raddle.merge(runs, output, force=True, progress=False)
 
 
-def test_progress_is_passed_on(runs, tmp_path, capsys):
+def test_progress_is_passed_on(runs, tmp_path, capsys, monkeypatch):
     told = []
     raddle.merge(runs, tmp_path / "all.h5", progress=lambda *arguments: told.append(arguments))
     assert told and all(isinstance(stage, str) and done >= 0 for stage, done, _ in told)
     raddle.merge(runs, tmp_path / "auto.h5")
     assert capsys.readouterr().err == "", "no progress without a terminal"
+    raddle.verify(tmp_path / "all.h5", progress=True)
+    assert capsys.readouterr().err == "", "no bar for a run of a moment"
+    monkeypatch.setattr("raddle._progress._DELAY_S", 0)
     raddle.verify(tmp_path / "all.h5", progress=True)
     assert capsys.readouterr().err
 
