@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -35,9 +35,37 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
     if library == "pandas":
         import pandas
 
-        flat = {name: array if array.ndim == 1 else list(array) for name, array in arrays.items()}
-        return pandas.DataFrame(flat)
+        frame: dict[str, Any] = {}
+        for name, column in (pair for name, array in arrays.items() for pair in _frame_columns(name, array)):
+            if name in frame:
+                raise UsageError(f"two columns are called {name!r}: a dataset, and a field of a compound; read one of them")
+            frame[name] = column
+        return pandas.DataFrame(frame)
     raise UsageError(f"library {library!r} is not one of dict, numpy, awkward, pandas, cupy")
+
+
+def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the columns for a data frame: one per field of a compound, called ``NAME.FIELD``.
+
+    Texts become ``str``, numbers get the byte order of the machine, and rows with several elements become arrays.
+    """
+    if array.dtype.names is not None:
+        for field in array.dtype.names:
+            yield from _frame_columns(f"{name}.{field}", array[field])
+        return
+    array = _as_str(array)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    yield name, array if array.ndim == 1 and array.dtype.kind != "V" else list(array)
+
+
+def _as_str(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return texts as ``str`` in an array of objects; all other values as they are."""
+    metadata: Mapping[str, Any] = array.dtype.metadata or {}
+    if array.dtype.kind != "S" and metadata.get("vlen") not in (str, bytes):
+        return array
+    texts = np.empty(array.shape, object)
+    texts.reshape(-1)[:] = [text.decode("utf-8", "surrogateescape") for text in array.reshape(-1).tolist()]
+    return texts
 
 
 def awkward_column(array: npt.NDArray[Any], name: str = "a column") -> Any:

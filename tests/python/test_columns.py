@@ -1,5 +1,6 @@
 """Many columns of a table at once: `Group.read_columns`."""
 
+import h5py
 import numpy as np
 import pytest
 import raddle
@@ -111,3 +112,48 @@ def test_columns_of_long_chunks(pair, rows, shuffle):
         assert np.array_equal(read[name], values) and np.array_equal(theirs[f"t/{name}"][:], values)
         for part in (np.s_[:], np.s_[1:], np.s_[65_535:], np.s_[70_000:-1], np.s_[::3]):
             assert np.array_equal(ours[f"t/{name}"][part], values[part]), (name, part)
+
+
+def test_a_data_frame_has_fields_and_texts(pair):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    point = np.dtype([("x", "f4"), ("y", ">f4")])
+
+    def write(file):
+        hits = np.zeros(3, [("id", "i4"), ("at", point), ("pair", "i4", 2), ("name", "S4")])
+        hits["id"], hits["at"]["y"], hits["name"] = [1, 2, 3], [0.5, 1.5, 2.5], [b"a", b"", "é".encode()]
+        file["hit"] = hits
+        mixed = np.zeros(3, [("text", h5py.string_dtype()), ("n", "u1")])
+        mixed["text"] = ["ä", "b", ""]
+        file["mixed"] = mixed
+        file["fixed"] = np.array([b"x", b"yy", "é".encode()])
+        file["text"] = ["é", "b", ""]
+        file["odd"] = np.array([b"\xff", b"b", b""])
+        file["names"] = np.array([[b"a", b"b"]] * 3)
+        file["map"] = np.arange(6).reshape(3, 2)
+        file["swapped"] = np.arange(3, dtype=">i8")
+        file["opaque"] = np.array([b"ab", b"cd", b"ef"], "V2")
+
+    ours, _ = pair(write)
+    frame = ours.read_columns(library="pandas")
+    assert isinstance(frame, pandas.DataFrame) and str(frame) and frame._repr_html_()
+    fields = ["hit.id", "hit.at.x", "hit.at.y", "hit.pair", "hit.name"]
+    assert list(frame) == ["fixed", *fields, "map", "mixed.text", "mixed.n", "names", "odd", "opaque", "swapped", "text"]
+    assert frame["hit.at.y"].tolist() == [0.5, 1.5, 2.5] and frame["hit.name"].tolist() == ["a", "", "é"]
+    assert frame["text"].tolist() == ["é", "b", ""] and frame["fixed"].tolist() == ["x", "yy", "é"]
+    assert frame["mixed.text"].tolist() == ["ä", "b", ""] and frame["odd"][0] == "\udcff"
+    assert list(frame["names"][0]) == ["a", "b"] and frame["map"][2].tolist() == [4, 5]
+    assert frame["swapped"].dtype.isnative and frame.groupby("fixed")["swapped"].sum()["yy"] == 1
+    assert frame.query("text == 'b'")["hit.id"].tolist() == [2]
+
+
+def test_two_columns_of_a_data_frame_have_different_names(pair):
+    pytest.importorskip("pandas", reason="pandas is not installed")
+
+    def write(file):
+        file["hit"] = np.zeros(3, [("x", "f4")])
+        file["hit.x"] = np.zeros(3)
+
+    ours, _ = pair(write)
+    with pytest.raises(errors.UsageError, match="hit.x"):
+        ours.read_columns(library="pandas")
+    assert list(ours.read_columns(["hit"], library="pandas")) == ["hit.x"]
