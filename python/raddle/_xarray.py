@@ -9,27 +9,29 @@ on, one per length, as in other xarray engines.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xarray import Variable
-from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint, StoreBackendEntrypoint
-from xarray.coding.strings import create_vlen_dtype
+from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
 from xarray.core import indexing
 
+from raddle._dataset import Dataset
 from raddle._file import File
 from raddle._group import Group
-from raddle._object import HdfObject, Unreadable
+from raddle._object import Datatype, HdfObject, Unreadable
 from raddle._values import Empty
+from raddle._xarray_variables import Values, encoding
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
     from xarray import Dataset as XarrayDataset
     from xarray import DataTree
 
-    from raddle._dataset import Dataset
+# Prefix of the names of variables that are called like a dimension but are not its coordinate.
+_NOT_COORDINATE = "_nc4_non_coord_"
 
 # Attributes used internally by HDF5 and netCDF-4.
 _HIDDEN = {
@@ -42,28 +44,6 @@ _HIDDEN = {
     "_nc3_strict",
     "_NCProperties",
 }
-
-
-class _Values(BackendArray):
-    """Values of a dataset, read when xarray indexes them."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        texts = _has_texts(dataset)
-        self._read_from = dataset.asstr(errors="surrogateescape") if texts else dataset
-        self.shape = dataset.shape
-        self.dtype = create_vlen_dtype(str) if texts else dataset.dtype
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support = indexing.IndexingSupport.OUTER_1VECTOR
-        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> Any:
-        return self._read_from[key]
-
-
-def _has_texts(dataset: Dataset) -> bool:
-    """Whether the elements are texts of variable length."""
-    return dataset._element_type().route == "strings"
 
 
 class _Store(AbstractDataStore):
@@ -85,31 +65,35 @@ class _Store(AbstractDataStore):
         for name, found in self._group.items():
             if isinstance(found, Unreadable):
                 warnings.warn(f"{found.name} is left out: {found.reason}", stacklevel=2)
-            elif hasattr(found, "chunks") and found.shape is not None and found.dtype.subdtype is None:
+            elif isinstance(found, Dataset) and found.shape is not None and found.dtype.subdtype is None:
                 columns.append((name, found))
-        names = self._file._open_core().dimensions([column._number for _, column in columns])
+        has_enumerations = any("enum" in (found.dtype.metadata or {}) for _, found in columns)
+        enumerations = _enumerations(self._group) if has_enumerations else {}
+        extents = _Extents(self._group)
         variables = {}
-        for (name, column), (axes, has_values) in zip(columns, names, strict=True):
+        for (name, column), (axes, has_values) in zip(columns, _axes([found for _, found in columns]), strict=True):
             if has_values:
-                variables[name] = self._variable(column, axes)
+                variables[name.removeprefix(_NOT_COORDINATE)] = self._variable(column, axes, extents, enumerations)
         return variables
 
-    def _variable(self, dataset: Dataset, axes: list[str | None]) -> Variable:
-        shape = dataset.shape or ()
+    def _variable(
+        self, dataset: Dataset, axes: list[str | None], extents: _Extents, enumerations: dict[int, str]
+    ) -> Variable:
+        stored = dataset.shape or ()
         dims: list[str] = []
-        for axis, length in zip(axes, shape, strict=True):
+        shape: list[int] = []
+        for axis, length, longest in zip(axes, stored, dataset.maxshape or (), strict=True):
             name = axis or self._unnamed.setdefault(length, f"phony_dim_{len(self._unnamed)}")
             while name in dims:
                 name += "_1"
             dims.append(name)
-        attributes = _attributes(dataset)
-        encoding: dict[str, Any] = {"source": self._file.filename, "original_shape": shape, "dtype": dataset.dtype}
-        if _has_texts(dataset):
-            encoding["dtype"] = str
-        if dataset.chunks:
-            encoding["chunksizes"] = dataset.chunks
-            encoding["preferred_chunks"] = dict(zip(dims, dataset.chunks, strict=True))
-        return Variable(dims, indexing.LazilyIndexedArray(_Values(dataset)), attributes, encoding)
+            shape.append(max(length, extents.of(axis)) if axis and longest is None else length)
+        values = indexing.LazilyIndexedArray(Values(dataset, tuple(shape)))
+        return Variable(dims, values, _attributes(dataset), encoding(dataset, dims, tuple(shape), enumerations))
+
+    def get_encoding(self) -> dict[str, Any]:
+        """Names of the group's dimensions that are unlimited."""
+        return {"unlimited_dims": {name for name, found in self._group.items() if _is_unlimited(found)}}
 
     def get_dimensions(self) -> dict[str, int]:
         """Lengths of the dimensions; xarray takes those of variables from the variables."""
@@ -118,6 +102,70 @@ class _Store(AbstractDataStore):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class _Extents:
+    """Lengths of unlimited dimensions: of the longest variable that has the dimension, in any group."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._lengths: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        """Return the length of the dimension that a name stands for in the group."""
+        if name not in self._lengths:
+            self._lengths[name] = max(
+                (
+                    length
+                    for dataset, axes in self._found(name)
+                    for axis, length in zip(axes, dataset.shape or (), strict=True)
+                    if axis == name
+                ),
+                default=0,
+            )
+        return self._lengths[name]
+
+    def _found(self, name: str) -> Iterator[tuple[Dataset, list[str | None]]]:
+        """Yield the datasets below the group that declares a dimension, without groups that declare it again."""
+        declaring = self._group
+        while not _is_unlimited(declaring.get(name)) and declaring.name != "/":
+            declaring = declaring.parent
+        waiting, seen = [declaring], {declaring._number}
+        while waiting:
+            members = list(waiting.pop().values())
+            datasets = [member for member in members if isinstance(member, Dataset) and None in (member.maxshape or ())]
+            yield from ((dataset, axes) for dataset, (axes, _) in zip(datasets, _axes(datasets), strict=True))
+            for member in members:
+                if isinstance(member, Group) and member._number not in seen and member.file is declaring.file:
+                    seen.add(member._number)
+                    if not _is_scale(member.get(name)):
+                        waiting.append(member)
+
+
+def _axes(datasets: list[Dataset]) -> list[tuple[list[str | None], bool]]:
+    """Return the names of the dimensions of each dataset, and whether it has values."""
+    numbers = [dataset._number for dataset in datasets]
+    return datasets[0]._core().dimensions(numbers) if datasets else []
+
+
+def _is_scale(member: Any) -> bool:
+    return isinstance(member, Dataset) and member.attrs.get("CLASS") == b"DIMENSION_SCALE"
+
+
+def _is_unlimited(member: Any) -> bool:
+    return isinstance(member, Dataset) and (member.maxshape or (0,))[0] is None and _is_scale(member)
+
+
+def _enumerations(group: Group) -> dict[int, str]:
+    """Return the names of committed types in a group and in the groups that contain it, by their identifiers."""
+    names: dict[int, str] = {}
+    while True:
+        for name, member in group.items():
+            if isinstance(member, Datatype):
+                names.setdefault(group._core().committed(member._number), name)
+        if group.name == "/":
+            return names
+        group = group.parent
 
 
 def _attributes(owner: HdfObject) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import inspect
 import re
 import subprocess
 import sys
-import types
 import typing
 
 import h5py
