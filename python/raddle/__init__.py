@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os as _os
 import sys as _sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raddle import _core
 from raddle._core import __version__
@@ -87,17 +87,19 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one of the module.
+    def __getattr__(name):
+        from importlib import import_module
 
-    if name in ("errors", "events", "gpu", "idx"):
-        return import_module(f"raddle.{name}")
-    place = _PLACES.get(name)
-    if place is None:
-        raise AttributeError(f"module 'raddle' has no attribute {name!r}")
-    found = getattr(import_module(f"raddle.{place}"), name)
-    globals()[name] = found
-    return found
+        if name in ("errors", "events", "gpu", "idx"):
+            return import_module(f"raddle.{name}")
+        place = _PLACES.get(name)
+        if place is None:
+            raise AttributeError(f"module 'raddle' has no attribute {name!r}")
+        found = getattr(import_module(f"raddle.{place}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

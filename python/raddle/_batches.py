@@ -50,11 +50,11 @@ class Rows:
         if kept_blocks < 1:
             raise UsageError(f"kept_blocks={kept_blocks} is too small")
         self._group = group
-        self.names = list(columns)
+        self.names: list[str] = list(columns)
         """Names of the columns."""
         self._count: int = next(iter(lengths))  # type: ignore[assignment]
         chunk_rows = [column.chunks[0] for column in columns.values() if column.chunks]
-        self.block_rows = max(chunk_rows, default=_UNCHUNKED_ROWS)
+        self.block_rows: int = max(chunk_rows, default=_UNCHUNKED_ROWS)
         """Number of rows per block, that of the longest chunk."""
         self._kept_blocks = kept_blocks
         self._kept: OrderedDict[int, dict[str, npt.NDArray[Any]]] = OrderedDict()

@@ -49,7 +49,9 @@ class Dataset(HdfObject):
     __slots__ = ("_outline", "_storage_facts")
 
     def __init__(self, file: File, number: int, name: str, outline: Outline | None = None) -> None:
-        self._file, self._number, self.name = file, number, name
+        self._file = file
+        self._number = number
+        self.name = name
         self._outline = outline
         self._storage_facts: tuple[str, tuple[int, ...] | None, list[tuple[int, str, tuple[int, ...]]], bool] | None
         self._storage_facts = None

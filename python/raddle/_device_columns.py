@@ -25,7 +25,6 @@ from raddle._device_plan import (
     Span,
     plan_columns,
 )
-from raddle._types import raw_bytes
 
 if TYPE_CHECKING:
     from raddle._group import Group

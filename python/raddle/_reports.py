@@ -34,8 +34,6 @@ class Fields:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Fields) and self._values == other._values
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self._values,))
 

@@ -15,8 +15,9 @@ class Empty:
 
     __slots__ = ("dtype",)
 
-    shape = None
-    size = None
+    dtype: np.dtype[Any]
+    shape: None = None
+    size: None = None
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
@@ -47,6 +48,8 @@ class SoftLink:
 
     __slots__ = ("path",)
 
+    path: str
+
     def __init__(self, path: str) -> None:
         self.path = path
 
@@ -58,6 +61,9 @@ class ExternalLink:
     """A link to a path in another file, as returned by `Group.get` with ``getlink``."""
 
     __slots__ = ("filename", "path")
+
+    filename: str
+    path: str
 
     def __init__(self, filename: str, path: str) -> None:
         self.filename = filename

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import subprocess
 import sys
 
@@ -103,6 +104,42 @@ def test_types_are_sound(environment):
     pytest.importorskip("mypy", reason="mypy is not installed")
     checked = python(environment, "-m", "mypy", "--strict", "python/raddle", cwd=ROOT)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_every_public_name_has_a_known_type(environment):
+    pytest.importorskip("basedpyright", reason="basedpyright is not installed")
+    command = ["-m", "basedpyright", "--verifytypes", "raddle", "--ignoreexternal", "--outputjson"]
+    checked = json.loads(python(environment, *command).stdout)["typeCompleteness"]
+    unknown = [symbol["name"] for symbol in checked["symbols"] if symbol["isExported"] and not symbol["isTypeKnown"]]
+    assert checked["completenessScore"] == 1 and not unknown, unknown
+
+
+MISUSES = """
+import raddle
+raddle.merge([], "all.h5", typo=3)
+raddle.merge([], "all.h5", join="all")
+raddle.verify("all.h5", join="all")
+raddle.append("all.h5", [], join="inner")
+raddle.none
+"""
+
+USES = """
+import raddle
+report = raddle.merge([], "all.h5", join="union", memory="1GiB", include=["/rec"], extendible=True, chunk=(1, 2))
+raddle.plan("runs", layout="scan", contiguous=1024, rules="rules.toml")
+try:
+    raddle.rechunk("old.h5", "new.h5", rank_1=True)
+except raddle.errors.OutputError as error:
+    print(error.hint)
+"""
+
+
+def test_misuse_is_found_by_type_checkers(environment, tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    for name, code, errors in (("misuses", MISUSES, 5), ("uses", USES, 0)):
+        (tmp_path / f"{name}.py").write_text(code)
+        checked = python({**environment, "MYPYPATH": str(PACKAGES)}, "-m", "mypy", tmp_path / f"{name}.py", cwd=tmp_path)
+        assert checked.stdout.count(": error:") == errors, checked.stdout
 
 
 def parameters(function):
