@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from raddle._partition import Share
     from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
+    from raddle._selection import MultiBlockSlice
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
     from raddle.errors import RaddleError
 
@@ -48,6 +49,7 @@ __all__ = [
     "HardLink",
     "Inspection",
     "MergeReport",
+    "MultiBlockSlice",
     "Plan",
     "RaddleError",
     "Rows",
@@ -75,6 +77,7 @@ __all__ = [
 _PLACES = {
     **dict.fromkeys(("Batches", "Rows"), "_batches"),
     "Dataset": "_dataset",
+    "MultiBlockSlice": "_selection",
     "Share": "_partition",
     **dict.fromkeys(("File", "open"), "_file"),
     **dict.fromkeys(("Group", "read_columns"), "_group"),

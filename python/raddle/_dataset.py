@@ -21,7 +21,7 @@ from raddle._conversion import assign, converted
 from raddle._dimensions import Dimensions
 from raddle._object import HdfObject, through_h5py
 from raddle._references import is_reference
-from raddle._selection import Selection, ascending, bounds, check_destination, ends, is_whole, select, shifted
+from raddle._selection import Selection, ascending, bounds, check_destination, ends, is_whole, orthogonal, select, shifted
 from raddle._types import ElementType, raw_bytes
 from raddle._values import Empty, encoded
 from raddle._views import FieldsView, TextView, TypeView, with_fields
@@ -211,9 +211,9 @@ class Dataset(HdfObject):
         Parameters
         ----------
         selection
-            The index that would be in brackets: numbers, slices with steps of at least 1, Ellipsis, a list or array of
-            numbers or a mask for one axis, a mask of the dataset's shape, names of fields; or a region reference of
-            h5py.
+            The index that would be in brackets: numbers, slices with steps of at least 1, `MultiBlockSlice`, Ellipsis,
+            a list or array of numbers or a mask for one axis, a mask of the dataset's shape, names of fields; or a
+            region reference of h5py.
         out
             Array for the values, of the selection's shape. Values are converted to its type as in libhdf5, clipped to
             its range. No copy is made if it is C-contiguous and has the dataset's type.
@@ -292,8 +292,7 @@ class Dataset(HdfObject):
             asked, picked = ascending(chosen.axes)
             found = other.values(self.name, asked, *self._blocks(chosen))
             read: npt.NDArray[Any] = np.asarray(found, dtype=None if kind.route != "bytes" else kind.dtype.base)
-            # An Ellipsis, because an empty index would return a scalar.
-            return read[(*picked, ...)].reshape(chosen.shape + read.shape[len(picked) :])
+            return orthogonal(read, picked).reshape(chosen.shape + read.shape[len(picked) :])
         if kind.route == "other":
             raise UnsupportedError(f"{self.name}: this type can only be read by h5py; install h5py")
         rows, relative = None, list(bounds(chosen.axes))
@@ -306,7 +305,7 @@ class Dataset(HdfObject):
         shape = ((rows[1] - rows[0],) if rows else ()) + shape[1:]
         values = self._core().read_through_library(self._number, encoded(self.name), rows)
         inner = kind.dtype.subdtype[1] if kind.dtype.subdtype else ()
-        array = kind.array(shape, values)[tuple(relative)]
+        array = orthogonal(kind.array(shape, values), relative)
         shaped: npt.NDArray[Any] = array.reshape(chosen.shape + inner)
         return shaped
 

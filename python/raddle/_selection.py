@@ -16,6 +16,53 @@ from raddle.errors import SelectionError, UsageError
 Axis = tuple[int, int, int] | npt.NDArray[np.uint64]
 
 
+class MultiBlockSlice:
+    """An index of an axis: blocks of consecutive elements at a regular distance.
+
+    Parameters
+    ----------
+    start
+        First element.
+    stride
+        Distance between the first elements of two blocks.
+    count
+        Number of blocks. Default: all whole blocks of the axis.
+    block
+        Number of elements per block.
+
+    Raises
+    ------
+    raddle.errors.UsageError
+        If an argument is negative, another than ``start`` is 0, or blocks overlap.
+
+    Examples
+    --------
+    >>> dataset[raddle.MultiBlockSlice(start=1, stride=10, block=3)]  # doctest: +SKIP
+    """
+
+    def __init__(self, start: int = 0, stride: int = 1, count: int | None = None, block: int = 1) -> None:
+        if start < 0 or stride < 1 or block < 1 or (count is not None and count < 1) or block > stride:
+            raise UsageError(f"blocks of {block} at {start}, every {stride} elements, {count} of them, are not a selection")
+        self.start: int = start
+        self.stride: int = stride
+        self.count: int | None = count
+        self.block: int = block
+
+    def indices(self, length: int) -> tuple[int, int, int, int]:
+        """Return start, stride, count and block for an axis of some length.
+
+        Raises `raddle.errors.UsageError` if the axis has no whole block or fewer than ``count``.
+        """
+        count = (length - self.start - self.block) // self.stride + 1 if self.count is None else self.count
+        end = self.start + (count - 1) * self.stride + self.block
+        if count < 1 or end > length:
+            raise UsageError(f"{self!r} does not fit an axis of {length}")
+        return self.start, self.stride, count, self.block
+
+    def __repr__(self) -> str:
+        return f"MultiBlockSlice(start={self.start}, stride={self.stride}, count={self.count}, block={self.block})"
+
+
 @dataclass(frozen=True)
 class Selection:
     """A selection of a dataset's elements."""
@@ -61,7 +108,7 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
     for item, dim in zip(items, shape, strict=True):
         axis, kept = _axis(item, dim)
         axes.append(axis)
-        lists += not isinstance(axis, tuple)
+        lists += not isinstance(axis, tuple) and not _is_blocks(item)
         if kept:
             result.append(axis[1] if isinstance(axis, tuple) else len(axis))
     if lists > 1:
@@ -105,7 +152,13 @@ def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     order."""
     asked: list[Any] = []
     picked: list[Any] = []
-    for axis in axes:
+    for number, axis in enumerate(axes):
+        if not isinstance(axis, tuple) and any(not isinstance(other, tuple) for other in axes[:number]):
+            # h5py takes only one list.
+            start, end = ends(axis)
+            asked.append(slice(start, end))
+            picked.append(shifted(axis, start))
+            continue
         if isinstance(axis, tuple) or not len(axis) or (axis[1:] > axis[:-1]).all():
             asked.append(shifted(axis, 0) if isinstance(axis, tuple) or len(axis) else slice(0, 0, 1))
             picked.append(slice(None))
@@ -114,6 +167,13 @@ def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             asked.append(elements.astype(np.int64))
             picked.append(places)
     return tuple(asked), tuple(picked)
+
+
+def orthogonal(array: npt.NDArray[Any], indices: Sequence[Any]) -> npt.NDArray[Any]:
+    """Elements of an array that are selected on each axis, of which several may have a list."""
+    for number, index in enumerate(indices):
+        array = array[(slice(None),) * number + (index,)]
+    return array
 
 
 def shifted(axis: Axis, start: int) -> Any:
@@ -157,6 +217,8 @@ def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
             raise ValueError(f"Step must be >= 1 (got {step})")
         start, stop, step = item.indices(dim)
         return (start, len(range(start, stop, step)), step), True
+    if _is_blocks(item):
+        return _blocks(*item.indices(dim)), True
     if isinstance(item, (list, tuple, range)) or (isinstance(item, np.ndarray) and item.ndim > 0):
         return _listed(item, dim), True
     try:
@@ -169,6 +231,20 @@ def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
     if not 0 <= wrapped < dim:
         raise IndexError(f"Index ({number}) out of range for (0-{dim - 1})" if dim else "index into an empty axis")
     return (wrapped, 1, 1), False
+
+
+def _is_blocks(item: Any) -> bool:
+    """Whether an index is a `MultiBlockSlice`, or h5py's class of this name."""
+    return type(item).__name__ == "MultiBlockSlice" and hasattr(item, "block")
+
+
+def _blocks(start: int, stride: int, count: int, block: int) -> Axis:
+    if block == 1:
+        return (start, count, stride)
+    if block == stride or count == 1:
+        return (start, count * block, 1)
+    elements = start + stride * np.arange(count)[:, None] + np.arange(block)
+    return elements.reshape(-1).astype(np.uint64)
 
 
 def _listed(item: Sequence[Any] | npt.NDArray[Any], dim: int) -> npt.NDArray[np.uint64]:

@@ -111,6 +111,46 @@ def test_a_list_may_be_in_any_order_whoever_reads(pair, name):
         same_values(ours[name].read(rows, out=target), values[listed])
 
 
+@pytest.mark.parametrize("name", FOREIGN)
+def test_blocks_at_a_regular_distance(pair, name):
+    def write(file):
+        write_foreign(file)
+        file.create_dataset("packed", data=np.arange(600).reshape(20, 30), chunks=(7, 4), compression="gzip")
+
+    ours, theirs = pair(write)
+    for arguments in ({}, {"start": 2}, {"stride": 2}, {"stride": 2, "block": 2}, {"start": 1, "stride": 3, "count": 1, "block": 2},
+                      {"start": 1, "stride": 2, "count": 2}, {"stride": 3, "block": 2}):  # fmt: skip
+        blocks, expected = raddle.MultiBlockSlice(**arguments), h5py.MultiBlockSlice(**arguments)
+        assert blocks.indices(5) == expected.indices(5) and str(arguments.get("start", 0)) in repr(blocks)
+        for file, whole in (("packed", True), (name, False)):
+            for ours_at, theirs_at in [
+                (blocks, expected), ((1, blocks), (1, expected)), ((blocks, 1), (expected, 1)),
+                ((..., blocks), (..., expected)), ((blocks, np.s_[1:3]), (expected, np.s_[1:3])),
+            ]:  # fmt: skip
+                if whole or not (isinstance(ours_at, tuple) and ours_at[-1] is blocks):
+                    same_values(ours[file][ours_at], theirs[file][theirs_at])
+                    same_values(ours[file][theirs_at], theirs[file][theirs_at])
+    both = raddle.MultiBlockSlice(stride=3, block=2), raddle.MultiBlockSlice(start=1, stride=3, count=1, block=2)
+    for file in ("packed", name):
+        values = theirs[file][:]
+        rows = [row for row in range(len(values)) if row % 3 < 2 and row - row % 3 + 2 <= len(values)]
+        same_values(ours[file][both], values[rows][:, [1, 2]])
+        same_values(ours[file][both[0], [0, 2]], values[rows][:, [0, 2]])
+
+
+def test_blocks_that_do_not_fit(pair):
+    for arguments in ({"start": -1}, {"stride": 0}, {"count": 0}, {"block": 0}, {"block": 2}):
+        with pytest.raises(ValueError):
+            raddle.MultiBlockSlice(**arguments)
+        with pytest.raises(ValueError):
+            h5py.MultiBlockSlice(**arguments)
+    files = pair(lambda file: file.create_dataset("d", data=np.arange(5)))
+    for package, file in zip((raddle, h5py), files, strict=True):
+        for arguments in ({"start": 5}, {"count": 6}, {"stride": 6, "block": 6}, {"start": 3, "count": 2, "stride": 2}):
+            with pytest.raises(ValueError):
+                file["d"][package.MultiBlockSlice(**arguments)]
+
+
 def test_scalars_are_scalars_where_h5py_s_are(pair):
     def write(file):
         file["d"], file["line"], file["number"] = np.arange(6.0).reshape(2, 3), np.arange(4), 7.5
