@@ -7,7 +7,7 @@
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest;
-use raddle_core::engine::{Context, EngineOptions, Sink, TileForm, TileWork, execute};
+use raddle_core::engine::{Context, EngineOptions, Execution, Sink, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use raddle_core::ranks::communicator::SingleProcess;
@@ -78,7 +78,7 @@ fn engine_ns(plan: &Plan, work: &Copy, jobs: usize) -> f64 {
     let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
     let options = EngineOptions { jobs, ..EngineOptions::default() };
     let started_ns = process_cpu_ns();
-    let report = execute(plan, work, &Nowhere, &mut |_| Ok(()), &options, &context);
+    let report = Execution::new(plan, work, &Nowhere).commit(&mut |_| Ok(())).run(&options, &context);
     assert_eq!(report.map(|report| report.tiles).ok(), Some(plan.tile_count()));
     (process_cpu_ns() - started_ns) as f64
 }

@@ -1,6 +1,6 @@
 //! raddle's core: plans as plain data, and the single engine that executes them.
 //!
-//! A [`plan::Plan`] defines which pieces of which inputs form each tile. [`engine::execute`] assembles, encodes and
+//! A [`plan::Plan`] defines which pieces of which inputs form each tile. [`engine::Execution`] assembles, encodes and
 //! places the tiles with a pool of threads, within one memory budget, on one or more ranks. It hands the claims back in
 //! plan order, so that the caller can commit them to the output's metadata while the workers continue.
 //!

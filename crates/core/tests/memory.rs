@@ -2,7 +2,7 @@
 //! the peak.
 
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Context, EngineOptions, Placement, Sink, TileForm, TileWork, execute};
+use raddle_core::engine::{Context, EngineOptions, Execution, Placement, Sink, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use raddle_core::ranks::communicator::SingleProcess;
@@ -71,7 +71,7 @@ fn the_process_stays_within_the_budget() {
         let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
         let options = EngineOptions { jobs: 3, placement, ..EngineOptions::default() };
         let sink = Count(AtomicU64::new(0));
-        let report = execute(&plan, &work, &sink, &mut |_| Ok(()), &options, &context).unwrap();
+        let report = Execution::new(&plan, &work, &sink).commit(&mut |_| Ok(())).run(&options, &context).unwrap();
         assert_eq!(report.jobs, 3);
         assert_eq!(sink.0.load(Ordering::Relaxed), plan.raw_len_bytes());
         assert!(budget.peak_bytes() <= limit_bytes);

@@ -35,4 +35,4 @@ pub use verify::{Mismatch, VerifyReport, verify};
 pub use write::publish::{check_output, published_path};
 pub use write::reading::{PredictedReading, ReadBy, Reading, ReadingReport, Strategy};
 pub use write::tile_observer::{TileObserver, TileObserverError};
-pub use write::{IoBackend, MergeContext, MergeReport, merge, merge_collective, merge_through, merge_with};
+pub use write::{IoBackend, MergeContext, MergeReport, merge, merge_collective};

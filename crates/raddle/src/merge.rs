@@ -316,7 +316,7 @@ impl PlannedMerge {
         }
         let tile_observer = self.preview.as_ref().map(|preview| preview as &dyn TileObserver);
         let through = MergeContext { io: io.backend, reading: io.reading, tile_observer };
-        let merged = raddle_merge::merge_through(&self.plan, &context.watch, context.ranks, through);
+        let merged = raddle_merge::merge_collective(&self.plan, &context.watch, context.ranks, through);
         let Some(report) = merged.map_err(|error| Error::of_merge(&error, &self.files))? else { return Ok(None) };
         let preview = self.preview.and_then(MergePreview::into_report);
         Ok(Some(Merged { report, preview }))

@@ -32,7 +32,7 @@ mod worker;
 pub use crate::output::claims::{Claim, Committed, Placement};
 pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
-pub use run::{execute, execute_part, execute_recorded, execute_together};
+pub use run::{Commit, Execution};
 pub use schedule::{DryRun, Schedule, costs, rehearse};
 pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
 

@@ -18,18 +18,13 @@ use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Executes `plan`: `work` produces its tiles and `sink` writes them; `commit` is called on this thread, in plan order,
-/// with the claims of each array whose tiles are all placed. Collective over the context's communicator; only rank 0
-/// commits.
-///
-/// # Errors
-/// The first error in plan order. Partial output is not rolled back and must be discarded.
+/// Execution of a plan: `work` produces its tiles, and a sink writes them.
 ///
 /// # Example
 /// Stores ten one-byte numbers in raw tiles of four, after a header of 8 bytes.
 /// ```
 /// use raddle_core::ranks::communicator::SingleProcess;
-/// use raddle_core::engine::{Context, EngineOptions, TileForm, TileWork, execute};
+/// use raddle_core::engine::{Context, EngineOptions, Execution, TileForm, TileWork};
 /// use raddle_core::plan::{ArrayPlan, Plan, Tile};
 /// use raddle_core::{cancel::CancelToken, memory::MemoryBudget, report::progress::Silent};
 ///
@@ -73,81 +68,77 @@ use std::time::Instant;
 ///     addresses.extend(done.claims.iter().map(|claim| claim.address));
 ///     Ok(())
 /// };
-/// let report = execute(&work.0, &work, &file, &mut commit, &options, &context)?;
+/// let report = Execution::new(&work.0, &work, &file).commit(&mut commit).run(&options, &context)?;
 /// assert_eq!((addresses, report.end_address), (vec![8, 12, 16], 20));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn execute<W: TileWork>(
-    plan: &Plan,
-    work: &W,
-    sink: &dyn Sink,
-    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
-    options: &EngineOptions,
-    context: &Context<'_>,
-) -> Result<EngineReport, EngineError<W::Error>> {
-    let duty = ExecutionSpec { tiles: ALL_TILES, commit: Some(commit), recorder: None };
-    execute_with(plan, work, Target::Each(sink), duty, options, context)
+pub struct Execution<'a, W: TileWork> {
+    plan: &'a Plan,
+    work: &'a W,
+    target: Target<'a>,
+    commit: Option<&'a mut Commit<'a, W::Error>>,
+    recorder: Option<&'a mut (dyn Recorder + 'a)>,
+    part: Option<Range<u64>>,
 }
 
-/// Like [`execute`], but the ranks write each round's encoded tiles together, on their calling threads, while the
-/// workers encode the next round. Rank 0 may have a recorder, as for [`execute_recorded`].
-///
-/// # Errors
-/// As for [`execute`]; the record stays valid as far as [`SharedSink::write_together`] reports failures correctly.
-pub fn execute_together<W: TileWork>(
-    plan: &Plan,
-    work: &W,
-    sink: &dyn SharedSink,
-    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
-    recorder: Option<&mut dyn Recorder>,
-    options: &EngineOptions,
-    context: &Context<'_>,
-) -> Result<EngineReport, EngineError<W::Error>> {
-    let recorder = recorder.filter(|_| is_recordable(options, context));
-    let duty = ExecutionSpec { tiles: ALL_TILES, commit: Some(commit), recorder };
-    execute_with(plan, work, Target::Together(sink), duty, options, context)
-}
+impl<'a, W: TileWork> Execution<'a, W> {
+    /// Creates an execution whose workers write the batches they encode to `sink`.
+    pub fn new(plan: &'a Plan, work: &'a W, sink: &'a dyn Sink) -> Self {
+        Self { plan, work, target: Target::Each(sink), commit: None, recorder: None, part: None }
+    }
 
-/// Like [`execute`], but resumes after the batches already in `recorder` and records newly placed ones. The claims of
-/// kept batches are committed like new ones. Collective with [`execute`] on the other ranks: only rank 0 has a
-/// recorder, which receives the batches of all ranks. Recording requires placement in order, in one file and without
-/// arenas; otherwise the recorder is not used.
-///
-/// # Errors
-/// As for [`execute`]; the record stays valid.
-pub fn execute_recorded<W: TileWork>(
-    plan: &Plan,
-    work: &W,
-    sink: &dyn Sink,
-    commit: &mut dyn FnMut(Committed<'_>) -> Result<(), W::Error>,
-    recorder: &mut dyn Recorder,
-    options: &EngineOptions,
-    context: &Context<'_>,
-) -> Result<EngineReport, EngineError<W::Error>> {
-    let recorder = is_recordable(options, context).then_some(recorder);
-    let duty = ExecutionSpec { tiles: ALL_TILES, commit: Some(commit), recorder };
-    execute_with(plan, work, Target::Each(sink), duty, options, context)
-}
+    /// Creates an execution whose ranks write each round's batches together, on their calling threads, while the workers
+    /// encode the next round.
+    pub fn shared(plan: &'a Plan, work: &'a W, sink: &'a dyn SharedSink) -> Self {
+        Self { plan, work, target: Target::Together(sink), commit: None, recorder: None, part: None }
+    }
 
-/// Produces and places only `tiles` of `plan`, from the start address on, for another process to commit: placed batches
-/// are passed only to `recorder`. Batches it kept are counted from the first of `tiles`. Requires a single rank and
-/// placement in order, in one file.
-///
-/// # Errors
-/// As for [`execute`]; the record stays valid.
-pub fn execute_part<W: TileWork>(
-    plan: &Plan,
-    work: &W,
-    sink: &dyn Sink,
-    tiles: Range<u64>,
-    recorder: &mut dyn Recorder,
-    options: &EngineOptions,
-    context: &Context<'_>,
-) -> Result<EngineReport, EngineError<W::Error>> {
-    let options = EngineOptions { placement: Placement::Ordered, arenas: None, ..options.clone() };
-    let context = Context { communicator: &SingleProcess, ..*context };
-    let duty = ExecutionSpec { tiles, commit: None, recorder: Some(recorder) };
-    execute_with(plan, work, Target::Each(sink), duty, &options, &context)
+    /// Calls `commit` on the calling thread, in plan order, with the claims of each array whose tiles are all placed.
+    /// Only rank 0 commits.
+    #[must_use]
+    pub fn commit(mut self, commit: &'a mut Commit<'a, W::Error>) -> Self {
+        self.commit = Some(commit);
+        self
+    }
+
+    /// Resumes after the batches already in `recorder` and records newly placed ones. The claims of kept batches are
+    /// committed like new ones.
+    ///
+    /// Only the recorder of rank 0 is used; it receives the batches of all ranks. Recording requires placement in order,
+    /// in one file and without arenas; otherwise the recorder is not used.
+    #[must_use]
+    pub fn record(mut self, recorder: &'a mut (dyn Recorder + 'a)) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Produces and places only `tiles`, from the start address on, in order and on a single rank. Batches kept by the
+    /// recorder are counted from the first of `tiles`.
+    #[must_use]
+    pub fn part(mut self, tiles: Range<u64>) -> Self {
+        self.part = Some(tiles);
+        self
+    }
+
+    /// Collective over the context's communicator. Executes the plan.
+    ///
+    /// # Errors
+    /// The first error in plan order. Partial output is not rolled back and must be discarded, unless it is recorded:
+    /// the record stays valid as far as [`SharedSink::write_together`] reports failures correctly.
+    pub fn run(self, options: &EngineOptions, context: &Context<'_>) -> Result<EngineReport, EngineError<W::Error>> {
+        let Self { plan, work, target, commit, recorder, part } = self;
+        match part {
+            Some(tiles) => {
+                let options = EngineOptions { placement: Placement::Ordered, arenas: None, ..options.clone() };
+                let context = Context { communicator: &SingleProcess, ..*context };
+                execute(plan, work, target, ExecutionSpec { tiles, commit, recorder }, &options, &context)
+            }
+            None => {
+                let recorder = recorder.filter(|_| is_recordable(options, context));
+                execute(plan, work, target, ExecutionSpec { tiles: ALL_TILES, commit, recorder }, options, context)
+            }
+        }
+    }
 }
 
 /// Whether this rank records placed batches and the options allow recording.
@@ -165,30 +156,30 @@ enum Target<'a> {
 }
 
 /// Task of an execution.
-struct ExecutionSpec<'a, 'c, 'r, E> {
+struct ExecutionSpec<'a, E> {
     /// Tiles to produce or to take from the recorder.
     tiles: Range<u64>,
     /// Callback that commits arrays, if this execution commits.
-    commit: Option<&'a mut Commit<'c, E>>,
+    commit: Option<&'a mut Commit<'a, E>>,
     /// Recorder of placed batches.
-    recorder: Option<&'a mut (dyn Recorder + 'r)>,
+    recorder: Option<&'a mut (dyn Recorder + 'a)>,
 }
 
 /// Callback that receives the claims of finished arrays, in plan order.
-type Commit<'c, E> = dyn FnMut(Committed<'_>) -> Result<(), E> + 'c;
+pub type Commit<'c, E> = dyn FnMut(Committed<'_>) -> Result<(), E> + 'c;
 
 const ALL_TILES: Range<u64> = 0..u64::MAX;
 
-fn execute_with<W: TileWork>(
+fn execute<W: TileWork>(
     plan: &Plan,
     work: &W,
     target: Target<'_>,
-    duty: ExecutionSpec<'_, '_, '_, W::Error>,
+    spec: ExecutionSpec<'_, W::Error>,
     options: &EngineOptions,
     context: &Context<'_>,
 ) -> Result<EngineReport, EngineError<W::Error>> {
     let started = Instant::now();
-    let ExecutionSpec { tiles, commit, recorder } = duty;
+    let ExecutionSpec { tiles, commit, recorder } = spec;
     let index = plan.tile_index();
     let recorded = recorder.as_ref().map(|recorder| recorder.kept());
     let has_rounds = context.communicator.size() > 1 || matches!(target, Target::Together(_));

@@ -4,7 +4,7 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, Placement, execute};
+use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, Execution, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
 use raddle_core::ranks::communicator::SingleProcess;
@@ -124,7 +124,10 @@ fn a_panic_of_the_caller_stops_the_workers() {
             assert!(done.array < 5, "enough");
             Ok(())
         };
-        execute(&plan, &work, &Memory::default(), &mut commit, &options(2, Placement::Ordered, 300), &context).is_ok()
+        Execution::new(&plan, &work, &Memory::default())
+            .commit(&mut commit)
+            .run(&options(2, Placement::Ordered, 300), &context)
+            .is_ok()
     });
     assert!(caught.is_err());
 }
@@ -148,7 +151,9 @@ fn cancelling_stops_at_any_moment() {
                     }
                 };
                 let context = Context { communicator, budget: &budget, observer: &observer, cancel: &cancel };
-                execute(&plan, &work, &sink, &mut |_| Ok(()), &options(2, Placement::Ordered, 50), &context)
+                Execution::new(&plan, &work, &sink)
+                    .commit(&mut |_| Ok(()))
+                    .run(&options(2, Placement::Ordered, 50), &context)
             });
             for result in results {
                 assert!(result.unwrap_err().is_cancelled());

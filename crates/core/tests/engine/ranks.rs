@@ -4,7 +4,7 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Context, DryRun, EngineError, EngineOptions, Placement, TileWork, execute, rehearse};
+use raddle_core::engine::{Context, DryRun, EngineError, EngineOptions, Execution, Placement, TileWork, rehearse};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
 use raddle_core::ranks::threads::Threads;
@@ -68,7 +68,7 @@ fn pieces_of_other_ranks_are_sent_to_the_owners() {
             let cancel = CancelToken::new();
             let context = Context { communicator, budget: &budget, observer: &Silent, cancel: &cancel };
             let options = options(2, Placement::Ordered, 1000);
-            execute(&plan, &work, &sink, &mut |_| Ok(()), &options, &context).unwrap();
+            Execution::new(&plan, &work, &sink).commit(&mut |_| Ok(())).run(&options, &context).unwrap();
         });
         let mut want = Vec::new();
         for (array, shape) in (0u32..).zip(&plan.arrays) {

@@ -4,8 +4,7 @@ use crate::work::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{
-    Checkpoint, Committed, Context, EngineError, EngineOptions, PlacedBatch, Placement, Recorder, execute,
-    execute_part, execute_recorded, execute_together,
+    Checkpoint, Committed, Context, EngineError, EngineOptions, Execution, PlacedBatch, Placement, Recorder,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::arenas::Arenas;
@@ -80,11 +79,16 @@ fn recorded_by(
         let options = options(jobs, Placement::Ordered, 1000);
         let mut recorder = (communicator.rank() == 0).then(|| recorder.lock().unwrap());
         let recorder = recorder.as_mut().map(|recorder| &mut ***recorder as &mut dyn Recorder);
-        let outcome = match (writes, recorder) {
-            (Together, recorder) => execute_together(plan, work, &sink, &mut commit, recorder, &options, &context),
-            (Each, Some(recorder)) => execute_recorded(plan, work, &sink, &mut commit, recorder, &options, &context),
-            (Each, None) => execute(plan, work, &sink, &mut commit, &options, &context),
+        let execution = match writes {
+            Together => Execution::shared(plan, work, &sink),
+            Each => Execution::new(plan, work, &sink),
         };
+        let execution = execution.commit(&mut commit);
+        let outcome = match recorder {
+            Some(recorder) => execution.record(recorder),
+            None => execution,
+        };
+        let outcome = outcome.run(&options, &context);
         let stored = outcome.map(|report| {
             assert_eq!(report.end_address, START + report.stored_len_bytes);
             let fill_tiles = expected(plan, work).1.iter().map(|array| array.2).sum::<u64>();
@@ -120,7 +124,11 @@ fn parts_make_the_bytes_of_the_whole() {
             let options = EngineOptions { start_address: 0, ..options(2, Placement::Unordered, 1000) };
             let make = |recorder: &mut Recorded| {
                 let sink = Memory::default();
-                let report = execute_part(&plan, &work, &sink, range.clone(), recorder, &options, &context).unwrap();
+                let report = Execution::new(&plan, &work, &sink)
+                    .part(range.clone())
+                    .record(recorder)
+                    .run(&options, &context)
+                    .unwrap();
                 (report.stored_len_bytes, sink)
             };
             let mut recorder = Recorded::default();
@@ -275,10 +283,11 @@ fn nothing_is_recorded_of_tiles_in_arenas() {
         let (sink, budget, cancel) = (Memory::default(), MemoryBudget::new(BUDGET), CancelToken::new());
         let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
         let commit = &mut |_: Committed<'_>| Ok(());
-        let outcome = match writes {
-            Each => execute_recorded(&plan, &work, &sink, commit, &mut recorder, &options, &context),
-            Together => execute_together(&plan, &work, &sink, commit, Some(&mut recorder), &options, &context),
+        let execution = match writes {
+            Each => Execution::new(&plan, &work, &sink),
+            Together => Execution::shared(&plan, &work, &sink),
         };
+        let outcome = execution.commit(commit).record(&mut recorder).run(&options, &context);
         assert!(outcome.unwrap().unused_len_bytes > 0);
         assert_eq!((recorder.placed.len(), recorder.given), (0, 0));
     }

@@ -3,7 +3,7 @@
 use crate::work::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Claim, Committed, Context, EngineError, Placement, execute};
+use raddle_core::engine::{Claim, Committed, Context, EngineError, Execution, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use raddle_core::ranks::communicator::SingleProcess;
@@ -72,9 +72,10 @@ fn a_commit_that_lags_holds_the_workers_back() {
         max_ahead = max_ahead.max(encoded.load(std::sync::atomic::Ordering::SeqCst) - (committed - 1000));
         Ok(())
     };
-    let report =
-        execute(&plan, &work, &Memory::default(), &mut commit, &options(4, Placement::Ordered, 4096), &context)
-            .unwrap();
+    let report = Execution::new(&plan, &work, &Memory::default())
+        .commit(&mut commit)
+        .run(&options(4, Placement::Ordered, 4096), &context)
+        .unwrap();
     assert_eq!((committed, report.tiles), (300_000, 300_000));
     assert!(max_ahead <= 64 * 1024 + 4096, "{max_ahead} tiles ahead of the commit");
 }

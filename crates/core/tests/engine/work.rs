@@ -2,8 +2,8 @@
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{
-    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Placement, Round, Run, SharedIo, SharedSink,
-    Sink, TileForm, TileWork, execute,
+    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Execution, Placement, Round, Run, SharedIo,
+    SharedSink, Sink, TileForm, TileWork,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
@@ -276,7 +276,7 @@ pub fn run_on(
         arrays.push((done.array, done.claims.to_vec(), done.fill_tiles));
         Ok(())
     };
-    let outcome = execute(plan, work, sink, &mut commit, options, &context);
+    let outcome = Execution::new(plan, work, sink).commit(&mut commit).run(options, &context);
     assert_eq!(budget.used_bytes(), 0);
     assert!(budget.peak_bytes() <= budget_len);
     outcome.map(|report| (arrays, report))

@@ -28,7 +28,7 @@ use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use crate::write::work::{Samples, StepWork};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, TileWork, execute};
+use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, Execution, TileWork};
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::output::publish::{IfExists, hidden_path};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -377,7 +377,7 @@ impl Writer {
             }
             Ok(())
         };
-        let done = execute(&step.tiles, work, files, &mut commit, &options, &context);
+        let done = Execution::new(&step.tiles, work, files).commit(&mut commit).run(&options, &context);
         done.map_err(|error| IdxError::of_engine(&self.path, error))
     }
 }

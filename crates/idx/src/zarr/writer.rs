@@ -20,7 +20,7 @@ use crate::error::{IdxError, Result};
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes};
 use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineOptions, execute};
+use raddle_core::engine::{Committed, Context, EngineOptions, Execution};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Stage, Watch};
@@ -128,7 +128,7 @@ impl ZarrWriter {
             shards[plan.array_of(place.field, place.level)] += done.claims.len() as u64;
             Ok(())
         };
-        let engine = execute(&plan.tiles, &work, &files, &mut commit, &options, &context);
+        let engine = Execution::new(&plan.tiles, &work, &files).commit(&mut commit).run(&options, &context);
         let engine = engine.map_err(|error| IdxError::of_engine(&self.path, error))?;
         let encode_s = encoding.elapsed().as_secs_f64();
         let sent = work.into_sent();

@@ -31,7 +31,7 @@ use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use growth::Growth;
 use raddle_core::CoreError;
-use raddle_core::engine::{Claim, Context, EngineOptions, EngineReport, Placement, execute};
+use raddle_core::engine::{Claim, Committed, Context, EngineOptions, EngineReport, Execution, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::OutputLock;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -381,18 +381,14 @@ fn place(
     };
     let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
     let mut claims: Vec<Vec<Claim>> = vec![Vec::new(); plan.tiles.arrays.len()];
-    let engine = execute(
-        &plan.tiles,
-        &work,
-        &held.file,
-        &mut |committed| {
-            claims[committed.array as usize].extend_from_slice(committed.claims);
-            Ok(())
-        },
-        &options,
-        &context,
-    )
-    .map_err(|error| work.failed(error, &held.path))?;
+    let mut commit = |committed: Committed<'_>| {
+        claims[committed.array as usize].extend_from_slice(committed.claims);
+        Ok(())
+    };
+    let engine = Execution::new(&plan.tiles, &work, &held.file)
+        .commit(&mut commit)
+        .run(&options, &context)
+        .map_err(|error| work.failed(error, &held.path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     let timer = StageTimer::start();
     work.bring_digests(ranks)?;

@@ -13,7 +13,7 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::{Beginning, MergePlan, plan_from};
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, structure_digests};
-use crate::write::{MergeReport, merge, merge_collective};
+use crate::write::{MergeContext, MergeReport, merge, merge_collective};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use std::path::Path;
 
@@ -86,5 +86,5 @@ pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 
 /// Collective. Writes like [`write()`], on the ranks that made the plan; the first rank returns the report.
 pub fn write_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
-    merge_collective(plan, watch, ranks)
+    merge_collective(plan, watch, ranks, MergeContext::default())
 }

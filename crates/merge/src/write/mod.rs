@@ -33,8 +33,8 @@ use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::engine::{
-    Checkpoint, Committed, Context, EngineOptions, EngineReport, Placement, Recorder, SharedFiles, SharedIo,
-    SharedSink, execute, execute_recorded, execute_together,
+    Checkpoint, Committed, Context, EngineOptions, EngineReport, Execution, Placement, SharedFiles, SharedIo,
+    SharedSink,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::flusher::FlushedFile;
@@ -137,31 +137,9 @@ fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
 /// After any error the output's name is untouched. [`MergeError::Resumable`] describes the work kept for the next run;
 /// after other errors nothing is kept.
 pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
-    merge_with(plan, watch, None)
-}
-
-/// Like [`merge`], but also passes all values to `tile_observer`, and publishes its file next to the output.
-///
-/// # Errors
-/// As [`merge`].
-pub fn merge_with(
-    plan: &MergePlan,
-    watch: &Watch<'_>,
-    tile_observer: Option<&dyn TileObserver>,
-) -> Result<MergeReport> {
-    let report = merge_through(plan, watch, &SingleProcess, MergeContext { tile_observer, ..MergeContext::default() })?;
+    let report = merge_collective(plan, watch, &SingleProcess, MergeContext::default())?;
     // Only a run with several ranks can have its report on another rank.
     report.ok_or_else(|| CoreError::RankLeft { operation: "merge" }.into())
-}
-
-/// Collective. Like [`merge`], by the `ranks` that made the plan together: each rank writes and places its own tiles;
-/// the first rank creates the objects, publishes the file and gets the report. An interrupted run can be resumed by any
-/// number of ranks, even if it was started with a different number.
-///
-/// # Errors
-/// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
-pub fn merge_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
-    merge_through(plan, watch, ranks, MergeContext::default())
 }
 
 /// Parameters of carrying out a merge that are not part of its plan.
@@ -188,12 +166,16 @@ pub enum IoBackend<'a> {
     Collective(&'a dyn SharedDatasets),
 }
 
-/// Collective. Like [`merge_collective`], with a choice of how chunks are written; the bytes are the same, except with
-/// [`IoBackend::Collective`]. Either all ranks have a tile observer or none has.
+/// Collective. Like [`merge`], by the `ranks` that made the plan together: each rank writes and places its own tiles;
+/// the first rank creates the objects, publishes the file and gets the report. An interrupted run can be resumed by any
+/// number of ranks, even if it was started with a different number.
+///
+/// The bytes do not depend on `through`, except with [`IoBackend::Collective`]. A tile observer sees all values, and its
+/// file is published next to the output. Either all ranks have one or none has.
 ///
 /// # Errors
-/// As [`merge_collective`].
-pub fn merge_through(
+/// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
+pub fn merge_collective(
     plan: &MergePlan,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
@@ -436,17 +418,15 @@ fn write<'p>(
         Some(committer) => committer.commit(done.array, done.claims),
         None => Ok(()),
     };
-    let engine = match (&sink, begun) {
-        (Sink::Shared(sink), begun) => {
-            let recorder = begun.map(|begun| &mut begun.journal as &mut dyn Recorder);
-            execute_together(&plan.tiles, work, sink.as_ref(), commit, recorder, &engine_options, &context)
-        }
-        (Sink::Own(sink), Some(begun)) => {
-            execute_recorded(&plan.tiles, work, sink, commit, &mut begun.journal, &engine_options, &context)
-        }
-        (Sink::Own(sink), None) => execute(&plan.tiles, work, sink, commit, &engine_options, &context),
+    let execution = match &sink {
+        Sink::Shared(sink) => Execution::shared(&plan.tiles, work, sink.as_ref()),
+        Sink::Own(sink) => Execution::new(&plan.tiles, work, sink),
     };
-    let engine = engine.map_err(|error| work.failed(error, path))?;
+    let execution = match begun {
+        Some(begun) => execution.record(&mut begun.journal),
+        None => execution,
+    };
+    let engine = execution.commit(commit).run(&engine_options, &context).map_err(|error| work.failed(error, path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     work.bring_digests(ranks)?;
     let timer = StageTimer::start();

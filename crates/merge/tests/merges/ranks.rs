@@ -8,7 +8,8 @@ use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent, Stage};
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_merge::{
-    Compress, Contiguous, Link, MergeError, MergeOptions, MergeReport, Watch, merge_collective, plan_collective,
+    Compress, Contiguous, Link, MergeContext, MergeError, MergeOptions, MergeReport, Watch, merge_collective,
+    plan_collective,
 };
 use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
@@ -19,7 +20,7 @@ pub type Outcome = Result<Option<MergeReport>, MergeError>;
 
 pub fn merge_by(ranks: &dyn Communicator, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Outcome {
     let plan = plan_collective(inputs, options, watch, ranks)?;
-    merge_collective(&plan, watch, ranks)
+    merge_collective(&plan, watch, ranks, MergeContext::default())
 }
 
 pub fn run(size: usize, inputs: &[PathBuf], options: &MergeOptions) -> Vec<Outcome> {
@@ -222,7 +223,7 @@ fn a_failure_of_one_rank_is_the_outcome_of_all() {
             std::fs::rename(&inputs[1], &gone).unwrap();
         }
         ranks.barrier().unwrap();
-        merge_collective(&plan, &watch, ranks).unwrap_err().to_string()
+        merge_collective(&plan, &watch, ranks, MergeContext::default()).unwrap_err().to_string()
     });
     assert!(outcomes.iter().all(|reported| reported.contains("in1.h5")), "{outcomes:?}");
     assert!(outcomes.iter().any(|reported| !reported.contains("failed: /")), "one has its own error: {outcomes:?}");

@@ -9,7 +9,7 @@ use raddle_core::report::progress::{Event, Silent};
 use raddle_merge::options::Contiguous;
 use raddle_merge::{
     Compress, Join, MergeContext, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy,
-    Watch, merge_through, plan_collective,
+    Watch, merge_collective, plan_collective,
 };
 use raddle_testing::plain::{self, numbers as spec_numbers};
 use raddle_testing::spec::{DatasetSpec, FileSpec, FilterSpec, ObjectSpec};
@@ -33,7 +33,7 @@ fn read_by(
         let mut plan = plan_collective(inputs, &options, &watch, ranks)?;
         plan.open_s = open_s.unwrap_or(plan.open_s);
         let through = MergeContext { reading: Reading { strategy, machines }, ..MergeContext::default() };
-        merge_through(&plan, &watch, ranks, through)
+        merge_collective(&plan, &watch, ranks, through)
     })
 }
 
@@ -219,7 +219,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
             ranks.barrier().unwrap();
             let through =
                 MergeContext { reading: Reading { strategy: files_by(3), machines: &[] }, ..MergeContext::default() };
-            merge_through(&plan, &watch, ranks, through).unwrap_err()
+            merge_collective(&plan, &watch, ranks, through).unwrap_err()
         });
         let name = input.file_name().unwrap().to_str().unwrap();
         assert!(outcomes.iter().all(|error| error.to_string().contains(name)), "{outcomes:?}");
@@ -253,7 +253,7 @@ fn a_stopped_run_is_resumed_by_ranks_that_read_otherwise() {
             let plan = plan_collective(&inputs, &options, &watch, ranks)?;
             let through =
                 MergeContext { reading: Reading { strategy: files_by(2), machines: &[] }, ..MergeContext::default() };
-            merge_through(&plan, &watch, ranks, through)
+            merge_collective(&plan, &watch, ranks, through)
         });
         assert!(outcomes.iter().all(Result::is_ok) || outcomes.iter().all(is_stopped), "{outcomes:?}");
         for (strategy, machines) in [(Strategy::Tiles, vec![0, 0]), (files_by(0), vec![0, 1, 0, 1])] {

@@ -7,7 +7,9 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent};
-use raddle_merge::{Align, IoBackend, MergeContext, MergeError, MergeOptions, Watch, merge_through, plan_collective};
+use raddle_merge::{
+    Align, IoBackend, MergeContext, MergeError, MergeOptions, Watch, merge_collective, plan_collective,
+};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -75,7 +77,7 @@ fn run_by(writes: Writes, size: usize, inputs: &[PathBuf], options: &MergeOption
             Each => IoBackend::Posix,
             Together => IoBackend::Shared(&ByRounds),
         };
-        merge_through(
+        merge_collective(
             &plan,
             &Watch { observer: &observer, cancel: &cancel },
             ranks,

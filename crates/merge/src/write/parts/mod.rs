@@ -21,7 +21,7 @@ use crate::write::values::open_pool;
 use crate::write::{MergeReport, bridged, complete};
 use files::{PartFiles, State, join, state_of};
 use raddle_core::CoreError;
-use raddle_core::engine::{Context, EngineOptions, EngineReport, Placement, execute_part};
+use raddle_core::engine::{Context, EngineOptions, EngineReport, Execution, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::journal::Binding;
 use raddle_core::output::publish::AtomicFile;
@@ -233,7 +233,10 @@ impl PartLayout {
         let jobs = plan.options.jobs;
         let options = EngineOptions { jobs, placement: Placement::Ordered, ..EngineOptions::default() };
         let count = tiles.end - tiles.start;
-        let made = execute_part(&plan.tiles, &work, &data, tiles, &mut journal, &options, &context)
+        let made = Execution::new(&plan.tiles, &work, &data)
+            .part(tiles)
+            .record(&mut journal)
+            .run(&options, &context)
             .map_err(|error| work.failed(error, &files.data))
             .and_then(|engine| {
                 for input in 0..plan.inputs.len() as u32 {
