@@ -58,7 +58,7 @@ def crates() -> list[Path]:
         name: {
             key.removeprefix("raddle-")
             for key in manifest.get("dependencies", {})
-            if key.startswith("raddle-") and key.removeprefix("raddle-") in manifests
+            if key.startswith("raddle") and key.removeprefix("raddle-") in manifests
         }
         for name, manifest in manifests.items()
     }

@@ -64,8 +64,3 @@ def command_line(files: list[str], options: Mapping[str, Any]) -> list[str]:
         else:
             line += [f"{flag}={os.fspath(item) if isinstance(item, os.PathLike) else item}" for item in value]
     return [*line, "--", *files]
-
-
-def merge_line(files: list[str], options: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a command that writes a layout, which the command calls ``--for``."""
-    return command_line(files, {"for" if name == "layout" else name: value for name, value in options.items()})

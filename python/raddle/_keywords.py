@@ -5,6 +5,7 @@ A keyword is an option of the command with ``_`` for ``-``. None stands for the 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Literal, SupportsIndex
@@ -48,15 +49,15 @@ COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets"}
 _LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip"}
 
 
-def given(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Return the options among the parameters of a call, without those that are None, as values of JSON."""
+def given(parameters: Mapping[str, object]) -> str:
+    """Return the options among the parameters of a call, without those that are None, as a JSON object."""
     options = {}
     for name, value in parameters.items():
         if isinstance(value, bool):
             value = _WORDS.get(name, {True: True, False: None})[value]
         if name not in _ARGUMENTS and value is not None:
             options[name] = _plain(name, value)
-    return options
+    return json.dumps(options)
 
 
 def _plain(name: str, value: object) -> object:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from raddle import _core
-from raddle._call import as_paths, merge_line, run
+from raddle._call import as_paths, run
 from raddle._keywords import (
     Attributes,
     Axis,
@@ -115,8 +115,8 @@ def plan(
     >>> plan = raddle.plan("run11981/", join="inner")  # doctest: +SKIP
     >>> plan.predicted.stored_len_bytes  # doctest: +SKIP
     """
-    line = merge_line(as_paths(inputs), given(locals()))
-    return Plan(run(lambda watch: _core.plan(line, watch), progress))
+    files, options = as_paths(inputs), given(locals())
+    return Plan(run(lambda watch: _core.plan(files, options, watch), progress))
 
 
 def merge(
@@ -392,5 +392,5 @@ def merge(
 
     >>> raddle.merge(["jan.nc", "feb.nc"], "winter.nc", time_units="hours since 1970-01-01")  # doctest: +SKIP
     """
-    line = merge_line(as_paths(inputs), {"output": os.fspath(output), **given(locals())})
-    return MergeReport(run(lambda watch: _core.merge(line, watch), progress))
+    files, options = as_paths(inputs), given(locals())
+    return MergeReport(run(lambda watch: _core.merge(files, os.fspath(output), options, watch), progress))

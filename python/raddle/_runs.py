@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from raddle import _core
-from raddle._call import as_paths, command_line, merge_line, run
+from raddle._call import as_paths, run
 from raddle._keywords import (
     Attributes,
     Axis,
@@ -117,8 +117,8 @@ def append(
     --------
     >>> raddle.append("run11981.h5", "today/")  # doctest: +SKIP
     """
-    line = command_line([os.fspath(file), *as_paths(inputs)], given(locals()))
-    return AppendReport(run(lambda watch: _core.append(line, watch), progress))
+    files, options = as_paths(inputs), given(locals())
+    return AppendReport(run(lambda watch: _core.append(os.fspath(file), files, options, watch), progress))
 
 
 def rechunk(
@@ -182,8 +182,10 @@ def rechunk(
     --------
     >>> raddle.rechunk("old.h5", "new.h5", chunk=(128, 1024), compress="small")  # doctest: +SKIP
     """
-    line = merge_line([os.fspath(input)], {"output": os.fspath(output), **given(locals())})
-    return MergeReport(run(lambda watch: _core.merge(line, watch), progress))
+    options = given(locals())
+    return MergeReport(
+        run(lambda watch: _core.rechunk(os.fspath(input), os.fspath(output), options, watch), progress)
+    )
 
 
 def verify(
@@ -253,8 +255,8 @@ def verify(
     >>> assert raddle.verify("run11981.h5", "run11981/")  # doctest: +SKIP
     """
     inputs = None if against is None else as_paths(against)
-    line = command_line([os.fspath(file)], {"against": inputs, **given(locals())})
-    return VerifyReport(run(lambda watch: _core.verify(line, watch), progress))
+    options = given(locals())
+    return VerifyReport(run(lambda watch: _core.verify(os.fspath(file), inputs, options, watch), progress))
 
 
 def inspect(file: Path) -> Inspection:
