@@ -1,6 +1,7 @@
 """Keywords of the functions that run a command: the options of the command, their values and their types."""
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -104,19 +105,20 @@ def test_the_merge_documents_every_keyword():
 
 
 def test_given_keywords_are_values_of_json(tmp_path):
-    assert given({"inputs": ["a"], "progress": False, "join": None, "force": False, "skip_bad": True}) == {
-        "skip_bad": True
-    }
-    assert given({"extendible": False, "shuffle": True, "contiguous": True, "preview": tmp_path}) == {
+    def options(**keywords):
+        return json.loads(given(keywords))
+
+    assert options(inputs=["a"], progress=False, join=None, force=False, skip_bad=True) == {"skip_bad": True}
+    assert options(extendible=False, shuffle=True, contiguous=True, preview=tmp_path) == {
         "extendible": "never", "shuffle": "yes", "contiguous": True, "preview": str(tmp_path),
     }  # fmt: skip
-    assert given({"extendible": True, "shuffle": False, "contiguous": False}) == {"extendible": "all", "shuffle": "no"}
-    assert given({"keys": "/run,/evt", "include": "/rec/a,b", "exclude": ("x", "y")}) == {
+    assert options(extendible=True, shuffle=False, contiguous=False) == {"extendible": "all", "shuffle": "no"}
+    assert options(keys="/run,/evt", include="/rec/a,b", exclude=("x", "y")) == {
         "keys": ["/run", "/evt"], "include": ["/rec/a,b"], "exclude": ["x", "y"],
     }  # fmt: skip
-    options = given({"chunk": (128, 1024), "memory": np.int64(1 << 26), "tolerance": 1e-6, "max_output": "1TB"})
-    assert options == {"chunk": "128x1024", "memory": 1 << 26, "tolerance": 1e-6, "max_output": "1TB"}
-    assert type(options["memory"]) is int
+    given_numbers = options(chunk=(128, 1024), memory=np.int64(1 << 26), tolerance=1e-6, max_output="1TB")
+    assert given_numbers == {"chunk": "128x1024", "memory": 1 << 26, "tolerance": 1e-6, "max_output": "1TB"}
+    assert type(given_numbers["memory"]) is int
 
 
 def test_an_unknown_keyword_is_a_type_error(runs, tmp_path):

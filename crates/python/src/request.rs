@@ -27,10 +27,19 @@ pub fn read<T: DeserializeOwned + Serialize + Default>(keywords: &str) -> Result
             serde_json::from_value::<T>(Value::Object(alone)).is_err()
         };
         match keywords.iter().find(is_wrong) {
-            Some((name, value)) => Error::usage(&format!("{name}={value}: {error}")),
+            Some((name, value)) => Error::usage(&format!("{name}={value}: {}", reason(&error))),
             None => Error::usage(&error.to_string()),
         }
     })
+}
+
+/// Returns the message of an error without the value, which the caller names.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.strip_prefix("unknown variant ").and_then(|text| text.split_once(", ")) {
+        Some((_, expected)) => expected.replace('`', "\""),
+        None => text,
+    }
 }
 
 /// Returns the names of the fields of a request.
