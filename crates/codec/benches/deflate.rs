@@ -4,6 +4,7 @@
 //! first. Sizes are relative to libdeflate's at level 6. Run: `cargo bench -p raddle-codec --bench deflate`.
 #![allow(unsafe_code, reason = "the clock of a thread")]
 
+#[path = "../../inflate/benches/shared/mod.rs"]
 mod shared;
 
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Pipeline};

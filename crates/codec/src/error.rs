@@ -1,6 +1,7 @@
 //! Errors of decoding and encoding. The caller adds the file, the object and the chunk.
 
 use crate::filter::KnownFilter;
+use raddle_inflate::InflateError;
 
 /// Result with [`CodecError`] as its default error.
 pub type Result<T, E = CodecError> = std::result::Result<T, E>;
@@ -103,4 +104,15 @@ pub enum CodecError {
         /// Filter of the library.
         filter: KnownFilter,
     },
+}
+
+impl From<InflateError> for CodecError {
+    fn from(error: InflateError) -> Self {
+        let filter = KnownFilter::Deflate;
+        match error {
+            InflateError::Corrupt { fault } => Self::Corrupt { filter, fault },
+            InflateError::TooLong { limit_len_bytes } => Self::TooLong { filter, limit_len_bytes },
+            InflateError::OutOfMemory => Self::OutOfMemory { filter },
+        }
+    }
 }

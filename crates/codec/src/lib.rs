@@ -24,7 +24,6 @@ mod entropy;
 mod error;
 mod filter;
 pub mod fletcher32;
-mod inflate;
 mod libdeflate;
 mod lz4;
 mod lzf;

@@ -7,12 +7,12 @@
 use crate::bitshuffle::Bitshuffle;
 use crate::error::{CodecError, Result};
 use crate::filter::{Filter, KnownFilter, display_name};
-use crate::inflate::{Inflater, MIN_LEN_BYTES};
 use crate::nbit::Nbit;
 use crate::scaleoffset::ScaleOffset;
 use crate::szip::Szip;
 use crate::zstd::ZstdDecoder;
 use crate::{blosc, bzip2, fletcher32, lz4, lzf, shuffle};
+use raddle_inflate::Inflater;
 
 /// Maximum number of filters in HDF5 (H5Z_MAX_NFILTERS): a filter mask has 32 bits.
 pub const MAX_FILTERS: usize = 32;
@@ -128,7 +128,7 @@ impl Pipeline {
     /// `chunk_len_bytes`.
     pub fn prefers_pairs(&self, chunk_len_bytes: usize) -> bool {
         let is_deflated = matches!(self.stages[..], [Stage::Deflate] | [Stage::Shuffle { .. }, Stage::Deflate]);
-        is_deflated && chunk_len_bytes >= MIN_LEN_BYTES
+        is_deflated && chunk_len_bytes >= Inflater::MIN_PAIR_LEN_BYTES
     }
 
     /// Like [`Pipeline::decode`], for two chunks to which all filters were applied. It is faster than one after the
@@ -163,7 +163,7 @@ impl Pipeline {
                 return [self.decode(state, stored[0], 0, first), self.decode(state, stored[1], 0, second)];
             }
         };
-        std::array::from_fn(|at| lengths[at].check(KnownFilter::Deflate, inflated[at].clone()?))
+        std::array::from_fn(|at| lengths[at].check(KnownFilter::Deflate, inflated[at]?))
     }
 
     /// Returns the maximum memory that a [`DecodeState`] holds for chunks of `chunk_len_bytes`, one after the other.
@@ -369,7 +369,7 @@ impl Stage {
     /// Decodes the filter: writes to the front of `out` and returns the number of bytes written.
     fn decode(&self, decoders: &mut Decoders, input: &[u8], out: &mut [u8]) -> Result<usize> {
         match self {
-            Self::Deflate => inflater(&mut decoders.inflater)?.inflate(input, out),
+            Self::Deflate => Ok(inflater(&mut decoders.inflater)?.inflate(input, out)?),
             Self::Shuffle { element_len_bytes } => {
                 let out = self.front(out, input.len())?;
                 shuffle::unshuffle(input, *element_len_bytes, out);

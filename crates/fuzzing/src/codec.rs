@@ -3,10 +3,11 @@
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
-use raddle_codec::arbitrary::{chunk_of, decode_arbitrary, inflate_all_ways};
+use raddle_codec::arbitrary::{chunk_of, decode_arbitrary};
 use raddle_codec::{
     Compression, DecodeState, Effort, EncodeState, Encoder, EncoderOptions, Filter, KnownFilter, Pipeline,
 };
+use raddle_inflate::all_ways::inflate_all_ways;
 
 /// Runs the target whose input is a pipeline and a chunk.
 pub(crate) fn pipeline(bytes: &[u8]) {

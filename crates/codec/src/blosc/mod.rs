@@ -9,10 +9,10 @@ mod blosclz;
 use crate::bit_transpose;
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
-use crate::inflate::Inflater;
 use crate::lz4;
 use crate::shuffle::unshuffle;
 use crate::zstd::ZstdDecoder;
+use raddle_inflate::Inflater;
 
 const FILTER: KnownFilter = KnownFilter::Blosc;
 

@@ -2,14 +2,8 @@
 
 use super::bits::BitWriter;
 use super::huffman::Code;
-use super::symbols::{DISTANCE_SYMBOLS, LITLEN_SYMBOLS};
+use raddle_inflate::format::{DISTANCE_SYMBOLS, LITLEN_SYMBOLS, PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
 
-/// Order in which the lengths of the code for lengths are written: those most likely unused come last, so that they can
-/// be omitted.
-pub(crate) const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] =
-    [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-pub(crate) const PRECODE_SYMBOLS: usize = 19;
-pub(crate) const PRECODE_LIMIT_BITS: usize = 7;
 /// Symbol that repeats the previous length 3 to 6 times.
 const REPEAT: u16 = 16;
 /// Symbol for 3 to 10 zeros.

@@ -4,7 +4,7 @@ use super::token::{FIRST_LENGTH, PART_VALUES, SECOND_LITERAL, Token};
 use crate::deflate::bits::{MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::{Code, MAX_LEN_BITS};
-use crate::deflate::symbols::{
+use raddle_inflate::format::{
     DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, Symbol,
     distance_symbol,
 };

@@ -11,12 +11,13 @@ mod block;
 mod parse;
 mod token;
 
+use crate::deflate::ZLIB_HEADER_FASTEST;
 use crate::deflate::bits::Remainder;
-use crate::deflate::symbols::MIN_MATCH;
-use crate::deflate::{ADLER_LEN_BYTES, ZLIB_HEADER_FASTEST};
-use crate::libdeflate::adler32;
 use block::Block;
 use parse::{Finder, parse_stride};
+use raddle_inflate::adler32;
+use raddle_inflate::format::ADLER_LEN_BYTES;
+use raddle_inflate::format::MIN_MATCH;
 use token::Tokens;
 
 /// Number of raw bytes per block. The header of a block takes 60 to 80 bytes: at a ratio of 8, half a percent of the

@@ -2,7 +2,7 @@
 //! that resembles only its predecessor, nothing is searched for.
 
 use super::token::Tokens;
-use crate::deflate::symbols::{MAX_DISTANCE, MIN_MATCH};
+use raddle_inflate::format::{MAX_DISTANCE, MIN_MATCH};
 
 /// Number of entries in the table of positions, as a power of two. 2^13 entries of 4 bytes fit a first-level cache, and
 /// equal the number of 4-byte elements within reach of a match.

@@ -4,7 +4,7 @@
 //! Because literals come in pairs and nothing depends on the kind of token, the loops over tokens have no branches to
 //! mispredict. On columns of mixed numbers this takes half the time of a loop that distinguishes literals and matches.
 
-use crate::deflate::symbols::{DISTANCE_SYMBOLS, MAX_MATCH, MIN_MATCH, Symbol, distance_symbol};
+use raddle_inflate::format::{DISTANCE_SYMBOLS, MAX_MATCH, MIN_MATCH, Symbol, distance_symbol};
 
 /// Bits 0 to 8: a literal, or `FIRST_LENGTH` plus the match length minus `MIN_MATCH`. Bits 9 to 17: a distance symbol,
 /// or `SECOND_LITERAL` plus a literal, or `NOTHING`. Bits 18 to 30: extra bits of the distance.

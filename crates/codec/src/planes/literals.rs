@@ -3,7 +3,7 @@
 use crate::deflate::bits::{MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::Code;
-use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
+use raddle_inflate::format::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
 
 /// Number of literals written between two flushes.
 const GROUP: usize = 4;

@@ -11,11 +11,13 @@
 mod literals;
 mod repeats;
 
+use crate::deflate::ZLIB_HEADER_FASTEST;
 use crate::deflate::bits::{Remainder, append};
-use crate::deflate::{ADLER_LEN_BYTES, ZLIB_HEADER_FASTEST};
 use crate::element_lz::ElementLzEncoder;
-use crate::libdeflate::{Deflater, adler32};
+use crate::libdeflate::Deflater;
 use literals::Literals;
+use raddle_inflate::adler32;
+use raddle_inflate::format::ADLER_LEN_BYTES;
 use repeats::Sampler;
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Estimates the savings by matches from samples.
 
 use super::literals::Literals;
-use crate::deflate::symbols::MAX_DISTANCE;
 use crate::element_lz::ElementLzEncoder;
 use crate::libdeflate::Deflater;
+use raddle_inflate::format::MAX_DISTANCE;
 use std::ops::RangeInclusive;
 
 /// Length of a sampled slice, which spans two rows of most grids.

@@ -4,7 +4,7 @@ use super::scan::RUN;
 use crate::deflate::bits::{BitWriter, MAX_BITS_PER_FLUSH, Remainder, append};
 use crate::deflate::header::DynamicHeader;
 use crate::deflate::huffman::{Code, MAX_LEN_BITS};
-use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_MATCH, MIN_MATCH};
+use raddle_inflate::format::{DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_SYMBOLS, LITLEN_SYMBOLS, MAX_MATCH, MIN_MATCH};
 
 /// Symbol of the longest match.
 const FULL: usize = LENGTH_SYMBOLS[MAX_MATCH].symbol as usize;

@@ -9,10 +9,11 @@
 mod block;
 mod scan;
 
+use crate::deflate::ZLIB_HEADER_FASTEST;
 use crate::deflate::bits::SLACK_LEN_BYTES;
-use crate::deflate::{ADLER_LEN_BYTES, ZLIB_HEADER_FASTEST};
-use crate::libdeflate::adler32;
 use block::Block;
+use raddle_inflate::adler32;
+use raddle_inflate::format::ADLER_LEN_BYTES;
 
 /// Capacity in bytes that [`ZeroRunEncoder::encode`] needs beyond the stream's limit.
 pub(crate) const SLACK: usize = SLACK_LEN_BYTES;
@@ -118,7 +119,7 @@ mod tests {
             let stored = encode(&raw);
             prop_assert_eq!(inflate(&stored), raw.clone());
             let mut back = vec![0; raw.len()];
-            prop_assert_eq!(crate::inflate::Inflater::new().unwrap().inflate(&stored, &mut back), Ok(raw.len()));
+            prop_assert_eq!(raddle_inflate::Inflater::new().unwrap().inflate(&stored, &mut back), Ok(raw.len()));
             prop_assert_eq!(back, raw);
         }
     }

@@ -3,9 +3,9 @@
 //! The words after the header are decoded elsewhere. Nothing here loops over all symbols: small blocks use a few dozen
 //! of 318.
 
-use super::BitSource;
-use super::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
-use crate::deflate::header::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
+use crate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
+use crate::format::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
+use crate::stream::BitSource;
 
 /// Creates the codes fixed by the format; no word has more than 9 bits.
 pub(super) fn fixed_codes() -> (Code, Code) {

@@ -9,12 +9,12 @@ use miniz_oxide::deflate::stream::deflate;
 use proptest::prelude::*;
 
 use super::InterleavedInflater;
-use crate::inflate::guarded::{Edge, Guarded};
-use crate::inflate::samples::{
-    Noise, ReferenceInflaters, TestedInflater, by_libdeflate, columns, damaged_values, streams,
+use crate::Inflater;
+use crate::guarded::{Edge, Guarded};
+use crate::samples::{
+    Noise, ReferenceInflaters, TestedInflater, by_libdeflate, columns, damaged_values, deflated, streams,
 };
-use crate::inflate::{Inflater, MIN_LEN_BYTES, is_sum_right};
-use crate::libdeflate::Deflater;
+use crate::stream::{MIN_LEN_BYTES, is_sum_right};
 
 struct Pair {
     joint: Box<InterleavedInflater>,
@@ -69,12 +69,6 @@ impl TestedInflater for Pair {
         out.truncate(produced);
         Some((out, sum_at))
     }
-}
-
-fn deflated(raw: &[u8], level: u8) -> Vec<u8> {
-    let mut stored = Vec::new();
-    assert!(Deflater::new(level).unwrap().deflate(raw, &mut stored, 2 * raw.len() + 64));
-    stored
 }
 
 #[test]

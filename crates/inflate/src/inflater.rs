@@ -2,17 +2,17 @@
 //!
 //! Invariant: what is decoded, and whether a stream is refused, does not depend on the choice.
 
-use super::{InterleavedInflater, RepetitiveInflater, SmallChunkInflater};
-use crate::error::{CodecError, Result};
-use crate::filter::KnownFilter;
+use crate::error::{InflateError, Result};
+use crate::interleaved::InterleavedInflater;
 use crate::libdeflate::{CORRUPT, Decompressor};
-
-const FILTER: KnownFilter = KnownFilter::Deflate;
+use crate::runs::RepetitiveInflater;
+use crate::small::SmallChunkInflater;
+use crate::stream::MIN_LEN_BYTES;
 
 /// A decompressor, reused from chunk to chunk: allocating one per chunk costs as much as inflating 512 bytes (measured:
 /// 1.0-1.2 instead of 1.9 µs for chunks of 128 rows).
-pub(crate) struct Inflater {
-    pub(super) libdeflate: Decompressor,
+pub struct Inflater {
+    pub(crate) libdeflate: Decompressor,
     /// Padded copy of small chunks: see [`Inflater::inflate_padded`].
     padded_input: Vec<u8>,
     padded_output: Vec<u8>,
@@ -34,7 +34,14 @@ const INPUT_ROOM_LEN_BYTES: usize = 64;
 const OUTPUT_ROOM_LEN_BYTES: usize = 320;
 
 impl Inflater {
-    pub(crate) fn new() -> Result<Self> {
+    /// Length of outputs from which [`Inflater::inflate_pair`] may be faster than two calls of [`Inflater::inflate`].
+    pub const MIN_PAIR_LEN_BYTES: usize = MIN_LEN_BYTES;
+
+    /// Creates an inflater. Decoders of our own are created for the first stream that needs them.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn new() -> Result<Self> {
         Ok(Self {
             libdeflate: Decompressor::new()?,
             padded_input: Vec::new(),
@@ -51,7 +58,11 @@ impl Inflater {
     /// The Adler-32 checksum is always verified. Bytes after the end of the stream are ignored, as in HDF5 itself: the
     /// returned data has been verified by the checksum, and refusing would make data unreadable that all other readers
     /// accept.
-    pub(crate) fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    ///
+    /// # Errors
+    /// The bytes are not a complete stream, its checksum is wrong, or it inflates to more than `out`. The contents of
+    /// `out` are then unspecified.
+    pub fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         if stored.len() <= SMALL_LEN_BYTES && out.len() <= SMALL_LEN_BYTES {
             let small = self.small.get_or_insert_with(SmallChunkInflater::new);
             return match small.inflate(stored, out) {
@@ -74,7 +85,10 @@ impl Inflater {
     }
 
     /// Inflates two streams like [`Inflater::inflate`], interleaved if that is faster.
-    pub(crate) fn inflate_pair(&mut self, stored: [&[u8]; 2], out: [&mut [u8]; 2]) -> [Result<usize>; 2] {
+    ///
+    /// # Errors
+    /// As for [`Inflater::inflate`], for each.
+    pub fn inflate_pair(&mut self, stored: [&[u8]; 2], out: [&mut [u8]; 2]) -> [Result<usize>; 2] {
         let [first, second] = out;
         let are_for_two = InterleavedInflater::prefers_pairs(stored[0], first.len())
             && InterleavedInflater::prefers_pairs(stored[1], second.len());
@@ -92,7 +106,7 @@ impl Inflater {
 
     /// Inflates a small stream with libdeflate, with padding after input and output, so that none of it is decoded byte
     /// by byte.
-    pub(super) fn inflate_padded(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    pub(crate) fn inflate_padded(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         let (mut input, mut output) = (std::mem::take(&mut self.padded_input), std::mem::take(&mut self.padded_output));
         input.resize(SMALL_LEN_BYTES + INPUT_ROOM_LEN_BYTES, 0);
         output.resize(SMALL_LEN_BYTES + OUTPUT_ROOM_LEN_BYTES, 0);
@@ -105,14 +119,12 @@ impl Inflater {
         let checked = match inflated {
             // Decoded from bytes after the chunk, so the chunk itself ends too early.
             Ok((consumed, _)) if consumed > stored.len() => Err(CORRUPT),
-            Ok((_, produced)) if produced > out.len() => {
-                Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() })
-            }
+            Ok((_, produced)) if produced > out.len() => Err(InflateError::TooLong { limit_len_bytes: out.len() }),
             Ok((_, produced)) => {
                 out[..produced].copy_from_slice(&output[..produced]);
                 Ok(produced)
             }
-            Err(CodecError::TooLong { .. }) => Err(CodecError::TooLong { filter: FILTER, limit_len_bytes: out.len() }),
+            Err(InflateError::TooLong { .. }) => Err(InflateError::TooLong { limit_len_bytes: out.len() }),
             Err(error) => Err(error),
         };
         (self.padded_input, self.padded_output) = (input, output);
@@ -121,7 +133,10 @@ impl Inflater {
 
     /// Inflates one gzip member (RFC 1952), which must be all of `stored`, into the front of `out`; returns the number
     /// of bytes written. Its CRC-32 is verified.
-    pub(crate) fn gunzip(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
+    ///
+    /// # Errors
+    /// The bytes are not one complete member, its checksum is wrong, or it inflates to more than `out`.
+    pub fn gunzip(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         self.libdeflate.gunzip(stored, out)
     }
 }
@@ -129,16 +144,11 @@ impl Inflater {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::libdeflate::Deflater;
+    use crate::samples::deflated;
 
     #[test]
     fn what_a_cut_stream_is_refused_for_does_not_depend_on_the_one_before() {
-        let deflated = |raw: &[u8]| {
-            let mut stored = Vec::new();
-            assert!(Deflater::new(6).unwrap().deflate(raw, &mut stored, raw.len()));
-            stored
-        };
-        let (before, stored) = (deflated(&[9; 700]), deflated(&[5; 300]));
+        let (before, stored) = (deflated(&[9; 700], 6), deflated(&[5; 300], 6));
         let mut reused = Inflater::new().unwrap();
         for len in 0..stored.len() {
             let (mut out, mut long) = ([0; 300], [0; 700]);
@@ -155,8 +165,7 @@ mod tests {
 
     #[test]
     fn bytes_after_the_stream_are_let_pass_and_a_cut_stream_is_not() {
-        let mut stored = Vec::new();
-        assert!(Deflater::new(6).unwrap().deflate(&[5; 300], &mut stored, 300));
+        let mut stored = deflated(&[5; 300], 6);
         let mut out = [0; 300];
         let mut inflater = Inflater::new().unwrap();
         for len in 0..stored.len() {
@@ -165,7 +174,7 @@ mod tests {
         stored.extend_from_slice(b"padding");
         assert_eq!(inflater.inflate(&stored, &mut out), Ok(300));
         assert_eq!(out, [5; 300]);
-        let too_long = CodecError::TooLong { filter: FILTER, limit_len_bytes: 299 };
+        let too_long = InflateError::TooLong { limit_len_bytes: 299 };
         assert_eq!(inflater.inflate(&stored, &mut out[..299]), Err(too_long));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::array;
 
-use crate::deflate::symbols::MAX_MATCH;
+use crate::format::MAX_MATCH;
 
 /// Number of bytes written at once.
 const BLOCK_LEN_BYTES: usize = 32;

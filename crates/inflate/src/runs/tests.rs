@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{OTHERS_LIMIT, RepetitiveInflater};
-use crate::inflate::samples::{Noise, ReferenceInflaters, TestedInflater, by_libdeflate, damaged_values, streams};
+use crate::samples::{Noise, ReferenceInflaters, TestedInflater, by_libdeflate, damaged_values, streams};
 
 struct Pair {
     runs: Box<RepetitiveInflater>,

@@ -1,19 +1,22 @@
-//! Cost of inflating columns of numbers: libdeflate, [`Pipeline::decode`] and [`Pipeline::decode_pair`] on the same
-//! chunks.
+//! Cost of inflating columns of numbers: libdeflate, [`Inflater::inflate`] and [`Inflater::inflate_pair`] on the same
+//! streams.
 //!
 //! Times are CPU times of this thread, the best of several rounds, interleaved, so that other work on the machine has
-//! little effect; every chunk is compared first. Run: `cargo bench -p raddle-codec --bench inflate [rows of a chunk]`.
+//! little effect; every chunk is compared first. Run: `cargo bench -p raddle-inflate --bench inflate [rows of a chunk]`.
 #![allow(unsafe_code, reason = "libdeflate by itself, to compare with")]
 
 mod shared;
 
 use libdeflate_sys as libdeflate;
-use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Filter, KnownFilter, Pipeline};
+use raddle_inflate::Inflater;
 use shared::{Noise, cpu_s};
 
 const ROUNDS: usize = 15;
 /// Number of chunks of each column; even, because they are decoded in pairs.
 const CHUNKS: usize = 4;
+
+/// Level of the streams, that of `--compress balanced` for such columns.
+const LEVEL: i32 = 3;
 
 /// Name of a column, and the function from row to element.
 type Column = (&'static str, fn(usize, &mut Noise) -> u32);
@@ -37,12 +40,11 @@ const COLUMNS: [Column; 7] = [
 
 fn main() {
     let rows: usize = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(262_144);
-    let deflate = Filter { id: KnownFilter::Deflate.id(), optional: false, name: vec![], parameters: vec![6] };
-    let pipeline = Pipeline::new(&[deflate], 4).expect("deflate is known");
-    let (mut encode, mut decode) = (EncodeState::default(), DecodeState::default());
+    let mut inflater = Inflater::new().expect("there is memory");
     // SAFETY: no preconditions; never freed, because the program ends with it.
-    let reference = unsafe { libdeflate::libdeflate_alloc_decompressor() };
-    println!("chunks of {rows} rows of 4 bytes, balanced; GB/s of values, CPU time, best of {ROUNDS}");
+    let (reference, compressor) =
+        unsafe { (libdeflate::libdeflate_alloc_decompressor(), libdeflate::libdeflate_alloc_compressor(LEVEL)) };
+    println!("chunks of {rows} rows of 4 bytes, level {LEVEL}; GB/s of values, CPU time, best of {ROUNDS}");
     println!("{:>26} {:>6} {:>10} {:>6} {:>6}", "column", "ratio", "libdeflate", "one", "two");
     for (number, (name, value)) in COLUMNS.into_iter().enumerate() {
         let mut noise = Noise(number as u64);
@@ -51,10 +53,14 @@ fn main() {
         let stored: Vec<Vec<u8>> = raw
             .chunks(chunk_len_bytes)
             .map(|chunk| {
-                let mut stored = Vec::new();
-                let mask =
-                    Encoder::plain(Effort::Balanced, 4).encode(&mut encode, chunk, &mut stored).expect("it is encoded");
-                assert_eq!(mask, 0, "{name} can be compressed");
+                let mut stored = vec![0; chunk.len()];
+                // SAFETY: both pointers are valid for the lengths passed with them.
+                let stored_len_bytes = unsafe {
+                    let (from, to) = (chunk.as_ptr().cast(), stored.as_mut_ptr().cast());
+                    libdeflate::libdeflate_zlib_compress(compressor, from, chunk.len(), to, stored.len())
+                };
+                assert!(stored_len_bytes > 0, "{name} can be compressed");
+                stored.truncate(stored_len_bytes);
                 stored
             })
             .collect();
@@ -88,14 +94,14 @@ fn main() {
             });
             run(1, &mut |out| {
                 for (stored, chunk) in stored.iter().zip(out.chunks_mut(chunk_len_bytes)) {
-                    pipeline.decode(&mut decode, stored, 0, chunk).expect("it is decoded");
+                    assert_eq!(inflater.inflate(stored, chunk), Ok(chunk.len()));
                 }
             });
             run(2, &mut |out| {
                 for (stored, chunks) in stored.chunks(2).zip(out.chunks_mut(2 * chunk_len_bytes)) {
                     let (first, second) = chunks.split_at_mut(chunk_len_bytes);
-                    let decoded = pipeline.decode_pair(&mut decode, [&stored[0], &stored[1]], [first, second]);
-                    assert_eq!(decoded, [Ok(()), Ok(())]);
+                    let inflated = inflater.inflate_pair([&stored[0], &stored[1]], [first, second]);
+                    assert_eq!(inflated, [Ok(chunk_len_bytes); 2]);
                 }
             });
         }

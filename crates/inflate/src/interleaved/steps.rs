@@ -6,7 +6,7 @@
 
 use super::lane::{Lane, MIN_HELD_BITS, Position, WORD_LEN_BYTES};
 use super::table::{Entry, JointTable, LONG_MATCH_BITS, LongMatch, STEP_BITS, STEP_LEN_BYTES};
-use crate::deflate::symbols::{MAX_DISTANCE, MAX_MATCH};
+use crate::format::{MAX_DISTANCE, MAX_MATCH};
 
 /// Number of steps between two refills, for which the bits suffice.
 const STEPS: usize = 2;

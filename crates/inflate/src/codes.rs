@@ -2,8 +2,9 @@
 //!
 //! Decoding with them is left to the inflaters, each of which does it in another way.
 
-use super::code::Code;
-use super::{BitSource, header};
+use crate::code::Code;
+use crate::header;
+use crate::stream::BitSource;
 use std::sync::LazyLock;
 
 /// Number of bits of the last-block flag and the block's type.

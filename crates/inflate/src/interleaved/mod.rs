@@ -15,9 +15,9 @@ mod tests;
 use lane::{Lane, Word, word_at};
 use table::JointTable;
 
-use super::RepetitiveInflater;
-use super::codes::{self, BlockStart, Codes};
-use super::{BitSource, MIN_LEN_BYTES, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
+use crate::codes::{self, BlockStart, Codes};
+use crate::runs::RepetitiveInflater;
+use crate::stream::{BitSource, MIN_LEN_BYTES, MIN_STREAM_LEN_BYTES, has_avx2_and_bmi, is_sum_right, is_zlib};
 
 /// Minimum length of a stream. Most shorter ones that are mostly repetitions are decoded faster by libdeflate.
 const MIN_STORED_LEN_BYTES: usize = 1 << 13;

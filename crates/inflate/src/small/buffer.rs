@@ -6,7 +6,7 @@
 use std::array;
 
 use super::LIMIT_LEN_BYTES;
-use crate::inflate::BitSource;
+use crate::stream::BitSource;
 
 const WRAP_LEN_BYTES: usize = 2 * LIMIT_LEN_BYTES;
 pub(super) const MASK: usize = WRAP_LEN_BYTES - 1;

@@ -2,8 +2,8 @@
 //!
 //! Words that need only one look-up are decoded in `super::steps`. Invariant: `produced` bytes of `out` are decoded.
 
-use crate::inflate::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
-use crate::inflate::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
+use crate::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
+use crate::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
 
 pub(super) const WORD_LEN_BYTES: usize = 8;
 

@@ -1,32 +1,6 @@
-//! Our own inflaters, for kinds of chunks that libdeflate does not inflate fastest.
-//!
-//! These decoders never report errors: on anything malformed, and on some rare input, they return `None`, and
-//! libdeflate decodes the stream or reports the error. Invariant: if they return a result, libdeflate inflates the
-//! stream to the same bytes.
+//! Parts of a zlib stream that all inflaters read: bits in both orders, header and checksum.
 
-mod code;
-mod codes;
-#[cfg(all(test, target_arch = "x86_64"))]
-mod guarded;
-mod header;
-mod inflater;
-#[cfg(target_arch = "x86_64")]
-mod interleaved;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "interleaved_stub.rs"]
-mod interleaved;
-mod repeat;
-mod runs;
-#[cfg(test)]
-mod samples;
-mod small;
-
-pub(crate) use inflater::Inflater;
-pub(crate) use interleaved::InterleavedInflater;
-pub(crate) use runs::RepetitiveInflater;
-pub(crate) use small::SmallChunkInflater;
-
-use crate::deflate::ADLER_LEN_BYTES;
+use crate::format::ADLER_LEN_BYTES;
 use crate::libdeflate::adler32;
 
 /// Minimum length of outputs for which the inflater of columns is worth its tables, with two streams interleaved: below
@@ -34,15 +8,15 @@ use crate::libdeflate::adler32;
 pub(crate) const MIN_LEN_BYTES: usize = 1 << 16;
 
 /// Length of the shortest stream: header, an empty block and the checksum.
-const MIN_STREAM_LEN_BYTES: usize = 8;
+pub(crate) const MIN_STREAM_LEN_BYTES: usize = 8;
 
 /// Number of bits that a [`BitSource`] guarantees.
-const WINDOW_BITS: usize = 57;
+pub(crate) const WINDOW_BITS: usize = 57;
 
 /// Bits of a stream in both orders. Huffman words are stored with their first bit first, so that, read as a number with
 /// the first bit highest, they sort as the code does (its tables are filled from front to back). All other fields have
 /// their first bit lowest. Arbitrary bits follow the stream.
-trait BitSource {
+pub(crate) trait BitSource {
     /// Returns at least [`WINDOW_BITS`] starting at `at_bit`, the first one lowest.
     fn low_first(&self, at_bit: usize) -> u64;
 
@@ -53,7 +27,7 @@ trait BitSource {
 /// Checks a zlib header: method deflate, a window of at most 32 KiB, no preset dictionary, and the check bits (RFC
 /// 1950, 2.2).
 #[inline(always)]
-fn is_zlib(method: u8, flags: u8) -> bool {
+pub(crate) fn is_zlib(method: u8, flags: u8) -> bool {
     let head = u16::from_be_bytes([method, flags]);
     head.is_multiple_of(31) && head & 0x0f20 == 0x0800 && head >> 12 <= 7
 }
@@ -61,14 +35,14 @@ fn is_zlib(method: u8, flags: u8) -> bool {
 /// Returns whether the processor has the features for which the inflaters are compiled a second time: bmi1, bmi2 and
 /// avx2.
 #[cfg(target_arch = "x86_64")]
-fn has_avx2_and_bmi() -> bool {
+pub(crate) fn has_avx2_and_bmi() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has!("bmi1") && has!("bmi2") && has!("avx2")
 }
 
 /// Returns whether the checksum at `sum_at` of the stream, which may be beyond its end, matches the inflated bytes.
 #[inline(always)]
-fn is_sum_right(stored: &[u8], sum_at: usize, inflated: &[u8]) -> bool {
+pub(crate) fn is_sum_right(stored: &[u8], sum_at: usize, inflated: &[u8]) -> bool {
     let sum = stored.get(sum_at..).and_then(|rest| rest.first_chunk::<ADLER_LEN_BYTES>());
     sum.is_some_and(|sum| u32::from_be_bytes(*sum) == adler32(inflated))
 }

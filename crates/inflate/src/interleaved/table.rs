@@ -3,8 +3,8 @@
 //!
 //! Long words, long matches and the end of a block are marked [`SPECIAL`] and decoded with the codes.
 
-use crate::deflate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
-use crate::inflate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES};
+use crate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES};
+use crate::format::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
 
 /// Number of bits that index the table. With 12, the tables of two codes would leave too little of a core's first-level
 /// cache for the sources of matches: measured 2 to 10 % slower except for streams of literals.

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, SmallChunkInflater};
-use crate::inflate::Inflater;
-use crate::inflate::samples::{Noise, ReferenceInflaters, TestedInflater, streams};
+use crate::Inflater;
+use crate::samples::{Noise, ReferenceInflaters, TestedInflater, streams};
 
 /// Both inflaters, for comparison.
 struct Pair {

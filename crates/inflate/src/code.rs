@@ -5,7 +5,7 @@
 
 use std::array;
 
-use crate::deflate::symbols::{END_OF_BLOCK, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, distance_symbol, length_symbol};
+use crate::format::{END_OF_BLOCK, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, distance_symbol, length_symbol};
 
 /// Maximum length of words in the table. A table of 2^12 entries is filled only if there are words of 12 bits and they
 /// are to be looked up.

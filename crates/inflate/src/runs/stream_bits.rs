@@ -1,6 +1,6 @@
 //! Bits of a stream of any length.
 
-use crate::inflate::BitSource;
+use crate::stream::BitSource;
 
 const WORD_LEN_BYTES: usize = 8;
 

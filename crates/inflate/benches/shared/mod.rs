@@ -1,4 +1,4 @@
-//! Shared parts of the codec benchmarks: pseudo-random numbers, and the CPU time of a thread.
+//! Shared parts of the benchmarks of inflaters and of encoders: pseudo-random numbers, and the CPU time of a thread.
 
 /// Pseudo-random number generator.
 pub(crate) struct Noise(pub(crate) u64);

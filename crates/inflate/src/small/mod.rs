@@ -8,9 +8,9 @@ mod tests;
 
 use buffer::{BUFFER_LEN_BYTES, Bits, Buffer, MASK};
 
-use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES, LONG};
-use super::codes::{BlockStart, Codes};
-use super::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, is_sum_right, is_zlib};
+use crate::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES, LONG};
+use crate::codes::{BlockStart, Codes};
+use crate::stream::{BitSource, MIN_STREAM_LEN_BYTES, WINDOW_BITS, is_sum_right, is_zlib};
 
 /// Maximum length of an output: half of a buffer, so that overruns of a damaged stream stay inside.
 const LIMIT_LEN_BYTES: usize = 4096;
@@ -50,7 +50,7 @@ impl SmallChunkInflater {
     /// which may be beyond the end.
     fn inflate_unsummed(&mut self, stored: &[u8], limit_len_bytes: usize) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if super::has_avx2_and_bmi() {
+        if crate::stream::has_avx2_and_bmi() {
             // SAFETY: the function is safe Rust; it only requires a processor with these three features, which was just
             // checked.
             return unsafe { self.inflate_avx2(stored, limit_len_bytes) };

@@ -11,10 +11,10 @@ use stream_bits::StreamBits;
 
 use std::ops::RangeInclusive;
 
-use super::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
-use super::codes::{BlockStart, Codes};
-use super::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
-use super::{BitSource, MIN_STREAM_LEN_BYTES, is_sum_right, is_zlib};
+use crate::code::{Code, DISTANCE_TEMPLATES, END, EXCEPTION, LITERAL, LITLEN_TEMPLATES};
+use crate::codes::{BlockStart, Codes};
+use crate::repeat::{ROOM_LEN_BYTES, repeat, repeat_with_room};
+use crate::stream::{BitSource, MIN_STREAM_LEN_BYTES, is_sum_right, is_zlib};
 
 /// Minimum ratio of the output's length to the stream's.
 const MIN_RATIO: usize = 12;
@@ -58,7 +58,7 @@ impl RepetitiveInflater {
     /// Returns the number of bytes written and the position of the checksum, which may be beyond the end.
     fn inflate_unsummed(&mut self, stored: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
         #[cfg(target_arch = "x86_64")]
-        if super::has_avx2_and_bmi() {
+        if crate::stream::has_avx2_and_bmi() {
             // SAFETY: the function is safe Rust; it only requires a processor with these three features, which was just
             // checked.
             return unsafe { self.inflate_avx2(stored, out) };

@@ -1,25 +1,40 @@
-//! Symbols and extra bits of match lengths and distances (RFC 1951, 3.2.5).
+//! Numbers of the deflate format (RFC 1951) and of its zlib envelope (RFC 1950), which encoders share: symbols and extra
+//! bits of match lengths and distances (3.2.5), and the order of code lengths.
 
 /// Number of symbols for literals, end of block, and lengths that may occur (286 and 287 may not).
-pub(crate) const LITLEN_SYMBOLS: usize = 286;
+pub const LITLEN_SYMBOLS: usize = 286;
 /// Number of distance symbols that may occur.
-pub(crate) const DISTANCE_SYMBOLS: usize = 30;
+pub const DISTANCE_SYMBOLS: usize = 30;
 /// Symbol that ends a block.
-pub(crate) const END_OF_BLOCK: usize = 256;
+pub const END_OF_BLOCK: usize = 256;
 /// Length of the shortest match.
-pub(crate) const MIN_MATCH: usize = 3;
+pub const MIN_MATCH: usize = 3;
 /// Length of the longest match.
-pub(crate) const MAX_MATCH: usize = 258;
+pub const MAX_MATCH: usize = 258;
 
 /// Distance of the farthest match.
-pub(crate) const MAX_DISTANCE: usize = 32_768;
+pub const MAX_DISTANCE: usize = 32_768;
+
+/// Order in which the lengths of the code for lengths are stored (3.2.7): those most likely unused come last, so that
+/// they can be omitted.
+pub const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+/// Number of symbols of the code for lengths.
+pub const PRECODE_SYMBOLS: usize = 19;
+/// Length of its longest word.
+pub const PRECODE_LIMIT_BITS: usize = 7;
+
+/// Length of the Adler-32 checksum (big-endian) that ends a zlib stream.
+pub const ADLER_LEN_BYTES: usize = 4;
 
 /// A symbol with its extra bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Symbol {
-    pub(crate) symbol: u16,
-    pub(crate) extra_bits: u8,
-    pub(crate) extra: u16,
+pub struct Symbol {
+    /// Number of the symbol.
+    pub symbol: u16,
+    /// Number of extra bits.
+    pub extra_bits: u8,
+    /// Value of the extra bits.
+    pub extra: u16,
 }
 
 /// Returns the symbol of a match length in `MIN_MATCH..=MAX_MATCH`.
@@ -27,7 +42,8 @@ pub(crate) struct Symbol {
 /// From length 11 on there are four symbols for each power of two: with x = length - 3 and e = floor(log2 x) - 2, the
 /// two bits below the leading one of x select among them, and the e lowest bits are extra bits. 258 has a separate
 /// symbol.
-pub(crate) const fn length_symbol(length: usize) -> Symbol {
+#[inline]
+pub const fn length_symbol(length: usize) -> Symbol {
     debug_assert!(MIN_MATCH <= length && length <= MAX_MATCH);
     let above_min = (length - MIN_MATCH) as u32;
     if length == MAX_MATCH {
@@ -45,7 +61,7 @@ pub(crate) const fn length_symbol(length: usize) -> Symbol {
 }
 
 /// Symbol and extra bits of each match length, by length; entries for invalid lengths are meaningless.
-pub(crate) const LENGTH_SYMBOLS: [Symbol; MAX_MATCH + 1] = {
+pub const LENGTH_SYMBOLS: [Symbol; MAX_MATCH + 1] = {
     let mut lengths = [Symbol { symbol: 0, extra_bits: 0, extra: 0 }; MAX_MATCH + 1];
     let mut length = MIN_MATCH;
     while length <= MAX_MATCH {
@@ -60,7 +76,7 @@ pub(crate) const LENGTH_SYMBOLS: [Symbol; MAX_MATCH + 1] = {
 /// From distance 5 on there are two symbols for each power of two: with x = distance - 1 and e = floor(log2 x) - 1, the
 /// bit below the leading one of x selects between them, and the e lowest bits are extra bits.
 #[inline(always)]
-pub(crate) const fn distance_symbol(distance: usize) -> Symbol {
+pub const fn distance_symbol(distance: usize) -> Symbol {
     debug_assert!(1 <= distance && distance <= MAX_DISTANCE);
     let above_min = (distance - 1) as u32;
     if above_min < 4 {
