@@ -3,7 +3,8 @@
 //! One entry may expand to several experiments (`each`, `patterns`); experiments that are too large for a scale are
 //! left out (`fits`). Experiments themselves are in [`super::Experiment`].
 
-use super::{Case, Experiment, Scale, Variant, Workload, preset};
+use super::presets::preset;
+use super::{Case, Experiment, Scale, Variant, Workload};
 use crate::error::{Result, TuneError, WorkloadFault};
 use crate::kernel::Kernel;
 use crate::knob::{Knob, Settings, Value, len_words};
