@@ -1,15 +1,15 @@
 //! The page: a single file without scripts or network access, in light and dark colours, for phones and paper.
 
 use crate::compared;
-use crate::comparisons;
 use crate::figures;
 use crate::measured::Measurement;
+use crate::measured::comparisons;
+use crate::measured::verdicts;
 use crate::particulars;
 use crate::phases;
 use crate::quantity;
 use crate::run::{File, Run, Stage};
 use crate::svg::{Figure, html};
-use crate::verdicts;
 use crate::verified::Verification;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! The part of a page about a measurement of HDF5: tables of verdicts and their figures.
 
-use crate::comparisons::{self, words};
 use crate::figures::element;
+use crate::measured::comparisons::{self, words};
+use crate::measured::papers;
 use crate::measured::{Estimate, Experiment, Fault, Finding, Findings, Measurement, Phase};
 use crate::page::{facts, part, table};
-use crate::papers;
 use crate::quantity;
 use crate::svg::html;
 

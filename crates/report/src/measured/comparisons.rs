@@ -1,10 +1,10 @@
 //! Figures of HDF5 measurements in the forms used by papers: sweeps with intervals, box plots of rates, distributions
 //! of times, sorted speed-ups.
 
+use crate::measured::scaling::scaling;
+use crate::measured::stage_times as stages;
 use crate::measured::{Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
-use crate::scaling::scaling;
-use crate::stage_times as stages;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
 /// Horizontal position where names end and axes begin.

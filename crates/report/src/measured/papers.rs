@@ -1,6 +1,6 @@
 //! Tables of a paper's results next to those measured here: one line per figure, and planned numbers.
 
-use crate::comparisons::words;
+use crate::measured::comparisons::words;
 use crate::measured::{Line, Measurement, Planned, PlannedRow};
 use crate::page::{part, table, text_table};
 use crate::quantity;

@@ -1,6 +1,12 @@
 //! Measurements of HDF5, as in the `--report` files of `bench` and `tune`.
 //!
-//! Values missing in a report are absent here, as in [`crate::run`].
+//! Values missing in a report are absent here, as in [`crate::run`]. Pages of merges need nothing in this folder.
+
+pub mod comparisons;
+mod papers;
+mod scaling;
+mod stage_times;
+pub(crate) mod verdicts;
 
 use crate::error::{ReportError, Result};
 use serde::Deserialize;
