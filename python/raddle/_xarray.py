@@ -2,15 +2,17 @@
 
 Texts of variable length become ``str``, as in other engines.
 
-Dimensions are named after dimension scales, as in netCDF-4; dimensions without a name are called ``phony_dim_0`` and so
-on, one per length, as in other xarray engines.
+Dimensions are named after dimension scales, as in netCDF-4. An axis without a scale has a dimension of the group with the
+same length or, if there is none, is called ``phony_dim_0`` and so on, as in other xarray engines.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,11 +51,11 @@ _HIDDEN = {
 class _Store(AbstractDataStore):
     """A group of a file for xarray's decoders."""
 
-    def __init__(self, file: File, group: Group, unnamed: dict[int, str]) -> None:
+    def __init__(self, file: File, group: Group, numbers: Iterator[int]) -> None:
         self._file = file
         self._group = group
-        # Generated names of dimensions, by length: the same in all groups of a tree.
-        self._unnamed = unnamed
+        # Numbers of dimensions without a name, which differ between all groups of a tree.
+        self._numbers = numbers
 
     def get_attrs(self) -> dict[str, Any]:
         """Attributes of the group."""
@@ -70,20 +72,50 @@ class _Store(AbstractDataStore):
         has_enumerations = any("enum" in (found.dtype.metadata or {}) for _, found in columns)
         enumerations = _enumerations(self._group) if has_enumerations else {}
         extents = _Extents(self._group)
-        variables = {}
-        for (name, column), (axes, has_values) in zip(columns, _axes([found for _, found in columns]), strict=True):
-            if has_values:
-                variables[name.removeprefix(_NOT_COORDINATE)] = self._variable(column, axes, extents, enumerations)
-        return variables
+        found = [
+            (name, column, axes)
+            for (name, column), (axes, has_values) in zip(columns, _axes([found for _, found in columns]), strict=True)
+            if has_values
+        ]
+        names = self._names_by_length([(column, axes) for _, column, axes in found], extents)
+        return {
+            name.removeprefix(_NOT_COORDINATE): self._variable(column, axes, names, extents, enumerations)
+            for name, column, axes in found
+        }
+
+    def _names_by_length(
+        self, variables: list[tuple[Dataset, list[str | None]]], extents: _Extents
+    ) -> dict[int, list[str]]:
+        """Return the dimensions for axes without a scale, by length: first those of the group, then numbered ones."""
+        needed: Counter[int] = Counter()
+        for dataset, axes in variables:
+            lengths = zip(axes, dataset.shape or (), strict=True)
+            needed |= Counter(length for axis, length in lengths if axis is None)
+        names: dict[int, list[str]] = {length: [] for length in needed}
+        for name, member in self._group.items() if needed else ():
+            if _is_scale(member):
+                length = extents.of(name) if _is_unlimited(member) else len(member)
+                names.setdefault(length, []).append(name)
+        for length, axes_of_length in needed.items():
+            numbered = axes_of_length - len(names[length])
+            names[length] += [f"phony_dim_{next(self._numbers)}" for _ in range(numbered)]
+        return names
 
     def _variable(
-        self, dataset: Dataset, axes: list[str | None], extents: _Extents, enumerations: dict[int, str]
+        self,
+        dataset: Dataset,
+        axes: list[str | None],
+        names: dict[int, list[str]],
+        extents: _Extents,
+        enumerations: dict[int, str],
     ) -> Variable:
         stored = dataset.shape or ()
         dims: list[str] = []
         shape: list[int] = []
+        unnamed: Counter[int] = Counter()
         for axis, length, longest in zip(axes, stored, dataset.maxshape or (), strict=True):
-            name = axis or self._unnamed.setdefault(length, f"phony_dim_{len(self._unnamed)}")
+            name = axis or names[length][unnamed[length]]
+            unnamed[length] += axis is None
             while name in dims:
                 name += "_1"
             dims.append(name)
@@ -177,10 +209,18 @@ def _attributes(owner: HdfObject) -> dict[str, Any]:
         value = owner.attrs[name]
         if isinstance(value, Empty):
             value = np.empty(0, value.dtype)
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "surrogateescape")
+        is_fill = name in ("_FillValue", "missing_value")
+        if isinstance(value, bytes) and not is_fill:
+            try:
+                value = value.decode("utf-8")
+            except UnicodeDecodeError:
+                warnings.warn(
+                    f"attribute {name!r} of {owner.name!r} is not UTF-8, returning bytes undecoded",
+                    UnicodeWarning,
+                    stacklevel=2,
+                )
         if isinstance(value, np.ndarray):
-            if value.dtype.kind == "S":
+            if value.dtype.kind == "S" and not is_fill:
                 value = np.char.decode(value, "utf-8", "surrogateescape")
             if value.shape == (1,):
                 value = value[0]
@@ -230,7 +270,7 @@ class RaddleBackend(BackendEntrypoint):
     ) -> XarrayDataset:
         """Open a group of a file (default: the root) as an xarray dataset; ``threads`` as in `raddle.open`."""
         file = File(filename_or_obj, threads=threads)
-        store = _Store(file, _group(file, group), {})
+        store = _Store(file, _group(file, group), count())
         dataset = StoreBackendEntrypoint().open_dataset(
             store,
             mask_and_scale=mask_and_scale,
@@ -258,11 +298,11 @@ class RaddleBackend(BackendEntrypoint):
         ``decoders`` are the other parameters of `open_dataset`.
         """
         file = File(filename_or_obj, threads=threads)
-        unnamed: dict[int, str] = {}
+        numbers = count()
         datasets: dict[str, XarrayDataset] = {}
         in_use: set[str] = set()
         for below, found in _groups(_group(file, group)).items():
-            store = _Store(file, found, unnamed)
+            store = _Store(file, found, numbers)
             # Named as in other engines.
             path = below or "." if group else f"/{below}"
             datasets[path] = StoreBackendEntrypoint().open_dataset(store, **decoders)

@@ -332,6 +332,45 @@ def test_variables_shorter_than_an_unlimited_dimension_continue_with_fill_values
                     assert read[variable].dtype == expected[variable].dtype
 
 
+def test_axes_without_names_are_called_as_in_h5netcdf(xarray, tmp_path):
+    pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+    from raddle._xarray import RaddleBackend
+
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        for group in ("a", "b"):
+            for name, shape in {"cube": (5, 5, 5), "box": (25, 5, 5), "line": (7,), "other": (4, 3)}.items():
+                file[f"{group}/{name}"] = np.zeros(shape, "i2")
+        file["b/x"] = np.arange(4)
+        file["b/x"].make_scale("x")
+        file["b/other"].dims[0].attach_scale(file["b/x"])
+        file["b/other"].dims[1].attach_scale(file["b/x"])
+        file["b/loose"] = np.zeros((4, 4), "i2")
+    options = {"engine": "h5netcdf", "phony_dims": "access"}
+    for group in ("a", "b"):
+        with (
+            xarray.open_dataset(tmp_path / "file.h5", engine=RaddleBackend, group=group, drop_variables="other") as ours,
+            xarray.open_dataset(tmp_path / "file.h5", group=group, drop_variables="other", **options) as theirs,
+        ):
+            assert {name: ours[name].dims for name in ours} == {name: theirs[name].dims for name in theirs}
+    with xarray.open_datatree(tmp_path / "file.h5", engine=RaddleBackend) as tree:
+        assert not set(tree["a"].dims) & set(tree["b"].dims)
+
+
+def test_texts_of_attributes_that_are_not_utf_8_stay_bytes(xarray, tmp_path):
+    from raddle._xarray import RaddleBackend
+
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file.attrs["title"] = np.bytes_(b"\xc3")
+        file["x"] = np.array([b"ab", b"X"])
+        file["x"].attrs["_FillValue"] = np.bytes_(b"X")
+    with (
+        pytest.warns(UnicodeWarning, match="'title' of '/'.*undecoded"),
+        xarray.open_dataset(tmp_path / "file.h5", engine=RaddleBackend) as ours,
+    ):
+        assert ours.title == b"\xc3"
+        assert ours["x"].values[0] == b"ab" and ours["x"].isnull().values.tolist() == [False, True]
+
+
 def test_a_short_second_dimension_continues_with_fill_values(xarray, tmp_path):
     # Not compared: netCDF-C 4.10 reads the values of such a variable as if its rows had no gaps.
     netcdf = pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
