@@ -40,6 +40,9 @@ _BLOCK_LEN_BYTES = 64 << 20
 _LONG_BLOCK_LEN_BYTES = 512 << 20
 _OBJECTS_LEN_BYTES = 1 << 20
 
+# Bit of szip's first parameter (H5_SZIP_EC_OPTION_MASK).
+_ENTROPY_CODING = 4
+
 _DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP, _SCALEOFFSET, _LZF = 1, 2, 3, 4, 6, 32000
 
 
@@ -115,15 +118,20 @@ class Dataset(HdfObject):
 
     @property
     def compression(self) -> str | None:
-        """``"gzip"``, ``"lzf"``, ``"szip"``, or None (also for other filters)."""
+        """``"gzip"``, ``"lzf"``, ``"szip"``, ``"unknown"`` for a filter that h5py has no name for, or None."""
         names = {_DEFLATE: "gzip", _LZF: "lzf", _SZIP: "szip"}
-        return next((name for number, name in names.items() if self._filter(number) is not None), None)
+        found = next((name for number, name in names.items() if self._filter(number) is not None), None)
+        known = {*names, _SHUFFLE, _FLETCHER32, _SCALEOFFSET}
+        return "unknown" if found is None and any(number not in known for number, *_ in self._storage()[2]) else found
 
     @property
     def compression_opts(self) -> Any:
-        """Level of gzip, or h5py's value for szip and others; None for other filters."""
-        parameters = self._filter(_DEFLATE)
-        return parameters[0] if parameters else None
+        """Level of gzip; coding (``"ec"`` or ``"nn"``) and pixels per block of szip; None for other filters."""
+        if parameters := self._filter(_DEFLATE):
+            return parameters[0]
+        if parameters := self._filter(_SZIP):
+            return ("ec" if parameters[0] & _ENTROPY_CODING else "nn", parameters[1])
+        return None
 
     @property
     def shuffle(self) -> bool:

@@ -95,6 +95,8 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
     ellipses = sum(item is Ellipsis for item in items)
     if ellipses > 1:
         raise SelectionError("only one Ellipsis (...) is allowed")
+    if any(item is None for item in items):
+        raise TypeError("indexing with None (or np.newaxis) is not supported")
     if not ellipses:
         items.append(Ellipsis)
     missing = len(shape) - (len(items) - 1)

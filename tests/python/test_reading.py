@@ -252,6 +252,26 @@ def test_what_datasets_say_of_their_storage(pair):
         ours["plain"].virtual_sources()
 
 
+def test_filters_are_named_as_in_h5py(pair):
+    hdf5plugin = pytest.importorskip("hdf5plugin", reason="hdf5plugin is not installed")
+    options = {
+        "gzip": {"compression": "gzip", "compression_opts": 3}, "lzf": {"compression": "lzf", "shuffle": True},
+        "zstd": hdf5plugin.Zstd(), "checksum": {"fletcher32": True}, "digits": {"scaleoffset": 0}, "none": {},
+    }  # fmt: skip
+    if h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
+        options |= {f"szip {coding}": {"compression": "szip", "compression_opts": (coding, 8)} for coding in ("ec", "nn")}
+
+    def write(file):
+        for name, chosen in options.items():
+            file.create_dataset(name, data=np.arange(64), chunks=(32,), **chosen)
+
+    ours, theirs = pair(write)
+    for name in options:
+        assert ours[name].compression == theirs[name].compression, name
+        assert ours[name].compression_opts == theirs[name].compression_opts, name
+    assert ours["zstd"].compression == "unknown"
+
+
 def test_a_list_may_be_in_any_order(pair):
     values = np.arange(1000).reshape(100, 10)
     ours, _ = pair(lambda file: file.create_dataset("d", data=values, chunks=(8, 3)))
@@ -267,6 +287,13 @@ def test_a_mask_of_the_dataset_s_shape(pair):
     for mask in [values % 7 == 0, values > 1000, values >= 0]:
         assert np.array_equal(ours["d"][mask], values[mask])
     same_values(ours["d"][values % 7 == 0], theirs["d"][values % 7 == 0])
+
+
+def test_a_new_axis_is_refused(pair):
+    for file in pair(lambda file: file.create_dataset("d", data=np.arange(5))):
+        for selection in (None, (None, np.s_[:]), (1, None)):
+            with pytest.raises(TypeError):
+                file["d"][selection]
 
 
 def test_selections_that_make_no_sense(pair):
