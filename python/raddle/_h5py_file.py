@@ -169,6 +169,9 @@ class H5pyFile:
         with self._lock:
             if self._lost_s >= _PATIENCE_S:
                 raise self._damaged(f"no answer in {self._lost_s:.0f} s; it is not asked again")
+            if self._owner != os.getpid():
+                # The connection and the shared memory belong to another process, which uses them.
+                self._end()
             cpu_limit_s = min(_CPU_LIMIT_S + len_bytes / _SLOWEST_BYTES_PER_S, _MAX_CPU_S)
             wall_limit_s = max(_WALL_LIMIT_S, 2 * cpu_limit_s)
             question = {
@@ -177,9 +180,6 @@ class H5pyFile:
                 "wall_limit_s": wall_limit_s,
                 "shared": self._shared_memory() if len_bytes >= _MIN_SHARED_BYTES and what == "values" else None,
             }
-            if self._owner != os.getpid():
-                # The connection belongs to another process, which uses it.
-                self._end()
             if self._channel is None:
                 self._channel, self._owner = _connected(), os.getpid()
                 question.update(self._opening())

@@ -409,6 +409,19 @@ def test_what_h5py_reads_for_us(pair):
     assert theirs[ours.attrs["pointer"]] == theirs["values"]
 
 
+def test_the_first_request_to_h5py_may_be_a_long_one(tmp_path):
+    values = np.arange(4_000_000).reshape(2, -1)
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file["d"] = values
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        layout = h5py.VirtualLayout(values.shape, values.dtype)
+        layout[:] = h5py.VirtualSource("source.h5", "d", values.shape)
+        file.create_virtual_dataset("v", layout)
+    for selection in (np.s_[1, 5], np.s_[:]):
+        with raddle.open(tmp_path / "virtual.h5") as file:
+            same_values(file["v"][selection], values[selection])
+
+
 def test_attributes(pair):
     def write(file):
         for number, value in enumerate(
