@@ -3,8 +3,9 @@
 use crate::dataset::compression::BlockFault;
 use crate::dataset::header::HeaderError;
 use crate::dataset::time_steps::StepList;
+use crate::request::RequestFault;
+use crate::targets::zarr::ZarrFault;
 use crate::write::restructure::PartitionFault;
-use crate::zarr::ZarrFault;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::engine::EngineError;
@@ -133,6 +134,16 @@ pub enum IdxError {
         /// Number of fields.
         count: usize,
     },
+    /// No field has the name.
+    #[error("{}: no field {field}; it has {}", path.display(), available.join(", "))]
+    NoFieldNamed {
+        /// Path of the `.idx` file.
+        path: PathBuf,
+        /// Requested name.
+        field: String,
+        /// Names of the dataset's fields.
+        available: Vec<String>,
+    },
     /// A resolution does not exist.
     #[error("{}: resolution {resolution} is beyond the highest, {limit}", path.display())]
     NoResolution {
@@ -180,6 +191,74 @@ pub enum IdxError {
         end: Vec<u64>,
         /// Resolution of the request.
         resolution: u32,
+    },
+    /// An option of a request does not fit the others, the samples or the dataset.
+    #[error("{option} {fault}")]
+    Request {
+        /// Name of the option, with `_` between words.
+        option: &'static str,
+        /// Description of the fault.
+        fault: RequestFault,
+    },
+    /// The requested layout does not fit the samples.
+    #[error(transparent)]
+    Layout {
+        /// Underlying error.
+        source: HeaderError,
+    },
+    /// An IDX dataset is not the only input.
+    #[error("an IDX dataset must be the only input, because it already has fields and time steps")]
+    SeveralInputs,
+    /// There are no inputs.
+    #[error("no inputs are given")]
+    NoInputs,
+    /// An input cannot be used.
+    #[error("{place}: {reason}")]
+    Input {
+        /// Path of the input, and of the dataset in it.
+        place: String,
+        /// Description of the fault.
+        reason: String,
+    },
+    /// The inputs do not have the shape of the box to write.
+    #[error("the inputs have {inputs} samples, but into names a box of {region}")]
+    InputCounts {
+        /// Number of samples of the inputs, slowest axis first.
+        inputs: String,
+        /// Number of samples of the box, slowest axis first.
+        region: String,
+    },
+    /// The output is one of the inputs.
+    #[error("{} is the input, or has its blocks", path.display())]
+    IsInput {
+        /// Path of the output.
+        path: PathBuf,
+    },
+    /// The samples of a time step leave no memory.
+    #[error("the samples of one time step take {held_len_bytes} bytes of memory; the budget is {limit_bytes}")]
+    SampleMemory {
+        /// Length of this process's samples.
+        held_len_bytes: u64,
+        /// Memory budget.
+        limit_bytes: u64,
+    },
+    /// An output of another format was found.
+    #[error("{}: has format {format}, but only IDX can be read here", path.display())]
+    OtherFormat {
+        /// Path of the file or folder.
+        path: PathBuf,
+        /// Title of its format.
+        format: &'static str,
+        /// Programs that read the format.
+        readers: &'static str,
+    },
+    /// An output does not have the fields, counts or time steps of the inputs.
+    #[error("{}: {reason}", path.display())]
+    Mismatch {
+        /// Path of the output.
+        path: PathBuf,
+        /// Description of the difference.
+        reason: String,
     },
     /// The length of a buffer does not match the samples.
     #[error("the buffer for the samples of field {field} has {got_bytes} bytes, but {want_bytes} are needed")]
@@ -380,6 +459,8 @@ pub enum ErrorKind {
     Limit,
     /// Another process is writing the same dataset.
     Locked,
+    /// An output differs from its inputs.
+    Mismatch,
     /// The work was cancelled.
     Cancelled,
     /// Another rank met an error.
@@ -398,11 +479,20 @@ impl IdxError {
             | Self::StepExists { .. }
             | Self::NotAFile { .. }
             | Self::Foreign { .. }
+            | Self::IsInput { .. }
             | Self::OtherPreview { .. } => ErrorKind::Output,
             Self::Locked { .. } => ErrorKind::Locked,
-            Self::Memory { .. } | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
+            Self::Mismatch { .. } => ErrorKind::Mismatch,
+            Self::SampleMemory { .. }
+            | Self::Memory { .. }
+            | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
             Self::Core(CoreError::Cancelled) => ErrorKind::Cancelled,
-            Self::OnePhase { .. } | Self::Core(CoreError::PlansDiffer { .. }) => ErrorKind::Usage,
+            Self::Request { .. }
+            | Self::Layout { .. }
+            | Self::SeveralInputs
+            | Self::NoInputs
+            | Self::OnePhase { .. }
+            | Self::Core(CoreError::PlansDiffer { .. }) => ErrorKind::Usage,
             Self::Zarr { source, .. } if source.is_of_options() => ErrorKind::Usage,
             Self::Core(_) | Self::Engine { .. } => ErrorKind::Internal,
             _ => ErrorKind::Input,

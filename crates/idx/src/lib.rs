@@ -4,13 +4,17 @@
 //! Terminals, HDF5 and MPI are handled elsewhere. Design decisions are in docs/design/018-idx.md.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod dataset;
 mod error;
+pub mod inputs;
 pub mod kernel;
 pub mod preview;
 pub mod read;
+pub mod request;
+pub mod targets;
+pub mod verify;
 pub mod write;
-pub mod zarr;
 
 pub use dataset::header::{Field, Header};
 pub use dataset::layout::LayoutOptions;
@@ -20,6 +24,7 @@ pub use raddle_core::output::durability::Durability;
 pub use raddle_core::output::publish::IfExists;
 pub use raddle_core::ranks::traffic::Traffic;
 pub use read::reader::{Dataset, Query, Readers};
+pub use targets::zarr;
 pub use write::exchange::BoxData;
 pub use write::options::{Phases, WriteOptions, WriteReport};
 pub use write::writer::{BlockSource, Writer};

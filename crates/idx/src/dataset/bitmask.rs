@@ -208,6 +208,14 @@ pub fn level_of(hz: u64) -> u32 {
     u64::BITS - hz.leading_zeros()
 }
 
+impl std::str::FromStr for Bitmask {
+    type Err = BitmaskError;
+
+    fn from_str(text: &str) -> Result<Self, BitmaskError> {
+        Self::parse(text)
+    }
+}
+
 impl std::fmt::Display for Bitmask {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("V")?;

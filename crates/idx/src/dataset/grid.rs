@@ -5,6 +5,7 @@
 //! that it names, in their order.
 
 use crate::dataset::bitmask::{Bitmask, MAX_RANK, Point, level_of};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Samples of an array: a box of the lattice of one resolution, x fastest.
@@ -71,12 +72,18 @@ impl ArrayGrid {
 }
 
 /// Order of the samples in a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// Order of HZ addresses.
-    Hz,
-    /// Row-major order of the block's lattice, x fastest: whole rows can be copied, and neighbours compress better.
+    /// Rows of the block's lattice
+    ///
+    /// With x fastest, whole rows can be copied, and neighbours compress better.
+    #[cfg_attr(feature = "clap", value(name = "rows"))]
+    #[serde(rename = "rows")]
     RowMajor,
+    /// By HZ address, as in PIDX
+    Hz,
 }
 
 /// Samples of a block that form one lattice, and their positions in the block.

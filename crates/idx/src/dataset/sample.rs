@@ -89,6 +89,25 @@ impl Number {
     }
 }
 
+/// Error for a text that is not the name of a [`Number`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a type of numbers such as float32 or uint16; vectors are a last axis")]
+pub struct ParseNumberError;
+
+impl FromStr for Number {
+    type Err = ParseNumberError;
+
+    fn from_str(text: &str) -> Result<Self, ParseNumberError> {
+        Self::ALL.iter().find(|(_, name, _)| *name == text).map(|(number, ..)| *number).ok_or(ParseNumberError)
+    }
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
 /// Maximum length of a sample in bytes: thousands of numbers, and small compared with a block.
 pub const MAX_SAMPLE_LEN_BYTES: usize = 1 << 16;
 
@@ -131,7 +150,7 @@ impl FromStr for SampleType {
                 None => (1, text),
             },
         };
-        let number = Number::ALL.iter().find(|(_, known, _)| *known == name).ok_or(ParseSampleTypeError)?.0;
+        let number: Number = name.parse().map_err(|ParseNumberError| ParseSampleTypeError)?;
         if count == 0 || count > MAX_SAMPLE_LEN_BYTES / number.len_bytes() {
             return Err(ParseSampleTypeError);
         }

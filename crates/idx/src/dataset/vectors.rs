@@ -10,20 +10,23 @@ use crate::error::{IdxError, Result};
 use crate::read::reader::zeros;
 use crate::write::exchange::{BoxData, check_arrays};
 use raddle_core::memory::{MemoryBudget, Permit};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Number of samples moved before the next component: they stay in the first-level cache.
 const SAMPLES_AT_ONCE: usize = 256;
 
 /// Choice of the vectors that are written as one field per component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
 pub enum SplitVectors {
-    /// Split no vectors.
+    /// None: the components of a sample are stored together
     #[default]
     Never,
-    /// Split vectors of a length that OpenVisus does not read.
+    /// Those that OpenVisus cannot read: samples of more than 32 bytes, except 64, 128, 256, 512 and 1024
     Wide,
-    /// Split all vectors.
+    /// All
     All,
 }
 

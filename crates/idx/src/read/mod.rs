@@ -2,6 +2,7 @@
 
 pub mod check;
 pub(crate) mod collective;
+pub mod info;
 pub mod npy;
 pub(crate) mod reader;
 pub(crate) mod slabs;

@@ -18,6 +18,7 @@ use raddle_core::parallel;
 use raddle_core::plan::extent::fill_with;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A request for samples.
@@ -36,6 +37,21 @@ pub struct Query {
     /// Whether blocks that are not stored give the field's default value, as in OpenVisus, instead of an error. Damaged
     /// blocks are always errors.
     pub missing_as_default: bool,
+}
+
+impl Query {
+    /// Returns the query for some rows of the array that this query gives, `grid`, and the number of samples before
+    /// them. Rows run along the slowest axis with more than one sample, so they are contiguous in the array.
+    pub fn rows(&self, grid: &ArrayGrid, rows: &Range<u64>) -> (Self, u64) {
+        let axis = grid.slowest_axis();
+        let at = |row: u64| grid.origin[axis] + (row << grid.log2_spacing[axis]);
+        let mut part = *self;
+        (part.start[axis], part.end[axis]) = match rows.is_empty() {
+            true => (self.start[axis], self.start[axis]),
+            false => (at(rows.start), at(rows.end).min(self.end[axis])),
+        };
+        (part, rows.start * grid.strides()[axis])
+    }
 }
 
 /// Threads of a reader and their cancellation.
@@ -146,6 +162,28 @@ impl Dataset {
         let of_axes = |point: &Point| point[..self.header.rank].to_vec();
         let (start, end) = (of_axes(&query.start), of_axes(&query.end));
         IdxError::EmptyBox { path: self.path.clone(), start, end, resolution: query.resolution }
+    }
+
+    /// Returns the number of the field with this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn field_named(&self, name: &str) -> Result<usize> {
+        self.header.field_index(name).ok_or_else(|| IdxError::NoFieldNamed {
+            path: self.path.clone(),
+            field: name.to_owned(),
+            available: self.header.fields.iter().map(|field| field.name.clone()).collect(),
+        })
+    }
+
+    /// Returns the shape of the result of a query, slowest axis first, components last. Axes without a sample have
+    /// length 0.
+    pub fn shape(&self, query: &Query) -> Vec<u64> {
+        let header = &self.header;
+        let counts = ArrayGrid::counts_of_box(&header.bitmask, &query.start, &query.end, query.resolution);
+        let components = header.fields[query.field].sample.count as u64;
+        let of_axes = counts[..header.rank].iter().rev().copied();
+        of_axes.chain((components > 1).then_some(components)).collect()
     }
 
     /// Reads into a new buffer, x fastest, on one thread; [`Dataset::grid`] returns its shape.

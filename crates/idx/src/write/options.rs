@@ -11,19 +11,20 @@ use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::message::{self, MessageReader};
 use raddle_core::ranks::traffic::Traffic;
 use raddle_core::report::{MemoryReport, StageReport, StageTable};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Phases that samples pass on their way from ranks to files. A single process uses at most the last two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Phases {
-    /// Every rank writes its own samples, run by run; raw blocks only.
+    /// Every rank writes its own samples (only IDX with -c none)
     One,
-    /// Ranks send parts of blocks to the ranks that write them.
+    /// Parts of blocks are sent to the ranks that write them
     Two,
-    /// Samples are first moved to power-of-two boxes.
+    /// Samples are first rearranged into power-of-two boxes
     #[default]
     Three,
 }

@@ -9,21 +9,26 @@
 //! Sources: Zarr core specification 3.0, sharding codec 1.0, OME-NGFF 0.5.
 
 mod check;
+mod compare;
 mod downsample;
 mod fault;
 mod image;
+mod info;
 mod layout;
 mod metadata;
 mod plan;
 mod publish;
 mod pyramid;
 mod shard;
+mod target;
 mod work;
 mod writer;
 
-pub use check::{BadShard, ImageCheck};
+pub use check::{BadShard, FolderCheck, ImageCheck};
 pub use downsample::Downsample;
 pub use fault::ZarrFault;
 pub use image::{Image, Images, is_zarr};
+pub use info::{FolderInfo, ImageInfo, LevelInfo};
 pub use layout::{ChunkCompression, FormOptions, ImageLayout, Level};
+pub use target::ZarrTarget;
 pub use writer::ZarrWriter;

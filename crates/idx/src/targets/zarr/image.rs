@@ -30,6 +30,8 @@ pub fn is_zarr(path: &Path) -> bool {
 /// The images in a folder.
 #[derive(Debug, Clone)]
 pub struct Images {
+    /// The folder.
+    pub(crate) path: PathBuf,
     /// One image, or those that the folder lists.
     pub images: Vec<Image>,
 }
@@ -64,7 +66,9 @@ impl Images {
             parse_group(&file, &bytes).map_err(|source| refused(path, source))
         };
         let names = match group(path)? {
-            Group::Image(metadata) => return Ok(Self { images: vec![Image::open(path, metadata)?] }),
+            Group::Image(metadata) => {
+                return Ok(Self { path: path.to_path_buf(), images: vec![Image::open(path, metadata)?] });
+            }
             Group::Series(names) => names,
             Group::Collection => match group(&path.join("OME"))? {
                 Group::Series(names) => names,
@@ -78,7 +82,7 @@ impl Images {
                 _ => Err(not_an_image(path, &folder)),
             }
         };
-        Ok(Self { images: names.iter().map(image).collect::<Result<_>>()? })
+        Ok(Self { path: path.to_path_buf(), images: names.iter().map(image).collect::<Result<_>>()? })
     }
 }
 

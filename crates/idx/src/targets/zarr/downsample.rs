@@ -10,22 +10,26 @@ use crate::dataset::sample::{Number, SampleType};
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel::for_each;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes computed by a thread at a time: large compared with the cost of a lock.
 const SLAB_LEN_BYTES: usize = 1 << 20;
 
 /// Method by which a level is made from the previous one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum Downsample {
-    /// Every second sample along spatial axes: `a[::2]`.
+    /// Every second sample
+    ///
+    /// Along spatial axes only: `a[::2]`.
     #[default]
     Subsample,
-    /// The mean of a cell, two samples along each spatial axis and fewer at the far end. Samples are added in array
-    /// order as 64-bit floating-point numbers or exact integers; means of integers are rounded to the nearest, ties to
-    /// even.
+    /// The mean of up to 2 x 2 x 2 samples; integers are rounded to the nearest, ties to even
+    ///
+    /// A cell has two samples along each spatial axis, and fewer at the far end. Samples are added in array order as
+    /// 64-bit floating-point numbers or exact integers.
     Average,
 }
 

@@ -51,6 +51,20 @@ pub struct ImageCheck {
     pub bad: Vec<BadShard>,
 }
 
+/// Result of checking a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FolderCheck {
+    /// Checks of the folder's images.
+    pub checks: Vec<ImageCheck>,
+}
+
+impl FolderCheck {
+    /// Whether nothing is missing or damaged.
+    pub fn is_whole(&self) -> bool {
+        self.checks.iter().all(|check| check.bad.is_empty())
+    }
+}
+
 impl Image {
     /// Checks every shard of every level.
     ///

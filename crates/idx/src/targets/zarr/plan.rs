@@ -179,7 +179,7 @@ pub(crate) fn each_shard(of: &SampleBox, shard: &Point, mut each: impl FnMut(Poi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zarr::FormOptions;
+    use crate::targets::zarr::FormOptions;
 
     fn form() -> ImageLayout {
         let fields = ["a", "b"].map(|name| (name.to_owned(), "uint16".parse().unwrap())).to_vec();

@@ -346,7 +346,7 @@ fn is_little(codecs: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zarr::{Downsample, FormOptions};
+    use crate::targets::zarr::{Downsample, FormOptions};
     use std::path::PathBuf;
 
     fn form() -> ImageLayout {

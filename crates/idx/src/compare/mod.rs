@@ -1,0 +1,13 @@
+//! Comparison of an output with the arrays from which it was made.
+//!
+//! `compared` is the interface of an output, which `dataset` implements for IDX, and `run` compares. Invariant:
+//! everything in the output that was not compared with an input is reported; "equal" covers the whole output.
+
+mod compared;
+mod dataset;
+mod outcome;
+mod run;
+
+pub use compared::{ComparedArrays, Tolerance};
+pub use outcome::{Comparison, NotCompared, Rounded, StepRuns, Unequal};
+pub use run::compare;

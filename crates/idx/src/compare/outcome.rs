@@ -1,0 +1,60 @@
+//! Result of a comparison. Plain values.
+
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// A field that is not equal to its input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unequal {
+    /// Field.
+    pub field: String,
+    /// Time step.
+    pub time: Option<u64>,
+    /// Input of the field.
+    pub input: PathBuf,
+    /// Number of samples that differ.
+    pub samples: u64,
+}
+
+/// A field that was rounded when it was written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rounded {
+    /// Field.
+    pub field: String,
+    /// Time step.
+    pub time: Option<u64>,
+    /// Compression, as named in the header.
+    pub compression: String,
+    /// Largest difference between a sample and that of the input.
+    pub largest_difference: f64,
+}
+
+/// First and last of each run of consecutive time steps; `None` if there are no time steps.
+pub type StepRuns = Vec<Option<(u64, u64)>>;
+
+/// Time steps of a field that were not compared with any input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotCompared {
+    /// Field.
+    pub field: String,
+    /// First and last of the consecutive steps, if there are time steps.
+    pub time: Option<(u64, u64)>,
+}
+
+/// Result of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Fields that differ from their inputs by more than their compression allows.
+    pub unequal: Vec<Unequal>,
+    /// Fields that differ from their inputs within the limits of their compression.
+    pub rounded: Vec<Rounded>,
+    /// Parts of the dataset that were not compared.
+    pub not_compared: Vec<NotCompared>,
+}
+
+impl Comparison {
+    /// Whether nothing differs and nothing was left out.
+    pub fn is_equal(&self) -> bool {
+        self.unequal.is_empty() && self.not_compared.is_empty()
+    }
+}

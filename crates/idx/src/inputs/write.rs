@@ -1,0 +1,182 @@
+//! Writing of inputs to an output, by ranks that each read their share of the rows.
+
+use super::array::{Inputs, RowArray};
+use super::share::rows_of_rank;
+use crate::error::IdxError;
+use crate::request::WriteRequest;
+use crate::targets::{FieldSet, TargetWriter, WrittenLayout, begin, format_of, target};
+use crate::write::exchange::BoxData;
+use crate::write::options::{WriteOptions, WriteReport};
+use crate::write::writer::BlockSource;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use raddle_core::report::progress::{Event, Stage, Watch};
+use std::ops::Range;
+use std::time::Instant;
+
+/// A finished output.
+#[derive(Debug)]
+pub struct Written {
+    /// Layout of the output.
+    pub layout: WrittenLayout,
+    /// Reports of the time steps, or of the only write.
+    pub reports: Vec<WriteReport>,
+}
+
+/// A write of inputs, the same on every rank except for threads and memory.
+#[derive(Clone, Copy)]
+pub struct InputWrite<'w, A> {
+    /// Inputs to write.
+    pub inputs: &'w Inputs<A>,
+    /// Request for the output.
+    pub request: &'w WriteRequest,
+    /// Number of threads if the request does not name one.
+    pub default_jobs: usize,
+    /// Observer and cancellation.
+    pub watch: &'w Watch<'w>,
+    /// Ranks that write together.
+    pub ranks: &'w dyn Communicator,
+}
+
+impl<A: RowArray> Inputs<A> {
+    /// Refuses a request whose output would replace one of the inputs.
+    ///
+    /// # Errors
+    /// If an input is, or has its blocks in, the output.
+    pub fn check_output(&self, request: &WriteRequest) -> Result<(), IdxError> {
+        match self.arrays.iter().any(|array| array.is_of_output(&request.output)) {
+            true => Err(IdxError::IsInput { path: request.output.clone() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds what a dataset as input determines to a request: header keys and, if all of its samples are copied, its
+    /// layout.
+    pub fn complete(&self, request: &mut WriteRequest) {
+        request.others.clone_from(&self.others);
+        if let Some(whole) = &self.whole {
+            target(format_of(request)).adopt_layout(request, whole.dataset.header());
+        }
+    }
+
+    /// Returns the fields that the inputs form in an output.
+    pub fn field_set(&self) -> FieldSet {
+        let (counts, fields) = (self.layout.counts.clone(), self.layout.fields.clone());
+        FieldSet { counts, fields, steps: self.layout.step_range() }
+    }
+}
+
+impl<A: RowArray> InputWrite<'_, A> {
+    /// Collective. Writes the inputs. If they are a dataset whose blocks the output has as well, blocks are copied and
+    /// not decoded to samples.
+    ///
+    /// # Errors
+    /// On every rank, if an input cannot be read, the request does not fit the inputs, or the output cannot be written.
+    pub fn write_collective(&self) -> Result<Written, A::Error> {
+        if let Some(written) = self.copy_blocks()? {
+            return Ok(written);
+        }
+        let options = self.options()?;
+        self.write_steps(options, None)
+    }
+
+    /// Collective. Returns the options of this rank, which holds its share of a time step besides what the writer needs.
+    ///
+    /// # Errors
+    /// On every rank, if the share of one does not fit into its memory.
+    pub fn options(&self) -> Result<WriteOptions, A::Error> {
+        let fitted =
+            self.request.options(self.default_jobs, self.inputs.layout.counts.len()).and_then(|mut options| {
+                options.memory_limit_bytes = self.memory_left(options.memory_limit_bytes)?;
+                Ok(options)
+            });
+        self.agree("fit the samples into memory", fitted)
+    }
+
+    /// Returns the memory left by this rank's share of a time step.
+    pub(super) fn memory_left(&self, limit_bytes: u64) -> Result<u64, IdxError> {
+        let rows = self.rows();
+        let held_len_bytes = self.inputs.held_row_len_bytes().saturating_mul(rows.end - rows.start);
+        limit_bytes.checked_sub(held_len_bytes).ok_or(IdxError::SampleMemory { held_len_bytes, limit_bytes })
+    }
+
+    /// Collective. Begins the output and writes all time steps. `first` are the samples of the first one, if they were
+    /// read before.
+    ///
+    /// # Errors
+    /// As for [`InputWrite::write_collective`].
+    pub fn write_steps(
+        &self,
+        options: WriteOptions,
+        mut first: Option<Vec<BoxData<'static>>>,
+    ) -> Result<Written, A::Error> {
+        let mut output = self.begin(options)?;
+        let mut reports = Vec::new();
+        for (step, of_step) in &self.inputs.layout.steps {
+            let patches = first.take().map_or_else(|| self.read_collective(of_step.clone()), Ok)?;
+            reports.push(output.write_collective(*step, patches, self.watch, self.ranks)?);
+        }
+        self.finish(output, reports)
+    }
+
+    /// Collective. Copies blocks, if the inputs are a dataset whose blocks the output has as well.
+    fn copy_blocks(&self) -> Result<Option<Written>, A::Error> {
+        let Some(whole) = &self.inputs.whole else { return Ok(None) };
+        let options = self.request.options(self.default_jobs, self.inputs.layout.counts.len());
+        let mut output = self.begin(self.agree("begin the output", options)?)?;
+        let (dataset, fields, missing_as_default) = (&*whole.dataset, &*whole.fields, whole.missing_as_default);
+        let source = |time| BlockSource { dataset, time, fields, missing_as_default };
+        if !output.has_blocks_of(&source(None)) {
+            return Ok(None);
+        }
+        let mut reports = Vec::new();
+        for (step, _) in &self.inputs.layout.steps {
+            reports.push(output.rewrite_collective(*step, &source(*step), self.watch, self.ranks)?);
+        }
+        self.finish(output, reports).map(Some)
+    }
+
+    fn begin(&self, options: WriteOptions) -> Result<Box<dyn TargetWriter>, A::Error> {
+        self.agree("begin the output", begin(self.request, &self.inputs.field_set(), options))
+    }
+
+    fn finish(&self, output: Box<dyn TargetWriter>, mut reports: Vec<WriteReport>) -> Result<Written, A::Error> {
+        let layout = output.finish_collective(reports.last_mut(), self.ranks)?;
+        Ok(Written { layout, reports })
+    }
+
+    /// Collective. Reads this rank's share of a time step, as at most one box.
+    ///
+    /// # Errors
+    /// On every rank, if an input cannot be read.
+    pub fn read_collective(&self, of_step: Range<usize>) -> Result<Vec<BoxData<'static>>, A::Error> {
+        self.ranks.agree("read the inputs", self.read(of_step))
+    }
+
+    fn read(&self, of_step: Range<usize>) -> Result<Vec<BoxData<'static>>, A::Error> {
+        let (rows, observer) = (self.rows(), self.watch.observer);
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let begun = Instant::now();
+        observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+        let mut arrays = Vec::new();
+        for array in &self.inputs.arrays[of_step] {
+            self.watch.cancel.check().map_err(IdxError::Core)?;
+            let values = array.read_rows(rows.clone())?;
+            observer.event(&Event::Advanced { stage: Stage::Read, bytes: values.len() as u64, items: 1 });
+            arrays.push(values.into());
+        }
+        observer.event(&Event::StageFinished { stage: Stage::Read, elapsed_s: begun.elapsed().as_secs_f64() });
+        Ok(vec![BoxData { region: self.inputs.layout.region(&rows), arrays }])
+    }
+
+    /// Returns the rows that this rank reads.
+    fn rows(&self) -> Range<u64> {
+        rows_of_rank(self.inputs.layout.rows(), self.ranks.rank(), self.ranks.size())
+    }
+
+    /// Collective. Converts an error of this crate on one rank to an error on all.
+    pub(super) fn agree<T>(&self, operation: &'static str, result: Result<T, IdxError>) -> Result<T, A::Error> {
+        self.ranks.agree(operation, result.map_err(A::Error::from))
+    }
+}
