@@ -23,7 +23,7 @@ pub use error::{ErrorKind, IdxError, Result, TimeFault, UpdateFault};
 pub use raddle_core::output::durability::Durability;
 pub use raddle_core::output::publish::IfExists;
 pub use raddle_core::ranks::traffic::Traffic;
-pub use read::reader::{Dataset, Query, Readers};
+pub use read::dataset::{Dataset, Query, Readers};
 pub use targets::zarr;
 pub use write::exchange::BoxData;
 pub use write::options::{Phases, WriteOptions, WriteReport};

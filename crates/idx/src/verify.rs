@@ -2,7 +2,7 @@
 
 use crate::compare::{Comparison, compare};
 use crate::inputs::{Inputs, RowArray};
-use crate::read::reader::Readers;
+use crate::read::dataset::Readers;
 use crate::targets::{TargetCheck, open};
 use serde::Serialize;
 use std::path::Path;

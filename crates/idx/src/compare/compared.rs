@@ -4,7 +4,7 @@ use super::outcome::StepRuns;
 use crate::dataset::compression::Compression;
 use crate::error::Result;
 use crate::inputs::InputLayout;
-use crate::read::reader::Readers;
+use crate::read::dataset::Readers;
 use raddle_codec::ZfpMode;
 use std::fmt::Debug;
 use std::ops::Range;

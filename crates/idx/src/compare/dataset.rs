@@ -7,7 +7,7 @@ use crate::dataset::time_steps::StepList;
 use crate::dataset::vectors::{components_of, put_component};
 use crate::error::Result;
 use crate::inputs::InputLayout;
-use crate::read::reader::{Query, Readers};
+use crate::read::dataset::{Query, Readers};
 use crate::targets::StoredDataset;
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -5,7 +5,7 @@ use super::outcome::{Comparison, NotCompared, Rounded, Unequal};
 use crate::dataset::sample::Number;
 use crate::error::IdxError;
 use crate::inputs::{InputLayout, Inputs, RowArray};
-use crate::read::reader::Readers;
+use crate::read::dataset::Readers;
 use std::collections::BTreeSet;
 use std::path::Path;
 

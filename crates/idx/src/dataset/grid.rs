@@ -269,6 +269,16 @@ fn depth_run(bitmask: &Bitmask, level: u32, depth: u32, prefix: u64) -> Run {
     run
 }
 
+/// Returns all samples of a block as one lattice, independent of their order in it.
+pub(crate) fn lattice(bitmask: &Bitmask, bits_per_block: u32, block: u64) -> Option<Run> {
+    runs(bitmask, bits_per_block, block, Layout::RowMajor, bitmask.max_level()).pop()
+}
+
+/// Returns how many samples of a block lie in `grid`.
+pub(crate) fn samples_in(lattice: &Run, grid: &ArrayGrid) -> u64 {
+    lattice.clip(grid).map_or(0, |ranges| ranges.iter().map(|range| range.end - range.start).product())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

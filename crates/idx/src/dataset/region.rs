@@ -4,7 +4,7 @@
 
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::grid::ArrayGrid;
-use crate::error::{IdxError, Result};
+use raddle_core::CoreError;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, copy_box, product};
 
 /// A box from `start` to `end` (exclusive) along each axis, x first; axes beyond the rank go from 0 to 1.
@@ -90,14 +90,14 @@ pub fn copy_part(
     (to_box, to): (&SampleBox, &mut [u8]),
     part: &SampleBox,
     sample_len_bytes: usize,
-) -> Result<()> {
+) -> Result<(), CoreError> {
     // The copy routine has the slowest axis first.
     let reversed = |point: Point| -> Point { std::array::from_fn(|axis| point[MAX_RANK - 1 - axis]) };
     let origin = |of: &SampleBox| reversed(std::array::from_fn(|axis| part.start[axis].wrapping_sub(of.start[axis])));
     let (from_shape, to_shape) = (reversed(from_box.counts()), reversed(to_box.counts()));
     let source = BoxSource { bytes: from, shape: &from_shape, origin: &origin(from_box) };
     let target = BoxTarget { bytes: to, shape: &to_shape, origin: &origin(to_box) };
-    copy_box(source, target, &reversed(part.counts()), sample_len_bytes).map_err(IdxError::Core)
+    copy_box(source, target, &reversed(part.counts()), sample_len_bytes)
 }
 
 #[cfg(test)]

@@ -1,16 +1,8 @@
-//! The existing time steps of a dataset, found by the names in their folder.
-//!
-//! Whether a step is complete is checked in `check`. Invariant: the cost depends on the number of names in that folder,
-//! not on the numbers of the steps.
+//! Lists of time steps as text, and the folder of a step.
 
-use crate::dataset::template::StepNames;
-use crate::error::{IdxError, Result};
-use crate::read::reader::Dataset;
-use crate::write::step_plan::own_folder;
-use raddle_core::output::folder_of;
-use std::collections::BTreeSet;
+use crate::dataset::header::Header;
 use std::fmt::{Display, Formatter};
-use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of ranges that a list prints.
 const MAX_LIST_LEN: usize = 10;
@@ -55,53 +47,18 @@ impl Display for StepList {
     }
 }
 
-impl Dataset {
-    /// Returns the existing time steps, ascending; a single `None` for a dataset without steps. If the header names
-    /// steps, others are not returned.
-    ///
-    /// # Errors
-    /// If the folder that holds them cannot be listed.
-    pub fn steps(&self) -> Result<Vec<Option<u64>>> {
-        let header = self.header();
-        let Some(time) = &header.time else { return Ok(vec![None]) };
-        let folder = folder_of(self.path());
-        let names = StepNames::new(&header.files, &time.template);
-        let listed = folder.join(&names.folder);
-        let failed = |source| IdxError::Read { path: listed.clone(), operation: "list", source };
-        let entries = match std::fs::read_dir(&listed) {
-            Ok(entries) => entries,
-            Err(source) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(failed(source)),
-        };
-        let mut steps = BTreeSet::new();
-        for entry in entries {
-            let name = entry.map_err(failed)?.file_name();
-            let step = name.to_str().and_then(|name| names.step(name));
-            let is_named = |step: &u64| time.range.is_none_or(|(first, last)| (first..=last).contains(step));
-            let is_there = |step: &u64| {
-                let name = time.template.name(*step);
-                own_folder(header, &header.files.path(0, &name), &name).is_none_or(|own| folder.join(own).exists())
-            };
-            steps.extend(step.filter(is_named).filter(is_there));
-        }
-        Ok(steps.into_iter().map(Some).collect())
+/// Returns the folder that contains only the files of a step, if the template provides one.
+pub(crate) fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
+    let text = header.files.text();
+    let before = text.split('%').next().unwrap_or_default();
+    let before = before.strip_prefix("./").unwrap_or(before);
+    let fixed = format!("{before}{time_name}");
+    if !time_name.is_empty() && !time_name.contains('/') {
+        return None; // the steps share a folder
     }
-
-    /// Returns the first and the last time step of the header if they are not in `there`. Steps in between may be
-    /// absent on purpose.
-    pub fn missing_steps(&self, there: &[Option<u64>]) -> Vec<u64> {
-        let range = self.header().time.as_ref().and_then(|time| time.range);
-        let mut named: Vec<u64> = range.into_iter().flat_map(|(first, last)| [first, last]).collect();
-        named.dedup();
-        named.retain(|step| !there.contains(&Some(*step)));
-        named
-    }
-
-    /// Returns the existing time steps as text.
-    pub(crate) fn step_list(&self) -> StepList {
-        // Even without the list, the error message is understandable.
-        StepList::of(self.steps().unwrap_or_default().into_iter().flatten())
-    }
+    let depth = Path::new(&fixed).components().count() - usize::from(!fixed.ends_with('/') && !fixed.is_empty());
+    // Without a conversion, the last component is the file itself.
+    (depth > 0).then(|| any_file.components().take(depth).collect())
 }
 
 #[cfg(test)]

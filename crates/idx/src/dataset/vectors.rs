@@ -7,7 +7,7 @@
 use crate::dataset::header::Header;
 use crate::dataset::sample::SampleType;
 use crate::error::{IdxError, Result};
-use crate::read::reader::zeros;
+use crate::read::dataset::zeros;
 use crate::write::exchange::{BoxData, check_arrays};
 use raddle_core::memory::{MemoryBudget, Permit};
 use serde::{Deserialize, Serialize};

@@ -4,9 +4,9 @@
 //! were encoded, so the first mode counts. OpenVisus writes plain `zfp` in reversible mode, but reads it in another
 //! mode, which gives wrong data.
 
+use crate::dataset::grid::lattice;
 use crate::dataset::header::Header;
 use crate::dataset::sample::{Number, SampleType};
-use crate::write::step_plan::lattice;
 use raddle_codec::{ZfpArray, ZfpMode, ZfpNumber};
 
 /// Parses the name of a mode in a header.

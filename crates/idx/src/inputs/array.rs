@@ -3,7 +3,7 @@
 use crate::dataset::region::SampleBox;
 use crate::dataset::sample::{Number, SampleType};
 use crate::error::IdxError;
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use raddle_core::ranks::communicator::AgreedError;
 use std::ops::Range;
 use std::path::Path;

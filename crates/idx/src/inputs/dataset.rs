@@ -5,7 +5,7 @@ use crate::dataset::bitmask::MAX_RANK;
 use crate::dataset::region::SampleBox;
 use crate::dataset::sample::{Number, SampleType};
 use crate::error::{IdxError, Result};
-use crate::read::reader::{Dataset, Query, Readers};
+use crate::read::dataset::{Dataset, Query, Readers};
 use crate::request::{InputRequest, restrict};
 use crate::targets::open_dataset;
 use raddle_core::cancel::CancelToken;

@@ -6,7 +6,7 @@ use crate::dataset::bitmask::{AXES, Point};
 use crate::dataset::header::Header;
 use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use crate::request::{AxisRange, RequestFault, restrict};
 use crate::targets::open_dataset;
 use crate::write::exchange::BoxData;

@@ -6,7 +6,7 @@
 use super::plan::PlannedPreview;
 use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
-use crate::read::reader::zeros;
+use crate::read::dataset::zeros;
 use crate::write::exchange::{BoxData, MESSAGES_LEN_BYTES};
 use raddle_core::CoreError;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent};

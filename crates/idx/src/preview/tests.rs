@@ -1,7 +1,7 @@
 use super::*;
 use crate::dataset::bitmask::Bitmask;
 use crate::dataset::sample::Number;
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use proptest::prelude::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::output::publish::IfExists;

@@ -8,7 +8,7 @@ use crate::dataset::compression::{Coding, Record};
 use crate::dataset::grid::{Blocks, Layout, level_range};
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result};
-use crate::read::reader::{Dataset, Query, Readers};
+use crate::read::dataset::{Dataset, Query, Readers};
 use crate::read::stored::{BlockReader, StoredBlocks};
 use raddle_core::parallel;
 use serde::Serialize;

@@ -7,14 +7,14 @@
 
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::compression::BlockFault;
+use crate::dataset::grid::samples_in;
 use crate::dataset::grid::{ArrayGrid, Layout, Run, blocks, runs};
 use crate::error::{IdxError, Result};
 use crate::kernel;
-use crate::read::reader::{Dataset, Query, Readers, zeros};
+use crate::read::dataset::{Dataset, Query, Readers, zeros};
 use crate::read::slabs::Slabs;
 use crate::read::stored::{BlockReader, Found, StoredBlocks};
 use crate::write::exchange::MESSAGES_LEN_BYTES;
-use crate::write::step_plan::samples_in;
 use raddle_core::CoreError;
 use raddle_core::digest::Digest;
 use raddle_core::parallel;

@@ -2,7 +2,7 @@
 
 use crate::dataset::grid::Layout;
 use crate::dataset::header::Field;
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use raddle_core::plan::extent::product;
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use crate::dataset::compression::{Block, BlockDecoder, BlockFault, Coding, RECOR
 use crate::dataset::grid::{Blocks, Layout};
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result, TimeFault};
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use raddle_codec::CodecError;
 use std::fs::File;
 use std::io::ErrorKind;

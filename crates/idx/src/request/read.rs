@@ -3,7 +3,7 @@
 use super::sizes::{AxisRange, restrict};
 use crate::dataset::region::SampleBox;
 use crate::error::Result;
-use crate::read::reader::{Dataset, Query};
+use crate::read::dataset::{Dataset, Query};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 

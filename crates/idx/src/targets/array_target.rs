@@ -5,7 +5,7 @@ use crate::compare::ComparedArrays;
 use crate::dataset::header::Header;
 use crate::dataset::sample::SampleType;
 use crate::error::{IdxError, Result};
-use crate::read::reader::Readers;
+use crate::read::dataset::Readers;
 use crate::request::{RequestFault, WriteRequest};
 use crate::write::exchange::BoxData;
 use crate::write::options::{WriteOptions, WriteReport};

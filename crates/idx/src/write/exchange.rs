@@ -7,7 +7,7 @@
 use crate::dataset::bitmask::MAX_RANK;
 use crate::dataset::region::{SampleBox, copy_part};
 use crate::error::{IdxError, Result};
-use crate::read::reader::zeros;
+use crate::read::dataset::zeros;
 use crate::write::restructure::{PartitionFault, Restructuring, Transfer, check_partition};
 use raddle_core::CoreError;
 use raddle_core::memory::{MemoryBudget, Permit};
@@ -273,7 +273,7 @@ fn pack(from: &BoxData<'_>, parcel: &Message, sample_len_bytes: usize, message: 
     let start = message.len();
     message.resize(start + len_of(parcel, sample_len_bytes), 0);
     let source = (&from.region, from.arrays[parcel.field].as_ref());
-    copy_part(source, (&parcel.part, &mut message[start..]), &parcel.part, sample_len_bytes)
+    Ok(copy_part(source, (&parcel.part, &mut message[start..]), &parcel.part, sample_len_bytes)?)
 }
 
 fn unpack(
@@ -290,7 +290,7 @@ fn unpack(
     };
     *at = end;
     let target = (&to.region, to.arrays[parcel.field].to_mut().as_mut_slice());
-    copy_part((&parcel.part, bytes), target, &parcel.part, sample_len_bytes)
+    Ok(copy_part((&parcel.part, bytes), target, &parcel.part, sample_len_bytes)?)
 }
 
 #[cfg(test)]

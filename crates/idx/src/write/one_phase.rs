@@ -7,11 +7,12 @@
 
 use crate::dataset::bitmask::MAX_RANK;
 use crate::dataset::compression::{Coding, Compression, Record};
+use crate::dataset::grid::lattice;
 use crate::dataset::grid::runs;
 use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::write::files::StepFiles;
-use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan, lattice};
+use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use crate::write::work::Samples;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;

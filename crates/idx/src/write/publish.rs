@@ -8,7 +8,7 @@
 
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result, TimeFault};
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use crate::write::step_plan::StepPlan;
 use raddle_core::output::durability::Durability;
 use raddle_core::output::publish::{AtomicDir, IfExists, PublishError};

@@ -6,13 +6,14 @@
 
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::grid::blocks;
+use crate::dataset::grid::{lattice, samples_in};
 use crate::dataset::header::Header;
 use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
 use crate::write::exchange::{MESSAGES_LEN_BYTES, each_parcel};
 use crate::write::options::{Phases, WriteOptions};
 use crate::write::restructure::{Restructuring, check_partition};
-use crate::write::step_plan::{BlockOwners, StepPlan, lattice, samples_in};
+use crate::write::step_plan::{BlockOwners, StepPlan};
 use crate::write::work::{Samples, StepWork};
 use raddle_core::engine::{EngineOptions, Schedule, rehearse};
 use raddle_core::ranks::regroup::piece_len_bytes;

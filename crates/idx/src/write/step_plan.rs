@@ -4,11 +4,11 @@
 //! tiles are the file's blocks, ascending; blocks therefore lie field by field after the tables, independent of which
 //! rank writes them.
 
-use crate::dataset::bitmask::Bitmask;
 use crate::dataset::compression::RECORD_LEN_BYTES;
-use crate::dataset::grid::{ArrayGrid, Layout, Run, blocks, runs};
+use crate::dataset::grid::{ArrayGrid, blocks, lattice, samples_in};
 use crate::dataset::header::Header;
 use crate::dataset::region::SampleBox;
+use crate::dataset::time_steps::own_folder;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -161,30 +161,6 @@ impl StepPlan {
     pub fn block_count(&self) -> u64 {
         self.tiles.tile_count()
     }
-}
-
-/// Returns the folder that contains only the files of a step, if the template provides one.
-pub(crate) fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
-    let text = header.files.text();
-    let before = text.split('%').next().unwrap_or_default();
-    let before = before.strip_prefix("./").unwrap_or(before);
-    let fixed = format!("{before}{time_name}");
-    if !time_name.is_empty() && !time_name.contains('/') {
-        return None; // the steps share a folder
-    }
-    let depth = Path::new(&fixed).components().count() - usize::from(!fixed.ends_with('/') && !fixed.is_empty());
-    // Without a conversion, the last component is the file itself.
-    (depth > 0).then(|| any_file.components().take(depth).collect())
-}
-
-/// Returns all samples of a block as one lattice, independent of their order in it.
-pub(crate) fn lattice(bitmask: &Bitmask, bits_per_block: u32, block: u64) -> Option<Run> {
-    runs(bitmask, bits_per_block, block, Layout::RowMajor, bitmask.max_level()).pop()
-}
-
-/// Returns how many samples of a block lie in `grid`.
-pub(crate) fn samples_in(lattice: &Run, grid: &ArrayGrid) -> u64 {
-    lattice.clip(grid).map_or(0, |ranges| ranges.iter().map(|range| range.end - range.start).product())
 }
 
 /// The rank that holds most samples of each block.

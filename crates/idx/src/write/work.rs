@@ -5,11 +5,12 @@
 
 use crate::dataset::compression::{Block, BlockEncoder, Coding, Compression};
 use crate::dataset::grid::{ArrayGrid, Layout, blocks, runs};
+use crate::dataset::grid::{lattice, samples_in};
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::write::exchange::BoxData;
-use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan, lattice, samples_in};
+use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
 use raddle_codec::Effort;
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::plan::Tile;

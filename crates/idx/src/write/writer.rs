@@ -17,7 +17,7 @@ use crate::dataset::header::{Field, Header};
 use crate::dataset::region::SampleBox;
 use crate::dataset::vectors::FieldSplit;
 use crate::error::{IdxError, Result, TimeFault};
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes, partition_error, restructure};
 use crate::write::files::StepFiles;
 use crate::write::one_phase;

@@ -6,7 +6,8 @@
 
 use super::downsample::{Downsample, Halving};
 use super::image::Image;
-use super::layout::{Level, is_space};
+use super::layout::is_space;
+use super::level::Level;
 use super::shard::ChunkDecoder;
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;

@@ -5,7 +5,7 @@ use crate::compare::{ComparedArrays, StepRuns, Tolerance};
 use crate::dataset::region::SampleBox;
 use crate::error::Result;
 use crate::inputs::InputLayout;
-use crate::read::reader::Readers;
+use crate::read::dataset::Readers;
 use std::ops::Range;
 
 impl ComparedArrays for Images {

@@ -3,7 +3,7 @@
 //! Which rank holds which samples is planned in `pyramid`. Invariant: a sample depends only on the samples of its cell,
 //! which are added in array order, so it is the same in whichever box it is computed.
 
-use super::layout::Level;
+use super::level::Level;
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;
 use crate::dataset::sample::{Number, SampleType};

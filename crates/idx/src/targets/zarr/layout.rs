@@ -5,6 +5,7 @@
 
 use super::downsample::Downsample;
 use super::fault::ZarrFault;
+use super::level::Level;
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;
 use crate::dataset::sample::SampleType;
@@ -83,24 +84,6 @@ impl Default for FormOptions {
             unit: None,
             steps: None,
         }
-    }
-}
-
-/// A level of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Level {
-    /// Samples per axis, x first.
-    pub counts: Point,
-    /// Number of samples of the level before per sample of this level, per axis: 1 or 2.
-    pub factors: Point,
-    /// Distance between neighbouring samples, in samples of the first level, per axis.
-    pub spacing: Point,
-}
-
-impl Level {
-    /// Returns all samples of the level.
-    pub fn domain(&self) -> SampleBox {
-        SampleBox { start: [0; MAX_RANK], end: self.counts }
     }
 }
 

@@ -5,7 +5,8 @@
 //! rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
 
 use super::downsample::{Downsample, Halving};
-use super::layout::{ImageLayout, Level};
+use super::layout::ImageLayout;
+use super::level::Level;
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use super::layout::{ChunkCompression, FormOptions, ImageLayout};
 use super::writer::ZarrWriter;
 use crate::dataset::compression::Compression;
 use crate::error::{IdxError, Result};
-use crate::read::reader::Readers;
+use crate::read::dataset::Readers;
 use crate::request::{OutputCompression, RequestFault, WriteRequest};
 use crate::targets::{ArrayTarget, Description, FieldSet, StoredArrays, TargetCheck, TargetWriter, WrittenLayout};
 use crate::write::exchange::BoxData;

@@ -7,14 +7,15 @@
 use super::{Run, Writer};
 use crate::dataset::compression::BlockFault;
 use crate::dataset::grid::{ArrayGrid, Layout, runs};
+use crate::dataset::grid::{lattice, samples_in};
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result};
 use crate::kernel;
-use crate::read::reader::{Dataset, Query};
+use crate::read::dataset::{Dataset, Query};
 use crate::read::stored::{BlockReader, StoredBlocks};
 use crate::write::exchange::gather_any_boxes;
 use crate::write::options::{Counts, WriteReport};
-use crate::write::step_plan::{BlockPlace, StepPlan, lattice, samples_in};
+use crate::write::step_plan::{BlockPlace, StepPlan};
 use crate::write::work::{Samples, StepWork, Worker};
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;

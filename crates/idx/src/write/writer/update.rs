@@ -10,7 +10,7 @@ use crate::dataset::compression::{BlockFault, Coding, Compression};
 use crate::dataset::grid::{ArrayGrid, Layout, blocks};
 use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result, TimeFault, UpdateFault};
-use crate::read::reader::Dataset;
+use crate::read::dataset::Dataset;
 use crate::read::stored::{BlockReader, StoredBlocks};
 use crate::write::exchange::{BoxData, check_arrays, gather_any_boxes, partition_error};
 use crate::write::files::StepFiles;

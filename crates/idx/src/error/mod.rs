@@ -1,8 +1,13 @@
 //! Errors of reading and writing datasets.
 
+mod faults;
+mod kind;
+
+pub use faults::{TimeFault, UpdateFault};
+pub use kind::ErrorKind;
+
 use crate::dataset::compression::BlockFault;
 use crate::dataset::header::HeaderError;
-use crate::dataset::time_steps::StepList;
 use crate::request::RequestFault;
 use crate::targets::zarr::ZarrFault;
 use crate::write::restructure::PartitionFault;
@@ -352,67 +357,6 @@ pub enum IdxError {
     },
 }
 
-/// Reason why a box cannot be written into an existing time step.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UpdateFault {
-    /// The other samples of a field would be rounded a second time.
-    #[error(
-        "field {field:?} has compression {compression}, so samples outside the box would be rounded again; write the \
-         whole time step again"
-    )]
-    Rounded {
-        /// Name of the field.
-        field: String,
-        /// Compression named in the header.
-        compression: String,
-    },
-    /// The time step has no separate folder, so it cannot be replaced atomically.
-    #[error(
-        "its file names ({template}) do not give each time step a separate folder, so it cannot be replaced atomically; write the \
-         dataset again as another output"
-    )]
-    NoFolder {
-        /// Template of the file names.
-        template: String,
-    },
-    /// No rank passes a box.
-    #[error("no rank passes any samples")]
-    NoSamples,
-    /// A field is passed twice.
-    #[error("field {field:?} is passed twice")]
-    FieldTwice {
-        /// Name of the field.
-        field: String,
-    },
-}
-
-/// Why the requested time step, or the lack of one, does not fit a dataset.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TimeFault {
-    /// A time step was requested from a dataset without time steps.
-    #[error("has no time steps, but time step {asked} was requested")]
-    None {
-        /// Requested time step.
-        asked: u64,
-    },
-    /// A time step was to be added to a dataset without time steps.
-    #[error("has no time steps, so none can be added")]
-    NotAdded,
-    /// The dataset has time steps, but none was requested.
-    #[error("has several time steps; name one")]
-    Unnamed,
-    /// The dataset has other time steps.
-    #[error("has no time step {asked}; available: {there}")]
-    Absent {
-        /// Requested time step.
-        asked: u64,
-        /// Existing time steps.
-        there: StepList,
-    },
-}
-
 impl AgreedError for IdxError {
     fn message(&self) -> String {
         self.to_string()
@@ -445,60 +389,7 @@ impl From<PublishError> for IdxError {
     }
 }
 
-/// Classes of errors, by what the caller can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The request is invalid.
-    Usage,
-    /// The input or the existing data cannot be used.
-    Input,
-    /// The output cannot be written.
-    Output,
-    /// A limit was reached, such as memory or threads.
-    Limit,
-    /// Another process is writing the same dataset.
-    Locked,
-    /// An output differs from its inputs.
-    Mismatch,
-    /// The work was cancelled.
-    Cancelled,
-    /// Another rank met an error.
-    RankFailed,
-    /// A bug in raddle.
-    Internal,
-}
-
 impl IdxError {
-    /// Returns the class of the error.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            error if error.is_echo() => ErrorKind::RankFailed,
-            Self::Write { .. }
-            | Self::Exists { .. }
-            | Self::StepExists { .. }
-            | Self::NotAFile { .. }
-            | Self::Foreign { .. }
-            | Self::IsInput { .. }
-            | Self::OtherPreview { .. } => ErrorKind::Output,
-            Self::Locked { .. } => ErrorKind::Locked,
-            Self::Mismatch { .. } => ErrorKind::Mismatch,
-            Self::SampleMemory { .. }
-            | Self::Memory { .. }
-            | Self::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => ErrorKind::Limit,
-            Self::Core(CoreError::Cancelled) => ErrorKind::Cancelled,
-            Self::Request { .. }
-            | Self::Layout { .. }
-            | Self::SeveralInputs
-            | Self::NoInputs
-            | Self::OnePhase { .. }
-            | Self::Core(CoreError::PlansDiffer { .. }) => ErrorKind::Usage,
-            Self::Zarr { source, .. } if source.is_of_options() => ErrorKind::Usage,
-            Self::Core(_) | Self::Engine { .. } => ErrorKind::Internal,
-            _ => ErrorKind::Input,
-        }
-    }
-
     /// Converts the error of an engine that was writing `path`.
     pub(crate) fn of_engine(path: &Path, error: EngineError<Self>) -> Self {
         let path = path.to_path_buf();
