@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
-pub mod arrays;
 pub mod command;
 pub mod failure;
 pub mod kernels;

@@ -35,6 +35,7 @@
 
 pub mod advice;
 pub mod append;
+pub mod arrays;
 pub mod context;
 pub mod error;
 pub mod exit;
@@ -48,6 +49,7 @@ pub mod rechunk;
 pub mod references;
 pub mod summary;
 pub mod text;
+pub mod tuned;
 pub mod verify;
 
 pub use append::AppendRequest;

@@ -4,7 +4,6 @@ pub mod apply;
 pub mod counts;
 pub mod events;
 pub mod histogram;
-pub mod idx;
 pub mod idx_plan;
 pub mod inspection;
 pub mod keys;
@@ -15,6 +14,6 @@ pub mod preview;
 pub mod report;
 pub mod simulation;
 pub mod summary;
-pub mod zarr;
+pub mod targets;
 
 pub use raddle::text::{differences, escape, json, quantity, table};

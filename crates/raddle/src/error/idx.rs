@@ -2,8 +2,11 @@
 
 use super::Error;
 use crate::exit::Exit;
+use crate::text::quantity;
 use raddle_core::CoreError;
 use raddle_idx::dataset::compression::BlockFault;
+use raddle_idx::request::{Format, RequestFault};
+use raddle_idx::targets::target;
 use raddle_idx::{ErrorKind, IdxError, TimeFault};
 
 impl Error {
@@ -15,6 +18,7 @@ impl Error {
             ErrorKind::Output => Exit::Output,
             ErrorKind::Limit => Exit::Limit,
             ErrorKind::Locked => Exit::Locked,
+            ErrorKind::Mismatch => Exit::Mismatch,
             ErrorKind::Cancelled => Exit::Interrupted,
             _ => Exit::Internal,
         };
@@ -41,5 +45,47 @@ impl Error {
             ),
             _ => failure,
         }
+    }
+}
+
+impl From<IdxError> for Error {
+    fn from(error: IdxError) -> Self {
+        match &error {
+            IdxError::Request { option, fault } => of_request(option, fault),
+            IdxError::InputCounts { inputs, region } => {
+                let what = format!("the inputs have {inputs} samples, but --into names a box of {region}");
+                Self::new(Exit::InputRefused, &what)
+            }
+            IdxError::SampleMemory { held_len_bytes, limit_bytes } => {
+                let (held, limit) = (quantity::size(*held_len_bytes), quantity::size(*limit_bytes));
+                let what = format!("the samples of one time step take {held} of memory; the budget is {limit}");
+                Self::new(Exit::Limit, &what).hint("raise --memory, or share the work among ranks with mpirun")
+            }
+            IdxError::IsInput { .. } => Self::of_idx(&error).hint("name another output"),
+            IdxError::OtherFormat { readers, .. } => {
+                Self::of_idx(&error).hint(&format!("read it with {readers}; raddle idx info and verify support it"))
+            }
+            _ => Self::of_idx(&error),
+        }
+    }
+}
+
+fn of_request(option: &str, fault: &RequestFault) -> Error {
+    let failure = Error::usage(&format!("--{} {fault}", option.replace('_', "-")));
+    match fault {
+        RequestFault::OtherTarget { of, .. } => {
+            let other = Format::ALL.into_iter().map(target).find(|format| format.title() == *of);
+            match other.map(|format| format.name()).filter(|name| *name != target(Format::Idx).name()) {
+                Some(name) => {
+                    failure.hint(&format!("call the output NAME.{name}, or name the format with --format {name}"))
+                }
+                None => failure,
+            }
+        }
+        RequestFault::FirstStep { .. } => failure.hint("leave out --step, and give all steps at once with --as steps"),
+        RequestFault::NotTuned { .. } => {
+            failure.hint("tune with an output NAME.idx and take its box and aggregators with --profile")
+        }
+        _ => failure,
     }
 }

@@ -1,11 +1,10 @@
 //! `raddle idx info`: shows the contents of a dataset.
 
-use super::place::open;
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::render::{idx, zarr};
-use raddle_idx::zarr::{Images, is_zarr};
+use crate::render::targets;
+use raddle_idx::targets::describe;
 use std::path::PathBuf;
 
 /// Options of `raddle idx info`.
@@ -32,15 +31,7 @@ idx verify` checks blocks and shards.";
 
 /// Prints the contents of the header and of the records of the coarsest blocks.
 pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {
-    if is_zarr(&arguments.input) {
-        let images = Images::open(&arguments.input).map_err(|error| Failure::of_idx(&error))?;
-        let info = zarr::Info::of(&arguments.input, &images);
-        print(&if arguments.json { crate::render::json(&info) } else { info.text() })?;
-        return Ok(Exit::Done);
-    }
-    let dataset = open(&arguments.input)?;
-    let steps = dataset.steps().map_err(|error| Failure::of_idx(&error))?;
-    let info = idx::Info::of(&dataset, &steps);
-    print(&if arguments.json { crate::render::json(&info) } else { info.text() })?;
+    let info = describe(&arguments.input)?;
+    print(&if arguments.json { crate::render::json(&info) } else { targets::described(&info) })?;
     Ok(Exit::Done)
 }

@@ -1,9 +1,6 @@
 //! `raddle idx`: arrays that can be read at any resolution; one file per subcommand.
 
-pub mod compare;
 pub mod info;
-mod inputs;
-pub mod place;
 pub mod plan;
 pub mod read;
 pub mod target;
@@ -12,7 +9,6 @@ mod update;
 pub mod verify;
 pub mod view;
 pub mod write;
-pub mod zarr;
 
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -1,7 +1,5 @@
 //! `raddle idx plan`: simulates how many ranks would write a dataset, without any samples.
 
-use super::inputs::{Shape, shape};
-use super::target::{Imposed, imposed};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,6 +10,7 @@ use crate::session::Session;
 use crate::text_file::NO_FILES;
 use raddle_idx::dataset::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
 use raddle_idx::dataset::sample::SampleType;
+use raddle_idx::request::{BoxSize, Shape};
 use raddle_idx::write::simulate::{Simulation, planning_len_bytes, rank_grid, regular_partition, simulate};
 use raddle_idx::{Field, Header, Phases, WriteOptions};
 use serde::Serialize;
@@ -26,11 +25,11 @@ pub struct PlanArgs {
     ranks: NonZeroUsize,
 
     /// Number of samples that each rank holds, slowest axis first, for example 60x60x60
-    #[arg(long, value_name = "SHAPE", value_parser = shape)]
+    #[arg(long, value_name = "SHAPE")]
     per_rank: Shape,
 
     /// Number of ranks along each axis, slowest first [default: as equal as possible]
-    #[arg(long, value_name = "SHAPE", value_parser = shape)]
+    #[arg(long, value_name = "SHAPE")]
     grid: Option<Shape>,
 
     /// Sample types of the fields: float32, float64[3]
@@ -50,8 +49,8 @@ pub struct PlanArgs {
     phases: PlannedPhases,
 
     /// Power-of-two boxes to compare, as in `raddle idx write`; sizes are rounded up to powers of two
-    #[arg(long = "box", value_name = "SIZE", value_delimiter = ',', default_value = "default,expanded", value_parser = imposed)]
-    imposed: Vec<Imposed>,
+    #[arg(long = "box", value_name = "SIZE", value_delimiter = ',', default_value = "default,expanded")]
+    imposed: Vec<BoxSize>,
 
     /// Number of ranks that produce and write blocks [default: all]
     #[arg(long, value_name = "N")]
@@ -191,7 +190,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
                 jobs: arguments.threads.get(),
                 memory_limit_bytes: arguments.memory.map_or(1 << 30, |memory| memory.0),
                 phases: arguments.phases.phases(),
-                imposed: imposed.counts(axes)?,
+                imposed: imposed.imposed(axes)?,
                 aggregators: arguments.aggregators,
                 ..WriteOptions::default()
             };

@@ -1,7 +1,5 @@
 //! `raddle idx read`: reads a box of a dataset as an array, with threads and ranks.
 
-use super::place::{PlaceArgs, ThreadsArgs, open};
-use super::write::share;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::VerbosityArgs;
@@ -9,12 +7,13 @@ use crate::ranks::Ranks;
 use crate::session::Session;
 use raddle::options::output::check_output;
 use raddle_core::report::peak_rss_bytes;
-use raddle_idx::dataset::grid::ArrayGrid;
+use raddle_idx::inputs::rows_of_rank;
 use raddle_idx::read::npy::NpyHead;
-use raddle_idx::{Dataset, Query, Readers};
+use raddle_idx::request::ReadRequest;
+use raddle_idx::targets::open_dataset;
+use raddle_idx::{Dataset, Readers};
 use serde::Serialize;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -37,10 +36,7 @@ pub struct ReadArgs {
     force: bool,
 
     #[command(flatten)]
-    place: PlaceArgs,
-
-    #[command(flatten)]
-    threads: ThreadsArgs,
+    request: ReadRequest,
 
     #[command(flatten)]
     telling: VerbosityArgs,
@@ -65,16 +61,17 @@ pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Failure> {
     )?;
     watching.conclude(|watch| {
         let started = Instant::now();
-        let opened = open(&arguments.input).and_then(|dataset| Ok((arguments.place.query(&dataset)?, dataset)));
-        let (query, dataset) = team.agree("open the dataset", opened)?;
+        let opened =
+            open_dataset(&arguments.input).and_then(|dataset| Ok((arguments.request.query(&dataset)?, dataset)));
+        let (query, dataset) = team.agree("open the dataset", opened.map_err(Failure::from))?;
         let checked = if team.leads() { check_apart(&arguments.output, &dataset, arguments.force) } else { Ok(()) };
         team.agree("look at the output", checked)?;
         let ranks = team.ranks();
         let failed = |error| Failure::of_idx(&error);
         let grid = dataset.grid(&query).map_err(failed)?;
-        let rows = share(grid.counts[grid.slowest_axis()], ranks.rank(), ranks.size());
-        let (part, before) = rows_of(&query, &grid, &rows);
-        let jobs = arguments.threads.jobs.map_or(team.default_jobs(), NonZeroUsize::get);
+        let rows = rows_of_rank(grid.counts[grid.slowest_axis()], ranks.rank(), ranks.size());
+        let (part, before) = query.rows(&grid, &rows);
+        let jobs = arguments.request.jobs.map_or(team.default_jobs(), NonZeroUsize::get);
         let readers = Readers { jobs, cancel: watch.cancel };
         let samples = match ranks.size() {
             1 => dataset.read_by(&query, &readers),
@@ -83,13 +80,13 @@ pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Failure> {
         let samples = samples.map_err(failed)?;
         let sample = dataset.header().fields[query.field].sample;
         let is_npy = arguments.output.extension().is_some_and(|ending| ending == "npy");
-        let head = if is_npy { NpyHead::to_bytes(sample.number, &shape(&dataset, &query)) } else { Vec::new() };
+        let head = if is_npy { NpyHead::to_bytes(sample.number, &dataset.shape(&query)) } else { Vec::new() };
         let offset = head.len() as u64 + before * sample.len_bytes() as u64;
         let mut parts = vec![(offset, samples.as_slice())];
         parts.extend(team.leads().then_some((0, head.as_slice())));
         put_collective(team, &arguments.output, arguments.force, &parts)?;
         if team.leads() {
-            let shape = shape(&dataset, &query);
+            let shape = dataset.shape(&query);
             arguments.telling.write_report(&ReadReport {
                 output: &arguments.output,
                 field: &dataset.header().fields[query.field].name,
@@ -133,31 +130,6 @@ pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<()
         return Err(Failure::new(Exit::Output, &what).hint("name another output"));
     }
     Ok(())
-}
-
-/// Restricts a query to some rows of its array and returns the number of samples that precede them. Rows run along the
-/// slowest axis with more than one sample, so the part is contiguous in the array.
-fn rows_of(query: &Query, grid: &ArrayGrid, rows: &Range<u64>) -> (Query, u64) {
-    let axis = grid.slowest_axis();
-    let at = |row: u64| grid.origin[axis] + (row << grid.log2_spacing[axis]);
-    let mut part = *query;
-    (part.start[axis], part.end[axis]) = match rows.is_empty() {
-        true => (query.start[axis], query.start[axis]),
-        false => (at(rows.start), at(rows.end).min(query.end[axis])),
-    };
-    (part, rows.start * grid.strides()[axis])
-}
-
-/// Returns the shape of the result of a query, slowest axis first, components last.
-pub fn shape(dataset: &Dataset, query: &Query) -> Vec<u64> {
-    let header = dataset.header();
-    let counts = ArrayGrid::counts_of_box(&header.bitmask, &query.start, &query.end, query.resolution);
-    let mut shape: Vec<u64> = counts[..header.rank].iter().rev().copied().collect();
-    let components = header.fields[query.field].sample.count;
-    if components > 1 {
-        shape.push(components as u64);
-    }
-    shape
 }
 
 /// Writes a file that appears under its name only when it is complete.

@@ -5,13 +5,15 @@
 //! containing the default and every candidate once in random order, and are judged as in `raddle tune`. One setting is
 //! changed at a time. Invariant: all ranks see the same times, so they make the same choice.
 
-use super::target::{Imposed, TargetArgs};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::ranks::Ranks;
+use raddle::tuned::{has, set};
+use raddle_core::output::folder_of;
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_core::report::progress::{Silent, Watch};
 use raddle_idx::dataset::sample::SampleType;
+use raddle_idx::dataset::vectors::FieldSplit;
+use raddle_idx::request::{BoxSize, WriteRequest};
 use raddle_idx::{BoxData, Header, IdxError, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::Value;
@@ -20,7 +22,6 @@ use raddle_tune::statistics::{MIN_BLOCKS, StopRule, Verdict, estimate, order_of_
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -69,31 +70,31 @@ pub struct Subject<'a> {
     pub patches: &'a [BoxData<'a>],
 }
 
-/// Result: all candidates, and the target with those that help.
+/// Result: all candidates, and the request with those that help.
 pub struct Tuned {
     /// All candidates.
     pub tried: Vec<Tried>,
-    /// Target with the settings that help.
-    pub target: TargetArgs,
+    /// Request with the settings that help.
+    pub request: WriteRequest,
 }
 
 /// Collective. Tries settings that were not given as options.
 ///
 /// # Errors
 /// If a trial cannot be written.
-pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Ranks, watch: &Watch<'_>) -> Result<Tuned, Failure> {
+pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: &Watch<'_>) -> Result<Tuned, Failure> {
     let ranks = team.ranks();
-    let candidates = candidates(target, subject, ranks.size());
-    let folder = target.output().parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let candidates = candidates(request, subject, ranks.size());
+    let folder = folder_of(&request.output);
     let make = || tempfile::Builder::new().prefix(".raddle-tune-").tempdir_in(folder);
     let made = team.leads().then(make).transpose().map_err(|cause| Failure::writing(folder, &cause));
     let scratch = team.agree("make a folder for trials", made)?;
     let path = team.paths_of_first(|| Ok(scratch.iter().map(|folder| folder.path().to_path_buf()).collect()))?;
     let axes = subject.header.rank;
-    let mut arms = vec![target.clone()];
+    let mut arms = vec![request.clone()];
     for (option, value) in &candidates {
-        let mut arm = target.clone();
-        arm.set(*option, value)?;
+        let mut arm = request.clone();
+        set(&mut arm, *option, value)?;
         arms.push(arm);
     }
     let (mut times, mut alive) = (vec![Vec::new(); arms.len()], vec![true; arms.len()]);
@@ -128,31 +129,31 @@ pub fn tune(target: &TargetArgs, subject: &Subject<'_>, team: &Ranks, watch: &Wa
             is_taken: false,
         })
         .collect();
-    let mut chosen = target.clone();
+    let mut chosen = request.clone();
     for option in [IdxOption::Box, IdxOption::BlocksPerFile, IdxOption::Aggregators] {
         let better = tried.iter_mut().filter(|of| of.option == option && of.verdict == Verdict::Better);
         let best = better.min_by(|a, b| a.ratio.unwrap_or(1.0).total_cmp(&b.ratio.unwrap_or(1.0)));
         if let Some(best) = best {
             best.is_taken = true;
-            chosen.set(option, &best.value)?;
+            set(&mut chosen, option, &best.value)?;
         }
     }
-    Ok(Tuned { tried, target: chosen })
+    Ok(Tuned { tried, request: chosen })
 }
 
 /// Returns the candidate values of options that the user did not give.
-fn candidates(target: &TargetArgs, subject: &Subject<'_>, ranks: usize) -> Vec<(IdxOption, Value)> {
+fn candidates(request: &WriteRequest, subject: &Subject<'_>, ranks: usize) -> Vec<(IdxOption, Value)> {
     let mut all = Vec::new();
-    if ranks > 1 && subject.options.phases == Phases::Three && !target.has(IdxOption::Box) {
-        all.push((IdxOption::Box, Value::Text(Imposed::Expanded.to_string())));
+    if ranks > 1 && subject.options.phases == Phases::Three && !has(request, IdxOption::Box) {
+        all.push((IdxOption::Box, Value::Text(BoxSize::Expanded.to_string())));
     }
-    if !target.has(IdxOption::BlocksPerFile) {
+    if !has(request, IdxOption::BlocksPerFile) {
         let (usual, blocks) = (subject.header.blocks_per_file, subject.header.block_count());
         let sizes = [usual / 4, usual * 4].into_iter().filter(|size| *size > 0);
         // Larger values are pointless: all blocks are already in one file.
         all.extend(sizes.filter(|size| *size < 4 * blocks).map(|size| (IdxOption::BlocksPerFile, Value::Whole(size))));
     }
-    if !target.has(IdxOption::Aggregators) && subject.options.phases != Phases::One {
+    if !has(request, IdxOption::Aggregators) && subject.options.phases != Phases::One {
         let fewer = [ranks / 2, ranks / 4].into_iter().filter(|fewer| *fewer > 0);
         all.extend(fewer.map(|fewer| (IdxOption::Aggregators, Value::Whole(fewer as u64))));
     }
@@ -161,7 +162,7 @@ fn candidates(target: &TargetArgs, subject: &Subject<'_>, ranks: usize) -> Vec<(
 
 /// Collective. Writes the step with one setting, removes it again, and returns the time of the slowest rank.
 fn trial(
-    arm: &TargetArgs,
+    arm: &WriteRequest,
     subject: &Subject<'_>,
     (folder, axes): (&Path, usize),
     team: &Ranks,
@@ -170,11 +171,11 @@ fn trial(
     let failed = |error| Failure::of_idx(&error);
     let ranks = team.ranks();
     let mut header = subject.header.clone();
-    arm.apply_blocks_per_file(&mut header);
-    let options = arm.apply_ranks(subject.options.clone(), axes)?;
-    let made = Writer::new(&folder.join("trial.idx"), header, options)
-        .map(|writer| writer.split(arm.split(subject.fields)))
-        .map_err(failed);
+    header.blocks_per_file = arm.blocks.blocks_per_file.unwrap_or(header.blocks_per_file);
+    let options = apply_ranks(arm, subject.options.clone(), axes)?;
+    let split = FieldSplit::new(subject.fields, arm.blocks.split_vectors);
+    let made =
+        Writer::new(&folder.join("trial.idx"), header, options).map(|writer| writer.split(split)).map_err(failed);
     let mut writer = team.agree("begin a trial", made)?;
     let patches = subject.patches.iter().map(borrowed).collect();
     let started = Instant::now();
@@ -211,7 +212,6 @@ fn clear(folder: &Path) -> Result<(), Failure> {
 /// If it is not a valid profile or cannot be written.
 pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::of_tune(&error);
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut profile = match path.exists() {
         true => Profile::read(path).map_err(failed)?,
         false => Profile {
@@ -222,7 +222,7 @@ pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> 
             readable_by: None,
             max_inflation: 1.0,
             machine: Machine::here(),
-            file_system: FileSystem::of_folder(folder).map_err(failed)?,
+            file_system: FileSystem::of_folder(folder_of(output)).map_err(failed)?,
             hdf5: MeasuredLibrary { version: "none".to_owned(), library: "none".to_owned() },
             together: None,
             settings: BTreeMap::new(),
@@ -239,26 +239,10 @@ pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> 
     profile.write(path).map_err(failed)
 }
 
-impl TargetArgs {
-    /// Applies a value from a profile or trial, unless the option was given.
-    ///
-    /// # Errors
-    /// If the value is invalid.
-    pub fn set(&mut self, option: IdxOption, value: &Value) -> Result<(), Failure> {
-        let refused =
-            || Failure::new(Exit::InputRefused, &format!("the profile's [idx] {} cannot be {value}", option.name()));
-        if self.has(option) {
-            return Ok(());
-        }
-        match (option, value) {
-            (IdxOption::Box, Value::Text(text)) => self.set_box(text).map_err(|_| refused())?,
-            (IdxOption::BlocksPerFile, Value::Whole(count)) => self.set_blocks_per_file(*count),
-            (IdxOption::Aggregators, Value::Whole(count)) => {
-                let count = usize::try_from(*count).ok().and_then(NonZeroUsize::new);
-                self.set_aggregators(count.ok_or_else(refused)?);
-            }
-            _ => return Err(refused()),
-        }
-        Ok(())
-    }
+/// Returns `options` with the options for ranks of a request, for samples with `axes` axes.
+///
+/// # Errors
+/// If the size of boxes has another number of axes.
+pub fn apply_ranks(request: &WriteRequest, options: WriteOptions, axes: usize) -> Result<WriteOptions, Failure> {
+    Ok(WriteOptions { aggregators: request.aggregators, imposed: request.imposed(axes)?, ..options })
 }

@@ -1,6 +1,5 @@
 //! `raddle idx view`: draws a slice as a picture.
 
-use super::place::{PlaceArgs, ThreadsArgs, axis, open};
 use super::read::{check_apart, put};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -8,6 +7,8 @@ use crate::render::picture::{Picture, Range};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
 use raddle_idx::dataset::bitmask::AXES;
+use raddle_idx::request::{ReadRequest, axis_named};
+use raddle_idx::targets::open_dataset;
 use raddle_idx::{Dataset, Query, Readers};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -45,10 +46,7 @@ pub struct ViewArgs {
     range: Option<Range>,
 
     #[command(flatten)]
-    place: PlaceArgs,
-
-    #[command(flatten)]
-    threads: ThreadsArgs,
+    request: ReadRequest,
 }
 
 const EXAMPLES: &str = "\
@@ -68,8 +66,9 @@ struct At {
 }
 
 fn at(text: &str) -> Result<At, String> {
-    let parsed =
-        text.split_once('=').and_then(|(name, sample)| Some(At { axis: axis(name)?, sample: sample.parse().ok()? }));
+    let parsed = text
+        .split_once('=')
+        .and_then(|(name, sample)| Some(At { axis: axis_named(name)?, sample: sample.parse().ok()? }));
     parsed.ok_or_else(|| "a slice is AXIS=SAMPLE, for example z=11".to_owned())
 }
 
@@ -82,12 +81,12 @@ fn range(text: &str) -> Result<Range, String> {
 
 /// Draws the slice.
 pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
-    let dataset = open(&arguments.input)?;
+    let dataset = open_dataset(&arguments.input)?;
     let header = dataset.header();
     check_apart(&arguments.output, &dataset, arguments.force)?;
-    let mut query = arguments.place.query(&dataset)?;
+    let mut query = arguments.request.query(&dataset)?;
     let shown = sides(&dataset, &query, &arguments.slice)?;
-    if !arguments.place.has_resolution() {
+    if arguments.request.resolution.is_none() {
         let is_small = |resolution: &u32| {
             let mut coarser = query;
             coarser.resolution = *resolution;
@@ -110,7 +109,7 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     }
     let failed = |error| Failure::of_idx(&error);
     let grid = dataset.grid(&query).map_err(failed)?;
-    let jobs = arguments.threads.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let jobs = arguments.request.jobs.map_or_else(default_jobs, NonZeroUsize::get);
     let samples = dataset.read_by(&query, &Readers { jobs, cancel: &CancelToken::new() }).map_err(failed)?;
     let at = arguments.component * sample.number.len_bytes();
     let values = samples.chunks(sample.len_bytes()).map(|bytes| sample.number.value_of(&bytes[at..])).collect();

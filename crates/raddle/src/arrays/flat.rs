@@ -1,7 +1,7 @@
 //! Arrays with contiguous values in a file: raw files, and `.npy` files after their header.
 
 use super::{ArraySource, RawForm, Values, refused};
-use crate::failure::Failure;
+use crate::error::Error;
 use raddle_idx::read::npy::{MAX_HEAD_LEN_BYTES, NpyHead};
 use std::fs::File;
 use std::io::Read;
@@ -19,21 +19,21 @@ pub(super) struct FlatValues {
 
 impl FlatValues {
     /// Fills `out` with the bytes at offset `at` after the first value; returns whether the values are big-endian.
-    pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<bool, Failure> {
+    pub(super) fn read(&self, at: u64, out: &mut [u8]) -> Result<bool, Error> {
         let read = self.file.read_exact_at(out, self.offset + at);
         read.map_err(|cause| refused(&self.path, &cause.to_string())).map(|()| self.is_big_endian)
     }
 }
 
 /// Opens a raw file of little-endian values.
-pub(super) fn open_raw(path: &Path, form: &RawForm) -> Result<ArraySource, Failure> {
+pub(super) fn open_raw(path: &Path, form: &RawForm) -> Result<ArraySource, Error> {
     let head = NpyHead { number: form.number, is_big_endian: false, shape: form.shape.clone(), offset: 0 };
     let file = File::open(path).map_err(|cause| refused(path, &cause.to_string()))?;
     source(path, file, head)
 }
 
 /// Opens an `.npy` file.
-pub(super) fn open_npy(path: &Path) -> Result<ArraySource, Failure> {
+pub(super) fn open_npy(path: &Path) -> Result<ArraySource, Error> {
     let failed = |cause: std::io::Error| refused(path, &cause.to_string());
     let mut file = File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn open_npy(path: &Path) -> Result<ArraySource, Failure> {
     source(path, file, head)
 }
 
-fn source(path: &Path, file: File, head: NpyHead) -> Result<ArraySource, Failure> {
+fn source(path: &Path, file: File, head: NpyHead) -> Result<ArraySource, Error> {
     let metadata = file.metadata().map_err(|cause| refused(path, &cause.to_string()))?;
     if !metadata.is_file() {
         return Err(refused(path, "is not a regular file"));

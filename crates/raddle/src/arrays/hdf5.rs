@@ -1,10 +1,10 @@
 //! Arrays stored as datasets in HDF5 files.
 
 use super::{ArraySource, Values, refused};
-use crate::failure::Failure;
-use crate::render::escape;
-use raddle::number::number_of;
-use raddle::options::ReaderOptions;
+use crate::error::Error;
+use crate::number::number_of;
+use crate::options::ReaderOptions;
+use crate::text::escape;
 use raddle_codec::Pipeline;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::child::{ChildReader, ObjectName};
@@ -49,7 +49,7 @@ enum Way {
 
 impl Hdf5Values {
     /// Fills `out` with rows of the slowest axis; returns whether the values are big-endian.
-    pub(super) fn read(&self, shape: &[u64], rows: Range<u64>, out: &mut [u8]) -> Result<bool, Failure> {
+    pub(super) fn read(&self, shape: &[u64], rows: Range<u64>, out: &mut [u8]) -> Result<bool, Error> {
         let read = match &self.way {
             Way::Native { encoding, pipeline } => self.read_natively(*encoding, pipeline, shape, rows, out),
             Way::Library { child, object } => self.read_through(child, object, rows, out),
@@ -101,8 +101,8 @@ impl Hdf5Values {
 }
 
 /// Converts an error of reading values.
-fn of_values(error: &Hdf5Error) -> Failure {
-    let failure = Failure::of_input(error);
+fn of_values(error: &Hdf5Error) -> Error {
+    let failure = Error::of_input(error);
     match error {
         Hdf5Error::ForeignFile { .. } => failure.hint(
             "copy the values with `raddle merge --follow-foreign-files` and write from the copy, or name the dataset that it \
@@ -114,7 +114,7 @@ fn of_values(error: &Hdf5Error) -> Failure {
 }
 
 /// Opens the dataset at `name`, or the only numeric dataset with an axis.
-pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> Result<ArraySource, Failure> {
+pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> Result<ArraySource, Error> {
     let native = NativeReader::default().read_tree(path);
     let child = reader.child();
     let tree = match &child {
@@ -122,10 +122,10 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> R
         None => native,
     };
     let tree = tree.map_err(|error| match error {
-        Hdf5Error::NotHdf5 { .. } => Failure::of_input(&error).hint("a raw file needs --shape and --dtype"),
-        error => Failure::of_input(&error),
+        Hdf5Error::NotHdf5 { .. } => Error::of_input(&error).hint("a raw file needs --shape and --dtype"),
+        error => Error::of_input(&error),
     })?;
-    let file = InputFile::open(path).map_err(|error| Failure::of_input(&error))?;
+    let file = InputFile::open(path).map_err(|error| Error::of_input(&error))?;
     let (name, dataset) = match name {
         Some(name) => (name.to_owned(), named(&tree, path, name)?),
         None => only(&tree, path)?,
@@ -165,8 +165,8 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> R
 }
 
 /// Finds the dataset at a path, following hard and soft links in this file.
-fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Failure> {
-    let object = match find_in(tree, name.as_bytes()).map_err(|error| Failure::of_input(&error))? {
+fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset, Error> {
+    let object = match find_in(tree, name.as_bytes()).map_err(|error| Error::of_input(&error))? {
         ResolvedPath::Object(index) => tree.objects.get(index as usize),
         ResolvedPath::External { file, path: within, .. } => {
             let (file, within) = (escape::bytes(&file), escape::bytes(&within));
@@ -190,7 +190,7 @@ fn named<'t>(tree: &'t FileTree, path: &Path, name: &str) -> Result<&'t Dataset,
 }
 
 /// Finds the only numeric dataset with an axis.
-fn only<'t>(tree: &'t FileTree, path: &Path) -> Result<(String, &'t Dataset), Failure> {
+fn only<'t>(tree: &'t FileTree, path: &Path) -> Result<(String, &'t Dataset), Error> {
     let mut all = arrays(tree);
     match all.len() {
         1 => Ok(all.swap_remove(0)),

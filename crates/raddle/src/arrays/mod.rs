@@ -6,13 +6,15 @@
 mod cast;
 mod flat;
 mod hdf5;
-mod idx;
+mod inputs;
 
-pub use idx::{IdxPart, IdxSource, WholeFields};
+pub use inputs::open;
 
-use crate::failure::Failure;
-use raddle::options::ReaderOptions;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::options::ReaderOptions;
 use raddle_idx::dataset::sample::Number;
+use raddle_idx::inputs::{FieldArray, RowArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +49,7 @@ pub struct ArraySource {
 enum Values {
     Flat(flat::FlatValues),
     Hdf5(Box<hdf5::Hdf5Values>),
-    Idx(Box<idx::IdxValues>),
+    Field(Box<FieldArray>),
 }
 
 /// Splits `text` into the file and the path of the dataset (below `/`) that it may name.
@@ -68,7 +70,7 @@ impl ArraySource {
     ///
     /// # Errors
     /// If it cannot be read, contains no array of numbers, or its length does not match its shape.
-    pub fn open(text: &str, raw: Option<&RawForm>, reader: &ReaderOptions) -> Result<Self, Failure> {
+    pub fn open(text: &str, raw: Option<&RawForm>, reader: &ReaderOptions) -> Result<Self, Error> {
         if let Some(form) = raw {
             return flat::open_raw(Path::new(text), form);
         }
@@ -79,20 +81,22 @@ impl ArraySource {
         hdf5::open(path, dataset.map(|dataset| format!("/{dataset}")).as_deref(), reader)
     }
 
-    /// Returns file and dataset, as the user names them.
-    pub fn place(&self) -> String {
-        let path = self.path.display();
-        self.dataset.as_ref().map_or_else(|| path.to_string(), |dataset| format!("{path}:{dataset}"))
+    /// Creates the source of a field of an IDX dataset.
+    pub fn of_field(field: FieldArray) -> Self {
+        Self {
+            path: field.path().to_path_buf(),
+            name: field.name().to_owned(),
+            dataset: None,
+            shape: field.shape(),
+            number: field.number(),
+            stored_as: None,
+            values: Values::Field(Box::new(field)),
+        }
     }
 
     /// Returns the number of values in a row, which consists of all values with the same index on the slowest axis.
     fn row_values(&self) -> u64 {
         self.shape[1..].iter().product()
-    }
-
-    /// Returns the length of a row.
-    pub fn row_len_bytes(&self) -> u64 {
-        self.row_values().saturating_mul(self.number.len_bytes() as u64)
     }
 
     /// Converts the values to another type when they are read.
@@ -108,40 +112,23 @@ impl ArraySource {
         self.stored_as.unwrap_or(self.number)
     }
 
-    /// Returns the number of bytes held per row during a read.
-    pub fn held_row_len_bytes(&self) -> u64 {
-        let stored = self.stored_as.map_or(0, |stored| self.row_values().saturating_mul(stored.len_bytes() as u64));
-        self.row_len_bytes().saturating_add(stored)
-    }
-
-    /// Reads rows of the slowest axis.
-    ///
-    /// # Errors
-    /// If they cannot be read, memory cannot be allocated, or a value does not fit the type.
-    pub fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>, Failure> {
-        let values = self.read_stored(rows)?;
-        let Some(stored) = self.stored_as else { return Ok(values) };
-        cast::cast(&values, stored, self.number).map_err(|value| {
-            let what =
-                format!("{}: value {value} of field {} does not fit {}", self.place(), self.name, self.number.name());
-            Failure::new(crate::exit::Exit::InputRefused, &what).hint("choose a type with --cast that holds all values")
-        })
-    }
-
-    fn read_stored(&self, rows: Range<u64>) -> Result<Vec<u8>, Failure> {
+    fn read_stored(&self, rows: Range<u64>) -> Result<Vec<u8>, Error> {
         let row_len_bytes = self.row_values().saturating_mul(self.stored_number().len_bytes() as u64);
         let len_bytes = row_len_bytes.saturating_mul(rows.end - rows.start);
         let mut out = Vec::new();
         let len = usize::try_from(len_bytes).ok().filter(|len| out.try_reserve_exact(*len).is_ok());
         let Some(len) = len else {
             let what = format!("{}: no memory for {len_bytes} bytes", self.place());
-            return Err(Failure::new(crate::exit::Exit::Limit, &what));
+            return Err(Error::new(Exit::Limit, &what));
         };
         out.resize(len, 0);
         let is_big_endian = match &self.values {
             Values::Flat(values) => values.read(rows.start * row_len_bytes, &mut out)?,
             Values::Hdf5(values) => values.read(&self.shape, rows, &mut out)?,
-            Values::Idx(values) => values.read(rows, &mut out)?,
+            Values::Field(field) => {
+                field.read_rows_into(rows, &mut out)?;
+                false
+            }
         };
         if is_big_endian {
             out.chunks_exact_mut(self.stored_number().len_bytes()).for_each(<[u8]>::reverse);
@@ -150,7 +137,55 @@ impl ArraySource {
     }
 }
 
+impl RowArray for ArraySource {
+    type Error = Error;
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn place(&self) -> String {
+        let path = self.path.display();
+        self.dataset.as_ref().map_or_else(|| path.to_string(), |dataset| format!("{path}:{dataset}"))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn number(&self) -> Number {
+        self.number
+    }
+
+    fn row_len_bytes(&self) -> u64 {
+        self.row_values().saturating_mul(self.number.len_bytes() as u64)
+    }
+
+    fn held_row_len_bytes(&self) -> u64 {
+        let stored = self.stored_as.map_or(0, |stored| self.row_values().saturating_mul(stored.len_bytes() as u64));
+        self.row_len_bytes().saturating_add(stored)
+    }
+
+    fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>, Error> {
+        let values = self.read_stored(rows)?;
+        let Some(stored) = self.stored_as else { return Ok(values) };
+        cast::cast(&values, stored, self.number).map_err(|value| {
+            let what =
+                format!("{}: value {value} of field {} does not fit {}", self.place(), self.name, self.number.name());
+            Error::new(Exit::InputRefused, &what).hint("choose a type with --cast that holds all values")
+        })
+    }
+
+    fn is_of_output(&self, output: &Path) -> bool {
+        matches!(&self.values, Values::Field(field) if field.is_of_output(output))
+    }
+}
+
 /// Creates the failure for an input that cannot be used.
-fn refused(path: &Path, why: &str) -> Failure {
-    Failure::new(crate::exit::Exit::InputRefused, &format!("{}: {why}", path.display()))
+fn refused(path: &Path, why: &str) -> Error {
+    Error::new(Exit::InputRefused, &format!("{}: {why}", path.display()))
 }

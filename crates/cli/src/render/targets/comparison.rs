@@ -1,0 +1,64 @@
+//! Differences between an output and its inputs as text.
+
+use super::MAX_TABLE_ROWS;
+use crate::render::table::{Align, Columns};
+use crate::render::{escape, quantity};
+use raddle_idx::compare::{Comparison, Rounded};
+
+/// Formats the differences of rounded fields from their inputs.
+pub(super) fn as_rounded(rounded: &[Rounded]) -> String {
+    let titles = [
+        ("field", Align::Left),
+        ("step", Align::Right),
+        ("compression", Align::Left),
+        ("largest difference", Align::Right),
+    ];
+    let mut columns = Columns::new(&titles);
+    for of in rounded.iter().take(MAX_TABLE_ROWS) {
+        columns.row(&[
+            escape::shorten(&escape::text(&of.field)).into_owned(),
+            of.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            escape::shorten(&escape::text(&of.compression)).into_owned(),
+            quantity::number(of.largest_difference),
+        ]);
+    }
+    columns.render()
+}
+
+/// Formats the fields of the dataset at `path` (already escaped) that differ from their inputs, or that have none.
+pub(super) fn not_equal(path: &str, comparison: &Comparison) -> String {
+    let Comparison { unequal, not_compared, .. } = comparison;
+    let step = |step: Option<u64>| step.map_or_else(|| "-".to_owned(), |step| step.to_string());
+    let mut text = String::new();
+    if !unequal.is_empty() {
+        let titles =
+            [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
+        let mut columns = Columns::new(&titles);
+        for unequal in unequal.iter().take(MAX_TABLE_ROWS) {
+            columns.row(&[
+                escape::shorten(&escape::text(&unequal.field)).into_owned(),
+                step(unequal.time),
+                quantity::count(unequal.samples),
+                escape::path(&unequal.input),
+            ]);
+        }
+        text = format!("NOT EQUAL: {path}: samples differ from those of the inputs\n{}", columns.render());
+    }
+    if !not_compared.is_empty() {
+        let mut columns = Columns::new(&[("field", Align::Left), ("steps", Align::Right)]);
+        for left in not_compared.iter().take(MAX_TABLE_ROWS) {
+            let steps = match left.time {
+                Some((first, last)) if first != last => format!("{first} to {last}"),
+                time => step(time.map(|(first, _)| first)),
+            };
+            columns.row(&[escape::shorten(&escape::text(&left.field)).into_owned(), steps]);
+        }
+        let rest = match not_compared.len().checked_sub(MAX_TABLE_ROWS) {
+            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+            _ => String::new(),
+        };
+        let what = "not everything in it was compared; give inputs for these as well";
+        text.push_str(&format!("NOT COMPARED: {path}: {what}\n{}{rest}", columns.render()));
+    }
+    text
+}
