@@ -29,7 +29,8 @@ def verify(
 def inspect(path: str | PathLike[str]) -> str: ...
 def references(path: str | PathLike[str], url: str) -> tuple[str, list[tuple[str, str]]]: ...
 def idx_write(
-    arguments: Sequence[str],
+    path: str | PathLike[str],
+    options: str,
     shape: Sequence[int],
     fields: Sequence[tuple[str, str]],
     boxes: Sequence[tuple[Sequence[int], Sequence[int], Sequence[npt.NDArray[np.uint8]]]],
@@ -38,7 +39,7 @@ def idx_write(
 ) -> str: ...
 def idx_info(path: str | PathLike[str]) -> str: ...
 def idx_read(
-    path: str | PathLike[str], arguments: Sequence[str], communicator: object | None = None
+    path: str | PathLike[str], options: str, communicator: object | None = None
 ) -> tuple[npt.NDArray[np.uint8], list[int], str]: ...
 def events_write(
     arguments: Sequence[str],

@@ -237,34 +237,36 @@ def write(
     >>> raddle.idx.write("rho.zarr", {"rho": rho}, downsample="average", spacing=(2, 1, 1))  # doctest: +SKIP
     """
     options = {
-        "output": os.fspath(path),
         "format": format,
         "compress": compress,
         "order": order,
         "bitmask": bitmask,
-        "bits-per-block": bits_per_block,
-        "blocks-per-file": blocks_per_file,
-        "split-vectors": split_vectors,
+        "bits_per_block": bits_per_block,
+        "blocks_per_file": blocks_per_file,
+        "split_vectors": split_vectors,
         "chunk": _size(chunk),
         "shard": _size(shard),
         "levels": levels,
         "downsample": downsample,
         "axes": axes,
-        "spacing": None if spacing is None else ",".join(repr(float(distance)) for distance in spacing),
+        "spacing": None if spacing is None else [float(distance) for distance in spacing],
         "unit": unit,
+        "force": force,
+        "append": append,
+        "no_sync": not sync,
         "phases": phases,
         "box": _size(box),
         "aggregators": aggregators,
         "profile": None if profile is None else os.fspath(profile),
     }
-    own = {"jobs": jobs, "memory": memory}
-    flags = [f"--{name}" for name, wanted in (("force", force), ("append", append), ("no-sync", not sync)) if wanted]
-    line = [f"--{name}={value}" for name, value in options.items() if value is not None] + flags
     if isinstance(samples, np.ndarray):
         samples = {_plain(pathlib.PurePath(path).stem): samples}
-    held = _agreed(communicator, lambda: _held(samples, shape, start), lambda held: (line, held.shape, held.fields, step))
-    line += [f"--{name}={value}" for name, value in own.items() if value is not None]
-    report = _core.idx_write(line, held.shape, held.fields, held.boxes, step, communicator)
+    alike = (os.fspath(path), options, step)
+    held = _agreed(
+        communicator, lambda: _held(samples, shape, start), lambda held: (*alike, held.shape, held.fields)
+    )
+    text = _json(options | {"jobs": jobs, "memory": memory})
+    report = _core.idx_write(os.fspath(path), text, held.shape, held.fields, held.boxes, step, communicator)
     return WriteReport(json.loads(report))
 
 
@@ -320,12 +322,12 @@ def read(
     ...                 communicator=MPI.COMM_WORLD)  # doctest: +SKIP
     """
 
-    def prepare() -> list[str]:
+    def prepare() -> dict[str, object]:
         ranges = None if box is None else _ranges(info(path), box, may_be_empty=communicator is not None)
-        return _what(field, step, resolution, missing) + _along(ranges)
+        return _selection(field, step, resolution, missing, ranges)
 
-    line = _agreed(communicator, prepare, lambda _: (os.fspath(path), field, step, resolution, missing))
-    return _read(path, line, communicator, jobs)
+    selection = _agreed(communicator, prepare, lambda _: (os.fspath(path), field, step, resolution, missing))
+    return _read(path, selection, communicator, jobs)
 
 
 def refine(
@@ -376,8 +378,7 @@ def refine(
     last = described.resolutions[-1].resolution if resolution is None else resolution
     for number in reversed(range(last, -1, -(every or len(ranges)))):
         if communicator is not None or number == last or _holds_samples(described.bitmask, ranges, number):
-            line = _what(field, step, number, missing) + _along(ranges)
-            yield number, _read(path, line, communicator, jobs)
+            yield number, _read(path, _selection(field, step, number, missing, ranges), communicator, jobs)
 
 
 def info(path: Path) -> Info:
@@ -410,8 +411,17 @@ def zarr_info(path: Path) -> ZarrInfo:
     return ZarrInfo(told)
 
 
+def _json(options: Mapping[str, object]) -> str:
+    """Options as JSON, without those that are None. All ranks together refuse a value that is of no use."""
+
+    def plain(value: object) -> object:
+        return value.item() if isinstance(value, np.generic) else str(value)
+
+    return json.dumps({name: value for name, value in options.items() if value is not None}, default=plain)
+
+
 def _size(counts: str | Sequence[int] | None) -> str | None:
-    """Format a size for the command."""
+    """A size as text: ``"64x32"``."""
     return counts if counts is None or isinstance(counts, str) else "x".join(str(int(count)) for count in counts)
 
 
@@ -515,28 +525,30 @@ def _agreed(
     return prepared[0]
 
 
-def _what(field: str | None, step: int | None, resolution: int | None, missing: str) -> list[str]:
-    """Options that select what to read, except for the box."""
+def _selection(
+    field: str | None,
+    step: int | None,
+    resolution: int | None,
+    missing: str,
+    ranges: list[tuple[int, int]] | None,
+) -> dict[str, object]:
+    """Options that select what to read."""
     if missing not in ("error", "default"):
         raise UsageError(f"missing={missing!r} must be 'error' or 'default'")
-    options = {"field": field, "step": step, "resolution": resolution}
-    line = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    return line + (["--missing-as-default"] if missing == "default" else [])
-
-
-def _along(ranges: list[tuple[int, int]] | None) -> list[str]:
-    """The option that selects a box."""
-    if ranges is None:
-        return []
-    along = zip(_AXES, reversed(ranges), strict=False)
-    return ["--box=" + ",".join(f"{axis}={first}:{end}" for axis, (first, end) in along)]
+    along = zip(_AXES, reversed(ranges or []), strict=False)
+    return {
+        "field": field,
+        "step": step,
+        "resolution": resolution,
+        "missing_as_default": missing == "default",
+        "box": [f"{axis}={first}:{end}" for axis, (first, end) in along],
+    }
 
 
 def _read(
-    path: Path, line: list[str], communicator: Communicator | None, jobs: int | None
+    path: Path, selection: Mapping[str, object], communicator: Communicator | None, jobs: int | None
 ) -> npt.NDArray[Any]:
-    own = [] if jobs is None else [f"--jobs={jobs}"]
-    values, shape, number = _core.idx_read(os.fspath(path), line + own, communicator)
+    values, shape, number = _core.idx_read(os.fspath(path), _json({**selection, "jobs": jobs}), communicator)
     return values.view(np.dtype(number).newbyteorder("<")).reshape(shape)
 
 

@@ -1,5 +1,6 @@
 """Datasets that can be read at any resolution, from memory and into memory."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 import raddle
 from hypothesis import given
 from hypothesis import strategies as st
-from raddle import errors
+from raddle import _core, errors
 from ranks import Ranks, on_ranks
 
 TYPES = ["u1", "i1", "u2", ">i2", "u4", "<i4", "u8", "i8", "f4", ">f8"]
@@ -117,6 +118,23 @@ def test_names_of_components_may_be_taken(tmp_path):
         raddle.idx.write(tmp_path / "a.idx", arrays, shape=(3, 4), split_vectors="all")
     with pytest.raises(errors.UsageError, match="split_vectors is an option of IDX"):
         raddle.idx.write(tmp_path / "a.zarr", arrays, shape=(3, 4), split_vectors="all")
+
+
+def test_keywords_and_words_that_do_not_exist_are_named(tmp_path):
+    def refused(**options):
+        with pytest.raises(errors.UsageError) as caught:
+            _core.idx_write(tmp_path / "a.idx", json.dumps(options), [3, 4], [("a", "uint8")], [])
+        return str(caught.value)
+
+    assert "there is no keyword chunks" in refused(chunks="2x2") and "chunk is meant" in refused(chunks="2x2")
+    assert "blocks_per_file, " in refused(unheard_of=1)
+    assert all(word in refused(order="columns") for word in ("order", "`rows`", "`hz`"))
+    assert "phases" in refused(phases="four") and "`three`" in refused(phases="four")
+    assert "box" in refused(box="4x0") and "expanded" in refused(box="4x0")
+    assert "memory" in refused(memory="much") and "jobs" in refused(jobs=0)
+    with pytest.raises(errors.UsageError, match="resolution"):
+        _core.idx_read(tmp_path / "a.idx", json.dumps({"resolution": "high"}))
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_files_are_those_of_the_command(environment, tmp_path):
