@@ -5,6 +5,7 @@
 
 pub(crate) mod addresses;
 pub mod arenas;
+pub mod check;
 pub mod claims;
 pub mod durability;
 pub mod flusher;

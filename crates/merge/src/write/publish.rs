@@ -3,10 +3,9 @@
 //! `raddle_core::output::publish` publishes. Invariant: a journal is removed before the tiles that it describes.
 
 use crate::error::{MergeError, Result};
+use raddle_core::output::beside;
+use raddle_core::output::check::UnusableOutput;
 use raddle_core::output::publish::{AtomicFile, IfExists, clear_file};
-use raddle_core::output::{beside, folder_of};
-use rustix::fs::Access;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub use raddle_core::output::publish::{hidden_path as temporary_path, published_path};
@@ -39,41 +38,8 @@ pub fn journal_path(output: &Path) -> PathBuf {
 /// # Errors
 /// [`MergeError::Output`] with the reason and what to do.
 pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
-    let refuse = |reason: String| Err(MergeError::Output { path: output.to_path_buf(), reason });
-    if output.file_name().is_none() {
-        return refuse("is not a file name; give -o FILE".to_owned());
-    }
-    let folder = folder_of(output);
-    if !folder.is_dir() {
-        return refuse(format!("folder {} does not exist; create it first", folder.display()));
-    }
-    if rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        return refuse(format!("folder {} cannot be written to; name another output", folder.display()));
-    }
-    let Ok(metadata) = std::fs::metadata(output) else {
-        return match std::fs::symlink_metadata(output) {
-            Ok(_) => refuse("is a broken symbolic link; remove it or name another output".to_owned()),
-            Err(_) => Ok(()),
-        };
-    };
-    if metadata.is_dir() {
-        return refuse("is a folder; give the name of a file".to_owned());
-    }
-    let kind = metadata.file_type();
-    if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
-        return refuse("is not a regular file; name another output".to_owned());
-    }
-    for input in inputs {
-        if let Ok(input_metadata) = std::fs::metadata(input)
-            && (input_metadata.dev(), input_metadata.ino()) == (metadata.dev(), metadata.ino())
-        {
-            return refuse(format!("is also an input ({}); name another output", input.display()));
-        }
-    }
-    if !replace {
-        return refuse("exists; use --force to replace it, or name another output".to_owned());
-    }
-    Ok(())
+    raddle_core::output::check::check_output(output, inputs, replace)
+        .map_err(|UnusableOutput { path, reason }| MergeError::Output { path, reason })
 }
 
 #[cfg(test)]
