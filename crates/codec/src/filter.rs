@@ -102,6 +102,17 @@ impl KnownFilter {
             Self::Zstd => "zstd",
         }
     }
+
+    /// Describes what readers of HDF5 files with this filter need; `None` if every HDF5 has it.
+    pub fn requirement(self) -> Option<String> {
+        let (name, id) = (self.name(), self.id());
+        (self != Self::Deflate).then(|| {
+            format!(
+                "readers of {name} need HDF5 filter {id}: in Python, import hdf5plugin before h5py; for other programs, set \
+                 HDF5_PLUGIN_PATH to the folder in hdf5plugin.PLUGIN_PATH; raddle itself needs neither"
+            )
+        })
+    }
 }
 
 impl std::fmt::Display for KnownFilter {

@@ -2,7 +2,6 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::options::compression::readers_need;
 use crate::options::{
     ExecutionOptions, Inputs, KeyOptions, LayoutOptions, MergePreviewOptions, OutputOptions, PlacementOptions,
     SchemaOptions, SortOptions, StripeOptions,
@@ -10,7 +9,7 @@ use crate::options::{
 use crate::preview::{self, MergePreview};
 use crate::summary::{Input, Summary};
 use crate::text::quantity;
-use raddle_codec::KnownFilter;
+use raddle_codec::{Compression, KnownFilter};
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use raddle_merge::keys::DerivedSpec;
@@ -337,7 +336,8 @@ impl PlannedMerge {
 pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
     let mut warnings = lost_filters(plan);
     let compresses = plan.columns.iter().any(|planned| matches!(planned.route, Route::Encoded { .. }));
-    warnings.extend(readers_need(plan.options.compress.compression()).filter(|_| compresses));
+    let filter = plan.options.compress.compression().map(Compression::known_filter);
+    warnings.extend(filter.and_then(KnownFilter::requirement).filter(|_| compresses));
     warnings
 }
 

@@ -1,7 +1,7 @@
-//! Compression of HDF5 chunks: help of `--compress`, and what a compression means for events and for readers.
+//! Compression of HDF5 chunks: help of `--compress`, and what a compression means for events.
 
 use crate::error::Error;
-use raddle_codec::{Compression, KnownFilter};
+use raddle_codec::Compression;
 use raddle_merge::options::Compress;
 
 /// Help of `--compress` in commands that write events.
@@ -20,16 +20,4 @@ pub fn of_events(compress: Compress) -> Result<Option<Compression>, Error> {
         Compress::Keep => Err(Error::usage("--compress keep: events get a new layout, so no filter can be kept")),
         other => Ok(other.compression()),
     }
-}
-
-/// Describes the filter that readers of a compression need, if they may lack it.
-pub fn readers_need(compression: Option<Compression>) -> Option<String> {
-    let filter = compression?.known_filter();
-    let (name, id) = (filter.name(), filter.id());
-    (filter != KnownFilter::Deflate).then(|| {
-        format!(
-            "readers of {name} need HDF5 filter {id}: in Python, import hdf5plugin before h5py; for other programs, set \
-             HDF5_PLUGIN_PATH to the folder in hdf5plugin.PLUGIN_PATH; raddle itself needs neither"
-        )
-    })
 }
