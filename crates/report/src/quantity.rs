@@ -58,7 +58,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     let plural = match (number, noun) {
         (1, _) => noun.to_owned(),
         (_, noun) if noun.ends_with('y') => format!("{}ies", &noun[..noun.len() - 1]),
-        (_, noun) if noun.ends_with('x') => format!("{noun}es"),
+        (_, noun) if noun.ends_with('x') || noun.ends_with("ch") => format!("{noun}es"),
         (_, noun) => format!("{noun}s"),
     };
     format!("{} {plural}", count(number))
