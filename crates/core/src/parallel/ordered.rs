@@ -8,6 +8,38 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
+/// Results that wait until those of all lower numbers have been taken.
+#[derive(Debug)]
+pub struct InOrder<T> {
+    waiting: BTreeMap<u64, T>,
+    next: u64,
+}
+
+impl<T> Default for InOrder<T> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), next: 0 }
+    }
+}
+
+impl<T> InOrder<T> {
+    /// Adds the result of a number.
+    pub fn put(&mut self, number: u64, result: T) {
+        self.waiting.insert(number, result);
+    }
+
+    /// Takes the result of the lowest number that was not taken, with this number; `None` until it has been added.
+    pub fn take_next(&mut self) -> Option<(u64, T)> {
+        let (number, result) = (self.next, self.waiting.remove(&self.next)?);
+        self.next += 1;
+        Some((number, result))
+    }
+
+    /// Discards all results that wait.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+    }
+}
+
 /// Bounded queue of results that are not consumed yet.
 #[derive(Debug)]
 pub struct OrderedQueue<T> {
@@ -150,6 +182,21 @@ mod tests {
         };
         assert_eq!(ahead.run(4, work, take).unwrap(), count);
         assert!(ahead.next().is_none());
+    }
+
+    #[test]
+    fn results_wait_for_those_before_them() {
+        let mut results = InOrder::default();
+        results.put(1, "b");
+        assert_eq!(results.take_next(), None);
+        results.put(0, "a");
+        assert_eq!(
+            (results.take_next(), results.take_next(), results.take_next()),
+            (Some((0, "a")), Some((1, "b")), None)
+        );
+        results.put(2, "c");
+        results.clear();
+        assert_eq!(results.take_next(), None);
     }
 
     #[test]

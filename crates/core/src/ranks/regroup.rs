@@ -143,6 +143,11 @@ impl Inbox {
         self.entries.binary_search_by_key(&tile, |entry| entry.tile).is_ok()
     }
 
+    /// Returns the tiles of which there are pieces, each once, in order.
+    pub fn tiles(&self) -> impl Iterator<Item = Tile> {
+        self.entries.chunk_by(|one, other| one.tile == other.tile).filter_map(|entries| Some(entries.first()?.tile))
+    }
+
     /// Returns the pieces of `tile`.
     pub fn pieces(&self, tile: Tile) -> impl Iterator<Item = Arrived<'_>> {
         let first = self.entries.partition_point(|entry| entry.tile < tile);
@@ -179,6 +184,10 @@ mod tests {
                 }
                 outbox.put(0, Tile { array: 0, index: 9 }, &[], &[], &[1, 2]).unwrap();
                 let inbox = outbox.exchange(ranks).unwrap();
+                let tiles: Vec<(u32, u64)> = inbox.tiles().map(|tile| (tile.array, tile.index)).collect();
+                let local = (0..6).filter(|index| *index as usize % size == ranks.rank()).map(|index| (1, index));
+                let of_all = (ranks.rank() == 0).then_some((0, 9));
+                assert!(of_all.into_iter().chain(local).eq(tiles));
                 for index in 0..6u64 {
                     let got: Vec<_> = inbox.pieces(Tile { array: 1, index }).collect();
                     if index as usize % size != ranks.rank() {

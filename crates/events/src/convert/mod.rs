@@ -15,9 +15,10 @@ use crate::model::source::{Reader, Source};
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::memory::{MemoryBudget, Permit};
+use raddle_core::parallel::ordered::InOrder;
 use raddle_core::report::progress::{Event, Observer, Stage};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -104,17 +105,14 @@ struct ConversionState<Committer, Prepared, Tile, Encoded> {
     next_entry: u64,
     /// Number of the next range to hand out.
     next_unit: u64,
-    /// Number of the next range to commit.
-    next_commit: u64,
     /// Prepared ranges that wait for earlier ones to be committed.
-    waiting: BTreeMap<u64, PendingBatch<Prepared>>,
+    prepared: InOrder<PendingBatch<Prepared>>,
     /// Tiles that wait for a thread to encode them.
     tiles: VecDeque<TileJob<Tile>>,
-    /// Number of the next tile that the sink hands out, and of the next tile to place.
+    /// Number of the next tile that the sink hands out.
     next_tile: u64,
-    next_place: u64,
     /// Encoded tiles that wait for earlier ones to be placed.
-    encoded: BTreeMap<u64, TileJob<Encoded>>,
+    encoded: InOrder<TileJob<Encoded>>,
     /// The sink; `None` while a thread is committing or placing.
     committer: Option<Committer>,
     /// Number and error of the first range that failed.
@@ -202,12 +200,10 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
         shared: Mutex::new(ConversionState {
             next_entry: entries.start,
             next_unit: 0,
-            next_commit: 0,
-            waiting: BTreeMap::new(),
+            prepared: InOrder::default(),
             tiles: VecDeque::new(),
             next_tile: 0,
-            next_place: 0,
-            encoded: BTreeMap::new(),
+            encoded: InOrder::default(),
             committer: None,
             failure: None,
             converted: Converted::default(),
@@ -278,7 +274,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
     /// thread may be waiting for that memory, and ranges after a failed one are never committed.
     fn fail(&self, unit: u64, error: EventsError) {
         let mut shared = self.lock();
-        shared.waiting.clear();
+        shared.prepared.clear();
         shared.tiles.clear();
         shared.encoded.clear();
         if shared.failure.as_ref().is_none_or(|(first, _)| unit < *first) {
@@ -386,7 +382,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
         }
         shared.converted.read_s += read_s;
         shared.converted.prepare_s += prepare_s;
-        shared.waiting.insert(number, PendingBatch { prepared, entries, block_len_bytes, permit: Arc::new(permit) });
+        shared.prepared.put(number, PendingBatch { prepared, entries, block_len_bytes, permit: Arc::new(permit) });
         drop(shared);
         self.observer.event(&Event::Advanced { stage: Stage::Read, bytes: block_len_bytes, items: entries });
         Ok(())
@@ -401,7 +397,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
         let mut shared = self.lock();
         if shared.failure.is_none() {
             shared.converted.encode_s += encode_s;
-            shared.encoded.insert(number, TileJob { number, unit, tile, _permit });
+            shared.encoded.put(number, TileJob { number, unit, tile, _permit });
         }
         Ok(())
     }
@@ -412,23 +408,20 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
         let Some(committer) = shared.committer.take() else { return Ok(()) };
         loop {
             // Done under the same lock that other threads take to check for a committer, so nothing is left waiting.
-            let (next_place, next_commit) = (shared.next_place, shared.next_commit);
             let started = Instant::now();
-            if let Some(job) = shared.encoded.remove(&next_place) {
+            if let Some((_, job)) = shared.encoded.take_next() {
                 drop(shared);
                 committer.place(job.tile).map_err(|error| (job.unit, error))?;
                 shared = self.lock();
-                shared.next_place += 1;
-            } else if let Some(waiting) = shared.waiting.remove(&next_commit) {
+            } else if let Some((unit, batch)) = shared.prepared.take_next() {
                 drop(shared);
-                let tiles = committer.commit(waiting.prepared).map_err(|error| (next_commit, error))?;
+                let tiles = committer.commit(batch.prepared).map_err(|error| (unit, error))?;
                 shared = self.lock();
-                shared.next_commit += 1;
                 let converted = &mut shared.converted;
                 converted.units += 1;
-                converted.entries += waiting.entries;
-                converted.block_len_bytes += waiting.block_len_bytes;
-                shared.queue(tiles, next_commit, Some(&waiting.permit));
+                converted.entries += batch.entries;
+                converted.block_len_bytes += batch.block_len_bytes;
+                shared.queue(tiles, unit, Some(&batch.permit));
             } else {
                 shared.committer = Some(committer);
                 return Ok(());

@@ -155,31 +155,19 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
     }
 }
 
-/// Slot through which a tile passes on its way through an encoding thread.
-enum Slot<P: Prepare> {
-    Waiting(P::Tile),
-    Taken,
-    Encoded(P::Encoded),
-}
-
 /// Encodes tiles with one thread per preparer and returns the results in the order of the tiles.
 fn encode_all<P: Prepare>(tiles: Vec<P::Tile>, preparers: Vec<P>, cancel: &CancelToken) -> Result<Vec<P::Encoded>> {
     let threads = preparers.len();
     let preparers = Mutex::new(preparers);
-    let slots: Vec<Mutex<Slot<P>>> = tiles.into_iter().map(|tile| Mutex::new(Slot::Waiting(tile))).collect();
+    let tiles: Vec<Mutex<Option<P::Tile>>> = tiles.into_iter().map(|tile| Mutex::new(Some(tile))).collect();
     let preparer = || preparers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    parallel::for_each(&slots, threads, cancel, preparer, |preparer: &mut Option<P>, slot| -> Result<()> {
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(preparer), Slot::Waiting(tile)) = (preparer, std::mem::replace(&mut *slot, Slot::Taken)) {
-            *slot = Slot::Encoded(preparer.encode(tile)?);
-        }
-        Ok(())
-    })?;
-    let encoded = |slot: Mutex<Slot<P>>| match slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Slot::Encoded(encoded) => Some(encoded),
-        Slot::Waiting(_) | Slot::Taken => None,
+    // A thread has a preparer, and each tile is encoded once.
+    let encode = |preparer: &mut Option<P>, tile: &Mutex<Option<P::Tile>>| {
+        let tile = tile.lock().unwrap_or_else(PoisonError::into_inner).take();
+        preparer.as_mut().zip(tile).map(|(preparer, tile)| preparer.encode(tile)).transpose()
     };
-    Ok(slots.into_iter().filter_map(encoded).collect())
+    let encoded = parallel::map(&tiles, threads, cancel, preparer, encode)?;
+    Ok(encoded.into_iter().flatten().collect())
 }
 
 /// Distributes runs of entries to ranks.

@@ -12,8 +12,11 @@ use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
 use crate::error::Result;
 use crate::model::sink::{SharedSink, Sink};
 use crate::model::source::EventId;
+use raddle_core::CoreError;
+use raddle_core::plan;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::ranks::message::{MessageReader, encode_u64s, put_u64s};
+use raddle_core::ranks::regroup::{Arrived, Inbox, Outbox};
 use std::collections::BTreeMap;
 
 /// Number of the dataset in the plan, and number of the chunk in the dataset.
@@ -56,7 +59,7 @@ impl SharedSink for Hdf5Sink {
     fn commit_collective(&mut self, prepared: Vec<Pieces>, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
         self.share_what_was_there();
         let received = ranks.all_gather_bytes(&self.contribution(&prepared))?;
-        let mut parts: Vec<Vec<u8>> = vec![Vec::new(); ranks.size()];
+        let mut parts = Outbox::new(ranks.size());
         let mut complete = Vec::new();
         let mut own = prepared.into_iter();
         for (rank, message) in received.iter().enumerate() {
@@ -73,13 +76,11 @@ impl SharedSink for Hdf5Sink {
                 for series in 0..self.growing.len() {
                     let [elements, last_end] = words.words()?;
                     let piece = pieces.as_mut().and_then(|pieces| pieces.get_mut(series)).map(take_piece);
-                    self.add(series, BlockContribution { elements, last_end }, rank, piece, &mut parts, &mut complete);
+                    self.add(series, BlockContribution { elements, last_end }, rank, piece, &mut parts, &mut complete)?;
                 }
             }
         }
-        for message in ranks.exchange_bytes(parts)? {
-            self.take_parts(&message)?;
-        }
+        self.take_parts(&parts.exchange(ranks)?)?;
         Ok(self.hand_out(complete, ranks.rank()))
     }
 
@@ -175,9 +176,9 @@ impl Hdf5Sink {
         added: BlockContribution,
         rank: Rank,
         piece: Option<Piece>,
-        parts: &mut [Vec<u8>],
+        parts: &mut Outbox,
         complete: &mut Vec<(Chunk, Rank)>,
-    ) {
+    ) -> Result<()> {
         let growing = &self.growing[series];
         let (start, end) = (growing.len, growing.len + added.elements);
         let bytes = piece.map(|piece| bytes_of(piece, growing.base));
@@ -192,9 +193,8 @@ impl Hdf5Sink {
             let owner = self.shares.owners[series];
             if let Some(bytes) = &bytes {
                 let range = (at - start) as usize * element_len_bytes..(until - start) as usize * element_len_bytes;
-                let part = &bytes[range];
-                put_u64s(&mut parts[owner], [series as u64, at, part.len() as u64]);
-                parts[owner].extend_from_slice(part);
+                let tile = plan::Tile { array: series as u32, index: chunk };
+                parts.put(owner, tile, &[at % chunk_len], &[until - at], &bytes[range])?;
             }
             if until == (chunk + 1) * chunk_len {
                 complete.push(((series, chunk), owner));
@@ -204,25 +204,24 @@ impl Hdf5Sink {
         let growing = &mut self.growing[series];
         growing.len = end;
         growing.base = growing.base.wrapping_add(added.last_end);
+        Ok(())
     }
 
     /// Inserts parts into their chunks, which this rank owns.
-    fn take_parts(&mut self, message: &[u8]) -> Result<()> {
-        let mut words = MessageReader::new("parts of chunks", message);
-        let mut left = message.len();
-        while left > 0 {
-            let [series, at, len_bytes] = words.words()?;
-            let part = words.bytes(len_bytes)?;
-            left -= 3 * size_of::<u64>() + part.len();
-            let Some(growing) = usize::try_from(series).ok().and_then(|series| self.growing.get(series)) else {
-                return Err(words.error().into());
-            };
-            let begin = (at % growing.chunk_len) as usize * growing.element_len_bytes;
-            let chunk = self.shares.open.entry((series as usize, at / growing.chunk_len)).or_default();
-            if chunk.len() < begin + part.len() {
-                chunk.resize(begin + part.len(), 0);
+    fn take_parts(&mut self, parts: &Inbox) -> Result<()> {
+        for tile in parts.tiles() {
+            let series = tile.array as usize;
+            let chunk = self.shares.open.entry((series, tile.index)).or_default();
+            for Arrived { from, target, bytes, .. } in parts.pieces(tile) {
+                let (Some(growing), [first]) = (self.growing.get(series), target.as_slice()) else {
+                    return Err(CoreError::MessageContent { operation: "parts of chunks", rank: from }.into());
+                };
+                let begin = *first as usize * growing.element_len_bytes;
+                if chunk.len() < begin + bytes.len() {
+                    chunk.resize(begin + bytes.len(), 0);
+                }
+                chunk[begin..begin + bytes.len()].copy_from_slice(bytes);
             }
-            chunk[begin..begin + part.len()].copy_from_slice(part);
         }
         Ok(())
     }
