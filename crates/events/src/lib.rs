@@ -7,6 +7,7 @@
 //!
 //! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), read and written.
 //! - [`root`]: trees and RNTuples of ROOT files, read without ROOT; RNTuples are also written.
+//! - [`packed`]: trees of whole events of the reference framework, read.
 //! - [`hdf5`]: columns, and the layouts of the reference framework, both as it stores them and in a readable form; all
 //!   read and written.
 //! - [`sources::generated`]: generated events, and events of another source repeated from memory. [`sources::memory`]: columns in memory.
@@ -25,6 +26,8 @@ pub mod convert;
 pub mod error;
 pub mod hdf5;
 pub mod model;
+mod output;
+pub mod packed;
 pub mod pds;
 pub mod root;
 pub mod sinks;

@@ -1,8 +1,8 @@
 //! Trees of packed events written by the reference framework (see `samples/make_samples.py`): ten events of its test
 //! products, one per entry and in batches of four.
 
+use raddle_events::packed::PackedTree;
 use raddle_events::pds::PdsCodec;
-use raddle_events::root::PackedTree;
 use raddle_events::sources::generated::TestProducts;
 use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{Block, Serialization, Source};

@@ -6,7 +6,6 @@
 //! within the budget; if several ranges fail, the error of the first one is reported, so that every run reports the
 //! same error.
 
-pub(crate) mod output;
 pub mod ranks;
 
 use crate::error::{EventsError, Result};

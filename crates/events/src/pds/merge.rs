@@ -5,8 +5,8 @@
 
 use super::PdsSummary;
 use super::reader::PdsSource;
-use crate::convert::output::Output;
 use crate::error::{EventsError, Location, Result};
+use crate::output::Output;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::{Event, Observer, Stage};
 use std::path::Path;

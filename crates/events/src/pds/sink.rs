@@ -6,12 +6,12 @@
 use super::PdsCodec;
 use super::header::Header;
 use super::record::{self, MAX_PAYLOAD_LEN_BYTES};
-use crate::convert::output::Output;
 use crate::error::{EventsError, Location, NEEDS_BYTES, Result};
 use crate::model::block::{Block, Column};
 use crate::model::schema::{Form, Schema, Serialization};
 use crate::model::sink::{NoTile, Prepare, SharedSink, Sink};
 use crate::model::source::EventId;
+use crate::output::Output;
 use raddle_codec::RawStreamEncoder;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use std::path::{Path, PathBuf};

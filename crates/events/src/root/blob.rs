@@ -11,13 +11,16 @@ use crate::error::Fault;
 use crate::model::block::Column;
 use crate::model::schema::{Form, Serialization};
 use crate::sources::bytes::Bytes;
-use crate::sources::serializing::NO_OBJECT;
 
 /// Maximum number of padding zeros after a blob.
 const PADDING: usize = 3;
 
 /// Flag that marks a byte count.
 const BYTE_COUNT: u32 = 0x4000_0000;
+
+/// Fault of bytes that are declared as an object but are not serialised as ROOT does.
+pub(crate) const NO_OBJECT: &str =
+    "no byte count at its start, with which ROOT serialises objects; use --raw to convert other bytes";
 
 /// Decoder of the blobs of one class into columns.
 #[derive(Debug, Clone)]

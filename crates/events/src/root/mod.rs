@@ -8,8 +8,6 @@
 //!
 //! RNTuples are written too: `container` creates the file around them, `compress` its compressed blocks.
 //!
-//! `packed` reads trees whose entries are whole events of the framework.
-//!
 //! `whole` puts objects together that were split into branches: `assembly` plans it, `pieces` cuts entries apart, `front` frames
 //! objects.
 //!
@@ -33,7 +31,6 @@ mod layout;
 mod leaf;
 mod ntuple;
 mod object;
-mod packed;
 mod pieces;
 mod plain;
 mod references;
@@ -48,6 +45,7 @@ mod xz;
 
 pub use apart::Apart;
 pub use blob::BlobDecoder;
+pub(crate) use blob::NO_OBJECT;
 pub use compress::RootCodec;
 pub use file::{RootFile, TreeName};
 pub use layout::Unreadable;
@@ -55,7 +53,6 @@ pub use ntuple::{
     CLUSTER_LEN_BYTES, EncodedCluster, NTUPLE_NAME, NtupleOptions, NtuplePreparer, NtupleSink, NtupleSource,
     NtupleSummary, renamed,
 };
-pub use packed::PackedTree;
 pub use source::{RootOptions, TreeSource, Unread, WhyUnread};
 pub(crate) use type_name::is_collection;
 pub use whole::WholeTree;

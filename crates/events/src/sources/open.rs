@@ -3,8 +3,9 @@
 use crate::error::{EventsError, Location, Result};
 use crate::hdf5::Hdf5Source;
 use crate::model::source::Source;
+use crate::packed::PackedTree;
 use crate::pds::PdsSource;
-use crate::root::{NtupleSource, PackedTree, RootFile, RootOptions, TreeSource, WholeTree};
+use crate::root::{NtupleSource, RootFile, RootOptions, TreeSource, WholeTree};
 use crate::sources::input::InputFile;
 use std::path::Path;
 

@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::model::block::Column;
 use crate::model::schema::{Form, Product, Serialization};
 use crate::model::source::Source;
-use crate::root::is_collection;
+use crate::root::{NO_OBJECT, is_collection};
 use crate::sources::map::{MapSource, Recode};
 
 /// Source with serialised collections.
@@ -27,10 +27,6 @@ const BYTE_COUNT: u32 = 0x4000_0000;
 
 /// Length of byte count and version.
 const FRONT_LEN_BYTES: usize = 6;
-
-/// Fault of bytes that are declared as an object but are not serialised as ROOT does.
-pub(crate) const NO_OBJECT: &str =
-    "no byte count at its start, with which ROOT serialises objects; use --raw to convert other bytes";
 
 /// Version that ROOT writes for collections.
 const COLLECTION_VERSION: u16 = 6;

@@ -7,13 +7,12 @@
 //!
 //! Invariants: every entry's numbers determine the decoded length of its bytes; an event belongs to one entry.
 
-use super::file::RootFile;
-use super::source::{RootOptions, TreeSource};
 use crate::error::{EventsError, Fault, Location, Result};
 use crate::model::block::{Block, Buffer, Column};
 use crate::model::schema::{Form, Product, Schema, Serialization};
 use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
 use crate::pds::PdsCodec;
+use crate::root::{RootFile, RootOptions, TreeSource};
 use crate::sources::bytes::Bytes;
 use crate::sources::compressed::decode;
 use raddle_codec::DecodeState;
