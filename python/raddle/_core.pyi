@@ -42,7 +42,8 @@ def idx_read(
     path: str | PathLike[str], options: str, communicator: object | None = None
 ) -> tuple[npt.NDArray[np.uint8], list[int], str]: ...
 def events_write(
-    arguments: Sequence[str],
+    output: str | PathLike[str],
+    options: str,
     schema: str,
     entries: int,
     columns: Sequence[Sequence[npt.NDArray[np.uint64] | npt.NDArray[np.uint8]]],
@@ -50,25 +51,31 @@ def events_write(
     progress: _Progress | None = None,
 ) -> str: ...
 def events_convert(
-    arguments: Sequence[str], progress: _Progress | None = None, communicator: object | None = None
+    inputs: Sequence[str],
+    output: str | PathLike[str],
+    options: str,
+    progress: _Progress | None = None,
+    communicator: object | None = None,
 ) -> str: ...
-def events_merge(arguments: Sequence[str], progress: _Progress | None = None) -> str: ...
-def events_inspect(arguments: Sequence[str], progress: _Progress | None = None) -> str: ...
+def events_merge(
+    inputs: Sequence[str], output: str | PathLike[str], options: str, progress: _Progress | None = None
+) -> str: ...
+def events_inspect(file: str | PathLike[str], options: str, progress: _Progress | None = None) -> str: ...
 def partition(path: str | PathLike[str], key: str, rank: int, size: int) -> tuple[str, list[bytes]]: ...
 
 @final
 class Events:
-    def __new__(cls, paths: Sequence[str], arguments: Sequence[str]) -> Events: ...
+    def __new__(cls, paths: Sequence[str], options: str) -> Events: ...
     def describe(self) -> str: ...
     def paths(self) -> list[str]: ...
     def read(
-        self, products: Sequence[int], entries: tuple[int, int], arguments: Sequence[str]
+        self, products: Sequence[int], entries: tuple[int, int], options: str
     ) -> tuple[
         tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint64]] | None,
         list[list[npt.NDArray[np.uint64] | npt.NDArray[np.uint8]]],
     ]: ...
     def baskets(
-        self, products: Sequence[int], entries: tuple[int, int], arguments: Sequence[str]
+        self, products: Sequence[int], entries: tuple[int, int], options: str
     ) -> list[list[tuple[list[_BasketPlace], npt.NDArray[np.uint8], npt.NDArray[np.uint32]]]]: ...
 
 @final

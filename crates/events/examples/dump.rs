@@ -3,7 +3,7 @@
 //!
 //! The entries are read in several ranges of odd lengths, as a conversion with threads would read them.
 
-use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
+use raddle_events::formats::{OpenOptions, open};
 use raddle_events::{Block, Buffer, BufferKind, Source};
 use std::error::Error;
 use std::path::Path;
@@ -64,13 +64,7 @@ fn dump() -> Result<(), Box<dyn Error>> {
 
 fn open_any(path: &Path, tree: Option<&str>, raw: bool) -> Result<Box<dyn Source>, Box<dyn Error>> {
     let opened = open(path, &OpenOptions { tree: tree.map(str::to_owned), raw, ..OpenOptions::default() })?;
-    match &opened {
-        OpenedSource::Tree(source) => {
-            source.unknown().for_each(|(product, why)| eprintln!("{}: read as bytes: {why}", product.name));
-            source.unread().iter().for_each(|unread| eprintln!("not read: {unread}"));
-        }
-        OpenedSource::Ntuple(source) => source.unread().iter().for_each(|why| eprintln!("not read: {why}")),
-        _ => {}
-    }
-    Ok(opened.into_source())
+    opened.undecoded().iter().for_each(|(product, why)| eprintln!("{product}: read as bytes: {why}"));
+    opened.unread().iter().for_each(|unread| eprintln!("not read: {unread}"));
+    Ok(opened)
 }

@@ -4,9 +4,11 @@
 
 use crate::model::schema::Serialization;
 use crate::root::Apart;
+use crate::sources::generated::EventTimesError;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_core::output::LockError;
+use raddle_core::output::check::UnusableOutput;
 use raddle_core::output::publish::{PublishError, PublishStep};
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_hdf5::Hdf5Error;
@@ -95,8 +97,8 @@ pub enum EventsError {
     OtherFormat {
         /// Path of the file.
         path: PathBuf,
-        /// Expected format.
-        expected: &'static str,
+        /// Expected formats.
+        expected: String,
         /// First bytes of the file, escaped.
         found: String,
     },
@@ -117,6 +119,38 @@ pub enum EventsError {
         kind: &'static str,
         /// Names of the existing objects.
         available: Vec<String>,
+    },
+    /// Patterns match no product.
+    #[error("{place}: no such product; available: {}", listed(available))]
+    NoMatch {
+        /// The file and the patterns.
+        place: Box<Location>,
+        /// Names of the existing products.
+        available: Vec<String>,
+    },
+    /// An option is not valid.
+    #[error("{name}: {why}")]
+    Option {
+        /// Name of the option, as a field of a request.
+        name: &'static str,
+        /// Reason.
+        why: String,
+    },
+    /// Files of this format cannot be merged.
+    #[error("{}: {title} cannot be merged", path.display().to_string().escape_debug())]
+    NotMergeable {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the format, in the plural.
+        title: &'static str,
+    },
+    /// A file of recorded times cannot be parsed.
+    #[error("{}: {source}", path.display())]
+    Times {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause.
+        source: EventTimesError,
     },
     /// Requested entries lie beyond the end.
     #[error("{place}: only {len_entries} entries exist")]
@@ -214,6 +248,9 @@ pub enum EventsError {
         /// Layout that the sink writes.
         layout: &'static str,
     },
+    /// The output path cannot be used.
+    #[error(transparent)]
+    Output(#[from] UnusableOutput),
     /// The output already exists.
     #[error("{}: the output exists; --force replaces it", path.display())]
     OutputExists {
@@ -286,6 +323,11 @@ impl From<PublishError> for EventsError {
 }
 
 impl EventsError {
+    /// Creates the error for an option that is not valid.
+    pub(crate) fn option(name: &'static str, why: impl Into<String>) -> Self {
+        Self::Option { name, why: why.into() }
+    }
+
     /// Whether this error only reports that another rank failed.
     pub fn is_echo(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))

@@ -13,8 +13,9 @@
 //! - [`sources::generated`]: generated events, and events of another source repeated from memory. [`sources::memory`]: columns in memory.
 //! - [`sources::decoding`]: blobs of another source as columns. [`sources::serializing`]: blobs in another serialisation. [`sources::concat`]:
 //!   several sources as one. [`sources::readable`]: the products of a damaged source that can still be read.
-//! - [`sources::open`]: opening of files in any of the formats. [`collect`]: reading of entries into memory. [`sources::baskets`]:
-//!   decompressed baskets.
+//! - [`collect`]: reading of entries into memory. [`sources::baskets`]: decompressed baskets.
+//! - [`formats`]: the registry of formats; opening and writing of files in any of them. [`request`]: what the command does
+//!   (convert, merge, inspect, write), as plain data.
 //! - [`sinks`]: sinks that write nothing or a text, keep columns in memory, or compare with another source.
 //!   [`model::awkward`]: names of columns in awkward-array.
 //!
@@ -24,11 +25,13 @@
 
 pub mod convert;
 pub mod error;
+pub mod formats;
 pub mod hdf5;
 pub mod model;
 mod output;
 pub mod packed;
 pub mod pds;
+pub mod request;
 pub mod root;
 pub mod sinks;
 pub mod sources;
@@ -40,6 +43,7 @@ pub use model::block::{Block, Buffer, Column};
 pub use model::schema::{BufferKind, Field, Form, Number, Product, ProductGlobs, Schema, Serialization};
 pub use model::sink::{NoTile, Prepare, SharedSink, Sink};
 pub use model::source::{EventId, Reader, Source};
+pub use request::{BenchRequest, ConvertRequest, EventsMergeRequest, InspectRequest, WriteRequest};
 pub use sources::baskets::{Basket, Baskets, collect_baskets};
 pub use sources::collect::collect;
 pub use sources::concat::{ConcatSource, MismatchPolicy};

@@ -7,13 +7,13 @@ mod support;
 
 use raddle_codec::{Compression, Effort};
 use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_events::formats::{OpenOptions, open_source};
 use raddle_events::hdf5::{
     CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Layout, StoredEvents,
 };
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
 use raddle_events::sources::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
-use raddle_events::sources::open::{OpenOptions, open};
 use raddle_events::{
     Block, Buffer, Column, ConcatSource, ConvertOptions, DecodingSource, EventsError, Field, Form, MemorySource,
     MismatchPolicy, Number, Product, Schema, Serialization, Source,
@@ -134,7 +134,7 @@ fn bytes_come_back_from_every_form_of_the_framework() {
 fn columns_of_trees_come_back() {
     for name in ["split.root", "unsplit.root", "embedded.root", "objectwise.root"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
-        let tree = open(&path, &OpenOptions::default()).unwrap().into_source();
+        let tree = open_source(&path, &OpenOptions::default()).unwrap();
         for compress in [None, Some(Effort::Fast.into())] {
             round_trip(tree.as_ref(), Layout::Columns, &Hdf5Options { compress, ..chunks_of(256) });
         }
@@ -161,7 +161,7 @@ fn products_of_packed_streams_become_columns() {
         let stream = folder.path().join(format!("{serialization}.pds"));
         let pds = PdsOptions { codec: PdsCodec::Lz4, replace: false };
         run(&blobs, PdsSink::begin(&stream, blobs.schema(), pds).unwrap(), &options(2)).unwrap();
-        let decoded = DecodingSource::new(open(&stream, &OpenOptions::default()).unwrap().into_source());
+        let decoded = DecodingSource::new(open_source(&stream, &OpenOptions::default()).unwrap());
         let columns = TestProducts::new(31, None);
         assert_eq!(decoded.schema(), columns.schema());
         let (_folder, path) = round_trip(&decoded, Layout::Columns, &chunks_of(128));
@@ -268,7 +268,7 @@ fn sources_are_joined_in_their_order() {
         let source = TestProducts::new(entries, Some(Serialization::Root));
         let path = folder.path().join(name);
         write(&source, &path, Layout::Product, &chunks_of(100), 1);
-        open(&path, &OpenOptions::default()).unwrap().into_source()
+        open_source(&path, &OpenOptions::default()).unwrap()
     };
     let joined = ConcatSource::new(vec![part("a", 5), part("empty", 0), part("b", 9)]).unwrap();
     assert_eq!(joined.len_entries(), 14);
@@ -413,7 +413,7 @@ fn what_the_framework_cannot_hold_is_refused() {
 #[test]
 fn small_files_have_no_chunks() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/split.root");
-    let tree = open(&sample, &OpenOptions::default()).unwrap().into_source();
+    let tree = open_source(&sample, &OpenOptions::default()).unwrap();
     for compress in [None, Some(Effort::Balanced.into())] {
         let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
         let (_folder, path) = round_trip(tree.as_ref(), Layout::Columns, &hdf5);

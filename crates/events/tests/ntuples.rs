@@ -10,9 +10,8 @@ mod values;
 use proptest::prelude::*;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_events::model::source::EventId;
-use raddle_events::root::{NtupleOptions, NtupleSink, NtupleSource, RootCodec};
+use raddle_events::root::{NTUPLE_NAME, NtupleOptions, NtupleSink, NtupleSource, RootCodec, RootFile};
 use raddle_events::sources::generated::Empty;
-use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{
     Block, Buffer, Column, ConvertOptions, EventsError, Field, Form, MemorySource, Number, Product, Schema,
     Serialization, Source,
@@ -73,10 +72,7 @@ fn written(source: &dyn Source, ntuple: NtupleOptions) -> NtupleSource {
         }
         assert!(std::fs::read(&other).unwrap() == bytes, "{count} ranks");
     }
-    match open(&path, &OpenOptions::default()).unwrap() {
-        OpenedSource::Ntuple(ntuple) => ntuple,
-        _ => panic!("no RNTuple"),
-    }
+    NtupleSource::open(RootFile::open(&path).unwrap(), NTUPLE_NAME).unwrap()
 }
 
 fn all_of(source: &dyn Source) -> Block {
@@ -304,10 +300,10 @@ fn entries_may_begin_anywhere_in_the_source() {
     let path = folder.path().join("out.root");
     let sink = NtupleSink::begin(&path, source.schema(), small(RootCodec::Zlib(1), true)).unwrap();
     run(&source, sink, &ConvertOptions { entries: Some(33..71), ..units(2) }).unwrap();
-    let read = open(&path, &OpenOptions::default()).unwrap().into_source();
+    let read = NtupleSource::open(RootFile::open(&path).unwrap(), NTUPLE_NAME).unwrap();
     let mut block = source.reader(&[0, 1]).unwrap().read(33..71).unwrap();
     block.entries = 0..38;
-    let mut of_file = all_of(read.as_ref());
+    let mut of_file = all_of(&read);
     of_file.columns.truncate(2);
     assert_eq!(of_file, block);
 }

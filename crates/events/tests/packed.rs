@@ -1,10 +1,11 @@
 //! Trees of packed events written by the reference framework (see `samples/make_samples.py`): ten events of its test
 //! products, one per entry and in batches of four.
 
+use raddle_events::formats::{OpenOptions, open};
 use raddle_events::packed::PackedTree;
 use raddle_events::pds::PdsCodec;
+use raddle_events::root::RootFile;
 use raddle_events::sources::generated::TestProducts;
-use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{Block, Serialization, Source};
 use std::path::Path;
 
@@ -12,10 +13,9 @@ const ENTRIES: u64 = 10;
 
 fn sample(name: &str, raw: bool) -> PackedTree {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
-    match open(&path, &OpenOptions { raw, ..OpenOptions::default() }).unwrap() {
-        OpenedSource::Packed(tree) => *tree,
-        _ => panic!("{name} is taken for something else"),
-    }
+    let opened = open(&path, &OpenOptions { raw, ..OpenOptions::default() }).unwrap();
+    assert!(opened.description().contains("of packed"), "{name} is taken for something else");
+    PackedTree::open(RootFile::open(&path).unwrap(), &opened.place().tree.unwrap()).unwrap()
 }
 
 /// Returns the events that the framework was given.

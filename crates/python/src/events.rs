@@ -1,90 +1,70 @@
 //! Files of events: opened and read as arrays of columns, written from arrays, converted, merged and inspected.
 //!
-//! Options are those of `raddle events`, parsed by the same parser. Arrays are passed flat, in the order of each
-//! product's form, together with awkward-array's description of the form.
+//! Options are keywords, as JSON, that are read into the requests of the library. Arrays are passed flat, in the order of
+//! each product's form, together with awkward-array's description of the form.
 
 use crate::attached::detached;
 use crate::errors;
-use crate::line::parse;
 use crate::ranks::among;
+use crate::request;
 use crate::run::watched;
-use clap::Parser;
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
-use raddle::Error as Failure;
-use raddle_cli::command::events::convert::ConvertArgs;
-use raddle_cli::command::events::inspect::InspectArgs;
-use raddle_cli::command::events::merge::MergeArgs;
-use raddle_cli::command::events::output::{LeftOut, convert_options, open_all, write};
-use raddle_cli::options::events::{EventLayoutArgs, SelectionArgs};
-use raddle_cli::options::running::RuntimeArgs;
-use raddle_cli::render::json;
-use raddle_core::engine::default_jobs;
+use raddle::Error;
+use raddle::events::with_profile;
+use raddle::options::ListingOptions;
+use raddle::text::json;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;
+use raddle_events::formats::{LeftOut, WriteOptions};
 use raddle_events::model::awkward::AwkwardForm;
+use raddle_events::request::{OpenedInputs, Resources, Selection};
 use raddle_events::{
-    Basket, Baskets, Block, Buffer, Column, ConvertOptions, EventId, EventsError, MemorySource, Schema, Source,
-    collect, collect_baskets,
+    Basket, Baskets, Block, Buffer, Column, ConvertOptions, ConvertRequest, EventId, EventsError, EventsMergeRequest,
+    InspectRequest, MemorySource, Schema, Source, WriteRequest, collect, collect_baskets,
 };
 use raddle_merge::error::MergeError;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Options of the command that apply to opening.
-#[derive(Debug, Parser)]
-#[command(name = "raddle.events.open", disable_help_flag = true)]
-struct OpenLine {
-    #[command(flatten)]
-    selection: SelectionArgs,
-    #[command(flatten)]
-    layout: EventLayoutArgs,
+/// Keywords of a call that lists its inputs.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Listed<T> {
+    #[serde(flatten)]
+    listing: ListingOptions,
+    #[serde(flatten)]
+    request: T,
 }
 
-/// Options of the command that apply to reading.
-#[derive(Debug, Parser)]
-#[command(name = "raddle.events.Events", disable_help_flag = true)]
-struct ReadLine {
-    #[command(flatten)]
-    running: RuntimeArgs,
+impl<T> Listed<T> {
+    /// Returns the files that `names` stand for.
+    fn expand(&self, names: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+        self.listing.expand(names)
+    }
 }
 
-/// Options of the command that apply to writing.
-#[derive(Debug, Parser)]
-#[command(name = "raddle.events.write", disable_help_flag = true)]
-struct WriteLine {
-    #[arg(short, long)]
-    output: PathBuf,
-    #[arg(short, long)]
-    force: bool,
-    #[command(flatten)]
-    layout: EventLayoutArgs,
-    #[command(flatten)]
-    running: RuntimeArgs,
+/// Keywords of a call that may take options of its output from a profile.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Profiled<T> {
+    profile: Option<String>,
+    #[serde(flatten)]
+    request: T,
 }
 
-#[derive(Debug, Parser)]
-#[command(name = "raddle.events.convert", disable_help_flag = true)]
-struct ConvertLine {
-    #[command(flatten)]
-    convert: ConvertArgs,
-}
-
-#[derive(Debug, Parser)]
-#[command(name = "raddle.events.merge", disable_help_flag = true)]
-struct MergeLine {
-    #[command(flatten)]
-    merge: MergeArgs,
-}
-
-#[derive(Debug, Parser)]
-#[command(name = "raddle.events.inspect", disable_help_flag = true)]
-struct InspectLine {
-    #[command(flatten)]
-    inspect: InspectArgs,
+impl<T> Profiled<T> {
+    /// Returns the options of an output, with those that are not given taken from the profile.
+    fn options(&self, options: WriteOptions, output: &Path) -> Result<WriteOptions, Error> {
+        match &self.profile {
+            // Every text names a profile: `auto`, or a path.
+            Some(profile) => with_profile(options, &profile.parse().unwrap_or_else(|never| match never {}), output),
+            None => Ok(options),
+        }
+    }
 }
 
 /// Contents of an open file.
@@ -131,11 +111,11 @@ type BasketRun<'py> = (Vec<BasketPlace>, Bound<'py, numpy::PyArray1<u8>>, Bound<
 impl Events {
     /// Opens files. Their paths are made absolute, so that other readers and processes can find them.
     #[new]
-    fn new(py: Python<'_>, paths: Vec<PathBuf>, arguments: Vec<OsString>) -> PyResult<Self> {
-        let OpenLine { selection, layout } = parse(&arguments).map_err(|failure| errors::of_error(py, &failure))?;
+    fn new(py: Python<'_>, paths: Vec<PathBuf>, options: &str) -> PyResult<Self> {
+        let selection: Selection = request::read(options, &[]).map_err(|error| errors::of_error(py, &error))?;
         let paths = expanded(py, paths)?;
-        let opened = detached(py, || open_all(&paths, &selection, &layout))?;
-        let (source, left_out) = opened.map_err(|error| errors::of_events(py, &error))?;
+        let opened = detached(py, || selection.open(&paths, &WriteOptions::default()))?;
+        let OpenedInputs { source, left_out } = opened.map_err(|error| errors::of_events(py, &error))?;
         Ok(Self { source, left_out, paths })
     }
 
@@ -159,10 +139,10 @@ impl Events {
         py: Python<'py>,
         products: Vec<usize>,
         entries: (u64, u64),
-        arguments: Vec<OsString>,
+        options: &str,
     ) -> PyResult<(Option<Ids<'py>>, Vec<Vec<Array<'py>>>)> {
         let with_ids = products.is_empty();
-        let block = self.reading(py, &arguments, |source, options, watch| {
+        let block = self.reading(py, options, |source, options, watch| {
             collect(source, &products, entries.0..entries.1, with_ids, options, watch.observer, watch.cancel)
         })?;
         let ids = (!block.ids.is_empty()).then(|| {
@@ -184,9 +164,9 @@ impl Events {
         py: Python<'py>,
         products: Vec<usize>,
         entries: (u64, u64),
-        arguments: Vec<OsString>,
+        options: &str,
     ) -> PyResult<Vec<Vec<BasketRun<'py>>>> {
-        let of_products = self.reading(py, &arguments, |source, options, watch| {
+        let of_products = self.reading(py, options, |source, options, watch| {
             collect_baskets(source, &products, entries.0..entries.1, options, watch.observer, watch.cancel)
         })?;
         Ok(of_products.into_iter().map(|runs| runs.into_iter().map(|run| run_of(py, run)).collect()).collect())
@@ -194,17 +174,16 @@ impl Events {
 }
 
 impl Events {
-    /// Reads with the options given as command-line arguments.
+    /// Reads with threads and memory given as keywords.
     fn reading<T: Send>(
         &self,
         py: Python<'_>,
-        arguments: &[OsString],
+        options: &str,
         read: impl FnOnce(&dyn Source, &ConvertOptions, &Watch<'_>) -> raddle_events::Result<T> + Send,
     ) -> PyResult<T> {
         watched(py, None, |watch| {
-            let ReadLine { running } = parse(arguments)?;
-            read(self.source.as_ref(), &convert_options(&running, default_jobs()), watch)
-                .map_err(|error| Failure::of_events(&error, None))
+            let resources: Resources = request::read(options, &[])?;
+            read(self.source.as_ref(), &resources.options(1), watch).map_err(|error| Error::of_events(&error, None))
         })
     }
 }
@@ -216,7 +195,7 @@ fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
         MergeError::Input { path, source } => {
             errors::of_events(py, &EventsError::Io { path, operation: "open", source })
         }
-        error => errors::of_error(py, &Failure::of_merge(&error, &[])),
+        error => errors::of_error(py, &Error::of_merge(&error, &[])),
     };
     let found = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep).map_err(failed)?;
     let absolute = |path: PathBuf| {
@@ -249,10 +228,12 @@ type GivenIds<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, Py
 
 /// Writes entries from memory; `schema` is JSON.
 #[pyfunction]
-#[pyo3(signature = (arguments, schema, entries, columns, ids=None, progress=None))]
+#[pyo3(signature = (output, options, schema, entries, columns, ids=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "they are the arguments of a Python function")]
 pub fn events_write(
     py: Python<'_>,
-    arguments: Vec<OsString>,
+    output: PathBuf,
+    options: &str,
     schema: &str,
     entries: u64,
     columns: Vec<Vec<Given<'_>>>,
@@ -278,33 +259,37 @@ pub fn events_write(
         }
     };
     watched(py, progress, |watch| {
-        let WriteLine { output, force, layout, running } = parse(&arguments)?;
-        raddle_merge::check_output(&output, &[], force).map_err(|error| Failure::of_merge(&error, &[]))?;
+        let call: Profiled<WriteRequest> = request::read(options, &["output"])?;
+        let write = call.options(call.request.write, &output)?;
+        let request = WriteRequest { output, write, ..call.request };
+        let failed = |error: EventsError| Error::of_written_events(&error, &request.output);
         let block = Block { entries: 0..entries, ids, columns };
-        let held = MemorySource::new(schema, block).map_err(|error| Failure::of_events(&error, Some(&output)))?;
-        write(&held, &output, force, &layout, convert_options(&running, default_jobs()), watch, &SingleProcess)
-            .map(|written| json(&written))
+        let source = MemorySource::new(schema, block).map_err(failed)?;
+        request.run(&source, watch, &SingleProcess).map(|written| json(&written)).map_err(failed)
     })
 }
 
-/// Converts events, together with the ranks of a communicator if one is given; `arguments` are those of `raddle events
-/// convert`.
+/// Converts events, together with the ranks of a communicator if one is given.
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None, communicator=None))]
+#[pyo3(signature = (inputs, output, options, progress=None, communicator=None))]
 pub fn events_convert(
     py: Python<'_>,
-    arguments: Vec<OsString>,
+    inputs: Vec<PathBuf>,
+    output: PathBuf,
+    options: &str,
     progress: Option<Py<PyAny>>,
     communicator: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let work = |watch: &Watch<'_>, ranks: &dyn Communicator| {
-        let parsed = parse(&arguments).and_then(|ConvertLine { convert }| {
-            let inputs = convert.inputs.expand()?;
-            Ok((convert, inputs))
-        });
-        let (convert, inputs) = ranks.agree("list the inputs", parsed)?;
-        let cores = (default_jobs() / ranks.size()).max(1);
-        convert.convert(&inputs, watch, ranks, cores).map(|written| json(&written))
+        let request =
+            request::read(options, &["inputs", "output"]).and_then(|call: Profiled<Listed<ConvertRequest>>| {
+                let inputs = call.request.expand(&inputs)?;
+                let write = call.options(call.request.request.write, &output)?;
+                Ok(ConvertRequest { inputs, output, write, ..call.request.request })
+            });
+        let request = ranks.agree("list the inputs", request)?;
+        let written = request.run(watch, ranks);
+        written.map(|written| json(&written)).map_err(|error| Error::of_written_events(&error, &request.output))
     };
     match communicator {
         None => watched(py, progress, |watch| work(watch, &SingleProcess)),
@@ -312,23 +297,31 @@ pub fn events_convert(
     }
 }
 
-/// Merges files of events; `arguments` are those of `raddle events merge`.
+/// Merges files of events.
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn events_merge(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+#[pyo3(signature = (inputs, output, options, progress=None))]
+pub fn events_merge(
+    py: Python<'_>,
+    inputs: Vec<PathBuf>,
+    output: PathBuf,
+    options: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let MergeLine { merge } = parse(&arguments)?;
-        let inputs = merge.inputs.expand()?;
-        merge.merge(&inputs, watch, &SingleProcess, default_jobs()).map(|written| json(&written))
+        let call: Listed<EventsMergeRequest> = request::read(options, &["inputs", "output"])?;
+        let request = EventsMergeRequest { inputs: call.expand(&inputs)?, output, ..call.request };
+        let written = request.run(watch, &SingleProcess);
+        written.map(|written| json(&written)).map_err(|error| Error::of_written_events(&error, &request.output))
     })
 }
 
-/// Describes the contents of a file; `arguments` are those of `raddle events inspect`.
+/// Describes the contents of a file.
 #[pyfunction]
-#[pyo3(signature = (arguments, progress=None))]
-pub fn events_inspect(py: Python<'_>, arguments: Vec<OsString>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+#[pyo3(signature = (file, options, progress=None))]
+pub fn events_inspect(py: Python<'_>, file: PathBuf, options: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let InspectLine { inspect } = parse(&arguments)?;
-        inspect.inspect(watch).map(|inspection| json(&inspection))
+        let request = InspectRequest { file, ..request::read(options, &["file"])? };
+        let inspection = request.run(watch).map_err(|error| Error::of_events(&error, None))?;
+        Ok(json(&inspection))
     })
 }

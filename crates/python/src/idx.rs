@@ -93,7 +93,7 @@ impl Dataset {
             Ok((name.clone(), sample))
         };
         let fields = self.fields.iter().map(sample).collect::<Result<Vec<_>, Error>>()?;
-        let WriteOptions { mut request, profile } = request::read(&self.options)?;
+        let WriteOptions { mut request, profile } = request::read(&self.options, &[])?;
         request.output.clone_from(&self.path);
         if let Some(Ok(choice)) = profile.map(|profile| profile.parse()) {
             complete_from_profile(&mut request, &choice)?;
@@ -154,7 +154,7 @@ fn read(path: &Path, options: &str, watch: &Watch<'_>, ranks: Option<&dyn Commun
 
 /// Describes the parts to be read by this process, or by each of several ranks.
 fn described(path: &Path, options: &str, ranks: Option<usize>) -> Result<(raddle_idx::Dataset, Query, usize), Error> {
-    let request: ReadRequest = request::read(options)?;
+    let request: ReadRequest = request::read(options, &[])?;
     let dataset = open_dataset(path)?;
     let query = if ranks.is_some() { request.part(&dataset)? } else { request.query(&dataset)? };
     let jobs = request.jobs.map_or((default_jobs() / ranks.unwrap_or(1)).max(1), NonZeroUsize::get);

@@ -9,28 +9,41 @@ use strsim::osa_distance;
 /// Most edits by which a keyword may differ from a known one to be suggested.
 const MAX_EDITS: usize = 2;
 
-/// Reads a request. Keywords that are left out have the default of the request.
+/// Keywords that are also read from the environment, as in the command, with the names of their variables.
+const IN_ENVIRONMENT: [(&str, &str); 2] = [("jobs", "RADDLE_JOBS"), ("memory", "RADDLE_MEMORY")];
+
+/// Reads a request. Keywords that are left out have the value of their environment variable or the default of the
+/// request. `arguments` are fields of the request that the call passes in another way.
 ///
 /// # Errors
 /// If a keyword is unknown or has an invalid value; the error names it.
-pub fn read<T: DeserializeOwned + Serialize + Default>(keywords: &str) -> Result<T, Error> {
-    let keywords: Map<String, Value> = serde_json::from_str(keywords)
+pub fn read<T: DeserializeOwned + Serialize + Default>(keywords: &str, arguments: &[&str]) -> Result<T, Error> {
+    let mut keywords: Map<String, Value> = serde_json::from_str(keywords)
         .map_err(|error| Error::usage(&format!("keywords that are not JSON: {error}")))?;
-    let known = names::<T>();
+    let mut known = names::<T>();
+    known.retain(|name| !arguments.contains(&name.as_str()));
     if let Some(unknown) = keywords.keys().find(|name| !known.contains(name)) {
         return Err(not_known(unknown, &known));
     }
-    serde_json::from_value(Value::Object(keywords.clone())).map_err(|error| {
-        // Errors of flattened fields do not say which one is meant.
-        let is_wrong = |(name, value): &(&String, &Value)| {
-            let alone = Map::from_iter([((*name).clone(), (*value).clone())]);
-            serde_json::from_value::<T>(Value::Object(alone)).is_err()
-        };
-        match keywords.iter().find(is_wrong) {
-            Some((name, value)) => Error::usage(&format!("{name}={value}: {}", reason(&error))),
-            None => Error::usage(&error.to_string()),
+    for (name, variable) in IN_ENVIRONMENT {
+        let is_known = known.iter().any(|known| known == name);
+        if let (true, false, Ok(text)) = (is_known, keywords.contains_key(name), std::env::var(variable)) {
+            keywords.insert(name.to_owned(), serde_json::from_str(&text).unwrap_or(Value::String(text)));
         }
-    })
+    }
+    serde_json::from_value(Value::Object(keywords.clone())).map_err(|error| wrong_keyword::<T>(keywords, &error))
+}
+
+/// Names the keyword with an invalid value: a request with this keyword alone is invalid, too. Errors of flattened
+/// fields do not name it.
+fn wrong_keyword<T: DeserializeOwned>(keywords: Map<String, Value>, error: &serde_json::Error) -> Error {
+    let found = keywords.into_iter().find_map(|(name, value)| {
+        let shown = format!("{name}={value}");
+        let alone = Map::from_iter([(name, value)]);
+        let error = serde_json::from_value::<T>(Value::Object(alone)).err()?;
+        Some(format!("{shown}: {}", reason(&error)))
+    });
+    Error::usage(&found.unwrap_or_else(|| error.to_string()))
 }
 
 /// Returns the message of an error without the value, which the caller names.

@@ -34,7 +34,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 #[pyo3(signature = (inputs, options, progress=None))]
 pub fn plan(py: Python<'_>, inputs: Vec<PathBuf>, options: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let mut request: PlanRequest = read(options)?;
+        let mut request: PlanRequest = read(options, &[])?;
         request.inputs = with_listing(inputs, request.inputs);
         request.plan(&Context::new(*watch))?.summary().map(|summary| json(&summary))
     })
@@ -51,7 +51,7 @@ pub fn merge(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let mut request: MergeRequest = read(options)?;
+        let mut request: MergeRequest = read(options, &["output"])?;
         request.inputs = with_listing(inputs, request.inputs);
         request.output.output = output;
         let context = Context::new(*watch);
@@ -71,7 +71,7 @@ pub fn rechunk(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let mut request = RechunkRequest { input, ..read(options)? };
+        let mut request = RechunkRequest { input, ..read(options, &["output"])? };
         request.output.output = output;
         let context = Context::new(*watch);
         let planned = request.plan(&context)?;
@@ -100,7 +100,7 @@ pub fn append(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let mut request = AppendRequest { file, ..read(options)? };
+        let mut request = AppendRequest { file, ..read(options, &[])? };
         request.inputs = with_listing(inputs, request.inputs);
         let context = Context::new(*watch);
         let planned = request.plan(&context)?;
@@ -135,7 +135,7 @@ pub fn verify(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let request: VerifyRequest = read(options)?;
+        let request: VerifyRequest = read(options, &[])?;
         if against.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::usage("no inputs given"));
         }

@@ -2,23 +2,20 @@
 //! outputters.
 
 use super::{KernelOutput, Work, values};
-use crate::command::events::bench::{SinkChoice, SinkOptions, sink_of};
-use crate::command::events::output::write;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::options::events::{Batch, EventCodec, EventLayout};
 use crate::options::size::Size;
-use raddle_codec::Effort;
+use raddle::events::gzip;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Silent, Watch};
+use raddle_events::formats::{Batch, OpenOptions, WriteJob, WriteOptions, open_source, write};
 use raddle_events::model::block::Block;
 use raddle_events::pds::PdsCodec;
+use raddle_events::request::BenchSink;
 use raddle_events::sinks::NullSink;
 use raddle_events::sources::generated::{CyclicSource, RandomOptions, RandomProducts, SizeLaw};
-use raddle_events::sources::open::{OpenOptions, OpenedSource, open};
 use raddle_events::{ConvertOptions, Converted, Reader, Source, convert};
-use raddle_merge::options::Compress;
 use raddle_tune::events::Events;
 use raddle_tune::worker::Request;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -27,16 +24,14 @@ use std::path::{Path, PathBuf};
 /// Zstandard level of everything except HDF5: the fastest that compresses about as well as gzip 6.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Unit of product lengths in packed data streams.
-const WORD_LEN_BYTES: usize = 4;
-
 /// Number of entries compared at once.
 const COMPARED_ENTRIES: u64 = 1000;
 
 /// The work of one process.
 pub(super) struct EventsWork {
     source: Box<dyn Source>,
-    sink: SinkChoice,
+    /// Options of the file; `None` if nothing is written.
+    options: Option<WriteOptions>,
     path: PathBuf,
     threads: NonZeroUsize,
 }
@@ -57,18 +52,20 @@ impl EventsWork {
         });
         // Held in memory, so that generating events is not measured.
         let source = CyclicSource::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
-        let options = SinkOptions {
+        let options = WriteOptions {
             batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
-            compress: Compress::from(Effort::Gzip(events.gzip)),
+            compress: Some(gzip(events.gzip)),
             chunk: Some(Size(events.chunk_len_bytes)),
-            codec: match events.gzip {
+            codec: Some(match events.gzip {
                 0 => PdsCodec::None.into(),
-                _ => EventCodec::from(PdsCodec::Zstd(ZSTD_LEVEL)),
-            },
+                _ => PdsCodec::Zstd(ZSTD_LEVEL).into(),
+            }),
+            ..WriteOptions::default()
         };
+        let sink: BenchSink = events.format.parse().map_err(|error| Failure::usage(&format!("{error}")))?;
         Ok(Self {
             source: Box::new(source),
-            sink: sink_of(&events.format, &options)?,
+            options: sink.options(&options),
             path: folder.join("events"),
             threads: usize::try_from(events.threads).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN),
         })
@@ -78,8 +75,8 @@ impl EventsWork {
 impl EventsWork {
     /// Whether the products of two blocks have the same bytes. Packed data streams pad products to whole words.
     fn are_equal(&self, own: &Block, theirs: &Block) -> bool {
-        let is_filled_up = self.sink.layout.as_ref().is_some_and(|layout| layout.layout == EventLayout::Pds);
-        let len_of = |len: usize| if is_filled_up { len.next_multiple_of(WORD_LEN_BYTES) } else { len };
+        let padding_len_bytes = self.options.map_or(1, |options| options.layout.padding_len_bytes());
+        let len_of = |len: usize| len.next_multiple_of(padding_len_bytes);
         let of_entry = |(offsets, bytes): (&[u64], &'_ [u8]), at: usize| -> Option<Vec<u8>> {
             Some(bytes.get(*offsets.get(at)? as usize..*offsets.get(at + 1)? as usize)?.to_vec())
         };
@@ -100,14 +97,19 @@ impl Work for EventsWork {
     fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
         let cancel = CancelToken::new();
         let watch = Watch { observer: &Silent, cancel: &cancel };
-        let options = ConvertOptions { jobs: self.threads, ..ConvertOptions::default() };
-        let converted = match &self.sink.layout {
+        let convert_options = &ConvertOptions { jobs: self.threads, ..ConvertOptions::default() };
+        let source = self.source.as_ref();
+        let converted = match &self.options {
             None => {
-                let done = convert(self.source.as_ref(), NullSink::default(), &options, &Silent, &cancel);
-                done.map_err(|error| Failure::of_events(&error, None))?.0
+                convert(source, NullSink::default(), convert_options, &Silent, &cancel).map(|(converted, _)| converted)
             }
-            Some(layout) => write(self.source.as_ref(), &self.path, false, layout, options, &watch, ranks)?.converted,
+            Some(options) => {
+                let (output, convert) = (&self.path, convert_options);
+                let job = WriteJob { source, output, replace: false, options, convert, watch: &watch, ranks };
+                write(&job).map(|written| written.converted)
+            }
         };
+        let converted = converted.map_err(|error| Failure::of_events(&error, Some(&self.path)))?;
         let mut written = KernelOutput {
             len_bytes: self.source.batch_len_bytes(0..self.source.len_entries()),
             ..KernelOutput::default()
@@ -120,12 +122,11 @@ impl Work for EventsWork {
     }
 
     fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure> {
-        if self.sink.layout.is_none() {
+        if self.options.is_none() {
             return Ok(());
         }
         let failed = |error| Failure::of_events(&error, None);
-        let found = open(&self.path, &OpenOptions { raw: true, ..OpenOptions::default() }).map_err(failed)?;
-        let found = OpenedSource::into_source(found);
+        let found = open_source(&self.path, &OpenOptions::raw()).map_err(failed)?;
         let differs = |what: &str| {
             Failure::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))
         };

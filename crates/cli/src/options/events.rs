@@ -1,20 +1,16 @@
 //! Options for events: selection of products and inputs, and layout of the output.
 
-use super::size::{Size, SizeError};
+use super::size::Size;
 use crate::failure::Failure;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use raddle::events::with_profile;
 use raddle::options::ProfileChoice;
-use raddle::options::compression;
-use raddle_codec::Effort;
-use raddle_events::MismatchPolicy;
-use raddle_events::hdf5::{CceOptions, CompressionChoice, Layout};
-use raddle_events::pds::PdsCodec;
-use raddle_events::root::{NtupleOptions, RootCodec};
-use raddle_merge::options::Compress;
-use raddle_tune::knob::{Knob, Value};
-use std::fmt;
-use std::num::NonZeroU64;
+use raddle::options::compression::EVENTS_HELP;
+use raddle_events::formats::{Batch, Compat, EventCodec, EventCompression, OutputLayout, WriteOptions};
+use raddle_events::hdf5::CompressionChoice;
+use raddle_events::request::Selection;
+use raddle_events::{MismatchPolicy, Serialization};
 use std::path::Path;
-use std::str::FromStr;
 
 /// Selection from the inputs.
 #[derive(Debug, Clone, clap::Args)]
@@ -56,6 +52,19 @@ pub enum DifferingProducts {
     Fill,
 }
 
+impl SelectionArgs {
+    /// Returns the selection.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            tree: self.tree.clone(),
+            products: self.products.clone(),
+            raw: self.raw,
+            whole: self.whole,
+            differing: self.differing.into(),
+        }
+    }
+}
+
 impl From<DifferingProducts> for MismatchPolicy {
     fn from(what: DifferingProducts) -> Self {
         match what {
@@ -64,23 +73,6 @@ impl From<DifferingProducts> for MismatchPolicy {
             DifferingProducts::Fill => Self::Fill,
         }
     }
-}
-
-/// Layout of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum EventLayout {
-    /// HDF5: a flat array for each leaf, and offsets for each level of lists
-    Columns,
-    /// HDF5: the bytes of each product separately
-    Product,
-    /// HDF5: the bytes of each event together
-    Event,
-    /// HDF5: the bytes of many events together
-    Batch,
-    /// A packed data stream, as written by the HEP-CCE framework
-    Pds,
-    /// A ROOT file with an RNTuple named Events, with a field for each product
-    Rntuple,
 }
 
 /// Program whose form the layouts of bytes follow.
@@ -117,16 +109,16 @@ pub enum Serialized {
 #[command(next_help_heading = "Layout")]
 pub struct EventLayoutArgs {
     /// Layout of the output
-    #[arg(long, value_name = "LAYOUT", value_enum, default_value_t = EventLayout::Columns)]
-    pub layout: EventLayout,
+    #[arg(long, value_name = "LAYOUT", value_parser = layouts(), default_value_t = OutputLayout::default())]
+    pub layout: OutputLayout,
 
     /// Length of a batch: a number of events, or a size such as 4MiB of products
-    #[arg(long, value_name = "N|SIZE", default_value_t = Batch::Events(NonZeroU64::MIN.saturating_add(99)))]
+    #[arg(long, value_name = "N|SIZE", default_value_t = Batch::default())]
     pub batch: Batch,
 
     /// Compression of HDF5.
-    #[arg(short = 'c', long, value_name = "HOW", help = format!("{} [default: balanced]", compression::EVENTS_HELP))]
-    pub compress: Option<Compress>,
+    #[arg(short = 'c', long, value_name = "HOW", help = format!("{EVENTS_HELP} [default: balanced]"))]
+    pub compress: Option<EventCompression>,
 
     /// Length of an HDF5 chunk before compression [default: 1MiB, less for thousands of datasets]
     #[arg(long, value_name = "SIZE")]
@@ -157,193 +149,39 @@ pub struct EventLayoutArgs {
     pub profile: Option<ProfileChoice>,
 }
 
-/// Element length of the datasets whose chunks `raddle tune` measures.
-const MEASURED_ELEMENT_LEN_BYTES: u64 = 4;
+/// Returns the parser of `--layout`.
+fn layouts() -> impl TypedValueParser<Value = OutputLayout> {
+    let names = OutputLayout::ALL.map(|layout| PossibleValue::new(layout.name()).help(layout.help()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<OutputLayout>())
+}
 
 impl EventLayoutArgs {
     /// Returns these options for an output at `path`, with those not given taken from the profile.
     ///
     /// # Errors
     /// If the profile does not exist.
-    pub fn with_profile(&self, path: &Path) -> Result<Self, Failure> {
-        let mut options = self.clone();
-        let Some(profile) = &self.profile else { return Ok(options) };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let settings = profile.read(folder.unwrap_or(Path::new(".")))?.values(true);
-        if let (None, Some(Value::Shape(shape))) = (options.chunk, settings.get(Knob::Chunk)) {
-            let elements = shape.iter().fold(1_u64, |product, count| product.saturating_mul(*count));
-            options.chunk = Some(Size(elements.saturating_mul(MEASURED_ELEMENT_LEN_BYTES)));
-        }
-        let level = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok());
-        options.compress = options.compress.or(level.map(|level| Effort::Gzip(level).into()));
-        Ok(options)
-    }
-
-    /// Returns the HDF5 layout with `batch` events per batch; `None` for streams and RNTuples.
-    pub fn hdf5_layout(&self, batch: NonZeroU64) -> Option<Layout> {
-        match self.layout {
-            EventLayout::Columns => Some(Layout::Columns),
-            EventLayout::Product => Some(Layout::Product),
-            EventLayout::Event => Some(Layout::Event),
-            EventLayout::Batch => Some(Layout::Batch(batch)),
-            EventLayout::Pds | EventLayout::Rntuple => None,
-        }
-    }
-
-    /// Whether products are written as columns rather than bytes.
-    pub fn takes_columns(&self) -> bool {
-        matches!(self.layout, EventLayout::Columns | EventLayout::Rntuple)
-    }
-
-    /// Returns the codec of the framework's formats.
-    ///
-    /// # Errors
-    /// If they do not support the codec.
-    pub fn framework_codec(&self) -> Result<PdsCodec, Failure> {
-        match self.codec.map(|codec| codec.0) {
-            None => Ok(PdsCodec::Zstd(USUAL_LEVEL)),
-            Some(RootCodec::None) => Ok(PdsCodec::None),
-            Some(RootCodec::Lz4) => Ok(PdsCodec::Lz4),
-            Some(RootCodec::Zstd(level)) => Ok(PdsCodec::Zstd(level)),
-            Some(RootCodec::Zlib(_)) => {
-                Err(Failure::usage("--codec: zlib is for --layout rntuple").hint("give none, lz4 or zstd:1 to zstd:22"))
-            }
-        }
-    }
-
-    /// Returns the codec of an RNTuple.
-    pub fn ntuple_codec(&self) -> RootCodec {
-        self.codec.map_or(NtupleOptions::default().codec, |codec| codec.0)
-    }
-
-    /// Returns the options of the framework's form, if it is requested.
-    ///
-    /// # Errors
-    /// If the framework does not support the codec.
-    pub fn cce(&self) -> Result<Option<CceOptions>, Failure> {
-        let choice = match self.choice {
-            Choice::None => CompressionChoice::None,
-            Choice::Events => CompressionChoice::Events,
-            Choice::Batch => CompressionChoice::Batch,
-            Choice::Both => CompressionChoice::Both,
-        };
-        match self.compat {
-            Some(EventForm::Cce) => Ok(Some(CceOptions { codec: self.framework_codec()?, choice })),
-            None => Ok(None),
-        }
-    }
-
-    /// Returns the compression of HDF5 datasets; `None` for no compression.
-    ///
-    /// # Errors
-    /// If events do not support the compression.
-    pub fn compression(&self) -> Result<Option<raddle_codec::Compression>, Failure> {
-        compression::of_events(self.compress.unwrap_or_default())
-    }
-}
-
-/// Length of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batch {
-    /// Number of events.
-    Events(NonZeroU64),
-    /// Mean number of bytes.
-    Bytes(Size),
-}
-
-impl Batch {
-    /// Returns the number of events of a batch for events of this mean length.
-    pub fn events(self, mean_len_bytes: u64) -> NonZeroU64 {
-        match self {
-            Self::Events(events) => events,
-            Self::Bytes(size) => NonZeroU64::new(size.0 / mean_len_bytes.max(1)).unwrap_or(NonZeroU64::MIN),
-        }
-    }
-}
-
-impl FromStr for Batch {
-    type Err = SizeError;
-
-    fn from_str(text: &str) -> Result<Self, SizeError> {
-        match text.trim().parse() {
-            Ok(events) => Ok(Self::Events(events)),
-            Err(_) => text.parse().map(Self::Bytes),
-        }
-    }
-}
-
-impl fmt::Display for Batch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Events(events) => write!(f, "{events}"),
-            Self::Bytes(size) => write!(f, "{}B", size.0),
-        }
-    }
-}
-
-/// Codec of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventCodec(pub RootCodec);
-
-impl From<PdsCodec> for EventCodec {
-    fn from(codec: PdsCodec) -> Self {
-        Self(match codec {
-            PdsCodec::None => RootCodec::None,
-            PdsCodec::Lz4 => RootCodec::Lz4,
-            PdsCodec::Zstd(level) => RootCodec::Zstd(level),
-        })
-    }
-}
-
-/// Error for an invalid codec.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodecNameError(String);
-
-impl fmt::Display for CodecNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a codec for events; expected none, lz4, zstd, zstd:1 to zstd:22, zlib, or zlib:1 to zlib:9",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for CodecNameError {}
-
-/// Default Zstandard level of the framework.
-const USUAL_LEVEL: i32 = 18;
-
-/// Default level of zlib.
-const USUAL_ZLIB_LEVEL: u8 = 6;
-
-impl FromStr for EventCodec {
-    type Err = CodecNameError;
-
-    fn from_str(text: &str) -> Result<Self, CodecNameError> {
-        Ok(Self(match text {
-            "none" => RootCodec::None,
-            "lz4" => RootCodec::Lz4,
-            "zstd" => RootCodec::Zstd(USUAL_LEVEL),
-            "zlib" => RootCodec::Zlib(USUAL_ZLIB_LEVEL),
-            _ => match text.split_once(':').map(|(name, level)| (name, level.parse())) {
-                Some(("zstd", Ok(level @ 1..=22))) => RootCodec::Zstd(level),
-                Some(("zlib", Ok(level @ 1..=9))) => RootCodec::Zlib(level as u8),
-                _ => return Err(CodecNameError(text.to_owned())),
+    pub fn options(&self, path: &Path) -> Result<WriteOptions, Failure> {
+        let options = WriteOptions {
+            layout: self.layout,
+            batch: self.batch,
+            compress: self.compress,
+            chunk: self.chunk,
+            compat: self.compat.map(|EventForm::Cce| Compat::Cce),
+            codec: self.codec,
+            choice: match self.choice {
+                Choice::None => CompressionChoice::None,
+                Choice::Events => CompressionChoice::Events,
+                Choice::Batch => CompressionChoice::Batch,
+                Choice::Both => CompressionChoice::Both,
             },
-        }))
-    }
-}
-
-impl fmt::Display for EventCodec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            RootCodec::None => f.write_str("none"),
-            RootCodec::Lz4 => f.write_str("lz4"),
-            RootCodec::Zlib(level) => write!(f, "zlib:{level}"),
-            // The level cannot be determined from a file.
-            RootCodec::Zstd(0) => f.write_str("zstd"),
-            RootCodec::Zstd(level) => write!(f, "zstd:{level}"),
+            serialize: self.serialize.map(|serialized| match serialized {
+                Serialized::Root => Serialization::Root,
+                Serialized::Unrolled => Serialization::Unrolled,
+            }),
+        };
+        match &self.profile {
+            Some(profile) => with_profile(options, profile, path),
+            None => Ok(options),
         }
     }
 }
@@ -351,6 +189,7 @@ impl fmt::Display for EventCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raddle::events::gzip as gzip_of;
 
     #[test]
     fn a_profile_says_what_no_option_says() {
@@ -366,26 +205,12 @@ mod tests {
         let of = |text: &str, words: &[&str]| {
             std::fs::write(&path, text).unwrap();
             let words = ["raddle", "--profile", path.to_str().unwrap()].into_iter().chain(words.iter().copied());
-            let layout = <Alone as clap::Parser>::try_parse_from(words).unwrap().layout.with_profile(&out).unwrap();
+            let layout = <Alone as clap::Parser>::try_parse_from(words).unwrap().layout.options(&out).unwrap();
             (layout.chunk, layout.compress)
         };
         assert_eq!(of(example, &[]), (Some(Size(11 * 360 * 32 * 4)), None));
         assert_eq!(of(example, &["--chunk", "1KiB"]).0, Some(Size(1024)));
-        assert_eq!(of(&gzip, &[]), (None, Some(Effort::Gzip(3).into())));
-        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(Compress::None));
-    }
-
-    #[test]
-    fn codecs_and_batches_read_back_as_they_are_shown() {
-        for text in ["none", "lz4", "zstd:1", "zstd:22", "zlib:1", "zlib:9"] {
-            assert_eq!(text.parse::<EventCodec>().unwrap().to_string(), text);
-        }
-        for text in ["zstd:0", "zstd:23", "zlib:0", "zlib:10", "lz4:1", "gzip", ""] {
-            assert!(text.parse::<EventCodec>().is_err(), "{text:?}");
-        }
-        assert_eq!("100".parse::<Batch>().unwrap().events(7).get(), 100);
-        assert_eq!("1KiB".parse::<Batch>().unwrap().events(100).get(), 10);
-        assert_eq!("1KiB".parse::<Batch>().unwrap().events(5000).get(), 1);
-        assert!("0".parse::<Batch>().is_err() && "many".parse::<Batch>().is_err());
+        assert_eq!(of(&gzip, &[]), (None, Some(gzip_of(3))));
+        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(EventCompression(None)));
     }
 }

@@ -5,8 +5,10 @@ use crate::ranks::Ranks;
 use crate::text_file::{self, Text};
 use raddle::options::ExecutionOptions;
 use raddle_core::engine::default_jobs;
+use raddle_events::request::Resources;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -78,6 +80,11 @@ impl RuntimeArgs {
     /// Applies these options to those of a merge by a single process.
     pub fn apply(&self, options: &mut MergeOptions) {
         self.execution.apply(options, default_jobs());
+    }
+
+    /// Returns the threads and memory for events, with `jobs` threads unless another number is given.
+    pub fn resources(&self, jobs: usize) -> Resources {
+        Resources { jobs: self.execution.jobs.or_else(|| NonZeroUsize::new(jobs)), memory: self.execution.memory }
     }
 
     /// Applies these options to those of a merge by the ranks of `team`.

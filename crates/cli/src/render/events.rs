@@ -2,13 +2,9 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use crate::command::events::bench::Measured;
-use crate::command::events::inspect::EventsInspection;
-use crate::command::events::output::WrittenEvents;
-use crate::options::events::EventCodec;
 use raddle_events::Converted;
-use raddle_events::hdf5::{CceOptions, CompressionChoice, FileLayout};
-use raddle_events::sources::open::OpenedSource;
+use raddle_events::formats::WrittenEvents;
+use raddle_events::request::{EventsInspection, Measured};
 
 /// Formats the result of a conversion or merge.
 pub fn written(written: &WrittenEvents) -> String {
@@ -35,61 +31,6 @@ pub fn written(written: &WrittenEvents) -> String {
         text.push_str(&format!("  {count} left out\n"));
     }
     text
-}
-
-/// Describes the format and layout of a file.
-pub fn format_of(opened: &OpenedSource) -> String {
-    match opened {
-        OpenedSource::Tree(tree) => {
-            let name = raddle_events::Source::place(tree).tree.unwrap_or_default();
-            format!("ROOT file, tree {name}")
-        }
-        OpenedSource::Whole(tree) => {
-            let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
-            format!("ROOT file, tree {name} as whole objects")
-        }
-        OpenedSource::Packed(tree) => {
-            let name = raddle_events::Source::place(tree.as_ref()).tree.unwrap_or_default();
-            let (codec, kind) = (EventCodec::from(tree.codec()), tree.serialization());
-            let of = tree.batches().map_or("events".to_owned(), batches);
-            format!("ROOT file, tree {name} of packed {of}, compression {codec}, serialisation {kind}")
-        }
-        OpenedSource::Ntuple(ntuple) => {
-            let name = raddle_events::Source::place(ntuple).tree.unwrap_or_default();
-            format!("ROOT file, RNTuple {name}")
-        }
-        OpenedSource::Pds(stream) => {
-            let (codec, kind) = (EventCodec::from(stream.codec()), stream.serialization());
-            format!("packed data stream, compression {codec}, serialisation {kind}")
-        }
-        OpenedSource::Hdf5(file) => match file.layout() {
-            FileLayout::Columns => "HDF5, columns".to_owned(),
-            FileLayout::Product => "HDF5, product layout".to_owned(),
-            FileLayout::Event => "HDF5, event layout".to_owned(),
-            FileLayout::Batch(count) => format!("HDF5, batch layout, {}", batches(count)),
-            FileLayout::FrameworkProduct => "HDF5, product layout of HEP-CCE".to_owned(),
-            FileLayout::FrameworkEvent(cce) => {
-                format!("HDF5, event layout of HEP-CCE, compression {}", EventCodec::from(cce.codec))
-            }
-            FileLayout::FrameworkBatch(cce) => {
-                format!("HDF5, batch layout of HEP-CCE, compression {}", compression(cce))
-            }
-        },
-    }
-}
-
-fn batches(count: u64) -> String {
-    format!("{} {}", quantity::count(count), if count == 1 { "batch" } else { "batches" })
-}
-
-fn compression(CceOptions { codec, choice }: CceOptions) -> String {
-    let codec = EventCodec::from(codec);
-    match choice {
-        CompressionChoice::None => "none".to_owned(),
-        CompressionChoice::Events => format!("{codec} of events"),
-        CompressionChoice::Batch => format!("{codec} of batches"),
-        CompressionChoice::Both => format!("{codec} of events and of batches"),
-    }
 }
 
 /// Formats the contents of a file.

@@ -157,7 +157,11 @@ impl EventsFile {
     /// Creates the error for a file without events.
     pub fn other(&self) -> EventsError {
         let found = "the HDF5 signature, but it has none of the groups and datasets of events".to_owned();
-        EventsError::OtherFormat { path: self.path().to_path_buf(), expected: "an HDF5 file of events", found }
+        EventsError::OtherFormat {
+            path: self.path().to_path_buf(),
+            expected: "an HDF5 file of events".to_owned(),
+            found,
+        }
     }
 
     fn damaged_attribute(&self, attribute: &str, what: &str) -> EventsError {

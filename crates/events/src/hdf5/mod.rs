@@ -122,12 +122,13 @@ impl Default for CceOptions {
 const FRAMEWORK_LEVEL: i32 = 18;
 
 /// Data that the framework compresses in its batch layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompressionChoice {
     /// Nothing.
     None,
     /// Compress each event.
+    #[default]
     Events,
     /// Compress each batch.
     Batch,

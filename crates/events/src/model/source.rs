@@ -128,3 +128,9 @@ pub(crate) fn check_products(place: &Location, products: &[usize], schema: &Sche
         }),
     }
 }
+
+/// Returns the mean length of an event in memory.
+pub fn mean_len_bytes(source: &dyn Source) -> u64 {
+    let entries = source.len_entries();
+    source.batch_len_bytes(0..entries) / entries.max(1)
+}

@@ -21,7 +21,7 @@ use raddle_codec::RawStreamCodec;
 use serde::{Deserialize, Serialize};
 
 /// Length of a word.
-const WORD_LEN_BYTES: usize = 4;
+pub(crate) const WORD_LEN_BYTES: usize = 4;
 
 /// Compression of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -9,10 +9,12 @@ use crate::model::schema::{Form, Product, Schema};
 use crate::model::source::{Reader, Source, check_entries, check_products};
 use crate::sources::baskets::Baskets;
 use raddle_core::cancel::CancelToken;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Treatment of products that not all sources have in the same form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MismatchPolicy {
     /// Fail, naming the first such product.
     #[default]

@@ -102,12 +102,12 @@ impl InputFile {
     }
 
     /// Creates the error for a file in another format.
-    pub(crate) fn other_format(&self, expected: &'static str) -> EventsError {
+    pub(crate) fn other_format(&self, expected: impl Into<String>) -> EventsError {
         let first = self.read(0, self.len_bytes.min(8), "the first bytes").unwrap_or_default();
         let found = match first.is_empty() {
             true => "nothing, it is empty".to_owned(),
             false => format!("\"{}\"", first.escape_ascii()),
         };
-        EventsError::OtherFormat { path: self.path.clone(), expected, found }
+        EventsError::OtherFormat { path: self.path.clone(), expected: expected.into(), found }
     }
 }

@@ -10,6 +10,5 @@ pub mod generated;
 pub(crate) mod input;
 pub mod map;
 pub mod memory;
-pub mod open;
 pub mod readable;
 pub mod serializing;

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::text::quantity;
 use raddle_core::CoreError;
 use raddle_core::output::folder_of;
+use raddle_core::output::publish::published_path;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
 use std::path::Path;
@@ -43,6 +44,12 @@ impl Error {
                 "leave these out with --differing leave-out",
                 "write a layout of bytes with --serialize, which stores all of them alike",
             ])),
+            EventsError::NoMatch { .. } => {
+                failure.hint("name some of these with --products, or use globs such as 'Muon_*'")
+            }
+            EventsError::Option { name, why } => Self::usage(&format!("--{}: {why}", name.replace('_', "-"))),
+            EventsError::NotMergeable { .. } => failure
+                .hint("use raddle events convert, which also accepts several files and writes them in an HDF5 layout"),
             EventsError::NothingInCommon { .. } => failure.advise(Advice::one_of(&[
                 "convert inputs that have the same products",
                 "fill in missing products with --differing fill",
@@ -65,6 +72,11 @@ impl Error {
             _ => failure,
         }
     }
+
+    /// Converts the error of writing events to `output`, or to the file that it links to.
+    pub fn of_written_events(error: &EventsError, output: &Path) -> Self {
+        Self::of_events(error, Some(&published_path(output)))
+    }
 }
 
 fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
@@ -75,7 +87,7 @@ fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
         EventsError::Io { path, operation, .. } if is_output(path) && !matches!(*operation, "open" | "read") => {
             Exit::Output
         }
-        EventsError::OutputExists { .. } | EventsError::Text { .. } => Exit::Output,
+        EventsError::Output(_) | EventsError::OutputExists { .. } | EventsError::Text { .. } => Exit::Output,
         EventsError::Locked { .. } => Exit::Locked,
         EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. })
             if output.is_some_and(|output| path == output) =>

@@ -1,16 +1,15 @@
 //! `raddle events dump`: prints the values of events, for people and for programs.
 
-use super::convert::{EntryRange, parse_range};
-use super::output::convert_options;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::session::Session;
 use raddle_core::engine::default_jobs;
 use raddle_core::report::progress::Silent;
+use raddle_events::formats::WriteOptions;
+use raddle_events::request::{EntryRange, OpenedInputs, Selection};
 use raddle_events::sinks::{ValuesFormat, ValuesSink};
-use raddle_events::sources::open::{OpenOptions, open};
-use raddle_events::{ConvertOptions, DecodingSource, EventsError, Source, convert};
+use raddle_events::{ConvertOptions, EventsError, convert};
 use raddle_merge::options::Watch;
 use serde::Serialize;
 use std::io::BufWriter;
@@ -25,7 +24,7 @@ pub struct DumpArgs {
     file: PathBuf,
 
     /// Range of events, counted from 0: 0..10, or 1000.. for the rest
-    #[arg(long, value_name = "A..B", value_parser = parse_range, default_value = "..", hide_default_value = true)]
+    #[arg(long, value_name = "A..B", default_value = "..", hide_default_value = true)]
     entries: EntryRange,
 
     /// Products whose names match, for example 'Muon_*'; may be given several times [default: all]
@@ -92,35 +91,25 @@ impl DumpArgs {
             EventsError::Text { source } => Failure::standard_output(source),
             error => Failure::of_events(&error, None),
         };
-        let opened =
-            open(file, &OpenOptions { tree: tree.clone(), raw: *raw, whole: *whole }).map_err(failed)?.into_source();
-        let source = if *raw { opened } else { DecodingSource::new(opened).into_source() };
-        let chosen = chosen(source.as_ref(), products)?;
-        let schema = source.schema().select(&chosen);
+        let (tree, products) = (tree.clone(), products.clone());
+        let selection = Selection { tree, products, raw: *raw, whole: *whole, ..Selection::default() };
+        let OpenedInputs { source, .. } = selection.open(&[file], &WriteOptions::default()).map_err(failed)?;
+        let products = selection.matching(source.as_ref()).map_err(failed)?;
+        let schema = source.schema().select(&products);
         let format = match json {
             true => ValuesFormat::JsonLines,
             false => ValuesFormat::Text { max_items: *items },
         };
         let options = ConvertOptions {
             entries: Some(entries.of(source.len_entries())),
-            products: Some(chosen),
+            products: Some(products),
             // The text is several times as long as the values.
             batch_len_bytes: 256 << 10,
-            ..convert_options(running, default_jobs())
+            ..running.resources(default_jobs()).options(1)
         };
         let sink = ValuesSink::new(BufWriter::new(std::io::stdout()), &schema, format);
         // Progress bars would be mixed with the printed lines.
         let (_, events) = convert(source.as_ref(), sink, &options, &Silent, watch.cancel).map_err(failed)?;
         Ok(DumpedEvents { events, products: schema.products.len() as u64 })
     }
-}
-
-/// Returns the numbers of the selected products.
-fn chosen(source: &dyn Source, globs: &[String]) -> Result<Vec<usize>, Failure> {
-    let schema = source.schema();
-    let chosen = schema.matching(globs).map_err(|error| Failure::usage(&format!("--products: {error}")))?;
-    if chosen.is_empty() && !globs.is_empty() {
-        return Err(super::output::no_such_product(source, globs));
-    }
-    Ok(chosen)
 }

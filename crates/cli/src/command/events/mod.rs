@@ -5,7 +5,6 @@ pub mod convert;
 pub mod dump;
 pub mod inspect;
 pub mod merge;
-pub mod output;
 
 use crate::exit::Exit;
 use crate::failure::Failure;

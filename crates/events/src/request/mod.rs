@@ -1,0 +1,48 @@
+//! Requests: plain data that say what to open, convert, merge, write or inspect, and that do it.
+//!
+//! Fields have the names and words of the command's options, also as JSON. Every field has a default; fields that are
+//! missing in JSON keep it. Every `run` is collective: all ranks call it with the same request.
+
+mod bench;
+mod convert;
+mod entries;
+mod inspect;
+mod merge;
+mod selection;
+mod write;
+
+pub use bench::{BenchRequest, BenchSink, BenchSinkError, Measured};
+pub use convert::ConvertRequest;
+pub use entries::{EntryRange, EntryRangeError};
+pub use inspect::{EventsInspection, InspectRequest, InspectedProduct};
+pub use merge::EventsMergeRequest;
+pub use selection::{OpenedInputs, Selection};
+pub use write::WriteRequest;
+
+use crate::convert::ConvertOptions;
+use raddle_core::engine::default_jobs;
+use raddle_core::size::Size;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// Use of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// Number of threads of each rank. If `None`, the cores available to the process, divided by the number of ranks.
+    pub jobs: Option<NonZeroUsize>,
+    /// Memory for buffers of each rank. If `None`, 1 GiB.
+    pub memory: Option<Size>,
+}
+
+impl Resources {
+    /// Returns the options of a conversion by this number of ranks.
+    pub fn options(&self, ranks: usize) -> ConvertOptions {
+        let share = NonZeroUsize::new(default_jobs() / ranks.max(1)).unwrap_or(NonZeroUsize::MIN);
+        let mut options = ConvertOptions { jobs: self.jobs.unwrap_or(share), ..ConvertOptions::default() };
+        if let Some(Size(len_bytes)) = self.memory {
+            options.memory_len_bytes = len_bytes;
+        }
+        options
+    }
+}

@@ -1,0 +1,130 @@
+//! Selection of inputs and products: several files as one source, with products in the form that a layout accepts.
+
+use crate::error::{EventsError, Result};
+use crate::formats::{LeftOut, OpenOptions, WriteOptions, open_source};
+use crate::model::schema::{Form, ProductGlobs, Schema, Serialization};
+use crate::model::source::Source;
+use crate::sources::concat::{ConcatSource, MismatchPolicy};
+use crate::sources::decoding::DecodingSource;
+use crate::sources::serializing::SerializingSource;
+use raddle_core::report::progress::{Event, Severity, Watch};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Selection from the inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Selection {
+    /// Tree or RNTuple of ROOT files, optionally with a cycle: `Events;1`. If `None`, `Events`, or the only one.
+    pub tree: Option<String>,
+    /// Globs of product names. All products if empty.
+    pub products: Vec<String>,
+    /// Whether to read products as their stored bytes instead of columns.
+    pub raw: bool,
+    /// Whether to read objects of ROOT trees as the bytes of whole objects, even if they are split into branches. Cannot
+    /// be combined with `raw`.
+    pub whole: bool,
+    /// Treatment of products that some inputs lack or have in a different form.
+    pub differing: MismatchPolicy,
+}
+
+/// Inputs opened as one source.
+pub struct OpenedInputs {
+    /// Events of all inputs, in their order.
+    pub source: Box<dyn Source>,
+    /// Products left out because not all inputs have them in the same form.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Selection {
+    /// Opens the inputs as one source, with products in the form that the layout of `output` accepts.
+    ///
+    /// # Errors
+    /// No input is given, options contradict each other, an input cannot be read, or products differ in a way that
+    /// `differing` does not allow.
+    pub fn open<P: AsRef<Path>>(&self, inputs: &[P], output: &WriteOptions) -> Result<OpenedInputs> {
+        if self.raw && self.whole {
+            return Err(EventsError::option("whole", "it cannot be used with --raw"));
+        }
+        output.check()?;
+        let options =
+            OpenOptions { tree: self.tree.clone(), raw: self.raw || !output.layout.holds_columns(), whole: self.whole };
+        let sources = inputs.iter().map(|path| open_source(path.as_ref(), &options)).collect::<Result<Vec<_>>>()?;
+        // Before they are joined, because inputs must agree on how products are read, not on how each file stores them.
+        let mut sources = self.recoded(sources, output);
+        match sources.len() {
+            0 => return Err(EventsError::option("inputs", "no files are given")),
+            1 => return Ok(OpenedInputs { source: sources.remove(0), left_out: Vec::new() }),
+            _ => {}
+        }
+        // Invalid patterns, and patterns that match nothing, are reported when products are chosen.
+        let globs = ProductGlobs::new(&self.products).ok().filter(|globs| {
+            sources.iter().flat_map(|source| &source.schema().products).any(|product| globs.is_match(&product.name))
+        });
+        let is_wanted = |name: &str| globs.as_ref().is_none_or(|globs| globs.is_match(name));
+        let joined = ConcatSource::of(sources, is_wanted, self.differing)?;
+        let left_out =
+            |(product, error): &(String, EventsError)| LeftOut { product: product.clone(), reason: error.to_string() };
+        let left_out = joined.left_out().iter().map(left_out).collect();
+        Ok(OpenedInputs { source: Box::new(joined), left_out })
+    }
+
+    /// Converts sources so that their products have the form that the layout accepts.
+    fn recoded(&self, sources: Vec<Box<dyn Source>>, output: &WriteOptions) -> Vec<Box<dyn Source>> {
+        if output.layout.holds_columns() {
+            return match self.raw {
+                true => sources,
+                false => sources.into_iter().map(|source| DecodingSource::new(source).into_source()).collect(),
+            };
+        }
+        match output.serialization(sources.iter().any(|source| has_baskets(source.schema()))) {
+            Some(wanted) => {
+                sources.into_iter().map(|source| SerializingSource::new(source, wanted).into_source()).collect()
+            }
+            None => sources,
+        }
+    }
+
+    /// Returns the numbers of the selected products.
+    ///
+    /// # Errors
+    /// A glob is not valid, or none matches.
+    pub fn matching(&self, source: &dyn Source) -> Result<Vec<usize>> {
+        let schema = source.schema();
+        let products =
+            schema.matching(&self.products).map_err(|error| EventsError::option("products", error.to_string()))?;
+        if products.is_empty() && !self.products.is_empty() {
+            return Err(EventsError::NoMatch {
+                place: source.place().branch(&self.products.join(" ")).into(),
+                available: schema.products.iter().map(|product| product.name.clone()).collect(),
+            });
+        }
+        Ok(products)
+    }
+
+    /// Returns the numbers of the selected products for an output. The framework's formats store event ids separately,
+    /// so a product that holds only ids is left out, unless it is the only one selected.
+    ///
+    /// # Errors
+    /// As for [`Selection::matching`].
+    pub fn matching_for(&self, source: &dyn Source, output: &WriteOptions) -> Result<Vec<usize>> {
+        let mut products = self.matching(source)?;
+        if let Some(ids) = source.id_product().filter(|_| output.is_of_framework() && products.len() > 1) {
+            products.retain(|product| *product != ids);
+        }
+        Ok(products)
+    }
+}
+
+fn has_baskets(schema: &Schema) -> bool {
+    let basket = Form::Blob(Serialization::Basket);
+    schema.products.iter().any(|product| product.form == basket)
+}
+
+/// Warns about products that were left out.
+pub(super) fn warn_of(left_out: &[LeftOut], watch: &Watch<'_>) {
+    for LeftOut { product, reason } in left_out {
+        let text = format!("{} is left out: {reason}", product.escape_debug());
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
