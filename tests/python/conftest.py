@@ -81,3 +81,12 @@ def columns(number, rows):
         "energy": random.normal(size=rows).astype("f4"),
         "map": random.integers(0, 4, size=(rows, 3, 5)).astype("u1"),
     }
+
+
+@pytest.fixture(scope="module", params=["tree", "ntuple"])
+def tree(tmp_path_factory, request):
+    """A file of events, with a tree or an RNTuple."""
+    from event_files import columns, write_root
+
+    path = tmp_path_factory.mktemp("events") / f"{request.param}.root"
+    return write_root(path, columns(), request.param == "ntuple")
