@@ -26,7 +26,7 @@ pub(crate) fn folder(bytes: &[u8]) {
         std::fs::write(&path, &rest[..end]).expect("a temporary folder takes files");
         rest = rest.get(end + END.len()..).unwrap_or_default();
     }
-    let Ok(Images { images }) = Images::open(&scratch::path("a.zarr")) else { return };
+    let Ok(Images { images, .. }) = Images::open(&scratch::path("a.zarr")) else { return };
     for image in &images {
         let domain = image.domain(0);
         let is_small = (0..image.level_count())

@@ -14,7 +14,6 @@ mod errors;
 mod events;
 mod file;
 mod idx;
-mod line;
 mod open_file;
 mod ranks;
 mod request;

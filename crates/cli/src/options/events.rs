@@ -189,7 +189,7 @@ impl EventLayoutArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle::events::gzip as gzip_of;
+    use raddle::events::gzip;
 
     #[test]
     fn a_profile_says_what_no_option_says() {
@@ -201,7 +201,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, out) = (folder.path().join("profile.toml"), folder.path().join("out.h5"));
         let example = include_str!("../../../tune/examples/profile.toml");
-        let gzip = example.replace("layout.chunk", "layout.gzip").replace("[11, 360, 32]", "3");
+        let with_level = example.replace("layout.chunk", "layout.gzip").replace("[11, 360, 32]", "3");
         let of = |text: &str, words: &[&str]| {
             std::fs::write(&path, text).unwrap();
             let words = ["raddle", "--profile", path.to_str().unwrap()].into_iter().chain(words.iter().copied());
@@ -210,7 +210,7 @@ mod tests {
         };
         assert_eq!(of(example, &[]), (Some(Size(11 * 360 * 32 * 4)), None));
         assert_eq!(of(example, &["--chunk", "1KiB"]).0, Some(Size(1024)));
-        assert_eq!(of(&gzip, &[]), (None, Some(gzip_of(3))));
-        assert_eq!(of(&gzip, &["--compress", "none"]).1, Some(EventCompression(None)));
+        assert_eq!(of(&with_level, &[]), (None, Some(gzip(3))));
+        assert_eq!(of(&with_level, &["--compress", "none"]).1, Some(EventCompression(None)));
     }
 }

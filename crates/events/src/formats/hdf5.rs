@@ -3,7 +3,7 @@
 //! Files of the framework's packed layouts are merged without decompressing their events. The chunks of all others are
 //! filled again.
 
-use super::{Batch, DEFAULT_BATCH, EventCompression, WriteOptions, WrittenEvents};
+use super::{Batch, DEFAULT_BATCH, WriteOptions, WrittenEvents};
 use super::{Compat, EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob};
 use crate::convert::ConvertOptions;
 use crate::error::Result;
@@ -149,7 +149,7 @@ fn options_of(layout: FileLayout, entries: u64, requested: &WriteOptions) -> Wri
     WriteOptions {
         layout,
         batch: batches.map_or(DEFAULT_BATCH, batch_of),
-        compress: Some(requested.compress.unwrap_or(EventCompression::default())),
+        compress: Some(requested.compress.unwrap_or_default()),
         chunk: requested.chunk,
         compat: cce.map(|_| Compat::Cce),
         codec: cce.flatten().map(|cce| cce.codec.into()),

@@ -1,8 +1,8 @@
 //! Description of a file of events.
 
-use super::Resources;
+use super::{Resources, check_bytes};
 use crate::convert::convert;
-use crate::error::{EventsError, Result};
+use crate::error::Result;
 use crate::formats::{OpenOptions, open};
 use crate::model::schema::Product;
 use crate::model::source::{Source, mean_len_bytes};
@@ -84,11 +84,9 @@ impl InspectRequest {
     /// Describes the file.
     ///
     /// # Errors
-    /// [`EventsError::Option`] names an option that is not valid. Otherwise the file cannot be read.
+    /// [`EventsError::Option`](crate::EventsError::Option) names an option that is not valid. Otherwise the file cannot be read.
     pub fn run(&self, watch: &Watch<'_>) -> Result<EventsInspection> {
-        if self.raw && self.whole {
-            return Err(EventsError::option("whole", "it cannot be used with --raw"));
-        }
+        check_bytes(self.raw, self.whole)?;
         let options = OpenOptions { tree: self.tree.clone(), raw: self.raw, whole: self.whole };
         let file = open(&self.file, &options)?;
         let source: &dyn Source = file.as_ref();

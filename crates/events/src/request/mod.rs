@@ -20,10 +20,19 @@ pub use selection::{OpenedInputs, Selection};
 pub use write::WriteRequest;
 
 use crate::convert::ConvertOptions;
+use crate::error::{EventsError, Result};
 use raddle_core::engine::default_jobs;
 use raddle_core::size::Size;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
+
+/// Refuses options that contradict each other.
+fn check_bytes(raw: bool, whole: bool) -> Result<()> {
+    match raw && whole {
+        true => Err(EventsError::option("whole", "it cannot be used with --raw")),
+        false => Ok(()),
+    }
+}
 
 /// Use of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Selection of inputs and products: several files as one source, with products in the form that a layout accepts.
 
+use super::check_bytes;
 use crate::error::{EventsError, Result};
 use crate::formats::{LeftOut, OpenOptions, WriteOptions, open_source};
 use crate::model::schema::{Form, ProductGlobs, Schema, Serialization};
@@ -43,9 +44,7 @@ impl Selection {
     /// No input is given, options contradict each other, an input cannot be read, or products differ in a way that
     /// `differing` does not allow.
     pub fn open<P: AsRef<Path>>(&self, inputs: &[P], output: &WriteOptions) -> Result<OpenedInputs> {
-        if self.raw && self.whole {
-            return Err(EventsError::option("whole", "it cannot be used with --raw"));
-        }
+        check_bytes(self.raw, self.whole)?;
         output.check()?;
         let options =
             OpenOptions { tree: self.tree.clone(), raw: self.raw || !output.layout.holds_columns(), whole: self.whole };

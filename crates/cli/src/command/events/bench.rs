@@ -10,13 +10,14 @@ use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
 use raddle::options::compression::EVENTS_HELP;
-use raddle_events::BenchRequest;
 use raddle_events::formats::{Batch, EventCodec, EventCompression};
 use raddle_events::pds::PdsCodec;
 use raddle_events::request::{BenchSink, Measured};
+use raddle_events::{BenchRequest, EventsError};
+use raddle_hdf5::Hdf5Error;
 use serde::Serialize;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `raddle events bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -113,11 +114,7 @@ struct Medians<'a> {
 pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Failure> {
     let session = Session::start_collective(team, &arguments.running, "events bench", [&arguments.source])?;
     session.conclude(|watch| {
-        let request = arguments.request();
-        let scratch = request.folder.clone().unwrap_or_else(std::env::temp_dir);
-        let medians = request
-            .run(watch, team.ranks())
-            .map_err(|error| Failure::of_events(&error, Some(&scratch.join("events"))))?;
+        let medians = arguments.request().run(watch, team.ranks()).map_err(|error| arguments.failure(&error))?;
         if !team.leads() {
             return Ok(Exit::Done);
         }
@@ -128,6 +125,16 @@ pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Failure> {
 }
 
 impl BenchArgs {
+    /// Converts an error. Every file except the source is an output.
+    fn failure(&self, error: &EventsError) -> Failure {
+        let path = match error {
+            EventsError::Io { path, .. }
+            | EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }) => Some(path.as_path()),
+            _ => None,
+        };
+        Failure::of_events(error, path.filter(|path| *path != Path::new(&self.source)))
+    }
+
     fn request(&self) -> BenchRequest {
         BenchRequest {
             source: self.source.clone(),
