@@ -1,11 +1,11 @@
 //! Fields of IDX datasets as input arrays, complete or restricted to a box.
 
-use super::array::WholeFields;
+use super::array::{RowArray, WholeFields};
 use crate::dataset::bitmask::MAX_RANK;
 use crate::dataset::region::SampleBox;
 use crate::dataset::sample::{Number, SampleType};
 use crate::error::{IdxError, Result};
-use crate::read::dataset::{Dataset, Query, Readers};
+use crate::read::dataset::{Dataset, Query, Readers, zeros};
 use crate::request::{InputRequest, restrict};
 use crate::targets::open_dataset;
 use raddle_core::cancel::CancelToken;
@@ -40,6 +40,8 @@ pub struct DatasetInput {
 pub struct FieldArray {
     dataset: Arc<Dataset>,
     query: Query,
+    /// Shape, slowest axis first, components last.
+    shape: Vec<u64>,
 }
 
 impl DatasetInput {
@@ -71,7 +73,7 @@ impl DatasetInput {
                 let missing_as_default = request.missing_as_default;
                 let query = Query { time: *time, start, end, missing_as_default, ..dataset.whole(*field) };
                 dataset.grid(&query)?;
-                arrays.push(FieldArray { dataset: Arc::clone(&dataset), query });
+                arrays.push(FieldArray { dataset: Arc::clone(&dataset), query, shape: dataset.shape(&query) });
             }
         }
         let fields = numbers.iter().map(|field| &header.fields[*field]);
@@ -88,26 +90,6 @@ impl DatasetInput {
 }
 
 impl FieldArray {
-    /// Returns the path of the `.idx` file.
-    pub fn path(&self) -> &Path {
-        self.dataset.path()
-    }
-
-    /// Returns the name of the field.
-    pub fn name(&self) -> &str {
-        &self.dataset.header().fields[self.query.field].name
-    }
-
-    /// Returns the type of the numbers.
-    pub fn number(&self) -> Number {
-        self.dataset.header().fields[self.query.field].sample.number
-    }
-
-    /// Returns the shape, slowest axis first, components last.
-    pub fn shape(&self) -> Vec<u64> {
-        self.dataset.shape(&self.query)
-    }
-
     /// Fills `out` with rows of the slowest axis.
     ///
     /// # Errors
@@ -118,9 +100,47 @@ impl FieldArray {
         let readers = Readers { jobs: default_jobs(), cancel: &CancelToken::new() };
         self.dataset.read_into_by(&query, out, &readers)
     }
+}
 
-    /// Whether writing the dataset at `output` would replace this field.
-    pub fn is_of_output(&self, output: &Path) -> bool {
+impl RowArray for FieldArray {
+    type Error = IdxError;
+
+    fn path(&self) -> &Path {
+        self.dataset.path()
+    }
+
+    fn place(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    fn name(&self) -> &str {
+        &self.dataset.header().fields[self.query.field].name
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn number(&self) -> Number {
+        self.dataset.header().fields[self.query.field].sample.number
+    }
+
+    fn row_len_bytes(&self) -> u64 {
+        let values = self.shape[1..].iter().fold(1, |all: u64, count| all.saturating_mul(*count));
+        values.saturating_mul(self.number().len_bytes() as u64)
+    }
+
+    fn held_row_len_bytes(&self) -> u64 {
+        self.row_len_bytes()
+    }
+
+    fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>> {
+        let mut out = zeros(self.row_len_bytes().saturating_mul(rows.end - rows.start))?;
+        self.read_rows_into(rows, &mut out)?;
+        Ok(out)
+    }
+
+    fn is_of_output(&self, output: &Path) -> bool {
         let placed = |path: &Path| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
         let (Some(source), Some(output)) = (placed(self.path()), placed(output)) else { return false };
         let first = self.dataset.header().files.path(0, "");

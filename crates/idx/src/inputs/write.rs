@@ -23,6 +23,38 @@ pub struct Written {
 }
 
 /// A write of inputs, the same on every rank except for threads and memory.
+///
+/// # Examples
+///
+/// A dataset is copied to a folder of images, and compared with it.
+///
+/// ```
+/// use raddle_core::cancel::CancelToken;
+/// use raddle_core::ranks::communicator::SingleProcess;
+/// use raddle_core::report::progress::{Silent, Watch};
+/// use raddle_idx::inputs::{DatasetInput, InputWrite, Inputs};
+/// use raddle_idx::request::{InputRequest, WriteRequest};
+/// use raddle_idx::verify::verify;
+/// use raddle_idx::{Field, Header, Readers, WriteOptions, Writer};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("a.idx");
+/// let header = Header::new("a", &[4, 3], vec![Field::new("rho", "uint8".parse()?)])?;
+/// Writer::new(&path, header, WriteOptions::default())?.write(None, &[&[7; 12]])?;
+///
+/// let selection = InputRequest::default();
+/// let open = || Inputs::of_dataset(&selection, DatasetInput::open(&path, &selection)?, |field| field);
+/// let request = WriteRequest { output: folder.path().join("a.zarr"), ..WriteRequest::default() };
+/// let cancel = CancelToken::new();
+/// let watch = Watch { observer: &Silent, cancel: &cancel };
+/// let write =
+///     InputWrite { inputs: &open()?, request: &request, default_jobs: 1, watch: &watch, ranks: &SingleProcess };
+/// assert_eq!(write.write_collective()?.reports[0].sample_len_bytes, 12);
+/// assert!(verify(&request.output, Some(open), &Readers { jobs: 1, cancel: &cancel })?.is_good());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct InputWrite<'w, A> {
     /// Inputs to write.

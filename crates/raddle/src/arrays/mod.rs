@@ -87,7 +87,7 @@ impl ArraySource {
             path: field.path().to_path_buf(),
             name: field.name().to_owned(),
             dataset: None,
-            shape: field.shape(),
+            shape: field.shape().to_vec(),
             number: field.number(),
             stored_as: None,
             values: Values::Field(Box::new(field)),
