@@ -77,10 +77,8 @@ pub enum Command {
     /// Generate NOvA-like files, merge and verify them, and compare with an h5py loop
     Demo(command::demo::DemoArgs),
     /// Write a shell completion script to standard output
-    #[command(hide = true)]
     Completions(command::completions::CompletionsArgs),
     /// Write the manual pages to a folder
-    #[command(hide = true)]
     Man(command::man::ManArgs),
 }
 
@@ -127,5 +125,39 @@ impl Command {
     /// in its own way.
     pub fn runs_per_rank(&self) -> bool {
         matches!(self, Self::Apply(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Columns of a narrow terminal.
+    const MIN_COLUMNS: usize = 80;
+
+    #[test]
+    fn indented_lines_of_help_are_not_wrapped() {
+        let mut commands = vec![Arguments::command()];
+        let mut indented = 0;
+        while let Some(command) = commands.pop() {
+            let epilogue = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in epilogue.lines().filter(|line| line.starts_with(' ')) {
+                assert!(line.chars().count() <= MIN_COLUMNS, "{}: {line}", command.get_name());
+                indented += 1;
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+        assert!(indented > 100, "{indented} lines");
+    }
+
+    #[test]
+    fn every_command_is_listed() {
+        let hidden: Vec<_> = Arguments::command()
+            .get_subcommands()
+            .filter(|command| command.is_hide_set())
+            .map(|command| command.get_name().to_owned())
+            .collect();
+        assert!(hidden.is_empty(), "{hidden:?}");
     }
 }

@@ -70,11 +70,16 @@ impl From<Exit> for ExitCode {
 /// The table of exit codes for the help texts and the manual page.
 pub const HELP: &str = "\
 Exit codes:
-  0  done                                    5  output could not be written (space, permission)
-  1  internal error                          6  a limit was reached (memory, open files, size)
-  2  wrong usage                             7  another run writes the same output
-  3  input refused, nothing written          8  verification or check found a difference
-  4  done, but inputs skipped (--skip-bad)   130/138/143  stopped by SIGINT/SIGUSR1/SIGTERM";
+  0  done
+  1  internal error
+  2  wrong usage
+  3  input refused, nothing written
+  4  done, but inputs skipped (--skip-bad)
+  5  output could not be written (space, permission)
+  6  a limit was reached (memory, open files, size)
+  7  another run writes the same output
+  8  verification or check found a difference
+  130, 138, 143  stopped by SIGINT, SIGUSR1, SIGTERM";
 
 #[cfg(test)]
 mod tests {

@@ -30,9 +30,12 @@ pub struct AppendArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle append run11981.h5 today/                      the files of a folder, after the existing rows
-  raddle append all.h5 @new.txt -n                      only show what would be done
-  raddle append all.h5 subrun7.h5 --again               even if its rows are already in the file
+  raddle append run11981.h5 today/
+      the files of a folder, after the existing rows
+  raddle append all.h5 @new.txt -n
+      only show what would be done
+  raddle append all.h5 subrun7.h5 --again
+      even if its rows are already in the file
 
 Datasets grow along their first axis, with their existing chunks and filters; raddle merge --extendible makes \
 files in which all datasets can grow. Partition keys are extended. Readers see the old file until the append \

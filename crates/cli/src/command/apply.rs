@@ -88,12 +88,17 @@ pub struct ApplyArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle apply -- python3 analysis.py                     chunk caches sized to each dataset, nothing else
-  raddle apply --adapt -- ./simulation input.nml          settings chosen from what the program does
-  raddle apply mine.toml -- ./simulation input.nml        settings found by `raddle tune`
-  mpirun -n 4 raddle apply mine.toml -- ./simulation      every rank; on any number of hosts
+  raddle apply -- python3 analysis.py
+      chunk caches sized to each dataset, nothing else
+  raddle apply --adapt -- ./simulation input.nml
+      settings chosen from what the program does
+  raddle apply mine.toml -- ./simulation input.nml
+      settings found by `raddle tune`
+  mpirun -n 4 raddle apply mine.toml -- ./simulation
+      every rank; on any number of hosts
   raddle apply --set alignment=1MiB --dry-run -- h5repack in.h5 out.h5
-  raddle apply mine.toml --emit h5py                      the same settings, for use in a script
+  raddle apply mine.toml --emit h5py
+      the same settings, for use in a script
 
 The program is not modified and need not know about raddle. Settings that it chooses itself are kept, unless \
 --override is given.";

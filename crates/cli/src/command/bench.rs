@@ -40,11 +40,16 @@ pub struct BenchArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle bench --list                                          what can be measured
-  raddle bench occam-2005 --only chunk-gzip --scale tiny       one experiment, in seconds
-  raddle bench pidx-sc12 --scale tiny                           all figures of a paper, next to its own numbers
-  raddle bench battle-layout --scratch /scratch --sync --report run.json && raddle report run.json
-  raddle bench tables --hdf5 libhdf5_serial.so.103             a different HDF5 than raddle's own
+  raddle bench --list
+      what can be measured
+  raddle bench occam-2005 --only chunk-gzip --scale tiny
+      one experiment, in seconds
+  raddle bench pidx-sc12 --scale tiny
+      all figures of a paper, next to its own numbers
+  raddle bench battle-layout --scratch /scratch --sync --report run.json \\
+    && raddle report run.json
+  raddle bench tables --hdf5 libhdf5_serial.so.103
+      a different HDF5 than raddle's own
 
 Every run is a separate process. Runs are organized in blocks in which every setting is measured once, in \
 random order; a setting is compared with the default in the same blocks. A ratio below 1 means less time. If \

@@ -54,8 +54,10 @@ pub struct DemoArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle demo                                 58 MB of temporary files, merged, verified, compared
-  raddle demo --workload tiny --keep demo/    a few small files to play with
+  raddle demo
+      58 MB of temporary files, merged, verified, compared
+  raddle demo --workload tiny --keep demo/
+      a few small files to play with
 
 The comparison runs an h5py loop with the same chunks and gzip level 6, if python3 (or the Python given by \
 RADDLE_PYTHON) has h5py. Its values are compared with raddle's.";

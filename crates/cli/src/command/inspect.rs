@@ -52,11 +52,15 @@ pub struct InspectArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle inspect run11981.h5              sizes, chunk sizes, the ten largest groups and datasets, advice
-  raddle inspect run11981.h5 --top 1000   longer lists
-  raddle inspect run11981/ --total        the sum over thousands of files; mpirun shares them between ranks
+  raddle inspect run11981.h5
+      sizes, chunk sizes, the ten largest groups and datasets, advice
+  raddle inspect run11981.h5 --top 1000
+      longer lists
+  raddle inspect run11981/ --total
+      the sum over thousands of files; mpirun shares them between ranks
   raddle inspect run11981/ --json | jq .space.metadata_len_bytes
-  raddle inspect run11981.h5 --refs run11981.json   Zarr, xarray and fsspec read the file through these
+  raddle inspect run11981.h5 --refs run11981.json
+      Zarr, xarray and fsspec read the file through these
 
 Only metadata is read, no values. Bytes counted as \"unused\" belong to no object of the file.";
 

@@ -37,14 +37,21 @@ pub struct MergeArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle merge run11981/ -o run11981.h5                    all files of a folder
-  raddle merge 'run*/*.h5' -o all.h5 -c fast -j 8          fastest, eight threads
-  raddle merge -i list.txt -o all.h5 --memory 512MiB       the files of a list, in its order
+  raddle merge run11981/ -o run11981.h5
+      all files of a folder
+  raddle merge 'run*/*.h5' -o all.h5 -c fast -j 8
+      fastest, eight threads
+  raddle merge -i list.txt -o all.h5 --memory 512MiB
+      the files of a list, in its order
   find . -name '*.h5' -print0 | raddle merge -0 - -o all.h5
-  raddle merge run11981/ -o run11981.h5 --dry-run          only show what would be done
-  raddle merge tracks.h5 hits.h5 -o run.h5 --union         distinct datasets, chunks kept as stored
-  raddle merge run11981/ -o view.h5 --link virtual         no copy: reads like the merged file
-  raddle merge run11981/ -o run11981.h5 --keys /spill/run,/spill/subrun,/spill/evt
+  raddle merge run11981/ -o run11981.h5 --dry-run
+      only show what would be done
+  raddle merge tracks.h5 hits.h5 -o run.h5 --union
+      distinct datasets, chunks kept as stored
+  raddle merge run11981/ -o view.h5 --link virtual
+      no copy: reads like the merged file
+  raddle merge run11981/ -o run11981.h5 \\
+    --keys /spill/run,/spill/subrun,/spill/evt
 
 Rows of the output are the rows of the first input, then those of the second, and so on. Datasets are matched \
 by their path, never by position. The output appears under its name only when it is complete.";

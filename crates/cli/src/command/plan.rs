@@ -37,13 +37,19 @@ pub struct PlanArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle plan run11981/                 the files of a folder
-  raddle plan 'run*/*.h5' --datasets    files that match, every dataset listed
-  raddle plan @files.txt --join inner   the files of a list, only objects of all inputs
-  raddle plan a.h5 b.h5 --union         datasets of distinct names in one file
+  raddle plan run11981/
+      the files of a folder
+  raddle plan 'run*/*.h5' --datasets
+      files that match, every dataset listed
+  raddle plan @files.txt --join inner
+      the files of a list, only objects of all inputs
+  raddle plan a.h5 b.h5 --union
+      datasets of distinct names in one file
   raddle plan run11981/ --json | jq .output.logical_len_bytes
-  raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400     what each of 1,600 ranks would do
-  raddle plan run11981/ --simulate ranks=64 files=10000           the same with your files, repeated";
+  raddle plan --stat NOvA-FD --simulate ranks=1600 files=6400
+      what each of 1,600 ranks would do
+  raddle plan run11981/ --simulate ranks=64 files=10000
+      the same with your files, repeated";
 
 /// Collective. Plans and prints the plan.
 pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {

@@ -25,10 +25,14 @@ pub struct RechunkArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle rechunk old.h5 -o new.h5                       chunks for reading by events
-  raddle rechunk old.h5 -o new.h5 --for scan -c small   large chunks, smallest size
-  raddle rechunk old.h5 -o new.h5 --chunk 128x1024      this shape for every two-dimensional dataset
-  raddle rechunk old.h5 -o new.h5 --rank-1              columns of N x 1 elements as N elements";
+  raddle rechunk old.h5 -o new.h5
+      chunks for reading by events
+  raddle rechunk old.h5 -o new.h5 --for scan -c small
+      large chunks, smallest size
+  raddle rechunk old.h5 -o new.h5 --chunk 128x1024
+      this shape for every two-dimensional dataset
+  raddle rechunk old.h5 -o new.h5 --rank-1
+      columns of N x 1 elements as N elements";
 
 /// Collective. Rewrites the file.
 pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Failure> {

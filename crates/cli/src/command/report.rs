@@ -53,7 +53,8 @@ pub struct ReportArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle merge run11981/ -o run11981.h5 --report run.json && raddle report run.json
+  raddle merge run11981/ -o run11981.h5 --report run.json \\
+    && raddle report run.json
   raddle report fast.json small.json -o compared.html
   raddle verify run11981.h5 --report ok.json && raddle report run.json ok.json
   raddle report run.json --svg figures/

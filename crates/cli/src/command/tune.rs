@@ -82,11 +82,16 @@ pub struct TuneArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle tune                                          tables, as merge writes them; at most ten minutes
-  raddle tune --scratch /scratch/me --sync             the file system of the data, with its disks
-  raddle tune occam-2005 -o mine.toml --report run.json && raddle report run.json
-  raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml && raddle apply debian.toml -- ./sim
-  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5       your own program, unchanged
+  raddle tune
+      tables, as merge writes them; at most ten minutes
+  raddle tune --scratch /scratch/me --sync
+      the file system of the data, with its disks
+  raddle tune occam-2005 -o mine.toml --report run.json \\
+    && raddle report run.json
+  raddle tune --hdf5 libhdf5_serial.so.103 -o debian.toml \\
+    && raddle apply debian.toml -- ./sim
+  raddle tune -o sim.toml -- ./sim input.nml {scratch}/out.h5
+      your own program, unchanged
 
 Settings that help individually are combined; the best combination is measured again against the defaults, on \
 other values. It is only written if it wins again, within the limits. If nothing does, no profile is written, \

@@ -29,9 +29,9 @@ pub struct VerifyArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle verify run11981.h5                            is it still what was written?
-  raddle verify run11981.h5 --against run11981/        is it what the inputs hold?
-  raddle verify all.h5 -i list.txt                     the files of a list
+  raddle verify run11981.h5                       is it still what was written?
+  raddle verify run11981.h5 --against run11981/   is it what the inputs hold?
+  raddle verify all.h5 -i list.txt                the files of a list
 
 Without inputs, every value is read and compared with the digests that the merge stored in the file; damage is \
 reported with dataset, rows and the input from which they came. With inputs, every object is compared and \

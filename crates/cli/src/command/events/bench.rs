@@ -94,10 +94,12 @@ pub struct BenchArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events bench                                        10,000 random events of 21 products, all layouts
+  raddle events bench
+      10,000 random events of 21 products, all layouts
   raddle events bench --source run1.pds --sinks pds,batch --threads 1,2,4,8
   raddle events bench --products 1000 --events 1000 --sinks event,batch
-  mpirun -n 4 raddle events bench --threads 1                4 ranks write each file together; a table of what each rank did
+  mpirun -n 4 raddle events bench --threads 1
+      4 ranks write each file together; a table of what each rank did
 
 Times are those of the whole conversion, including syncing files to disk. read, prepare, encode and write are \
 shares of the threads' time, as is metadata, the creation of objects by libhdf5 at the end. The rest is \

@@ -52,13 +52,16 @@ pub struct ConvertArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events convert run1.root -o run1.h5                  a flat array for each leaf, for analysis and GPUs
+  raddle events convert run1.root -o run1.h5
+      a flat array for each leaf, for analysis and GPUs
   raddle events convert *.root -o all.h5 --products 'Muon_*' --products 'nMuon'
   raddle events convert run1.root -o run1.h5 --layout batch --batch 100
-  raddle events convert run1.pds -o run1.h5 --layout event --compat cce --codec lz4
+  raddle events convert run1.pds -o run1.h5 --layout event \\
+    --compat cce --codec lz4
   raddle events convert run1.h5 -o run1.pds --layout pds
   raddle events convert run1.root -o new.root --layout rntuple --codec lz4
-  mpirun -n 4 raddle events convert *.root -o all.h5          ranks share the work; the bytes are the same
+  mpirun -n 4 raddle events convert *.root -o all.h5
+      ranks share the work; the bytes are the same
 
 Inputs may be ROOT files (trees, RNTuples), packed data streams and HDF5 files of any of these layouts. Neither ROOT nor \
 dictionaries are needed. The output's bytes do not depend on the number of threads and ranks.";

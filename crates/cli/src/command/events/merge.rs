@@ -46,9 +46,11 @@ pub struct MergeArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle events merge job*.pds -o all.pds      records are copied as stored
-  raddle events merge job*.h5 -o all.h5        in the layout of the first; chunks are rewritten, but
-                                               data compressed in HEP-CCE's form is copied as stored
+  raddle events merge job*.pds -o all.pds
+      records are copied as stored
+  raddle events merge job*.h5 -o all.h5
+      in the layout of the first; chunks are rewritten, but data compressed in
+      HEP-CCE's form is copied as stored
 
 Every input must have the same products. ROOT files cannot be merged: convert them.";
 

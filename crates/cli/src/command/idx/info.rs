@@ -22,9 +22,11 @@ pub struct InfoArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx info flow.idx            fields, time steps, layout, samples at each resolution
+  raddle idx info flow.idx
+      fields, time steps, layout, samples at each resolution
   raddle idx info flow.idx --json | jq .bitmask
-  raddle idx info flow.zarr           images, levels, shards and chunks
+  raddle idx info flow.zarr
+      images, levels, shards and chunks
 
 Reads only the .idx file, the names of folders and a field's first block record, or zarr.json files; `raddle \
 idx verify` checks blocks and shards.";

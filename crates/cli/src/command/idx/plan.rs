@@ -74,8 +74,10 @@ pub struct PlanArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx plan --ranks 65536 --per-rank 15x15x15                  default and expanded boxes side by side
-  raddle idx plan --ranks 65536 --per-rank 60x60x60 --field float32[4],float32[4] --phases two
+  raddle idx plan --ranks 65536 --per-rank 15x15x15
+      default and expanded boxes side by side
+  raddle idx plan --ranks 65536 --per-rank 60x60x60 \\
+    --field float32[4],float32[4] --phases two
   raddle idx plan --ranks 4096 --per-rank 30x30x30 --aggregators 256 --json
 
 The plan is that of `raddle idx write` with this number of ranks and raw blocks, except that messages are only \

@@ -44,10 +44,13 @@ pub struct ReadArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx read flow.idx -o rho.npy                                  the first field, whole
-  raddle idx read flow.idx -o small.npy --resolution 12                every n-th sample along each axis
+  raddle idx read flow.idx -o rho.npy
+      the first field, whole
+  raddle idx read flow.idx -o small.npy --resolution 12
+      every n-th sample along each axis
   raddle idx read flow.idx -o plane.npy --field v --step 3 --box z=7:8
-  mpirun -n 4 raddle idx read flow.idx -o rho.npy                      each rank reads and writes its share
+  mpirun -n 4 raddle idx read flow.idx -o rho.npy
+      each rank reads and writes its share
 
 A missing block is an error unless --missing-as-default is given; a damaged block always is.";
 

@@ -41,9 +41,11 @@ pub struct VerifyArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx verify flow.idx                                  every block exists and decodes
+  raddle idx verify flow.idx
+      every block exists and decodes
   raddle idx verify flow.idx --against rho.npy v.npy --name rho,v
-  raddle idx verify flow.zarr                                 every shard decodes, every level matches the one before
+  raddle idx verify flow.zarr
+      every shard decodes, every level matches the one before
 
 Exit code 0: complete and, with --against, equal to the inputs in all its contents. 8: blocks or time steps \
 are missing or damaged, samples differ, or there are fields or time steps for which no input was given.";

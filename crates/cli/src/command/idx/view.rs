@@ -53,7 +53,8 @@ const EXAMPLES: &str = "\
 Examples:
   raddle idx view flow.idx -o middle.png
   raddle idx view flow.idx --slice z=11 --resolution 12 -o slice.png
-  raddle idx view flow.idx --slice x=100 --field v --component 2 --range -1:1 -o v2.png
+  raddle idx view flow.idx --slice x=100 --field v --component 2 --range -1:1 \\
+    -o v2.png
 
 The picture is grey, the first row at the top, as numpy would print it. Without --resolution, the highest \
 resolution is used at which no side of the picture is longer than 2048.";

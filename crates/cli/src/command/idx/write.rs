@@ -61,14 +61,21 @@ pub struct WriteArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle idx write run.h5:/rho -o rho.idx                    one dataset, one field
-  raddle idx write rho.npy v.npy -o flow.idx --name rho,v    two fields
-  raddle idx write v.npy -o v.idx --vector                   the last axis holds the components
+  raddle idx write run.h5:/rho -o rho.idx
+      one dataset, one field
+  raddle idx write rho.npy v.npy -o flow.idx --name rho,v
+      two fields
+  raddle idx write v.npy -o v.idx --vector
+      the last axis holds the components
   raddle idx write t*.raw -o t.idx --as steps --shape 64x128x128 --dtype float32
-  raddle idx write run.h5:/rho -o rho.zarr                   an OME-Zarr folder of several levels
-  raddle idx write old.idx -o new.idx -c lz4 --crop z=0:64   a part of a dataset, with different compression
-  raddle idx write part.npy -o rho.idx --name rho --into z=8:16    replace the samples of a part
-  mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx        each rank reads and writes its share
+  raddle idx write run.h5:/rho -o rho.zarr
+      an OME-Zarr folder of several levels
+  raddle idx write old.idx -o new.idx -c lz4 --crop z=0:64
+      a part of a dataset, with different compression
+  raddle idx write part.npy -o rho.idx --name rho --into z=8:16
+      replace the samples of a part
+  mpirun -n 4 raddle idx write run.h5:/rho -o rho.idx
+      each rank reads and writes its share
 
 The slowest axis of an array is the last one in IDX: a[z, y, x] has x as axis 0. The time steps of a run \
 appear one by one, each complete; in an OME-Zarr folder they form axis t, and the folder appears when all are \

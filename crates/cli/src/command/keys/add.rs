@@ -49,8 +49,10 @@ pub struct AddArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle keys add all.h5                                keys for /spill/run, /spill/subrun, /spill/evt
-  raddle keys add all.h5 -k /spill/evt --key-scope input   event numbers restart in each input
+  raddle keys add all.h5
+      keys for /spill/run, /spill/subrun, /spill/evt
+  raddle keys add all.h5 -k /spill/evt --key-scope input
+      event numbers restart in each input
   raddle keys add all.h5 --key-skip '/neutrino*' --force
 
 The new file is written next to the old one and replaces it when complete, so the disk must have space for \

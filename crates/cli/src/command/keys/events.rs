@@ -27,7 +27,8 @@ pub struct EventsArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle keys events all.h5                    minimum, median and maximum size of an event, a histogram, the tables
+  raddle keys events all.h5
+      minimum, median and maximum size of an event, a histogram, the tables
   raddle keys events all.h5 --json | jq .empty_events
 
 A size is the bytes of an event's rows in all groups with keys, before compression. Variable-length values count as the \

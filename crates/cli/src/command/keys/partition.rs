@@ -42,9 +42,12 @@ pub struct PartitionArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle keys partition all.h5 -n 8                     the events and rows of each of 8 readers
-  raddle keys partition all.h5 -n 1600 --rank 7 --json  those of one reader, for a program
-  raddle keys partition all.h5 -n 1600 --chunks         the number of chunks read by several readers";
+  raddle keys partition all.h5 -n 8
+      the events and rows of each of 8 readers
+  raddle keys partition all.h5 -n 1600 --rank 7 --json
+      those of one reader, for a program
+  raddle keys partition all.h5 -n 1600 --chunks
+      the number of chunks read by several readers";
 
 /// Report of a partition.
 #[derive(Debug, Serialize)]

@@ -48,7 +48,8 @@ pub struct SortArgs {
 const EXAMPLES: &str = "\
 Examples:
   raddle keys sort run11981/ > list.txt
-  raddle keys sort @list.txt -k /spill/run,/spill/subrun -o sorted.txt && raddle merge -i sorted.txt -o all.h5
+  raddle keys sort @list.txt -k /spill/run,/spill/subrun -o sorted.txt \\
+    && raddle merge -i sorted.txt -o all.h5
 
 Files without rows come last, in the order given.";
 

@@ -38,7 +38,8 @@ pub struct SpillIndexArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle keys spill-index /rec.hdr/cycle run11981.h5    /spill/cycle, filled with the first value of /rec.hdr/cycle
+  raddle keys spill-index /rec.hdr/cycle run11981.h5
+      /spill/cycle, filled with the first value of /rec.hdr/cycle
 
 A warning reports where the dataset has other values. The file is replaced as by raddle keys add.";
 
