@@ -193,7 +193,7 @@ def _differences_warning(text: str) -> DifferencesWarning:
     """Create the warning about differences that the compiled part reports as JSON."""
     differences = _differences(text)
     count = f"{len(differences):,} difference{'' if len(differences) == 1 else 's'}"
-    lines = [f"{count} between the inputs, bridged as the options say:"]
+    lines = [f"{count} between the inputs, resolved by the options or their defaults:"]
     for difference in differences[:_SHOWN_DIFFERENCES]:
         inputs = difference.inputs
         more = f" and {len(inputs) - 3:,} more" if len(inputs) > 3 else ""
