@@ -6,12 +6,11 @@
 
 pub mod arguments;
 pub mod command;
-pub mod failure;
 pub mod kernels;
-pub mod keywords;
 pub mod machine;
 pub mod options;
 pub mod planned;
+pub mod print_error;
 pub mod progress;
 pub mod ranks;
 pub mod rasterise;

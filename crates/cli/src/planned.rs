@@ -3,7 +3,7 @@
 //! The rows are data of a workload ([`raddle_tune::planned`]).
 
 use crate::exit::Exit;
-use crate::failure::Failure;
+use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_tune::planned::{Case, Planned, Row, Table};
 use std::process::{Command, Stdio};
@@ -12,12 +12,12 @@ use std::process::{Command, Stdio};
 ///
 /// # Errors
 /// If a command fails or its output lacks a number.
-pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<Table>, Failure> {
+pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<Table>, Error> {
     let mut tables = Vec::new();
     for Planned { name, title, paper, cases } in planned {
         let mut rows = Vec::new();
         for case in cases.iter().filter(|case| simulates || !case.simulate) {
-            cancel.check().map_err(|_| Failure::of_tune(&raddle_tune::TuneError::Cancelled))?;
+            cancel.check().map_err(|_| Error::of_tune(&raddle_tune::TuneError::Cancelled))?;
             rows.push(row(case)?);
         }
         if !rows.is_empty() {
@@ -28,14 +28,14 @@ pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> 
 }
 
 /// Runs a command and extracts its numbers.
-fn row(case: &Case) -> Result<Row, Failure> {
+fn row(case: &Case) -> Result<Row, Error> {
     let not_started =
-        |cause: std::io::Error| Failure::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));
+        |cause: std::io::Error| Error::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));
     let own = std::env::current_exe().map_err(not_started)?;
     let mut command = Command::new(&own);
     command.args(case.command.split_whitespace()).args(["--json", "--progress", "never"]).stdin(Stdio::null());
     let output = command.output().map_err(not_started)?;
-    let failed = |why: &str| Failure::new(Exit::Internal, &format!("raddle {}: {}", case.command, why.trim()));
+    let failed = |why: &str| Error::new(Exit::Internal, &format!("raddle {}: {}", case.command, why.trim()));
     if !output.status.success() {
         return Err(failed(&String::from_utf8_lossy(&output.stderr)));
     }

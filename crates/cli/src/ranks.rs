@@ -6,8 +6,9 @@
 
 use crate::arguments::Command;
 use crate::exit::Exit;
-use crate::failure::{Failure, print_error, render};
 use crate::machine;
+use crate::print_error::{print_error, render};
+use raddle::Error;
 use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::datasets::SharedDatasets;
@@ -64,7 +65,7 @@ impl Ranks {
     ///
     /// # Errors
     /// If there are several, but this raddle or the command only supports a single process.
-    pub fn gather(command: &Command) -> Result<Self, Failure> {
+    pub fn gather(command: &Command) -> Result<Self, Error> {
         let Some(launched) = launcher::launched() else { return Ok(Self::alone()) };
         if command.runs_per_rank() {
             return Ok(Self::alone());
@@ -79,9 +80,9 @@ impl Ranks {
         }
     }
 
-    fn of(world: World) -> Result<Self, Failure> {
+    fn of(world: World) -> Result<Self, Error> {
         let ranks = world.communicator();
-        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(Failure::of_ranks);
+        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(Error::of_ranks);
         let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
         let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
         Ok(Self { world: Some(world), jobs, machines })
@@ -101,9 +102,9 @@ impl Ranks {
     ///
     /// # Errors
     /// If there is no MPI, or it rejects the hints.
-    pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>, Failure> {
+    pub fn files(&self, hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>, Error> {
         match &self.world {
-            Some(world) => world.files(hints).map_err(|error| Failure::usage(&error.to_string())),
+            Some(world) => world.files(hints).map_err(|error| Error::usage(&error.to_string())),
             None => Err(no_mpi("mpiio")),
         }
     }
@@ -113,10 +114,10 @@ impl Ranks {
     ///
     /// # Errors
     /// If there is no MPI or no such library.
-    pub fn datasets(&self, library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>, Failure> {
+    pub fn datasets(&self, library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>, Error> {
         let Some(world) = &self.world else { return Err(no_mpi("collective")) };
         world.datasets(library).map_err(|error| {
-            Failure::usage(&error.to_string()).hint(
+            Error::usage(&error.to_string()).hint(
                 "install an HDF5 that is built for the MPI of raddle (Debian: libhdf5-openmpi-103-1 or libhdf5-mpich-103-1), \
                  or name its library: --hdf5 /path/to/libhdf5.so",
             )
@@ -134,21 +135,18 @@ impl Ranks {
     }
 
     /// Collective. Checks that a step succeeded on every rank; a rank that failed returns its own failure.
-    pub fn agree<T>(&self, operation: &'static str, local: Result<T, Failure>) -> Result<T, Failure> {
+    pub fn agree<T>(&self, operation: &'static str, local: Result<T, Error>) -> Result<T, Error> {
         self.ranks().agree(operation, local)
     }
 
     /// Collective. Returns the paths computed by the first rank, on every rank.
-    pub fn paths_of_first(
-        &self,
-        make: impl FnOnce() -> Result<Vec<PathBuf>, Failure>,
-    ) -> Result<Vec<PathBuf>, Failure> {
+    pub fn paths_of_first(&self, make: impl FnOnce() -> Result<Vec<PathBuf>, Error>) -> Result<Vec<PathBuf>, Error> {
         raddle::options::inputs::paths_of_first(self.ranks(), make)
     }
 
     /// Collective. Returns the common exit code of all ranks; `None` stands for a panic that was already reported. The
     /// failure that caused all others is printed, also as JSON on standard output if the command should answer with it.
-    pub fn end(self, result: Option<Result<Exit, Failure>>, answers_json: bool) -> Exit {
+    pub fn end(self, result: Option<Result<Exit, Error>>, answers_json: bool) -> Exit {
         let Some(world) = self.world else {
             return match result {
                 Some(Ok(exit)) => exit,
@@ -186,7 +184,7 @@ fn cause(received: &[ExitMessage]) -> Option<(usize, &ExitMessage)> {
 }
 
 impl ExitMessage {
-    fn of(result: &Option<Result<Exit, Failure>>) -> Self {
+    fn of(result: &Option<Result<Exit, Error>>) -> Self {
         let (exit, is_echo, text, json) = match result {
             Some(Ok(exit)) => (*exit, false, String::new(), String::new()),
             Some(Err(failure)) => (failure.exit, failure.is_echo, render(failure), failure.json()),
@@ -227,25 +225,25 @@ pub fn answer(answers_json: bool, json: &str) {
 }
 
 /// Creates the failure for a panic, printed after the panic's own message.
-fn panicked() -> Failure {
-    Failure::new(Exit::Internal, "internal error; see standard error for details")
+fn panicked() -> Error {
+    Error::new(Exit::Internal, "internal error; see standard error for details")
 }
 
-fn one_process(command: &Command, launched: &Launched) -> Failure {
+fn one_process(command: &Command, launched: &Launched) -> Error {
     let (name, launcher) = (command.name(), launched.launcher);
     let what = format!("raddle {name} runs as one process, but {launcher} started several");
-    Failure::usage(&what).hint(&format!(
+    Error::usage(&what).hint(&format!(
         "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"
     ))
 }
 
-fn no_mpi(io: &str) -> Failure {
-    Failure::usage(&format!("--io {io} writes through MPI, but this process was not started by an MPI launcher"))
+fn no_mpi(io: &str) -> Error {
+    Error::usage(&format!("--io {io} writes through MPI, but this process was not started by an MPI launcher"))
         .hint("start it with mpirun or srun, using a raddle built with `--features mpi`, or leave out --io")
 }
 
-fn unusable(error: &MpiError, launched: &Launched) -> Failure {
-    let failure = Failure::usage(&error.to_string());
+fn unusable(error: &MpiError, launched: &Launched) -> Error {
+    let failure = Error::usage(&error.to_string());
     match error {
         MpiError::NotBuilt { .. } => failure.hint(&format!(
             "build it with `cargo build --release --features mpi`, or run one process without {}",

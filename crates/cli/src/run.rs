@@ -3,11 +3,12 @@
 use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
-use crate::failure::{Failure, print_error, render};
 use crate::kernels;
+use crate::print_error::{print_error, render};
 use crate::ranks::{self, Ranks, print_from_root};
 use crate::signals::OomAbortHandler;
 use clap::{CommandFactory, Parser};
+use raddle::Error;
 use raddle::advice::AvailableOptions;
 use raddle_hdf5::child::{self, READER_ARGUMENT};
 use raddle_tune::worker::{self, WORKER_ARGUMENT};
@@ -89,10 +90,10 @@ fn serve_worker(file: Option<&Path>) -> Exit {
         }
     };
     // The parent reports the failure: it prints standard error of a worker that sends no answer.
-    serve().map_or_else(|error| print_error(&Failure::of_tune(&error)), |()| Exit::Done)
+    serve().map_or_else(|error| print_error(&Error::of_tune(&error)), |()| Exit::Done)
 }
 
-fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Failure> {
+fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
     let out = &mut anstream::stdout();
     match command {
         Command::Plan(arguments) => command::plan::run(&arguments, team),
@@ -124,7 +125,7 @@ fn print_usage(error: &clap::Error, words: &[OsString]) -> Exit {
     print_from_root(|| {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-        ranks::answer(error.use_stderr() && answers_json(words), &Failure::usage(message).json());
+        ranks::answer(error.use_stderr() && answers_json(words), &Error::usage(message).json());
         // If standard output and error are gone, nothing can be printed; the exit code still indicates the error.
         error.print().unwrap_or_default();
     });
@@ -134,7 +135,7 @@ fn print_usage(error: &clap::Error, words: &[OsString]) -> Exit {
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
     let what = panic.payload_as_str().unwrap_or("unknown cause");
-    let failure = Failure::new(Exit::Internal, &format!("internal error: {what}{place}"));
+    let failure = Error::new(Exit::Internal, &format!("internal error: {what}{place}"));
     let failure = failure.hint("this is a defect of raddle; please report it with the command line and this message");
     anstream::eprint!("{}", render(&failure));
 }
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_internal_error() {
         assert_eq!(guard(|| Exit::Done), Some(Exit::Done));
-        let result = guard(|| -> Result<Exit, Failure> { panic!("a defect") });
+        let result = guard(|| -> Result<Exit, Error> { panic!("a defect") });
         assert_eq!(Ranks::alone().end(result, false).code(), 1);
     }
 

@@ -1,12 +1,12 @@
 //! Environment of a running command: progress, signals, and their shutdown.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::{RuntimeArgs, VerbosityArgs};
 use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::signals::{self, Received};
 use raddle::Context;
+use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::InputDifference;
 use raddle_core::report::progress::{Event, Observer, Severity};
@@ -33,7 +33,7 @@ impl Session {
         arguments: &RuntimeArgs,
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         Self::start_reporting(&arguments.telling, command, files)
     }
 
@@ -45,7 +45,7 @@ impl Session {
         arguments: &VerbosityArgs,
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         arguments.check(files)?;
         Self::with(Progress::start(arguments, command)?, Some(arguments.clone()))
     }
@@ -60,7 +60,7 @@ impl Session {
         arguments: &RuntimeArgs,
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         Self::start_reporting_collective(team, &arguments.telling, command, files)
     }
 
@@ -73,7 +73,7 @@ impl Session {
         arguments: &VerbosityArgs,
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let own = if team.leads() {
             Self::start_reporting(arguments, command, files)
         } else {
@@ -82,16 +82,16 @@ impl Session {
         team.agree("start", own)
     }
 
-    fn with(progress: Progress, telling: Option<VerbosityArgs>) -> Result<Self, Failure> {
+    fn with(progress: Progress, telling: Option<VerbosityArgs>) -> Result<Self, Error> {
         let cancel = CancelToken::new();
         let stop = cancel.clone();
         let received = signals::watch(move || stop.cancel())
-            .map_err(|cause| Failure::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
+            .map_err(|cause| Error::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
         Ok(Self { progress, telling, cancel, received })
     }
 
     /// Does `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
-    pub fn conclude(&self, work: impl FnOnce(&Watch<'_>) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    pub fn conclude(&self, work: impl FnOnce(&Watch<'_>) -> Result<Exit, Error>) -> Result<Exit, Error> {
         let watch = Watch { observer: &self.progress, cancel: &self.cancel };
         let outcome = work(&watch).map_err(|mut failure| {
             if failure.exit == Exit::Interrupted {
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Collective. Does `work` with the ranks of `team`, like [`Session::conclude`].
-    pub fn run(&self, team: &Ranks, work: impl FnOnce(&Context<'_>) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    pub fn run(&self, team: &Ranks, work: impl FnOnce(&Context<'_>) -> Result<Exit, Error>) -> Result<Exit, Error> {
         self.conclude(|watch| work(&Context { watch: *watch, ranks: team.ranks(), default_jobs: team.default_jobs() }))
     }
 

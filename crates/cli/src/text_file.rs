@@ -4,8 +4,8 @@
 //! one that it reads or writes under any name, or an existing file with other content.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::render::escape;
+use raddle::Error;
 use raddle_core::output::folder_of;
 use std::ffi::OsString;
 use std::fs::File;
@@ -97,10 +97,10 @@ pub fn check(
     option: &str,
     text: Text,
     files: impl IntoIterator<Item = impl AsRef<Path>>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let refuse = |why: &str| {
         let what = format!("{option} {}: {why}; nothing was written", escape::path(path));
-        Err(Failure::new(Exit::Output, &what).hint(&format!("name another file with {option}")))
+        Err(Error::new(Exit::Output, &what).hint(&format!("name another file with {option}")))
     };
     let Some(place) = ResolvedTarget::of(path) else {
         return refuse(&format!("folder {} does not exist", escape::path(folder_of(path))));

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use raddle::Error;
 use raddle::exit::Exit;
 use raddle::text::json;
-use raddle_cli::keywords::as_keywords;
+use raddle::text::keywords::as_keywords;
 use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;

@@ -7,7 +7,7 @@ use crate::attached::detached;
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use raddle::Error as Failure;
+use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_core::error::{CoreError, Result};
 use raddle_core::ranks::communicator::{Communicator, Rank};
@@ -81,7 +81,7 @@ impl<'a> PythonRanks<'a> {
 pub fn among<T: Send>(
     py: Python<'_>,
     communicator: Py<PyAny>,
-    work: impl FnOnce(&Watch<'_>, &dyn Communicator) -> std::result::Result<T, Failure> + Send,
+    work: impl FnOnce(&Watch<'_>, &dyn Communicator) -> std::result::Result<T, Error> + Send,
 ) -> PyResult<T> {
     let cancel = CancelToken::new();
     let ranks = PythonRanks::new(py, communicator, &cancel)?;

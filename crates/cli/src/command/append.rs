@@ -2,13 +2,13 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::inputs::StandardInputArgs;
 use crate::options::printing::PrintArgs;
 use crate::options::running::VerbosityArgs;
 use crate::ranks::Ranks;
 use crate::render::{escape, json, quantity, report};
 use crate::session::Session;
+use raddle::Error;
 use raddle::append::PlannedAppend;
 use raddle::{AppendRequest, Context};
 use raddle_merge::append::redo::Recovery;
@@ -43,7 +43,7 @@ is complete. If the run is interrupted, the next raddle command that opens the f
 rolls it back.";
 
 /// Collective. Appends the inputs.
-pub fn run(arguments: &AppendArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &AppendArgs, team: &Ranks) -> Result<Exit, Error> {
     let AppendArgs { request, standard_input, printing, telling } = arguments;
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
     let session = Session::start_reporting_collective(team, telling, "append", files.iter().chain([&request.file]))?;
@@ -73,7 +73,7 @@ pub fn run(arguments: &AppendArgs, team: &Ranks) -> Result<Exit, Failure> {
 }
 
 /// Reports that an interrupted append of the same inputs was completed when the file was opened.
-fn print_completed(arguments: &AppendArgs) -> Result<(), Failure> {
+fn print_completed(arguments: &AppendArgs) -> Result<(), Error> {
     let file = &arguments.request.file;
     if arguments.printing.json {
         let output = file.to_string_lossy();
@@ -86,7 +86,7 @@ fn print_completed(arguments: &AppendArgs) -> Result<(), Failure> {
 }
 
 /// Prints what would be appended.
-fn print_plan(arguments: &AppendArgs, planned: &PlannedAppend, plan: &MergePlan) -> Result<(), Failure> {
+fn print_plan(arguments: &AppendArgs, planned: &PlannedAppend, plan: &MergePlan) -> Result<(), Error> {
     let summary = planned.summary();
     arguments.telling.write_report(&summary)?;
     if arguments.printing.json {
@@ -103,7 +103,7 @@ fn print_plan(arguments: &AppendArgs, planned: &PlannedAppend, plan: &MergePlan)
 }
 
 /// Collective. Appends the rows; the first rank reports.
-fn execute(arguments: &AppendArgs, planned: &PlannedAppend, context: &Context<'_>) -> Result<(), Failure> {
+fn execute(arguments: &AppendArgs, planned: &PlannedAppend, context: &Context<'_>) -> Result<(), Error> {
     let Some(appended) = planned.run(context)? else { return Ok(()) };
     arguments.telling.write_report(&appended)?;
     if arguments.printing.json {

@@ -2,10 +2,10 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::apply;
+use raddle::Error;
 use raddle::options::profile::newest;
 use raddle_core::output::stripes::{self, StripeSource, Stripes};
 use raddle_inject::emit::{Language, source};
@@ -139,12 +139,12 @@ fn block_of_folder() -> u64 {
 
 impl ApplyArgs {
     /// Collects the requested settings, and the file of the profile if there is one.
-    fn wishes(&self) -> Result<(ApplyRequest, Option<PathBuf>), Failure> {
+    fn wishes(&self) -> Result<(ApplyRequest, Option<PathBuf>), Error> {
         let (path, profile) = match &self.profile {
-            Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Failure::of_tune(&error))?)),
+            Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Error::of_tune(&error))?)),
             // Explicit settings suffice without a profile.
             None if !self.set.is_empty() || self.adapt => (None, None),
-            None => newest(Path::new(".")).map_err(|error| Failure::of_tune(&error))?.unzip(),
+            None => newest(Path::new(".")).map_err(|error| Error::of_tune(&error))?.unzip(),
         };
         let mut wishes = ApplyRequest {
             allow_layout: self.allow_layout,
@@ -165,26 +165,26 @@ impl ApplyArgs {
         });
         if let Some(log) = wishes.log.as_mut().filter(|log| *log != Path::new("-")) {
             // The program may change its working folder.
-            *log = std::path::absolute(&*log).map_err(|cause| Failure::writing(&self.log, &cause))?;
+            *log = std::path::absolute(&*log).map_err(|cause| Error::writing(&self.log, &cause))?;
         }
         Ok((wishes, path))
     }
 
-    fn objects(&self) -> Result<Objects, Failure> {
+    fn objects(&self) -> Result<Objects, Error> {
         let folder = self.folder.clone().map_or_else(default_folder, Ok).map_err(|error| of_inject(&error))?;
         Objects::within(&folder).map_err(|error| of_inject(&error))
     }
 }
 
 /// Starts the program; returns only if that fails.
-pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &ApplyArgs) -> Result<Exit, Error> {
     let (wishes, profile) = arguments.wishes()?;
     if let Some(form) = arguments.emit {
         return emit(arguments, &wishes, form);
     }
     if arguments.command.is_empty() {
         return Err(
-            Failure::usage("no program to start").hint("give it after two dashes: raddle apply -- python3 analysis.py")
+            Error::usage("no program to start").hint("give it after two dashes: raddle apply -- python3 analysis.py")
         );
     }
     let program = find(&arguments.command).map_err(|error| of_inject(&error))?;
@@ -206,18 +206,18 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Failure> {
     command.args(&arguments.command[1..]).envs(plan.environment.iter().map(|(name, value)| (name, value)));
     // Replaces this process: the program keeps its process id, parent and signals, and has its own exit code.
     let cause = command.exec();
-    Err(Failure::usage(&format!("{}: cannot be started: {cause}", arguments.command[0].to_string_lossy())))
+    Err(Error::usage(&format!("{}: cannot be started: {cause}", arguments.command[0].to_string_lossy())))
 }
 
-fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Failure> {
+fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Error> {
     objects.install().map_err(|error| of_inject(&error))?;
     if plan.hints.is_empty() { Ok(()) } else { objects.install_hints(&plan.hints).map_err(|error| of_inject(&error)) }
 }
 
 /// Sets the stripes of a folder. Stripes that cannot be set are reported but do not prevent the start.
-fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
+fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Error> {
     let Some(command) = plan.stripe_command(folder) else {
-        return Err(Failure::usage("--stripe: the settings contain no stripes")
+        return Err(Error::usage("--stripe: the settings contain no stripes")
             .hint("for example --set stripe_count=8 --set stripe_size=16MiB"));
     };
     let done = std::process::Command::new(&command[0]).args(&command[1..]).output();
@@ -236,7 +236,7 @@ fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<Exit, Failure> {
+fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<Exit, Error> {
     let text = match form {
         EmitForm::C => source(&wishes.settings, Language::C),
         EmitForm::H5py => source(&wishes.settings, Language::H5py),
@@ -268,8 +268,8 @@ fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<
 }
 
 /// Converts the error of a program that cannot be intercepted.
-pub(super) fn of_inject(error: &InjectError) -> Failure {
-    let failure = |exit| Failure::new(exit, &error.to_string());
+pub(super) fn of_inject(error: &InjectError) -> Error {
+    let failure = |exit| Error::new(exit, &error.to_string());
     match error {
         InjectError::Separator { .. } | InjectError::NoFolder => {
             failure(Exit::Usage).hint("name a folder: --folder FOLDER")

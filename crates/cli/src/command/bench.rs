@@ -2,13 +2,13 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::measuring::MeasurementArgs;
 use crate::options::running::VerbosityArgs;
 use crate::planned;
 use crate::render::{self, measurement, summary};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
+use raddle::Error;
 use raddle_tune::workload::{Scale, Workload, preset_names};
 
 /// Options of `raddle bench`.
@@ -56,10 +56,10 @@ random order; a setting is compared with the default in the same blocks. A ratio
 runs vary too much, the verdict is: cannot tell.";
 
 /// Measures the workload and prints the result.
-pub fn run(arguments: &BenchArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &BenchArgs) -> Result<Exit, Error> {
     if arguments.list {
         let all = preset_names().into_iter().map(|name| Workload::named(name, Scale::Small));
-        let all = all.collect::<Result<Vec<_>, _>>().map_err(|error| Failure::of_tune(&error))?;
+        let all = all.collect::<Result<Vec<_>, _>>().map_err(|error| Error::of_tune(&error))?;
         print(&measurement::workloads(&all))?;
         return Ok(Exit::Done);
     }

@@ -2,8 +2,8 @@
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use clap::CommandFactory;
+use raddle::Error;
 
 /// Options of `raddle completions`.
 #[derive(Debug, Clone, clap::Args)]
@@ -14,10 +14,10 @@ pub struct CompletionsArgs {
 }
 
 /// Writes the script to `out`.
-pub fn run(arguments: &CompletionsArgs, out: &mut dyn std::io::Write) -> Result<Exit, Failure> {
+pub fn run(arguments: &CompletionsArgs, out: &mut dyn std::io::Write) -> Result<Exit, Error> {
     // The generator panics on a failed write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "raddle", &mut script);
-    out.write_all(&script).map_err(Failure::standard_output)?;
+    out.write_all(&script).map_err(Error::standard_output)?;
     Ok(Exit::Done)
 }

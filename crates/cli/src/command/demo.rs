@@ -2,13 +2,13 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::render::plan::{Detail, text};
 use crate::render::quantity;
 use crate::render::table::{Align, Columns};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
+use raddle::Error;
 use raddle::summary::Summary;
 use raddle_core::report::progress::{Event, Stage};
 use raddle_demo::generate::{GenerateProgress, generate};
@@ -68,19 +68,19 @@ fn parse_workload(name: &str) -> Result<Workload, String> {
 }
 
 /// Generates the files and demonstrates what raddle does with them.
-pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &DemoArgs) -> Result<Exit, Error> {
     let watching = Session::start(&arguments.running, "demo", NO_FILES)?;
     watching.conclude(|watch| {
         // Held until the end: dropping it removes the files.
         let temporary;
         let folder = match &arguments.keep {
             Some(folder) => {
-                std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause))?;
+                std::fs::create_dir_all(folder).map_err(|cause| Error::writing(folder, &cause))?;
                 folder.as_path()
             }
             None => {
                 let made = tempfile::Builder::new().prefix("raddle-demo-").tempdir();
-                temporary = made.map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
+                temporary = made.map_err(|cause| Error::writing(&std::env::temp_dir(), &cause))?;
                 temporary.path()
             }
         };
@@ -92,7 +92,7 @@ pub fn run(arguments: &DemoArgs) -> Result<Exit, Failure> {
     })
 }
 
-fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Failure> {
+fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Error> {
     let workload = &arguments.workload;
     tell(arguments, &format!("Making {}: {}.\n", workload.name, workload.about))?;
     let jobs = arguments.running.execution.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
@@ -108,14 +108,16 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
     let made = generate(folder, workload, arguments.seed, jobs, watch.cancel, &mut progress);
     let elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Create, elapsed_s });
-    made.map_err(|error| {
-        if watch.cancel.is_cancelled() { stopped() } else { Failure::new(Exit::Output, &format!("{error:#}")) }
-    })
+    made.map_err(
+        |error| {
+            if watch.cancel.is_cancelled() { stopped() } else { Error::new(Exit::Output, &format!("{error:#}")) }
+        },
+    )
 }
 
 /// Creates the failure for a signal that arrived while no merge was running.
-fn stopped() -> Failure {
-    Failure::new(Exit::Interrupted, "stopped before the end")
+fn stopped() -> Error {
+    Error::new(Exit::Interrupted, "stopped before the end")
 }
 
 /// Plans, merges, verifies, compares, and prints the table.
@@ -125,8 +127,8 @@ fn show(
     merged: &Path,
     watch: &Watch<'_>,
     watching: &Session,
-) -> Result<Exit, Failure> {
-    let failed = |error| Failure::of_merge(&error, inputs);
+) -> Result<Exit, Error> {
+    let failed = |error| Error::of_merge(&error, inputs);
     let mut options = MergeOptions::new(merged);
     arguments.running.apply(&mut options);
     options.compress = arguments.compress;
@@ -159,7 +161,7 @@ fn show(
             tell(arguments, "\nThe same with a loop over h5py, gzip level 6 (this takes a while) ...\n")?;
             let output = merged.with_file_name("h5py-loop.h5");
             let looped = h5py::run(&python, merged, &output, inputs, watch.cancel);
-            let looped = looped.map_err(|error| Failure::new(Exit::Internal, &format!("{error:#}")))?;
+            let looped = looped.map_err(|error| Error::new(Exit::Internal, &format!("{error:#}")))?;
             Some(looped.ok_or_else(stopped)?)
         }
     };
@@ -216,6 +218,6 @@ fn comparison(report: &MergeReport, compress: Compress, looped: Option<&h5py::Lo
 }
 
 /// Prints a step of the demo (not with `--quiet`).
-fn tell(arguments: &DemoArgs, text: &str) -> Result<(), Failure> {
+fn tell(arguments: &DemoArgs, text: &str) -> Result<(), Error> {
     if arguments.running.telling.quiet { Ok(()) } else { print(text) }
 }

@@ -2,10 +2,12 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::{Failure, FailureRecord, render};
+use crate::print_error::render;
 use crate::ranks::Ranks;
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
+use raddle::Error;
+use raddle::error::ErrorRecord;
 use raddle::options::ReaderOptions;
 use raddle::references::write_references;
 use raddle_core::ranks::communicator::{AgreedError, CommunicatorExt};
@@ -75,7 +77,7 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct Refused<'a> {
     file: String,
-    error: FailureRecord<'a>,
+    error: ErrorRecord<'a>,
 }
 
 /// Output for one file.
@@ -88,7 +90,7 @@ struct Printed {
 
 /// Collective. Inspects each file and continues after files that cannot be read. Ranks share the files; the first
 /// prints.
-pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Error> {
     if let Some(output) = &arguments.refs {
         let written = if team.leads() { write_references_file(arguments, output) } else { Ok(Exit::Done) };
         return team.agree("write references", written);
@@ -96,7 +98,7 @@ pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Failure> {
     let specs: Vec<InputSpec> = arguments.files.iter().cloned().map(InputSpec::Path).collect();
     let files = team.paths_of_first(|| {
         let files = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep);
-        files.map_err(|error| Failure::of_merge(&error, &arguments.files))
+        files.map_err(|error| Error::of_merge(&error, &arguments.files))
     })?;
     // Anything the native reader does not support is read with libhdf5 in a child process, as in a merge.
     let library = arguments.reader.child();
@@ -133,8 +135,8 @@ pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Failure> {
 }
 
 /// Collective. Returns the values of all ranks, in rank order.
-fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<T>, Failure> {
-    team.ranks().all_gather_values("inspect the files", own).map_err(Failure::of_ranks)
+fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<T>, Error> {
+    team.ranks().all_gather_values("inspect the files", own).map_err(Error::of_ranks)
 }
 
 fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
@@ -158,19 +160,19 @@ fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildR
     }
 }
 
-fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Failure> {
+fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit, Error> {
     let [path] = arguments.files.as_slice() else {
-        return Err(Failure::usage(
+        return Err(Error::usage(
             "--refs accepts a single file; combine the references of several files in the reader",
         ));
     };
     if output.extension().is_some_and(|extension| extension == "parquet") {
-        return Err(Failure::usage("--refs writes JSON")
+        return Err(Error::usage("--refs writes JSON")
             .hint("in Python: raddle.references(\"file.h5\", \"file.parquet\"), or give a name that ends with .json"));
     }
-    let own = std::path::absolute(path).map_err(|cause| Failure::writing(output, &cause))?;
+    let own = std::path::absolute(path).map_err(|cause| Error::writing(output, &cause))?;
     let url = arguments.refs_url.clone().unwrap_or_else(|| own.to_string_lossy().into_owned());
-    let file = std::fs::File::create_new(output).map_err(|cause| Failure::writing(output, &cause))?;
+    let file = std::fs::File::create_new(output).map_err(|cause| Error::writing(output, &cause))?;
     let written = write_references(path, &url, arguments.reader.child().as_ref(), &mut BufWriter::new(file));
     let left_out = written.inspect_err(|_| {
         // An incomplete file is not valid JSON and is of no use to anyone.

@@ -2,8 +2,8 @@
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use clap::CommandFactory;
+use raddle::Error;
 use std::path::{Path, PathBuf};
 
 /// Options of `raddle man`.
@@ -15,8 +15,8 @@ pub struct ManArgs {
 }
 
 /// Writes a page for `raddle` and one for each command shown in the help.
-pub fn run(arguments: &ManArgs) -> Result<Exit, Failure> {
-    std::fs::create_dir_all(&arguments.folder).map_err(|cause| Failure::writing(&arguments.folder, &cause))?;
+pub fn run(arguments: &ManArgs) -> Result<Exit, Error> {
+    std::fs::create_dir_all(&arguments.folder).map_err(|cause| Error::writing(&arguments.folder, &cause))?;
     let mut command = Arguments::command();
     command.build();
     write_pages(&arguments.folder, &command, "raddle")?;
@@ -24,7 +24,7 @@ pub fn run(arguments: &ManArgs) -> Result<Exit, Failure> {
 }
 
 /// Writes the pages of a command and its subcommands.
-fn write_pages(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {
+fn write_pages(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Error> {
     write_page(folder, command, name)?;
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         write_pages(folder, sub, &format!("{name}-{}", sub.get_name()))?;
@@ -32,12 +32,12 @@ fn write_pages(folder: &Path, command: &clap::Command, name: &str) -> Result<(),
     Ok(())
 }
 
-fn write_page(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Failure> {
+fn write_page(folder: &Path, command: &clap::Command, name: &str) -> Result<(), Error> {
     let path = folder.join(format!("{name}.1"));
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
         .title(name.to_uppercase())
         .render(&mut page)
         .and_then(|()| std::fs::write(&path, &page))
-        .map_err(|cause| Failure::writing(&path, &cause))
+        .map_err(|cause| Error::writing(&path, &cause))
 }

@@ -2,7 +2,6 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::inputs::StandardInputArgs;
 use crate::options::io::{IoArgs, OpenIo};
 use crate::options::printing::PrintArgs;
@@ -11,6 +10,7 @@ use crate::ranks::Ranks;
 use crate::render::plan::{Detail, prediction, text};
 use crate::render::{differences, json, keys, preview as preview_text, quantity, report};
 use crate::session::Session;
+use raddle::Error;
 use raddle::merge::Merged;
 use raddle::summary::Input;
 use raddle::{Context, MergeRequest, PlannedMerge};
@@ -57,7 +57,7 @@ Rows of the output are the rows of the first input, then those of the second, an
 by their path, never by position. The output appears under its name only when it is complete.";
 
 /// Collective. Merges the inputs.
-pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     let MergeArgs { request, standard_input, printing, io, telling } = arguments;
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
     let io = io.open(team, request.part.is_some(), request.preview.preview.is_some())?;
@@ -94,8 +94,8 @@ impl Output<'_> {
         &self,
         team: &Ranks,
         files: Vec<PathBuf>,
-        plan: impl FnOnce(Vec<PathBuf>, &Context<'_>) -> Result<PlannedMerge, Failure>,
-    ) -> Result<Exit, Failure> {
+        plan: impl FnOnce(Vec<PathBuf>, &Context<'_>) -> Result<PlannedMerge, Error>,
+    ) -> Result<Exit, Error> {
         let session =
             Session::start_reporting_collective(team, self.telling, self.command, files.iter().chain([self.path]))?;
         session.run(team, |context| {
@@ -118,7 +118,7 @@ impl Output<'_> {
     }
 
     /// Prints what would be written, on the first rank.
-    fn print_plan(&self, planned: &PlannedMerge, session: &Session, team: &Ranks) -> Result<(), Failure> {
+    fn print_plan(&self, planned: &PlannedMerge, session: &Session, team: &Ranks) -> Result<(), Error> {
         if !team.leads() {
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl Output<'_> {
         print(&if self.printing.json { json(&summary) } else { text(&summary, Detail::Groups) + &preview })
     }
 
-    fn write_part(&self, planned: PlannedMerge, context: &Context<'_>) -> Result<(), Failure> {
+    fn write_part(&self, planned: PlannedMerge, context: &Context<'_>) -> Result<(), Error> {
         let Some(written) = planned.run_part(context)? else { return Ok(()) };
         self.telling.write_report(&written)?;
         match (self.printing.json, self.telling.quiet) {
@@ -146,7 +146,7 @@ impl Output<'_> {
         prediction: Option<Prediction>,
         context: &Context<'_>,
         team: &Ranks,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let (input_files, made) = (planned.inputs(), keys::made(&planned.plan().made));
         let Some(merged) = planned.run_with(context, self.io.of_ranks(team))? else { return Ok(()) };
         let record = MergeRecord { merged: &merged, prediction, input_files };
@@ -164,7 +164,7 @@ impl Output<'_> {
 }
 
 /// Prints warnings about a merge that is about to start, and returns its predicted cost.
-fn print_warnings(planned: &PlannedMerge, session: &Session) -> Result<Prediction, Failure> {
+fn print_warnings(planned: &PlannedMerge, session: &Session) -> Result<Prediction, Error> {
     print_bridged(planned.plan(), session);
     planned.warnings().iter().for_each(|warning| session.warn(warning));
     let predicted = planned.predict(Sample::QUICK)?;

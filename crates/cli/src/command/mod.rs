@@ -22,7 +22,7 @@ pub mod verify;
 use std::io::Write;
 
 /// Writes a command's result to standard output.
-pub(crate) fn print(text: &str) -> Result<(), crate::failure::Failure> {
+pub(crate) fn print(text: &str) -> Result<(), raddle::Error> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(crate::failure::Failure::standard_output)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(raddle::Error::standard_output)
 }

@@ -2,13 +2,13 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::inputs::StandardInputArgs;
 use crate::options::running::VerbosityArgs;
 use crate::options::simulation::SimulationArgs;
 use crate::ranks::Ranks;
 use crate::render::plan::{Detail, text};
 use crate::session::Session;
+use raddle::Error;
 use raddle::PlanRequest;
 use raddle::merge::layout_warnings;
 use raddle_merge::write::bridged;
@@ -52,7 +52,7 @@ Examples:
       the same with your files, repeated";
 
 /// Collective. Plans and prints the plan.
-pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
     let PlanArgs { request, standard_input, simulation, telling, json, datasets } = arguments;
     if !simulation.simulate.is_empty() {
         // One rank simulates all others.

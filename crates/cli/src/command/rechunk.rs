@@ -2,11 +2,11 @@
 
 use super::merge::Output;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::io::IoArgs;
 use crate::options::printing::PrintArgs;
 use crate::options::running::VerbosityArgs;
 use crate::ranks::Ranks;
+use raddle::Error;
 use raddle::RechunkRequest;
 
 /// Options of `raddle rechunk`.
@@ -35,7 +35,7 @@ Examples:
       columns of N x 1 elements as N elements";
 
 /// Collective. Rewrites the file.
-pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Error> {
     let RechunkArgs { request, printing, io, telling } = arguments;
     let io = io.open(team, false, request.preview.preview.is_some())?;
     let output = Output { path: &request.output.output, printing: *printing, io, telling, command: "rechunk" };

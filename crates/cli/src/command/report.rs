@@ -2,10 +2,10 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::rasterise::Rasteriser;
 use crate::render::escape;
 use crate::text_file::{self, Text};
+use raddle::Error;
 use raddle::options::ReaderOptions;
 use raddle_hdf5::inspect::inspect;
 use raddle_hdf5::native::ReadLimits;
@@ -69,7 +69,7 @@ command that repeats the run, and, of the file that it wrote, where its bytes ar
 how well its datasets compress.";
 
 /// Writes the page.
-pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &ReportArgs) -> Result<Exit, Error> {
     check_ending(&arguments.output)?;
     // Checked before reading the files of the runs, which may take long.
     let mut files = arguments.runs.clone();
@@ -92,29 +92,21 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Failure> {
 }
 
 /// Refuses a page whose file name has a misleading extension.
-fn check_ending(output: &Path) -> Result<(), Failure> {
+fn check_ending(output: &Path) -> Result<(), Error> {
     let ending = output.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let what = format!("-o writes an HTML page, which does not match the name {}", escape::path(output));
     match ending.as_str() {
-        "svg" => Err(Failure::usage(&what).hint("write figures with --svg FOLDER, or name a page: -o report.html")),
-        "png" => Err(Failure::usage(&what).hint("write figures with --png FOLDER, or name a page: -o report.html")),
-        "pdf" => Err(Failure::usage(&what).hint("print the page from a browser, or name a page: -o report.html")),
-        "jpg" | "jpeg" | "json" | "md" | "txt" | "csv" => {
-            Err(Failure::usage(&what).hint("name a page: -o report.html"))
-        }
+        "svg" => Err(Error::usage(&what).hint("write figures with --svg FOLDER, or name a page: -o report.html")),
+        "png" => Err(Error::usage(&what).hint("write figures with --png FOLDER, or name a page: -o report.html")),
+        "pdf" => Err(Error::usage(&what).hint("print the page from a browser, or name a page: -o report.html")),
+        "jpg" | "jpeg" | "json" | "md" | "txt" | "csv" => Err(Error::usage(&what).hint("name a page: -o report.html")),
         _ => Ok(()),
     }
 }
 
 /// Checks that writing to `path`, given by `option`, does not overwrite one of `files` or anything else that must not
 /// be replaced; adds it to `files`.
-fn check(
-    arguments: &ReportArgs,
-    path: &Path,
-    option: &str,
-    text: Text,
-    files: &mut Vec<PathBuf>,
-) -> Result<(), Failure> {
+fn check(arguments: &ReportArgs, path: &Path, option: &str, text: Text, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     text_file::check(path, option, text, &*files)?;
     if !arguments.force && path.is_file() {
         return Err(exists(path));
@@ -136,12 +128,8 @@ fn figures(arguments: &ReportArgs, shown: &[Shown]) -> Vec<(String, Figure)> {
 }
 
 /// Writes figures to separate files, if requested.
-fn write_figures(
-    arguments: &ReportArgs,
-    figures: &[(String, Figure)],
-    written: &mut Vec<String>,
-) -> Result<(), Failure> {
-    let made = |folder: &Path| std::fs::create_dir_all(folder).map_err(|cause| Failure::writing(folder, &cause));
+fn write_figures(arguments: &ReportArgs, figures: &[(String, Figure)], written: &mut Vec<String>) -> Result<(), Error> {
+    let made = |folder: &Path| std::fs::create_dir_all(folder).map_err(|cause| Error::writing(folder, &cause));
     if let Some(folder) = &arguments.svg {
         made(folder)?;
         for (name, figure) in figures {
@@ -152,18 +140,18 @@ fn write_figures(
     }
     if let Some(folder) = &arguments.png {
         let rasteriser = Rasteriser::find().ok_or_else(|| {
-            Failure::usage(&format!("--png: none of {} is on PATH", Rasteriser::known()))
+            Error::usage(&format!("--png: none of {} is on PATH", Rasteriser::known()))
                 .hint("install one of them, or use --svg")
         })?;
         made(folder)?;
-        let own = tempfile::tempdir().map_err(|cause| Failure::writing(&std::env::temp_dir(), &cause))?;
+        let own = tempfile::tempdir().map_err(|cause| Error::writing(&std::env::temp_dir(), &cause))?;
         let (svg, png) = (own.path().join("figure.svg"), own.path().join("figure.png"));
         for (name, figure) in figures {
             let path = folder.join(format!("{name}.png"));
             let picture = std::fs::write(&svg, figure.file())
                 .and_then(|()| rasteriser.make(&svg, &png, WIDTH, figure.height()))
                 .and_then(|()| std::fs::read(&png));
-            write(&path, &picture.map_err(|cause| Failure::writing(&path, &cause))?, arguments.force)?;
+            write(&path, &picture.map_err(|cause| Error::writing(&path, &cause))?, arguments.force)?;
             written.push(escape::path(&path));
         }
     }
@@ -171,7 +159,7 @@ fn write_figures(
 }
 
 /// Reads the report at `path`.
-fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Failure> {
+fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Error> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text =
         std::fs::read(path).map_err(|source| of_report(&ReportError::Io { path: path.to_path_buf(), source }))?;
@@ -206,21 +194,21 @@ fn look(arguments: &ReportArgs, path: &Path) -> Result<File, String> {
     serde_json::to_value(&inspection).and_then(serde_json::from_value).map_err(|error| error.to_string())
 }
 
-fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
     let file = if force { std::fs::File::create(path) } else { std::fs::File::create_new(path) };
     let written = file.and_then(|mut file| file.write_all(bytes));
     written.map_err(|cause| match cause.kind() {
         std::io::ErrorKind::AlreadyExists => exists(path),
-        _ => Failure::writing(path, &cause),
+        _ => Error::writing(path, &cause),
     })
 }
 
-fn exists(path: &Path) -> Failure {
-    Failure::new(Exit::Output, &format!("{} exists", escape::path(path)))
+fn exists(path: &Path) -> Error {
+    Error::new(Exit::Output, &format!("{} exists", escape::path(path)))
         .hint("replace it with --force, or name another with -o")
 }
 
-fn of_report(error: &ReportError) -> Failure {
-    Failure::new(Exit::InputRefused, &error.to_string())
+fn of_report(error: &ReportError) -> Error {
+    Error::new(Exit::InputRefused, &error.to_string())
         .hint(&format!("name files that --report of {}, verify, bench or tune wrote", DRAWN.join(", ")))
 }

@@ -3,10 +3,10 @@
 use super::plan::PlanArgs;
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::simulation::Simulated;
 use crate::ranks::Ranks;
 use crate::session::Session;
+use raddle::Error;
 use raddle_core::ranks::communicator::SingleProcess;
 use raddle_demo::probe;
 use raddle_merge::simulate::{Rates, SimulatedInputs, simulate};
@@ -30,7 +30,7 @@ const USUAL: Rates = Rates {
 };
 
 /// Simulates and prints the report.
-pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
     let PlanArgs { request, standard_input, simulation, telling, json, .. } = arguments;
     let options = &request.options(team.default_jobs())?;
     let statistic = simulation.statistic()?;
@@ -43,9 +43,8 @@ pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
     let watching = Session::start_reporting(telling, "plan", &files)?;
     watching.conclude(|watch| {
         let files = request.sorting.sort_collective(files, options, watch, &SingleProcess)?;
-        let of_codec = |error| {
-            Failure::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[])
-        };
+        let of_codec =
+            |error| Error::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[]);
         let narrow = probe::narrow(options.compress.compression()).map_err(of_codec)?;
         let wide = probe::wide(options.compress.compression()).map_err(of_codec)?;
         let Simulated { machine, files: count, strategy } = simulation.simulated(Rates {
@@ -57,7 +56,7 @@ pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Failure> {
         })?;
         let simulated = statistic.map_or(SimulatedInputs::Files(&files), SimulatedInputs::Stated);
         let done = simulate(simulated, count, machine, strategy, options, watch);
-        let done = done.map_err(|error| Failure::of_merge(&error, &files))?;
+        let done = done.map_err(|error| Error::of_merge(&error, &files))?;
         telling.write_report(&done)?;
         match *json {
             true => print(&crate::render::json(&done))?,

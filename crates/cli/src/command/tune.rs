@@ -3,13 +3,13 @@
 use super::apply::of_inject;
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::measuring::MeasurementArgs;
 use crate::options::running::VerbosityArgs;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::{self, measurement};
 use crate::session::Session;
+use raddle::Error;
 use raddle_inject::measure::usual_knobs;
 use raddle_tune::kernel::Verify;
 use raddle_tune::knob::{Knob, Reader, Value};
@@ -118,7 +118,7 @@ fn reader(text: &str) -> Result<Reader, String> {
 }
 
 /// Measures, searches and writes the profile.
-pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &TuneArgs) -> Result<Exit, Error> {
     let workload = arguments.workload()?;
     let path = arguments.path(&workload.name)?;
     let limits = Limits {
@@ -132,7 +132,7 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Failure> {
         arguments.telling.write_report(&done)?;
         let profile = profile_of(&done);
         if let Some(profile) = &profile {
-            profile.write(&path).map_err(|error| Failure::of_tune(&error))?;
+            profile.write(&path).map_err(|error| Error::of_tune(&error))?;
         }
         print(&if arguments.json {
             render::json(&done)
@@ -150,7 +150,7 @@ fn profile_of(done: &Measurement) -> Option<Profile> {
 }
 
 impl TuneArgs {
-    fn workload(&self) -> Result<Workload, Failure> {
+    fn workload(&self) -> Result<Workload, Error> {
         if self.command.is_empty() {
             return self.measuring.workload(self.workload.as_deref().unwrap_or("tables"));
         }
@@ -158,7 +158,7 @@ impl TuneArgs {
             let lossy = word.to_string_lossy();
             word.to_str()
                 .map(str::to_owned)
-                .ok_or_else(|| Failure::usage(&format!("{lossy}: arguments of a measured command must be UTF-8")))
+                .ok_or_else(|| Error::usage(&format!("{lossy}: arguments of a measured command must be UTF-8")))
         };
         let command = self.command.iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
         let verify = match self.verify {
@@ -166,11 +166,11 @@ impl TuneArgs {
             Verifying::Always => Verify::Always,
             Verifying::Never => Verify::Never,
         };
-        Workload::of_program(command.clone(), verify, self.knobs(&command)?).map_err(|error| Failure::of_tune(&error))
+        Workload::of_program(command.clone(), verify, self.knobs(&command)?).map_err(|error| Error::of_tune(&error))
     }
 
     /// Returns the values to try for a program.
-    fn knobs(&self, command: &[String]) -> Result<BTreeMap<Knob, Vec<Value>>, Failure> {
+    fn knobs(&self, command: &[String]) -> Result<BTreeMap<Knob, Vec<Value>>, Error> {
         let usual = usual_knobs(command, self.allow_layout).map_err(|error| of_inject(&error))?;
         if self.tried.is_empty() {
             return Ok(usual);
@@ -178,7 +178,7 @@ impl TuneArgs {
         let mut knobs: BTreeMap<Knob, Vec<Value>> = BTreeMap::new();
         for Setting { knob, value } in &self.tried {
             if knob.changes_layout() && !self.allow_layout {
-                return Err(Failure::usage(&format!("--try {knob}={value}: this changes the contents of files"))
+                return Err(Error::usage(&format!("--try {knob}={value}: this changes the contents of files"))
                     .hint("allow it with --allow-layout"));
             }
             let values = knobs.entry(*knob).or_default();
@@ -190,22 +190,22 @@ impl TuneArgs {
     }
 
     /// Returns the path of the profile. Checks that it is writable, before minutes are spent measuring.
-    fn path(&self, workload: &str) -> Result<PathBuf, Failure> {
+    fn path(&self, workload: &str) -> Result<PathBuf, Error> {
         let path = match &self.output {
             Some(path) if path.exists() && !self.force => {
-                return Err(Failure::new(Exit::Output, &format!("{} exists", path.display()))
+                return Err(Error::new(Exit::Output, &format!("{} exists", path.display()))
                     .hint("replace it with --force, or name another with -o"));
             }
             Some(path) => path.clone(),
             None => {
                 let folder = own_folder()
-                    .ok_or_else(|| Failure::usage("no home folder for profiles").hint("name the profile with -o"))?;
-                std::fs::create_dir_all(&folder).map_err(|cause| Failure::writing(&folder, &cause))?;
+                    .ok_or_else(|| Error::usage("no home folder for profiles").hint("name the profile with -o"))?;
+                std::fs::create_dir_all(&folder).map_err(|cause| Error::writing(&folder, &cause))?;
                 profile_path(&folder, workload)
             }
         };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        tempfile::tempfile_in(folder).map_err(|cause| Failure::writing(&path, &cause))?;
+        tempfile::tempfile_in(folder).map_err(|cause| Error::writing(&path, &cause))?;
         Ok(path)
     }
 }

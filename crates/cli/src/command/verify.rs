@@ -2,12 +2,12 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::inputs::StandardInputArgs;
 use crate::options::running::VerbosityArgs;
 use crate::ranks::Ranks;
 use crate::render::report;
 use crate::session::Session;
+use raddle::Error;
 use raddle::VerifyRequest;
 use raddle_merge::verify::VerifyReport;
 
@@ -51,7 +51,7 @@ struct Verified<'a> {
 }
 
 /// Collective. Compares the file; the first rank prints the result.
-pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Error> {
     let VerifyArgs { request, standard_input, telling, json } = arguments;
     let has_inputs = request.has_inputs();
     let files = team.paths_of_first(|| match has_inputs {

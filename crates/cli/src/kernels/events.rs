@@ -3,8 +3,8 @@
 
 use super::{KernelOutput, Work, values};
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::size::Size;
+use raddle::Error;
 use raddle::events::gzip;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
@@ -41,8 +41,8 @@ impl EventsWork {
     ///
     /// # Errors
     /// If the format is unknown.
-    pub(super) fn new(events: &Events, request: &Request, folder: &Path) -> Result<Self, Failure> {
-        let failed = |error| Failure::of_events(&error, None);
+    pub(super) fn new(events: &Events, request: &Request, folder: &Path) -> Result<Self, Error> {
+        let failed = |error| Error::of_events(&error, None);
         let seed = values::bytes(&[request.seed], 8).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let made = RandomProducts::new(RandomOptions {
             len_entries: events.events,
@@ -62,7 +62,7 @@ impl EventsWork {
             }),
             ..WriteOptions::default()
         };
-        let sink: BenchSink = events.format.parse().map_err(|error| Failure::usage(&format!("{error}")))?;
+        let sink: BenchSink = events.format.parse().map_err(|error| Error::usage(&format!("{error}")))?;
         Ok(Self {
             source: Box::new(source),
             options: sink.options(&options),
@@ -94,7 +94,7 @@ impl EventsWork {
 }
 
 impl Work for EventsWork {
-    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
+    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Error> {
         let cancel = CancelToken::new();
         let watch = Watch { observer: &Silent, cancel: &cancel };
         let convert_options = &ConvertOptions { jobs: self.threads, ..ConvertOptions::default() };
@@ -109,7 +109,7 @@ impl Work for EventsWork {
                 write(&job).map(|written| written.converted)
             }
         };
-        let converted = converted.map_err(|error| Failure::of_events(&error, Some(&self.path)))?;
+        let converted = converted.map_err(|error| Error::of_events(&error, Some(&self.path)))?;
         let mut written = KernelOutput {
             len_bytes: self.source.batch_len_bytes(0..self.source.len_entries()),
             ..KernelOutput::default()
@@ -121,14 +121,14 @@ impl Work for EventsWork {
         Ok(written)
     }
 
-    fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure> {
+    fn check(&self, ranks: &dyn Communicator) -> Result<(), Error> {
         if self.options.is_none() {
             return Ok(());
         }
-        let failed = |error| Failure::of_events(&error, None);
+        let failed = |error| Error::of_events(&error, None);
         let found = open_source(&self.path, &OpenOptions::raw()).map_err(failed)?;
         let differs = |what: &str| {
-            Failure::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))
+            Error::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))
         };
         let (schema, events) = (self.source.schema(), self.source.len_entries());
         if found.len_entries() != events {

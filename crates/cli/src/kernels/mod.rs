@@ -8,7 +8,7 @@ mod events;
 mod samples;
 mod values;
 
-use crate::failure::Failure;
+use raddle::Error;
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::threads::Threads;
 use raddle_core::ranks::timed::TimedCommunicator;
@@ -40,10 +40,10 @@ impl KernelOutput {
 /// The work of one process in a run, of which only the writing is timed.
 trait Work {
     /// Writes the data, collectively.
-    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure>;
+    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Error>;
 
     /// Compares the written data with the expected data; each process compares its part.
-    fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure>;
+    fn check(&self, ranks: &dyn Communicator) -> Result<(), Error>;
 }
 
 /// Executes the request in `file`, as one of several ranks or alone, and sends the answer.
@@ -96,7 +96,7 @@ fn alone(request: &Request) -> Answer {
     Answer::Done(outcomes.swap_remove(0))
 }
 
-fn answer(done: Result<Outcome, Failure>) -> Answer {
+fn answer(done: Result<Outcome, Error>) -> Answer {
     match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(failure) => Answer::Failed(failure.what().to_owned()),
@@ -104,19 +104,19 @@ fn answer(done: Result<Outcome, Failure>) -> Answer {
 }
 
 /// Collective. Executes this process's part of a run.
-fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Processes>) -> Result<Outcome, Failure> {
+fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Processes>) -> Result<Outcome, Error> {
     let folder = request.path.with_file_name("written");
     let made = match ranks.rank() {
-        0 => std::fs::create_dir(&folder).map_err(|cause| Failure::writing(&folder, &cause)),
+        0 => std::fs::create_dir(&folder).map_err(|cause| Error::writing(&folder, &cause)),
         _ => Ok(()),
     };
     ranks.agree("make a folder", made)?;
     let work: Box<dyn Work> = match &request.kernel {
         Kernel::Samples(samples) => Box::new(samples::SamplesWork::new(samples, request, &folder, ranks)?),
         Kernel::Events(events) => Box::new(events::EventsWork::new(events, request, &folder)?),
-        other => return Err(Failure::usage(&format!("{} is not measured by writers of raddle", other.name()))),
+        other => return Err(Error::usage(&format!("{} is not measured by writers of raddle", other.name()))),
     };
-    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(Failure::of_ranks);
+    let together = |ranks: &dyn Communicator| ranks.barrier().map_err(Error::of_ranks);
     together(ranks)?;
     let (counter, started, cpu_ns) = (CallCounter::start(), Instant::now(), process_cpu_ns());
     let timed = TimedCommunicator::new(ranks);
@@ -126,7 +126,7 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     let calls = counter.stop().map(|counts| counts.calls);
     if ranks.size() > 1 {
         // The minimum over all processes: the others also wait for slower processes, which is not the cost of messages.
-        let waited = ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(Failure::of_ranks)?;
+        let waited = ranks.all_gather_u64(timed.elapsed_s().to_bits()).map_err(Error::of_ranks)?;
         let min_s = waited.into_iter().map(f64::from_bits).fold(f64::INFINITY, f64::min);
         written.count("messages_s", min_s);
     }
@@ -152,11 +152,11 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
 }
 
 /// Returns the lengths of the files below `folder`.
-fn file_lens(folder: &Path) -> Result<Vec<u64>, Failure> {
+fn file_lens(folder: &Path) -> Result<Vec<u64>, Error> {
     let mut folders: Vec<PathBuf> = vec![folder.to_path_buf()];
     let mut lens = Vec::new();
     while let Some(folder) = folders.pop() {
-        let failed = |cause: std::io::Error| Failure::writing(&folder, &cause);
+        let failed = |cause: std::io::Error| Error::writing(&folder, &cause);
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let metadata = entry.metadata().map_err(failed)?;

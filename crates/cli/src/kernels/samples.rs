@@ -3,7 +3,7 @@
 
 use super::{KernelOutput, Work, threads_of, values};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::StageReport;
@@ -48,7 +48,7 @@ impl<'a> SamplesWork<'a> {
         request: &Request,
         folder: &Path,
         ranks: &dyn Communicator,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let grid = rank_grid(samples.processes, 3);
         let counts: Vec<u64> = grid.iter().map(|along| along * samples.side).collect();
         let mut number = ranks.rank() as u64;
@@ -60,16 +60,16 @@ impl<'a> SamplesWork<'a> {
         let region = SampleBox::new(&start, &[samples.side; 3]);
         let of_field = |(field, components): (u64, &u64)| {
             let len = samples.side.pow(3) * components * samples.number.len_bytes();
-            let len = usize::try_from(len).map_err(|_| Failure::new(Exit::Limit, "a box does not fit in memory"))?;
+            let len = usize::try_from(len).map_err(|_| Error::new(Exit::Limit, "a box does not fit in memory"))?;
             Ok(values::bytes(&[request.seed, ranks.rank() as u64, field], len))
         };
-        let arrays = (0..).zip(&samples.components).map(of_field).collect::<Result<_, Failure>>()?;
+        let arrays = (0..).zip(&samples.components).map(of_field).collect::<Result<_, Error>>()?;
         let (folder, syncs) = (folder.to_path_buf(), request.syncs);
         Ok(Self { samples, folder, syncs, processes: ranks.size(), counts, region, arrays })
     }
 
-    fn header(&self) -> Result<Header, Failure> {
-        let refused = |error: &dyn std::fmt::Display| Failure::usage(&error.to_string());
+    fn header(&self) -> Result<Header, Error> {
+        let refused = |error: &dyn std::fmt::Display| Error::usage(&error.to_string());
         let field = |(number, components): (usize, &u64)| {
             let name = match components {
                 1 => self.samples.number.name().to_owned(),
@@ -78,7 +78,7 @@ impl<'a> SamplesWork<'a> {
             let sample: SampleType = name.parse().map_err(|_| refused(&format!("{name}: not a type of IDX")))?;
             Ok(Field::new(&format!("field{number}"), sample).with("default_layout", "hzorder"))
         };
-        let fields = self.samples.components.iter().enumerate().map(field).collect::<Result<_, Failure>>()?;
+        let fields = self.samples.components.iter().enumerate().map(field).collect::<Result<_, Error>>()?;
         let mut header = Header::new("samples", &self.counts, fields).map_err(|error| refused(&error))?;
         header.blocks_per_file = self.samples.blocks_per_file;
         Ok(header)
@@ -104,8 +104,8 @@ impl<'a> SamplesWork<'a> {
         }
     }
 
-    fn write_idx(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
-        let failed = |error| Failure::of_idx(&error);
+    fn write_idx(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Error> {
+        let failed = |error| Error::of_idx(&error);
         let header = self.header()?;
         let mut writer = Writer::new(&self.idx(), header, self.options()).map_err(failed)?;
         let arrays = self.arrays.iter().map(|array| array.as_slice().into()).collect();
@@ -123,7 +123,7 @@ impl<'a> SamplesWork<'a> {
         self.folder.join(format!("{rank}.raw"))
     }
 
-    fn write_own_file(&self, rank: usize) -> Result<(), Failure> {
+    fn write_own_file(&self, rank: usize) -> Result<(), Error> {
         let path = self.raw(rank);
         let write = || {
             let file = File::create_new(&path)?;
@@ -134,7 +134,7 @@ impl<'a> SamplesWork<'a> {
             }
             if self.syncs { file.sync_all() } else { Ok(()) }
         };
-        write().map_err(|cause| Failure::writing(&path, &cause))
+        write().map_err(|cause| Error::writing(&path, &cause))
     }
 
     fn shared(&self) -> PathBuf {
@@ -155,9 +155,9 @@ impl<'a> SamplesWork<'a> {
         })
     }
 
-    fn write_shared(&self, ranks: &dyn Communicator) -> Result<(), Failure> {
+    fn write_shared(&self, ranks: &dyn Communicator) -> Result<(), Error> {
         let path = self.shared();
-        let failed = |cause: std::io::Error| Failure::writing(&path, &cause);
+        let failed = |cause: std::io::Error| Error::writing(&path, &cause);
         let made = if ranks.rank() == 0 { File::create_new(&path).map(|_| ()).map_err(failed) } else { Ok(()) };
         ranks.agree("create the shared file", made)?;
         let write = || {
@@ -172,14 +172,14 @@ impl<'a> SamplesWork<'a> {
         ranks.agree("write the shared file", write().map_err(failed))
     }
 
-    fn differs(&self, path: &Path) -> Failure {
+    fn differs(&self, path: &Path) -> Error {
         let what = format!("{}: the bytes read back differ from those written", path.display());
-        Failure::new(Exit::Internal, &what)
+        Error::new(Exit::Internal, &what)
     }
 }
 
 impl Work for SamplesWork<'_> {
-    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Failure> {
+    fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Error> {
         let all = self.counts.iter().product::<u64>() * self.samples.sample_len_bytes();
         let written = match self.samples.output {
             Output::Idx => self.write_idx(ranks)?,
@@ -195,13 +195,13 @@ impl Work for SamplesWork<'_> {
         Ok(KernelOutput { len_bytes: all, ..written })
     }
 
-    fn check(&self, ranks: &dyn Communicator) -> Result<(), Failure> {
+    fn check(&self, ranks: &dyn Communicator) -> Result<(), Error> {
         let reading = |path: &Path, cause: &std::io::Error| {
-            Failure::new(Exit::InputRefused, &format!("{}: reading back: {cause}", path.display()))
+            Error::new(Exit::InputRefused, &format!("{}: reading back: {cause}", path.display()))
         };
         match self.samples.output {
             Output::Idx => {
-                let failed = |error| Failure::of_idx(&error);
+                let failed = |error| Error::of_idx(&error);
                 let dataset = Dataset::open(&self.idx()).map_err(failed)?;
                 let cancel = CancelToken::new();
                 let readers = Readers { jobs: threads_of(self.processes), cancel: &cancel };

@@ -1,8 +1,8 @@
 //! Options for events: selection of products and inputs, and layout of the output.
 
 use super::size::Size;
-use crate::failure::Failure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use raddle::Error;
 use raddle::events::with_profile;
 use raddle::options::ProfileChoice;
 use raddle::options::compression::EVENTS_HELP;
@@ -160,7 +160,7 @@ impl EventLayoutArgs {
     ///
     /// # Errors
     /// If the profile does not exist.
-    pub fn options(&self, path: &Path) -> Result<WriteOptions, Failure> {
+    pub fn options(&self, path: &Path) -> Result<WriteOptions, Error> {
         let options = WriteOptions {
             layout: self.layout,
             batch: self.batch,

@@ -1,6 +1,6 @@
 //! Inputs that are listed on standard input.
 
-use crate::failure::Failure;
+use raddle::Error;
 use raddle::options::{Inputs, ListingOptions};
 use raddle_merge::inputs::parse_list;
 use std::io::Read;
@@ -20,7 +20,7 @@ impl StandardInputArgs {
     ///
     /// # Errors
     /// If standard input cannot be read, or an input cannot be listed.
-    pub fn expand(self, inputs: &Inputs) -> Result<Vec<PathBuf>, Failure> {
+    pub fn expand(self, inputs: &Inputs) -> Result<Vec<PathBuf>, Error> {
         self.expand_names(&inputs.inputs, &inputs.listing)
     }
 
@@ -28,12 +28,12 @@ impl StandardInputArgs {
     ///
     /// # Errors
     /// As for [`StandardInputArgs::expand`].
-    pub fn expand_names(self, names: &[PathBuf], listing: &ListingOptions) -> Result<Vec<PathBuf>, Failure> {
+    pub fn expand_names(self, names: &[PathBuf], listing: &ListingOptions) -> Result<Vec<PathBuf>, Error> {
         if !ListingOptions::is_on_standard_input(names) {
             return listing.expand(names);
         }
         let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map_err(|cause| Failure::standard_input(&cause))?;
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(|cause| Error::standard_input(&cause))?;
         let listing = ListingOptions { listed: parse_list(&bytes, self.null), ..listing.clone() };
         listing.expand(names)
     }

@@ -1,7 +1,7 @@
 //! Reading the inputs and writing the output with several ranks.
 
-use crate::failure::Failure;
 use crate::ranks::Ranks;
+use raddle::Error;
 use raddle::merge::RankIo;
 use raddle_core::engine::SharedFiles;
 use raddle_core::ranks::datasets::SharedDatasets;
@@ -84,19 +84,19 @@ impl IoArgs {
     ///
     /// # Errors
     /// If the file of hints cannot be read or is invalid, or an option is given that belongs to another interface.
-    pub fn interface(&self) -> Result<Interface<'_>, Failure> {
+    pub fn interface(&self) -> Result<Interface<'_>, Error> {
         if self.io == Io::Collective && matches!(self.strategy, Strategy::Files(_)) {
-            return Err(Failure::usage("--io collective reads rows in order; leave out --strategy files"));
+            return Err(Error::usage("--io collective reads rows in order; leave out --strategy files"));
         }
         match (self.io, &self.io_hints, &self.hdf5) {
-            (Io::Posix | Io::Mpiio, _, Some(_)) => Err(Failure::usage("--hdf5 is for --io collective")),
-            (Io::Posix | Io::Collective, Some(_), _) => Err(Failure::usage("--io-hints is for --io mpiio")),
+            (Io::Posix | Io::Mpiio, _, Some(_)) => Err(Error::usage("--hdf5 is for --io collective")),
+            (Io::Posix | Io::Collective, Some(_), _) => Err(Error::usage("--io-hints is for --io mpiio")),
             (Io::Posix, None, None) => Ok(Interface::Posix),
             (Io::Collective, None, library) => Ok(Interface::Collective(library.as_deref())),
             (Io::Mpiio, None, None) => Ok(Interface::MpiIo(Vec::new())),
             (Io::Mpiio, Some(path), None) => {
                 let text = std::fs::read_to_string(path);
-                let text = text.map_err(|cause| Failure::usage(&format!("{}: {cause}", path.display())))?;
+                let text = text.map_err(|cause| Error::usage(&format!("{}: {cause}", path.display())))?;
                 parse(&text).map(Interface::MpiIo).map_err(|line| not_a_hint(path, line, &text))
             }
         }
@@ -115,17 +115,17 @@ impl IoArgs {
     ///
     /// # Errors
     /// If options conflict, or the interface is not available.
-    pub fn open<'a>(&self, team: &'a Ranks, is_part: bool, has_preview: bool) -> Result<OpenIo<'a>, Failure> {
+    pub fn open<'a>(&self, team: &'a Ranks, is_part: bool, has_preview: bool) -> Result<OpenIo<'a>, Error> {
         let interface = team.agree("look at how to write", self.interface())?;
         if interface != Interface::Posix && is_part {
-            return Err(Failure::usage("--io mpiio and --io collective are for ranks, not for --part"));
+            return Err(Error::usage("--io mpiio and --io collective are for ranks, not for --part"));
         }
         let mut open = OpenIo { strategy: self.strategy, files: None, datasets: None };
         match interface {
             Interface::Posix => {}
             Interface::MpiIo(hints) => open.files = Some(team.files(&hints)?),
             Interface::Collective(_) if has_preview => {
-                return Err(Failure::usage(
+                return Err(Error::usage(
                     "--preview is of values that raddle moves; --io collective leaves that to HDF5",
                 ));
             }
@@ -142,11 +142,9 @@ impl OpenIo<'_> {
     ///
     /// # Errors
     /// If chunks are to be aligned and HDF5 places them.
-    pub fn check_plan(&self, plan: &MergePlan) -> Result<(), Failure> {
+    pub fn check_plan(&self, plan: &MergePlan) -> Result<(), Error> {
         if self.datasets.is_some() && plan.options.align.is_some() {
-            return Err(Failure::usage(
-                "--align is for chunks that raddle places; --io collective leaves that to HDF5",
-            ));
+            return Err(Error::usage("--align is for chunks that raddle places; --io collective leaves that to HDF5"));
         }
         Ok(())
     }
@@ -162,9 +160,9 @@ impl OpenIo<'_> {
     }
 }
 
-fn not_a_hint(path: &Path, line: usize, text: &str) -> Failure {
+fn not_a_hint(path: &Path, line: usize, text: &str) -> Error {
     let found = text.lines().nth(line - 1).unwrap_or_default().trim();
-    let failure = Failure::usage(&format!("{}, line {line}: {found:?} is not a hint", path.display()));
+    let failure = Error::usage(&format!("{}, line {line}: {found:?} is not a hint", path.display()));
     failure.hint("write a line KEY = VALUE for each, for example cb_nodes = 4")
 }
 

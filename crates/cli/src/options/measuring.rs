@@ -1,9 +1,9 @@
 //! Options of measurements: workload, place, duration, and HDF5 version.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::render::{escape, quantity};
 use crate::session::Session;
+use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::Watch;
 use raddle_inject::install::{Objects, default_folder};
@@ -145,8 +145,8 @@ impl AnyRun {
 }
 
 /// Returns the path of a zlib in a form in which worker processes find it.
-fn zlib(path: &Path) -> Result<Value, Failure> {
-    let unfit = |cause: &dyn std::fmt::Display| Failure::usage(&format!("--zlib {}: {cause}", path.display()));
+fn zlib(path: &Path) -> Result<Value, Error> {
+    let unfit = |cause: &dyn std::fmt::Display| Error::usage(&format!("--zlib {}: {cause}", path.display()));
     let path = std::fs::canonicalize(path).map_err(|cause| unfit(&cause))?;
     let value = Value::Text(path.to_string_lossy().into_owned());
     Knob::Zlib.check(&value).map_err(|error| unfit(&error)).map(|()| value)
@@ -157,18 +157,18 @@ impl MeasurementArgs {
     ///
     /// # Errors
     /// If it does not exist, or none of its experiments is selected.
-    pub fn workload(&self, name: &str) -> Result<Workload, Failure> {
+    pub fn workload(&self, name: &str) -> Result<Workload, Error> {
         let scale = match self.scale {
             Scale::Tiny => workload::Scale::Tiny,
             Scale::Small => workload::Scale::Small,
             Scale::Full => workload::Scale::Full,
         };
-        let mut workload = Workload::named(name, scale).map_err(|error| Failure::of_tune(&error))?;
+        let mut workload = Workload::named(name, scale).map_err(|error| Error::of_tune(&error))?;
         let names: Vec<String> = workload.experiments.iter().map(|experiment| experiment.name.clone()).collect();
         let names: Vec<String> =
             names.into_iter().chain(workload.planned.iter().map(|table| table.name.clone())).collect();
         if let Some(unknown) = self.only.iter().find(|only| !names.contains(only)) {
-            return Err(Failure::usage(&format!("--only {unknown}: {name} has no such experiment"))
+            return Err(Error::usage(&format!("--only {unknown}: {name} has no such experiment"))
                 .hint(&format!("it has {}", names.join(", "))));
         }
         if !self.only.is_empty() {
@@ -192,7 +192,7 @@ impl MeasurementArgs {
                 let zlib = self.zlib.iter().map(|path| zlib(path)).collect::<Result<Vec<_>, _>>()?;
                 experiment.knobs.entry(Knob::Zlib).or_default().extend(zlib);
             }
-            experiment.check().map_err(|fault| Failure::usage(&format!("{}: {fault}", experiment.name)))?;
+            experiment.check().map_err(|fault| Error::usage(&format!("{}: {fault}", experiment.name)))?;
         }
         Ok(workload)
     }
@@ -207,8 +207,8 @@ impl MeasurementArgs {
         limits: Option<&Limits>,
         watching: &Session,
         watch: &Watch<'_>,
-    ) -> Result<Measurement, Failure> {
-        let failed = |error| Failure::of_tune(&error);
+    ) -> Result<Measurement, Error> {
+        let failed = |error| Error::of_tune(&error);
         let scratch = Scratch::in_folder(&self.scratch, needed_len_bytes(workload)).map_err(failed)?;
         let longest = Duration::from_secs(workload.largest_run_len_bytes() / SLOWEST_BYTES_PER_S).max(MIN_LIMIT);
         let executor = AnyRun {
@@ -250,15 +250,15 @@ impl MeasurementArgs {
 
     /// Returns the paths of the libraries as workers find them: workers run in the same folder, but a name without a
     /// slash is resolved by the loader.
-    fn libraries(&self) -> Result<Vec<PathBuf>, Failure> {
+    fn libraries(&self) -> Result<Vec<PathBuf>, Error> {
         let of = |library: &PathBuf| {
             if library.is_dir() {
                 let what = format!("--hdf5 {}: a folder; name the library in it", library.display());
-                return Err(Failure::new(Exit::Usage, &what));
+                return Err(Error::new(Exit::Usage, &what));
             }
             let is_file = library.is_file();
             let path = if is_file { std::path::absolute(library) } else { Ok(library.clone()) };
-            path.map_err(|cause| Failure::usage(&format!("--hdf5 {}: {cause}", library.display())))
+            path.map_err(|cause| Error::usage(&format!("--hdf5 {}: {cause}", library.display())))
         };
         self.hdf5.iter().map(of).collect()
     }

@@ -1,8 +1,9 @@
 //! Use of the machine, and output during a run.
 
-use crate::failure::{Failure, FailureRecord};
 use crate::ranks::Ranks;
 use crate::text_file::{self, Text};
+use raddle::Error;
+use raddle::error::ErrorRecord;
 use raddle::options::ExecutionOptions;
 use raddle_core::engine::default_jobs;
 use raddle_events::request::Resources;
@@ -96,7 +97,7 @@ impl RuntimeArgs {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
+    pub fn write_report(&self, report: &impl Serialize) -> Result<(), Error> {
         self.telling.write_report(report)
     }
 }
@@ -107,7 +108,7 @@ impl VerbosityArgs {
     ///
     /// # Errors
     /// The reason.
-    pub fn check(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Failure> {
+    pub fn check(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Error> {
         let mut files: Vec<PathBuf> = files.into_iter().map(|file| file.as_ref().to_path_buf()).collect();
         for (option, path) in [("--log-json", &self.log_json), ("--report", &self.report)] {
             if let Some(path) = path {
@@ -122,7 +123,7 @@ impl VerbosityArgs {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_report(&self, report: &impl Serialize) -> Result<(), Failure> {
+    pub fn write_report(&self, report: &impl Serialize) -> Result<(), Error> {
         let Some(path) = &self.report else { return Ok(()) };
         let report = Reported {
             program: concat!("raddle ", env!("CARGO_PKG_VERSION")),
@@ -132,17 +133,17 @@ impl VerbosityArgs {
             warnings: self.warnings.all(),
             report,
         };
-        std::fs::write(path, crate::render::json(&report)).map_err(|cause| Failure::writing(path, &cause))
+        std::fs::write(path, crate::render::json(&report)).map_err(|cause| Error::writing(path, &cause))
     }
 
     /// Writes the reason for the command's failure to the file given by `--report`, if any.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_failure(&self, failure: &Failure) -> Result<(), Failure> {
+    pub fn write_failure(&self, failure: &Error) -> Result<(), Error> {
         #[derive(Serialize)]
         struct Failed<'a> {
-            error: FailureRecord<'a>,
+            error: ErrorRecord<'a>,
         }
         self.write_report(&Failed { error: failure.record() })
     }

@@ -2,7 +2,7 @@
 
 use super::io::strategy;
 use super::size::Size;
-use crate::failure::Failure;
+use raddle::Error;
 use raddle_merge::Strategy;
 use raddle_merge::simulate::{Rates, SimulatedMachine, Statistic};
 
@@ -42,31 +42,31 @@ impl SimulationArgs {
     ///
     /// # Errors
     /// If the name is unknown.
-    pub fn statistic(&self) -> Result<Option<Statistic>, Failure> {
+    pub fn statistic(&self) -> Result<Option<Statistic>, Error> {
         let Some(name) = &self.stat else { return Ok(None) };
         let known = || Statistic::ALL.map(|statistic| statistic.name).join(", ");
         let found = Statistic::named(name);
-        found.map(Some).ok_or_else(|| Failure::usage(&format!("unknown statistic {name:?}; available: {}", known())))
+        found.map(Some).ok_or_else(|| Error::usage(&format!("unknown statistic {name:?}; available: {}", known())))
     }
 
     /// Returns the parameters of the simulation, with `rates` as defaults.
     ///
     /// # Errors
     /// If a key or a value is invalid.
-    pub fn simulated(&self, rates: Rates) -> Result<Simulated, Failure> {
+    pub fn simulated(&self, rates: Rates) -> Result<Simulated, Error> {
         let machine =
             SimulatedMachine { ranks: 0, threads: 1, ranks_per_machine: 0, memory_limit_bytes: 1 << 30, rates };
         let mut simulated = Simulated { machine, files: None, strategy: Strategy::Auto };
         for pair in &self.simulate {
             let Some((key, value)) = pair.split_once('=') else {
-                let failure = Failure::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
+                let failure = Error::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
                 return Err(failure.hint("name inputs before --simulate"));
             };
-            let refuse = || Failure::usage(&format!("--simulate {key}: {value:?} is not a valid value"));
+            let refuse = || Error::usage(&format!("--simulate {key}: {value:?} is not a valid value"));
             set(&mut simulated, key, value).ok_or_else(refuse)?;
         }
         if simulated.machine.ranks == 0 {
-            return Err(Failure::usage("--simulate needs a number of ranks, for example ranks=1600"));
+            return Err(Error::usage("--simulate needs a number of ranks, for example ranks=1600"));
         }
         Ok(simulated)
     }
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    fn simulated(pairs: &[&str]) -> Result<Simulated, Failure> {
+    fn simulated(pairs: &[&str]) -> Result<Simulated, Error> {
         let simulate = pairs.iter().map(|pair| (*pair).to_owned()).collect();
         SimulationArgs { simulate, stat: None }.simulated(rates())
     }

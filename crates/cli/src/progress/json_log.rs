@@ -5,7 +5,8 @@
 //! per stage and written at most twice a second, because a job has millions of tiles. The sum of a stage's `bytes` is
 //! still its total.
 
-use crate::failure::{Failure, FailureRecord};
+use raddle::Error;
+use raddle::error::ErrorRecord;
 use raddle_core::report::progress::{Event, Stage};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,14 +51,14 @@ enum Frame<'a> {
     #[serde(rename = "run_started")]
     Started { command: &'a str, version: &'a str },
     #[serde(rename = "run_failed")]
-    Failed(FailureRecord<'a>),
+    Failed(ErrorRecord<'a>),
     #[serde(rename = "run_finished")]
     Finished { exit_code: u8 },
 }
 
 impl JsonLog {
-    pub(super) fn create(path: &Path, command: &str) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(|cause| Failure::writing(path, &cause))?;
+    pub(super) fn create(path: &Path, command: &str) -> Result<Self, Error> {
+        let file = File::create(path).map_err(|cause| Error::writing(path, &cause))?;
         let mut log = Self {
             path: path.to_path_buf(),
             out: BufWriter::new(file),
@@ -89,19 +90,19 @@ impl JsonLog {
     }
 
     /// Writes the reason for the failure of the run.
-    pub(super) fn failed(&mut self, failure: &Failure) {
+    pub(super) fn failed(&mut self, failure: &Error) {
         self.write(&Frame::Failed(failure.record()));
     }
 
     /// Writes the last line and all buffered data.
-    pub(super) fn finish(mut self, exit_code: u8) -> Result<(), Failure> {
+    pub(super) fn finish(mut self, exit_code: u8) -> Result<(), Error> {
         for stage in Stage::ALL {
             self.write_pending(stage);
         }
         self.write(&Frame::Finished { exit_code });
         match self.failed.map_or_else(|| self.out.flush(), Err) {
             Ok(()) => Ok(()),
-            Err(cause) => Err(Failure::writing(&self.path, &cause)),
+            Err(cause) => Err(Error::writing(&self.path, &cause)),
         }
     }
 

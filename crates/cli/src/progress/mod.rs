@@ -7,9 +7,9 @@ mod bars;
 mod json_log;
 mod lines;
 
-use crate::failure::Failure;
 use crate::options::running::{VerbosityArgs, Warnings, When};
 use crate::render::{escape, quantity};
+use raddle::Error;
 use raddle_core::report::progress::{Event, Observer, Severity, Stage};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -61,7 +61,7 @@ impl Progress {
     ///
     /// # Errors
     /// If the log cannot be created.
-    pub fn start(arguments: &VerbosityArgs, command: &str) -> Result<Self, Failure> {
+    pub fn start(arguments: &VerbosityArgs, command: &str) -> Result<Self, Error> {
         let terminal = std::io::stderr().is_terminal();
         let display: Box<dyn Display> = match arguments.progress {
             _ if arguments.quiet => Box::new(lines::Silent::quiet()),
@@ -93,7 +93,7 @@ impl Progress {
     }
 
     /// Logs the reason for the failure of the run.
-    pub fn failed(&self, failure: &Failure) {
+    pub fn failed(&self, failure: &Error) {
         if let Some(log) = &mut self.lock().log {
             log.failed(failure);
         }
@@ -103,7 +103,7 @@ impl Progress {
     ///
     /// # Errors
     /// If any line of the log could not be written.
-    pub fn finish(&self, exit_code: u8) -> Result<(), Failure> {
+    pub fn finish(&self, exit_code: u8) -> Result<(), Error> {
         let mut state = self.lock();
         state.display.close();
         state.log.take().map_or(Ok(()), |log| log.finish(exit_code))

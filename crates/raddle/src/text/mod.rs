@@ -2,6 +2,7 @@
 
 pub mod differences;
 pub mod key_faults;
+pub mod keywords;
 pub mod table;
 
 pub use raddle_report::{escape, quantity};

@@ -3,12 +3,12 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
+use raddle::Error;
 use raddle::options::compression::EVENTS_HELP;
 use raddle_events::formats::{Batch, EventCodec, EventCompression};
 use raddle_events::pds::PdsCodec;
@@ -113,7 +113,7 @@ struct Medians<'a> {
 }
 
 /// Collective. Measures every layout; the first rank reports.
-pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Error> {
     let session = Session::start_collective(team, &arguments.running, "events bench", [&arguments.source])?;
     session.conclude(|watch| {
         let medians = arguments.request().run(watch, team.ranks()).map_err(|error| arguments.failure(&error))?;
@@ -128,13 +128,13 @@ pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Failure> {
 
 impl BenchArgs {
     /// Converts an error. Every file except the source is an output.
-    fn failure(&self, error: &EventsError) -> Failure {
+    fn failure(&self, error: &EventsError) -> Error {
         let path = match error {
             EventsError::Io { path, .. }
             | EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }) => Some(path.as_path()),
             _ => None,
         };
-        Failure::of_events(error, path.filter(|path| *path != Path::new(&self.source)))
+        Error::of_events(error, path.filter(|path| *path != Path::new(&self.source)))
     }
 
     fn request(&self) -> BenchRequest {

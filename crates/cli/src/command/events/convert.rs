@@ -2,13 +2,13 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::events::{EventLayoutArgs, SelectionArgs};
 use crate::options::inputs::StandardInputArgs;
 use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
+use raddle::Error;
 use raddle::options::Inputs;
 use raddle_events::ConvertRequest;
 use raddle_events::request::EntryRange;
@@ -67,7 +67,7 @@ Inputs may be ROOT files (trees, RNTuples), packed data streams and HDF5 files o
 dictionaries are needed. The output's bytes do not depend on the number of threads and ranks.";
 
 /// Collective. Converts the inputs.
-pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Error> {
     let ConvertArgs { selection, entries, skip_bad, output, force, layout, running, .. } = arguments;
     let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
     let session = Session::start_collective(team, running, "events convert", inputs.iter().chain([output]))?;
@@ -83,7 +83,7 @@ pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Failure> {
             write: team.agree("read the profile", layout.options(output))?,
             resources: running.resources(team.default_jobs()),
         };
-        let written = request.run(watch, team.ranks()).map_err(|error| Failure::of_written_events(&error, output))?;
+        let written = request.run(watch, team.ranks()).map_err(|error| Error::of_written_events(&error, output))?;
         if team.leads() {
             running.write_report(&written)?;
             if !running.telling.quiet {

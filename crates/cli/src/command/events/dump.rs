@@ -1,9 +1,9 @@
 //! `raddle events dump`: prints the values of events, for people and for programs.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::session::Session;
+use raddle::Error;
 use raddle_core::engine::default_jobs;
 use raddle_core::report::progress::Silent;
 use raddle_events::formats::WriteOptions;
@@ -75,7 +75,7 @@ struct DumpedEvents {
 }
 
 /// Prints the events.
-pub fn run(arguments: &DumpArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &DumpArgs) -> Result<Exit, Error> {
     let watching = Session::start(&arguments.running, "events dump", [&arguments.file])?;
     watching.conclude(|watch| {
         let dumped = arguments.dump(watch)?;
@@ -85,11 +85,11 @@ pub fn run(arguments: &DumpArgs) -> Result<Exit, Failure> {
 }
 
 impl DumpArgs {
-    fn dump(&self, watch: &Watch<'_>) -> Result<DumpedEvents, Failure> {
+    fn dump(&self, watch: &Watch<'_>) -> Result<DumpedEvents, Error> {
         let Self { file, entries, products, tree, raw, whole, items, json, running } = self;
         let failed = |error: EventsError| match error {
-            EventsError::Text { source } => Failure::standard_output(source),
-            error => Failure::of_events(&error, None),
+            EventsError::Text { source } => Error::standard_output(source),
+            error => Error::of_events(&error, None),
         };
         let (tree, products) = (tree.clone(), products.clone());
         let selection = Selection { tree, products, raw: *raw, whole: *whole, ..Selection::default() };

@@ -2,10 +2,10 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::render::events;
 use crate::session::Session;
+use raddle::Error;
 use raddle_core::engine::default_jobs;
 use raddle_events::InspectRequest;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ Examples:
   raddle events inspect run1.pds --json | jq '.products[].name'";
 
 /// Inspects a file and prints the result.
-pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &InspectArgs) -> Result<Exit, Error> {
     let InspectArgs { file, tree, raw, whole, sizes, json, running } = arguments;
     let session = Session::start(running, "events inspect", [file])?;
     session.conclude(|watch| {
@@ -61,7 +61,7 @@ pub fn run(arguments: &InspectArgs) -> Result<Exit, Failure> {
             sizes: *sizes,
             resources: running.resources(default_jobs()),
         };
-        let inspection = request.run(watch).map_err(|error| Failure::of_events(&error, None))?;
+        let inspection = request.run(watch).map_err(|error| Error::of_events(&error, None))?;
         running.write_report(&inspection)?;
         print(&if *json { crate::render::json(&inspection) } else { events::inspection(&inspection) })?;
         Ok(Exit::Done)

@@ -2,13 +2,13 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::inputs::StandardInputArgs;
 use crate::options::running::RuntimeArgs;
 use crate::options::size::Size;
 use crate::ranks::Ranks;
 use crate::render::events;
 use crate::session::Session;
+use raddle::Error;
 use raddle::options::Inputs;
 use raddle::options::compression::EVENTS_HELP;
 use raddle_events::EventsMergeRequest;
@@ -55,7 +55,7 @@ Examples:
 Every input must have the same products. ROOT files cannot be merged: convert them.";
 
 /// Collective. Merges the inputs and reports.
-pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     let MergeArgs { output, force, compress, chunk, running, .. } = arguments;
     let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
     let session = Session::start_collective(team, running, "events merge", inputs.iter().chain([output]))?;
@@ -68,7 +68,7 @@ pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Failure> {
             chunk: *chunk,
             resources: running.resources(team.default_jobs()),
         };
-        let merged = request.run(watch, team.ranks()).map_err(|error| Failure::of_written_events(&error, output))?;
+        let merged = request.run(watch, team.ranks()).map_err(|error| Error::of_written_events(&error, output))?;
         if let Some(written) = merged.filter(|_| team.leads()) {
             running.write_report(&written)?;
             if !running.telling.quiet {

@@ -7,8 +7,8 @@ pub mod inspect;
 pub mod merge;
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::ranks::Ranks;
+use raddle::Error;
 
 /// Commands of `raddle events`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -33,7 +33,7 @@ impl EventsCommand {
 }
 
 /// Runs a subcommand. Collective for the subcommands that ranks share.
-pub fn run(command: &EventsCommand, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(command: &EventsCommand, team: &Ranks) -> Result<Exit, Error> {
     match command {
         EventsCommand::Convert(arguments) => convert::run(arguments, team),
         EventsCommand::Inspect(arguments) => inspect::run(arguments),

@@ -2,8 +2,8 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::render::targets;
+use raddle::Error;
 use raddle_idx::targets::describe;
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ Reads only the .idx file, the names of folders and a field's first block record,
 idx verify` checks blocks and shards.";
 
 /// Prints the contents of the header and of the records of the coarsest blocks.
-pub fn run(arguments: &InfoArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &InfoArgs) -> Result<Exit, Error> {
     let info = describe(&arguments.input)?;
     print(&if arguments.json { crate::render::json(&info) } else { targets::described(&info) })?;
     Ok(Exit::Done)

@@ -11,8 +11,8 @@ pub mod view;
 pub mod write;
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::ranks::Ranks;
+use raddle::Error;
 
 /// Commands of `raddle idx`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -39,7 +39,7 @@ impl IdxCommand {
 }
 
 /// Runs a subcommand; collective if ranks share the work.
-pub fn run(command: &IdxCommand, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(command: &IdxCommand, team: &Ranks) -> Result<Exit, Error> {
     match command {
         IdxCommand::Write(arguments) => write::run(arguments, team),
         IdxCommand::Plan(arguments) => plan::run(arguments),

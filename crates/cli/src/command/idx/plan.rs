@@ -2,12 +2,12 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::VerbosityArgs;
 use crate::options::size::Size;
 use crate::render::{idx_plan, quantity};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
+use raddle::Error;
 use raddle_idx::dataset::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
 use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::request::{BoxSize, Shape};
@@ -110,7 +110,7 @@ impl PlannedPhases {
 const MAX_LEN_BYTES: u64 = 4 << 30;
 
 /// Fails if planning needs more memory than the limit or than is available.
-fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure> {
+fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Error> {
     let samples = raddle_core::plan::extent::product(&arguments.per_rank.0).unwrap_or(u64::MAX);
     let (ranks, fields) = (arguments.ranks.get() as u64, arguments.fields.len() as u64);
     let len_bytes = planning_len_bytes(ranks, samples, bits_per_block, fields);
@@ -124,7 +124,7 @@ fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Failure
         true => format!("planning for this many ranks and blocks needs about {needed} of memory, more than {limit}"),
         false => format!("planning needs about {needed} of memory, which is not available"),
     };
-    Err(Failure::new(Exit::Limit, &what).hint("plan for fewer ranks, or with larger blocks (--bits-per-block)"))
+    Err(Error::new(Exit::Limit, &what).hint("plan for fewer ranks, or with larger blocks (--bits-per-block)"))
 }
 
 /// Simulation of one box size.
@@ -152,10 +152,10 @@ pub struct Plan {
 }
 
 /// Simulates and prints the result.
-pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &PlanArgs) -> Result<Exit, Error> {
     let watching = Session::start_reporting(&arguments.telling, "idx plan", NO_FILES)?;
     watching.conclude(|watch| {
-        let failed = |error| Failure::of_idx(&error);
+        let failed = |error| Error::of_idx(&error);
         let axes = arguments.per_rank.0.len();
         let reversed = |shape: &[u64]| shape.iter().rev().copied().collect::<Vec<u64>>();
         let ranks = arguments.ranks.get();
@@ -163,15 +163,13 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Failure> {
         let grid = arguments.grid.as_ref().map_or_else(|| rank_grid(ranks as u64, axes), |grid| reversed(&grid.0));
         if grid.len() != axes || grid.iter().try_fold(1u64, |all, along| all.checked_mul(*along)) != Some(ranks as u64)
         {
-            return Err(Failure::usage(&format!(
-                "--grid needs numbers of ranks along {axes} axes with product {ranks}"
-            )));
+            return Err(Error::usage(&format!("--grid needs numbers of ranks along {axes} axes with product {ranks}")));
         }
         let per_rank = reversed(&arguments.per_rank.0);
         let counts: Vec<u64> =
             grid.iter().zip(&per_rank).map(|(ranks, samples)| ranks.saturating_mul(*samples)).collect();
         let field = |(number, sample): (usize, &SampleType)| Field::new(&format!("field{number}"), *sample);
-        let refused = |error: HeaderError| Failure::usage(&error.to_string());
+        let refused = |error: HeaderError| Error::usage(&error.to_string());
         let fields = arguments.fields.iter().enumerate().map(field).collect();
         let mut header = Header::new("simulated", &counts, fields).map_err(refused)?;
         let level = header.bitmask.max_level();

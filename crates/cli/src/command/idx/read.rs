@@ -1,10 +1,10 @@
 //! `raddle idx read`: reads a box of a dataset as an array, with threads and ranks.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::VerbosityArgs;
 use crate::ranks::Ranks;
 use crate::session::Session;
+use raddle::Error;
 use raddle::options::output::check_output;
 use raddle_core::report::peak_rss_bytes;
 use raddle_idx::inputs::rows_of_rank;
@@ -55,7 +55,7 @@ Examples:
 A missing block is an error unless --missing-as-default is given; a damaged block always is.";
 
 /// Collective. Reads the box and writes the array.
-pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Error> {
     let watching = Session::start_reporting_collective(
         team,
         &arguments.telling,
@@ -66,11 +66,11 @@ pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Failure> {
         let started = Instant::now();
         let opened =
             open_dataset(&arguments.input).and_then(|dataset| Ok((arguments.request.query(&dataset)?, dataset)));
-        let (query, dataset) = team.agree("open the dataset", opened.map_err(Failure::from))?;
+        let (query, dataset) = team.agree("open the dataset", opened.map_err(Error::from))?;
         let checked = if team.leads() { check_apart(&arguments.output, &dataset, arguments.force) } else { Ok(()) };
         team.agree("look at the output", checked)?;
         let ranks = team.ranks();
-        let failed = |error| Failure::of_idx(&error);
+        let failed = |error| Error::of_idx(&error);
         let grid = dataset.grid(&query).map_err(failed)?;
         let rows = rows_of_rank(grid.counts[grid.slowest_axis()], ranks.rank(), ranks.size());
         let (part, before) = query.rows(&grid, &rows);
@@ -126,11 +126,11 @@ struct ReadReport<'a> {
 }
 
 /// Fails if `output` cannot be written, or is one of the dataset's own files.
-pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<(), Failure> {
+pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<(), Error> {
     check_output(output, &[dataset.path().to_path_buf()], replace)?;
     if output.exists() && dataset.owns(output) {
         let what = format!("{}: is one of the files of {}", output.display(), dataset.path().display());
-        return Err(Failure::new(Exit::Output, &what).hint("name another output"));
+        return Err(Error::new(Exit::Output, &what).hint("name another output"));
     }
     Ok(())
 }
@@ -139,13 +139,13 @@ pub fn check_apart(output: &Path, dataset: &Dataset, replace: bool) -> Result<()
 ///
 /// # Errors
 /// If it exists and must not be replaced, or cannot be written.
-pub fn put(path: &Path, replace: bool, bytes: &[u8]) -> Result<(), Failure> {
+pub fn put(path: &Path, replace: bool, bytes: &[u8]) -> Result<(), Error> {
     put_collective(&Ranks::alone(), path, replace, &[(0, bytes)])
 }
 
 /// Collective. Like [`put`], but each rank writes `parts` at their offsets.
-fn put_collective(team: &Ranks, path: &Path, replace: bool, parts: &[(u64, &[u8])]) -> Result<(), Failure> {
-    let failed = |cause: std::io::Error| Failure::writing(path, &cause);
+fn put_collective(team: &Ranks, path: &Path, replace: bool, parts: &[(u64, &[u8])]) -> Result<(), Error> {
+    let failed = |cause: std::io::Error| Error::writing(path, &cause);
     let create = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         tempfile::Builder::new().permissions(permissions()).tempfile_in(folder).map_err(failed)
@@ -162,14 +162,14 @@ fn put_collective(team: &Ranks, path: &Path, replace: bool, parts: &[(u64, &[u8]
     team.agree("name the output", named)
 }
 
-fn give_name(file: NamedTempFile, path: &Path, replace: bool) -> Result<(), Failure> {
+fn give_name(file: NamedTempFile, path: &Path, replace: bool) -> Result<(), Error> {
     let named = if replace { file.persist(path) } else { file.persist_noclobber(path) };
     match named {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Failure::new(Exit::Output, &format!("{}: exists", path.display())).hint("replace it with --force"))
+            Err(Error::new(Exit::Output, &format!("{}: exists", path.display())).hint("replace it with --force"))
         }
-        Err(error) => Err(Failure::writing(path, &error.error)),
+        Err(error) => Err(Error::writing(path, &error.error)),
     }
 }
 

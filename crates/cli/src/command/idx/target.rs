@@ -1,7 +1,7 @@
 //! Options of the output of `raddle idx write`.
 
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
+use raddle::Error;
 use raddle::options::profile::ProfileChoice;
 use raddle::tuned::complete_from_profile;
 use raddle_idx::request::WriteRequest;
@@ -24,7 +24,7 @@ impl TargetArgs {
     ///
     /// # Errors
     /// If the profile does not exist or is invalid.
-    pub fn request(&self, running: &RuntimeArgs) -> Result<WriteRequest, Failure> {
+    pub fn request(&self, running: &RuntimeArgs) -> Result<WriteRequest, Error> {
         let (jobs, memory) = (running.execution.jobs, running.execution.memory);
         let mut request = WriteRequest { jobs, memory, ..self.request.clone() };
         if let Some(choice) = &self.profile {

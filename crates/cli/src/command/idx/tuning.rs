@@ -5,8 +5,8 @@
 //! containing the default and every candidate once in random order, and are judged as in `raddle tune`. One setting is
 //! changed at a time. Invariant: all ranks see the same times, so they make the same choice.
 
-use crate::failure::Failure;
 use crate::ranks::Ranks;
+use raddle::Error;
 use raddle::tuned::{has, set};
 use raddle_core::output::folder_of;
 use raddle_core::ranks::communicator::CommunicatorExt;
@@ -82,12 +82,12 @@ pub struct Tuned {
 ///
 /// # Errors
 /// If a trial cannot be written.
-pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: &Watch<'_>) -> Result<Tuned, Failure> {
+pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: &Watch<'_>) -> Result<Tuned, Error> {
     let ranks = team.ranks();
     let candidates = candidates(request, subject, ranks.size());
     let folder = folder_of(&request.output);
     let make = || tempfile::Builder::new().prefix(".raddle-tune-").tempdir_in(folder);
-    let made = team.leads().then(make).transpose().map_err(|cause| Failure::writing(folder, &cause));
+    let made = team.leads().then(make).transpose().map_err(|cause| Error::writing(folder, &cause));
     let scratch = team.agree("make a folder for trials", made)?;
     let path = team.paths_of_first(|| Ok(scratch.iter().map(|folder| folder.path().to_path_buf()).collect()))?;
     let axes = subject.header.rank;
@@ -167,8 +167,8 @@ fn trial(
     (folder, axes): (&Path, usize),
     team: &Ranks,
     watch: &Watch<'_>,
-) -> Result<f64, Failure> {
-    let failed = |error| Failure::of_idx(&error);
+) -> Result<f64, Error> {
+    let failed = |error| Error::of_idx(&error);
     let ranks = team.ranks();
     let mut header = subject.header.clone();
     header.blocks_per_file = arm.blocks.blocks_per_file.unwrap_or(header.blocks_per_file);
@@ -195,7 +195,7 @@ fn borrowed<'s>(patch: &'s BoxData<'_>) -> BoxData<'s> {
 }
 
 /// Removes the contents of a folder.
-fn clear(folder: &Path) -> Result<(), Failure> {
+fn clear(folder: &Path) -> Result<(), Error> {
     let remove = || {
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
@@ -203,15 +203,15 @@ fn clear(folder: &Path) -> Result<(), Failure> {
         }
         Ok(())
     };
-    remove().map_err(|cause: std::io::Error| Failure::writing(folder, &cause))
+    remove().map_err(|cause: std::io::Error| Error::writing(folder, &cause))
 }
 
 /// Adds the settings that help to the profile at `path`, which may already exist.
 ///
 /// # Errors
 /// If it is not a valid profile or cannot be written.
-pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::of_tune(&error);
+pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Error> {
+    let failed = |error| Error::of_tune(&error);
     let mut profile = match path.exists() {
         true => Profile::read(path).map_err(failed)?,
         false => Profile {
@@ -243,6 +243,6 @@ pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Failure> 
 ///
 /// # Errors
 /// If the size of boxes has another number of axes.
-pub fn apply_ranks(request: &WriteRequest, options: WriteOptions, axes: usize) -> Result<WriteOptions, Failure> {
+pub fn apply_ranks(request: &WriteRequest, options: WriteOptions, axes: usize) -> Result<WriteOptions, Error> {
     Ok(WriteOptions { aggregators: request.aggregators, imposed: request.imposed(axes)?, ..options })
 }

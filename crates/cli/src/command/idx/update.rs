@@ -3,9 +3,9 @@
 use super::write::WriteArgs;
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::ranks::Ranks;
 use crate::render::targets;
+use raddle::Error;
 use raddle::arrays::ArraySource;
 use raddle_core::report::progress::Watch;
 use raddle_idx::WriteReport;
@@ -20,12 +20,7 @@ struct Steps<'a> {
 
 impl WriteArgs {
     /// Collective. Writes the inputs into the dataset.
-    pub(super) fn update(
-        &self,
-        inputs: &Inputs<ArraySource>,
-        team: &Ranks,
-        watch: &Watch<'_>,
-    ) -> Result<Exit, Failure> {
+    pub(super) fn update(&self, inputs: &Inputs<ArraySource>, team: &Ranks, watch: &Watch<'_>) -> Result<Exit, Error> {
         let request = self.target.request(&self.running)?;
         let (default_jobs, ranks) = (team.default_jobs(), team.ranks());
         let write = InputWrite { inputs, request: &request, default_jobs, watch, ranks };

@@ -2,10 +2,10 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::render::targets;
 use crate::session::Session;
+use raddle::Error;
 use raddle::arrays::{self, file_of};
 use raddle_core::engine::default_jobs;
 use raddle_idx::Readers;
@@ -51,7 +51,7 @@ Exit code 0: complete and, with --against, equal to the inputs in all its conten
 are missing or damaged, samples differ, or there are fields or time steps for which no input was given.";
 
 /// Verifies and prints the result.
-pub fn run(arguments: &VerifyArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &VerifyArgs) -> Result<Exit, Error> {
     let inputs = arguments.against.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.input.as_path()]);
     let watching = Session::start(&arguments.running, "idx verify", files)?;

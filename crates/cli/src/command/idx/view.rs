@@ -2,8 +2,8 @@
 
 use super::read::{check_apart, put};
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::render::picture::{Picture, Range};
+use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
 use raddle_idx::dataset::bitmask::AXES;
@@ -81,7 +81,7 @@ fn range(text: &str) -> Result<Range, String> {
 }
 
 /// Draws the slice.
-pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &ViewArgs) -> Result<Exit, Error> {
     let dataset = open_dataset(&arguments.input)?;
     let header = dataset.header();
     check_apart(&arguments.output, &dataset, arguments.force)?;
@@ -106,9 +106,9 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     }
     let sample = header.fields[query.field].sample;
     if arguments.component >= sample.count {
-        return Err(Failure::usage(&format!("samples of type {sample} have no component {}", arguments.component)));
+        return Err(Error::usage(&format!("samples of type {sample} have no component {}", arguments.component)));
     }
-    let failed = |error| Failure::of_idx(&error);
+    let failed = |error| Error::of_idx(&error);
     let grid = dataset.grid(&query).map_err(failed)?;
     let jobs = arguments.request.jobs.map_or_else(default_jobs, NonZeroUsize::get);
     let samples = dataset.read_by(&query, &Readers { jobs, cancel: &CancelToken::new() }).map_err(failed)?;
@@ -119,25 +119,25 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Failure> {
     let picture = Picture { width, height, values };
     let png = picture
         .to_png(arguments.range)
-        .map_err(|error| Failure::new(Exit::Limit, &format!("{}: {error}", arguments.output.display())))?;
+        .map_err(|error| Error::new(Exit::Limit, &format!("{}: {error}", arguments.output.display())))?;
     put(&arguments.output, arguments.force, &png)?;
     Ok(Exit::Done)
 }
 
 /// Returns the axes of the picture: the two that the slice does not name, fastest first, or the only one.
-fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, Failure> {
+fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, Error> {
     let header = dataset.header();
     for (place, at) in slice.iter().enumerate() {
         let is_inside = at.axis < header.rank && (query.start[at.axis]..query.end[at.axis]).contains(&at.sample);
         if !is_inside || slice[..place].iter().any(|other| other.axis == at.axis) {
             let (axis, sample) = (AXES[at.axis], at.sample);
-            return Err(Failure::usage(&format!("--slice {axis}={sample} is not in the dataset, or named twice")));
+            return Err(Error::usage(&format!("--slice {axis}={sample} is not in the dataset, or named twice")));
         }
     }
     let is_free = |axis: &usize| slice.iter().all(|at| at.axis != *axis);
     let shown: Vec<usize> = (0..header.rank).filter(is_free).take(2).collect();
     if shown.is_empty() {
-        return Err(Failure::usage("--slice leaves no axis to show; name one axis fewer"));
+        return Err(Error::usage("--slice leaves no axis to show; name one axis fewer"));
     }
     Ok(shown)
 }

@@ -5,11 +5,11 @@ use super::target::TargetArgs;
 use super::tuning::{Subject, Tried, apply_ranks, save, tune};
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use crate::render::targets;
 use crate::session::Session;
+use raddle::Error;
 use raddle::arrays::{self, ArraySource, file_of};
 use raddle_idx::WriteReport;
 use raddle_idx::inputs::{InputWrite, Written};
@@ -82,7 +82,7 @@ appear one by one, each complete; in an OME-Zarr folder they form axis t, and th
 written. Each process or rank holds its share of one time step in memory.";
 
 /// Collective. Writes the dataset.
-pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Error> {
     let inputs = arguments.inputs.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.target.request.output.as_path()]);
     let watching = Session::start_collective(team, &arguments.running, "idx write", files)?;
@@ -92,7 +92,7 @@ pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Failure> {
         if !arguments.into.is_empty() {
             return arguments.update(&inputs, team, watch);
         }
-        let checked = inputs.check_output(&arguments.target.request).map_err(Failure::from);
+        let checked = inputs.check_output(&arguments.target.request).map_err(Error::from);
         team.agree("look at the output", checked)?;
         let mut request = team.agree("read the profile", arguments.target.request(&arguments.running))?;
         inputs.complete(&mut request);
@@ -122,7 +122,7 @@ fn tune_and_write(
     write: &InputWrite<'_, ArraySource>,
     profile: Option<&Path>,
     team: &Ranks,
-) -> Result<(Written, Vec<Tried>), Failure> {
+) -> Result<(Written, Vec<Tried>), Error> {
     let InputWrite { inputs, request, watch, .. } = *write;
     let options = write.options()?;
     let header = target(format_of(request)).header_of_trials(request, &inputs.field_set())?;

@@ -2,11 +2,11 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use crate::render::keys;
 use crate::session::Session;
+use raddle::Error;
 use raddle::merge::key_warnings;
 use raddle::options::KeyOptions;
 use raddle_merge::keys::DerivedSpec;
@@ -59,7 +59,7 @@ The new file is written next to the old one and replaces it when complete, so th
 both. Compressed data is copied as stored; the record of inputs and the digests are kept.";
 
 /// Collective. Adds the keys.
-pub fn run(arguments: &AddArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &AddArgs, team: &Ranks) -> Result<Exit, Error> {
     let spec = DerivedSpec::Keys(arguments.making.spec(&arguments.keys, arguments.force));
     rewrite(&arguments.file, spec, arguments.dry_run, &arguments.running, "keys add", team)
 }
@@ -72,13 +72,13 @@ pub(super) fn rewrite(
     running: &RuntimeArgs,
     command: &str,
     team: &Ranks,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let mut options = MergeOptions::new(file);
     running.apply_collective(team, &mut options);
     let inputs = [file.to_path_buf()];
     let watching = Session::start_collective(team, running, command, [file])?;
     watching.conclude(|watch| {
-        let failed = |error| Failure::of_merge(&error, &inputs);
+        let failed = |error| Error::of_merge(&error, &inputs);
         let plan = plan_rewrite_collective(file, spec, &options, watch, team.ranks()).map_err(failed)?;
         if team.leads() {
             key_warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));

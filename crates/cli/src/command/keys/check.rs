@@ -2,11 +2,11 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RuntimeArgs;
 use crate::render::keys;
 use crate::session::Session;
+use raddle::Error;
 use raddle_merge::options::MergeOptions;
 
 /// Options of `raddle keys check`.
@@ -32,13 +32,13 @@ Examples:
 Exit code 0: in order, 8: not in order.";
 
 /// Checks and prints the result.
-pub fn run(arguments: &CheckArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &CheckArgs) -> Result<Exit, Error> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
     let watching = Session::start(&arguments.running, "keys check", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
         let report = raddle_merge::keys::check::check(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
-            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
+            .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
         arguments.running.write_report(&report)?;
         if arguments.json {
             print(&crate::render::json(&report))?;

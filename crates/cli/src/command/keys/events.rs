@@ -2,11 +2,11 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RuntimeArgs;
 use crate::render::keys;
 use crate::session::Session;
+use raddle::Error;
 use raddle_merge::keys::sizes::event_sizes;
 use raddle_merge::options::MergeOptions;
 
@@ -35,13 +35,13 @@ A size is the bytes of an event's rows in all groups with keys, before compressi
 references stored in the dataset. Only keys and metadata are read.";
 
 /// Computes the sizes and prints them.
-pub fn run(arguments: &EventsArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &EventsArgs) -> Result<Exit, Error> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
     let watching = Session::start(&arguments.running, "keys events", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
         let sizes = event_sizes(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
-            .map_err(|error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
+            .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
         arguments.running.write_report(&sizes)?;
         print(&if arguments.json { crate::render::json(&sizes) } else { keys::sizes(&sizes) })?;
         Ok(Exit::Done)

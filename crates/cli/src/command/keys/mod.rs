@@ -8,8 +8,8 @@ pub mod sort;
 pub mod spill_index;
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::ranks::Ranks;
+use raddle::Error;
 
 /// Commands of `raddle keys`.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -36,7 +36,7 @@ impl KeysCommand {
 }
 
 /// Runs a subcommand; collective if ranks share the work.
-pub fn run(command: &KeysCommand, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(command: &KeysCommand, team: &Ranks) -> Result<Exit, Error> {
     match command {
         KeysCommand::Add(arguments) => add::run(arguments, team),
         KeysCommand::SpillIndex(arguments) => spill_index::run(arguments, team),

@@ -2,11 +2,11 @@
 
 use crate::command::print;
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RuntimeArgs;
 use crate::render::keys;
 use crate::session::Session;
+use raddle::Error;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::keys::shared_chunks::shared_chunks;
 use raddle_merge::options::MergeOptions;
@@ -62,11 +62,11 @@ struct Chunks<'a, T> {
 }
 
 /// Computes the shares and prints them.
-pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &PartitionArgs) -> Result<Exit, Error> {
     let size = arguments.size.get();
     let ranks = match arguments.rank {
         Some(rank) if rank >= size => {
-            return Err(Failure::usage(&format!("--rank {rank}: readers are counted from 0 to {}", size - 1)));
+            return Err(Error::usage(&format!("--rank {rank}: readers are counted from 0 to {}", size - 1)));
         }
         Some(rank) => rank..rank + 1,
         None => 0..size,
@@ -75,7 +75,7 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Failure> {
     arguments.running.apply(&mut options);
     let watching = Session::start(&arguments.running, "keys partition", [&arguments.keyed.file])?;
     watching.conclude(|watch| {
-        let failed = |error| Failure::of_merge(&error, std::slice::from_ref(&arguments.keyed.file));
+        let failed = |error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file));
         let file = KeyedFile::open(&arguments.keyed.file, &arguments.keyed.key, &options, watch).map_err(failed)?;
         let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         if arguments.chunks {

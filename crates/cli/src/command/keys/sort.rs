@@ -1,12 +1,12 @@
 //! `raddle keys sort`: lists files sorted by the first values of datasets.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::inputs::StandardInputArgs;
 use crate::options::running::RuntimeArgs;
 use crate::render::escape;
 use crate::session::Session;
 use crate::text_file::{self, Text};
+use raddle::Error;
 use raddle::options::Inputs;
 use raddle_merge::inputs::format_list;
 use raddle_merge::options::MergeOptions;
@@ -65,7 +65,7 @@ struct Sorted<'a> {
 }
 
 /// Sorts the files and writes the list.
-pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
+pub fn run(arguments: &SortArgs) -> Result<Exit, Error> {
     let inputs = arguments.standard_input.expand(&arguments.inputs)?;
     if let Some(path) = &arguments.output {
         text_file::check(path, "--output", Text::List, &inputs)?;
@@ -75,7 +75,7 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
     let watching = Session::start(&arguments.running, "keys sort", inputs.iter().chain(&arguments.output))?;
     watching.conclude(|watch| {
         let by: Vec<Vec<u8>> = arguments.by.iter().map(|path| path.clone().into_bytes()).collect();
-        let failed = |error| Failure::of_merge(&error, &inputs);
+        let failed = |error| Error::of_merge(&error, &inputs);
         let sorted =
             raddle_merge::inputs::order::sort(&inputs, &by, arguments.descending, &options, watch).map_err(failed)?;
         for path in &sorted.without_rows {
@@ -83,10 +83,10 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Failure> {
         }
         let list = format_list(&sorted.paths).map_err(failed)?;
         match &arguments.output {
-            Some(path) => std::fs::write(path, list).map_err(|cause| Failure::writing(path, &cause))?,
+            Some(path) => std::fs::write(path, list).map_err(|cause| Error::writing(path, &cause))?,
             None => {
                 let mut out = std::io::stdout().lock();
-                out.write_all(&list).and_then(|()| out.flush()).map_err(Failure::standard_output)?;
+                out.write_all(&list).and_then(|()| out.flush()).map_err(Error::standard_output)?;
             }
         }
         let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();

@@ -1,9 +1,9 @@
 //! `raddle keys spill-index`: adds an id that is constant in a file as a column of the index group.
 
 use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
+use raddle::Error;
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::first_value::FirstValueSpec;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ Examples:
 A warning reports where the dataset has other values. The file is replaced as by raddle keys add.";
 
 /// Collective. Adds the column.
-pub fn run(arguments: &SpillIndexArgs, team: &Ranks) -> Result<Exit, Failure> {
+pub fn run(arguments: &SpillIndexArgs, team: &Ranks) -> Result<Exit, Error> {
     let spec = DerivedSpec::FirstValue(FirstValueSpec {
         dataset: arguments.dataset.clone(),
         group: arguments.group.clone(),

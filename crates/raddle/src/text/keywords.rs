@@ -2,65 +2,74 @@
 //! becomes `skip_bad=True`.
 //!
 //! The libraries name options in the form of the command line. Where their messages reach Python, which happens in one
-//! place, they are converted. The values an option takes are looked up in the parser itself. Invariant: no other text
-//! changes; text in backticks is a command line and is kept, as is anything that is not an option of raddle.
+//! place, they are converted. Options and the values they take are those of the requests. Invariant: no other text
+//! changes; text in backticks is a command line and is kept, as is anything that is not an option of a request.
 
-use crate::arguments::Arguments;
-use clap::{Arg, ArgAction, CommandFactory};
-use std::collections::HashMap;
+use crate::{AppendRequest, MergeRequest, PlanRequest, RechunkRequest, VerifyRequest};
+use raddle_events::{ConvertRequest, EventsMergeRequest, InspectRequest, WriteRequest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
 /// Options whose keywords have different names, because `for` is reserved in Python.
 const RENAMED: [(&str, &str); 1] = [("for", "layout")];
 
-/// Values that an option takes.
-#[derive(Debug, Default)]
-struct Takes {
-    /// Whether some command has it as a flag, without a value.
-    nothing: bool,
-    /// Listed values, over all commands.
-    values: Vec<String>,
+/// Letters that stand for options in messages, with the names of the options and whether they are flags.
+const LETTERS: [(char, &str, bool); 5] = [
+    ('c', "compress", false),
+    ('f', "force", true),
+    ('i', "list", false),
+    ('j', "jobs", false),
+    ('o', "output", false),
+];
+
+/// Options of files and inputs, which calls take as arguments.
+const ARGUMENTS: [&str; 3] = ["list", "output", "against"];
+
+/// Options of a request.
+struct Options {
+    /// Fields with their default values.
+    fields: Map<String, Value>,
+    /// Whether a field reads a value.
+    reads: fn(&str, &str) -> bool,
 }
 
-/// Options of all commands, by name.
-static OPTIONS: LazyLock<HashMap<String, Takes>> = LazyLock::new(|| {
-    let mut options = HashMap::new();
-    let mut commands = vec![Arguments::command()];
-    while let Some(command) = commands.pop() {
-        for argument in command.get_arguments() {
-            if let Some(name) = argument.get_long() {
-                let takes: &mut Takes = options.entry(name.to_owned()).or_default();
-                takes.nothing |= is_flag(argument);
-                takes.values.extend(argument.get_possible_values().iter().map(|value| value.get_name().to_owned()));
-            }
-        }
-        commands.extend(command.get_subcommands().cloned());
+impl Options {
+    fn of<R: Default + Serialize + DeserializeOwned>() -> Self {
+        let fields = match serde_json::to_value(R::default()) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        let reads = |field: &str, value: &str| {
+            let alone = Map::from_iter([(field.to_owned(), Value::from(value))]);
+            serde_json::from_value::<R>(Value::Object(alone)).is_ok()
+        };
+        Self { fields, reads }
     }
-    options
-});
 
-/// Letters that stand for the same option in all commands, with the name of the option and whether it is a flag.
-static LETTERS: LazyLock<HashMap<char, Option<(String, bool)>>> = LazyLock::new(|| {
-    let mut letters: HashMap<char, Option<(String, bool)>> = HashMap::new();
-    let mut commands = vec![Arguments::command()];
-    while let Some(command) = commands.pop() {
-        for argument in command.get_arguments() {
-            if let (Some(letter), Some(name)) = (argument.get_short(), argument.get_long()) {
-                let own = Some((name.to_owned(), is_flag(argument)));
-                let known = letters.entry(letter).or_insert_with(|| own.clone());
-                if *known != own {
-                    *known = None;
-                }
-            }
-        }
-        commands.extend(command.get_subcommands().cloned());
+    /// Whether `value` is one of the words, numbers or sizes that `field` takes, and not just any text.
+    fn takes(&self, field: &str, value: &str) -> bool {
+        self.fields.contains_key(field) && (self.reads)(field, value) && !(self.reads)(field, "no such word")
     }
-    letters
-});
-
-fn is_flag(argument: &Arg) -> bool {
-    matches!(argument.get_action(), ArgAction::SetTrue | ArgAction::SetFalse | ArgAction::Count)
 }
+
+/// Options of all requests.
+static OPTIONS: LazyLock<Vec<Options>> = LazyLock::new(|| {
+    vec![
+        Options::of::<MergeRequest>(),
+        Options::of::<PlanRequest>(),
+        Options::of::<RechunkRequest>(),
+        Options::of::<AppendRequest>(),
+        Options::of::<VerifyRequest>(),
+        Options::of::<ConvertRequest>(),
+        Options::of::<EventsMergeRequest>(),
+        Options::of::<InspectRequest>(),
+        Options::of::<WriteRequest>(),
+        Options::of::<raddle_idx::request::WriteRequest>(),
+        Options::of::<raddle_idx::request::ReadRequest>(),
+    ]
+});
 
 /// Replaces options in `text` by keywords.
 pub fn as_keywords(text: &str) -> String {
@@ -101,22 +110,31 @@ fn option(text: &str) -> Option<(String, &str)> {
         (long[..end].to_owned(), None, &long[end..])
     } else {
         let mut letters = text[1..].chars();
-        let (name, is_flag) = LETTERS.get(&letters.next()?)?.clone()?;
+        let letter = letters.next()?;
+        let (_, name, is_flag) = *LETTERS.iter().find(|(known, _, _)| *known == letter)?;
         // `-c` is a letter, `-cold` a word.
         let behind = letters.as_str();
-        (name, Some(is_flag), Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?)
+        (
+            name.to_owned(),
+            Some(is_flag),
+            Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?,
+        )
     };
-    let takes = OPTIONS.get(&name)?;
+    let renamed = RENAMED.iter().find(|(option, _)| *option == name).map(|(_, keyword)| (*keyword).to_owned());
+    let keyword = renamed.unwrap_or_else(|| name.replace('-', "_"));
+    let defaults: Vec<&Value> = OPTIONS.iter().filter_map(|options| options.fields.get(&keyword)).collect();
+    if defaults.is_empty() && !ARGUMENTS.contains(&name.as_str()) {
+        return None;
+    }
+    let is_flag = defaults.iter().any(|default| default.is_boolean());
     // A letter determines the command of its option, while a name may be a flag of another command.
-    let (takes_nothing, is_letter) = (letter_is_flag.unwrap_or(takes.nothing), letter_is_flag.is_some());
+    let (takes_nothing, is_letter) = (letter_is_flag.unwrap_or(is_flag), letter_is_flag.is_some());
     // Excludes file names that begin like an option.
     if behind.starts_with(['_', '/'])
         || behind.strip_prefix('.').is_some_and(|next| next.starts_with(char::is_alphanumeric))
     {
         return None;
     }
-    let renamed = RENAMED.iter().find(|(option, _)| *option == name).map(|(_, keyword)| (*keyword).to_owned());
-    let keyword = renamed.unwrap_or_else(|| name.replace('-', "_"));
     // Handles the notation of clap: `--compress <HOW>`, `--preview[=<FOLDER>]`.
     let shown = behind.trim_start_matches(['[', '=', ' ']);
     if let Some((_, behind)) = shown.strip_prefix('<').and_then(|shown| shown.split_once('>')) {
@@ -124,7 +142,7 @@ fn option(text: &str) -> Option<(String, &str)> {
     }
     let joined = behind.strip_prefix('=');
     let (word, others) = first_word(joined.or_else(|| behind.strip_prefix(' ')).unwrap_or_default());
-    let is_listed = takes.values.iter().any(|value| value == word);
+    let is_listed = !word.is_empty() && OPTIONS.iter().any(|options| options.takes(&keyword, word));
     let stands_for_a_value = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
     // Options with a letter are only followed by a value or one of these words.
     let is_given = is_letter && !takes_nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
@@ -200,12 +218,15 @@ mod tests {
         }
     }
 
+    /// Options in texts of the libraries that only the command has.
+    const OF_THE_COMMAND: [&str; 0] = [];
+
     /// Covers all texts in the sources, not only hints that some test triggers.
     #[test]
     fn no_text_of_the_libraries_names_an_option_in_python() {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut files = Vec::new();
-        for name in ["cli", "merge", "hdf5", "idx", "events", "core", "codec", "tune"] {
+        for name in ["raddle", "merge", "hdf5", "idx", "events", "core", "codec"] {
             sources(&crates.join(name).join("src"), &mut files);
         }
         let mut translated = 0;
@@ -217,11 +238,8 @@ mod tests {
                 for part in reported.split('`').step_by(2) {
                     for option in part.split("--").skip(1) {
                         let end = option.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(option.len());
-                        assert!(
-                            !OPTIONS.contains_key(&option[..end]),
-                            "{}: {literal:?} became {reported:?}",
-                            file.display()
-                        );
+                        let is_of_the_command = OF_THE_COMMAND.contains(&&option[..end]);
+                        assert!(is_of_the_command, "{}: {literal:?} became {reported:?}", file.display());
                     }
                 }
             }

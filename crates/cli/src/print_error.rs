@@ -1,18 +1,17 @@
 //! Printing of errors on the terminal.
 
 use crate::exit::Exit;
-
-pub use raddle::Error as Failure;
-pub use raddle::error::ErrorRecord as FailureRecord;
+use raddle::Error;
+pub use raddle::error::ErrorRecord;
 
 /// Prints an error on standard error and returns its exit code.
-pub fn print_error(error: &Failure) -> Exit {
+pub fn print_error(error: &Error) -> Exit {
     anstream::eprint!("{}", render(error));
     error.exit
 }
 
 /// Formats an error for the terminal: `error: ...`, details, advice. Empty for an error without a message.
-pub fn render(error: &Failure) -> String {
+pub fn render(error: &Error) -> String {
     let message = error.message();
     if message.is_empty() {
         return String::new();
