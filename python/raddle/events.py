@@ -6,18 +6,17 @@ events convert`, on all cores and without ROOT. `raddle.events.write` writes arr
 """
 
 from raddle._event_files import Basket, Events, Product, open
-from raddle._event_options import ID, Differing, Layout
+from raddle._event_options import ID as ID
+from raddle._event_options import Differing as Differing
+from raddle._event_options import Layout as Layout
 from raddle._event_reports import EventsInspection, EventsReport
 from raddle._event_runs import convert, inspect, merge, write
 
 __all__ = [
-    "ID",
     "Basket",
-    "Differing",
     "Events",
     "EventsInspection",
     "EventsReport",
-    "Layout",
     "Product",
     "convert",
     "inspect",

@@ -41,8 +41,8 @@ def test_keywords_are_the_options_of_the_command(command, environment):
     ("options", "words"),
     [
         ({"layout": "rows"}, 'layout="rows".*columns, product, event, batch, pds, rntuple'),
-        ({"differing": "drop"}, 'differing="drop".*`refuse`, `leave-out`, `fill`'),
-        ({"order": "size"}, 'order="size".*`natural` or `given`'),
+        ({"differing": "drop"}, 'differing="drop".*"refuse", "leave-out", "fill"'),
+        ({"order": "size"}, 'order="size".*"natural" or "given"'),
         ({"compress": "best"}, 'compress="best".*gzip:0 to gzip:9'),
         ({"codec": "gzip"}, 'codec="gzip".*none, lz4, zstd'),
         ({"batch": "many"}, 'batch="many"'),

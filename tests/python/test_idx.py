@@ -128,8 +128,8 @@ def test_keywords_and_words_that_do_not_exist_are_named(tmp_path):
 
     assert "there is no keyword chunks" in refused(chunks="2x2") and "chunk is meant" in refused(chunks="2x2")
     assert "blocks_per_file, " in refused(unheard_of=1)
-    assert all(word in refused(order="columns") for word in ("order", "`rows`", "`hz`"))
-    assert "phases" in refused(phases="four") and "`three`" in refused(phases="four")
+    assert all(word in refused(order="columns") for word in ("order", '"rows"', '"hz"'))
+    assert "phases" in refused(phases="four") and '"three"' in refused(phases="four")
     assert "box" in refused(box="4x0") and "expanded" in refused(box="4x0")
     assert "memory" in refused(memory="much") and "jobs" in refused(jobs=0)
     with pytest.raises(errors.UsageError, match="resolution"):

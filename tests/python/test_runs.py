@@ -194,15 +194,17 @@ def test_errors_name_keywords(runs, tmp_path):
     with pytest.raises(errors.OutputError) as exists:
         raddle.merge(runs[0], output, progress=False)
     assert "force=True" in str(exists.value) and "--" not in str(exists.value)
-    for options, told in [
-        ({"scalars": "all"}, "invalid value 'all' for 'scalars' [possible values: equal, first, stack]"),
-        ({"layout": "none"}, "for 'layout'"),
-        ({"compress": "zip"}, "for 'compress'"),
-        ({"union": True, "keys": ["evt"]}, "'keys' cannot be used with"),
+    for options, words in [
+        ({"scalars": "all"}, 'scalars="all": expected one of "equal", "first", "stack"'),
+        ({"layout": "none"}, 'layout="none": expected one of "events"'),
+        ({"compress": "zip"}, 'compress="zip": invalid compression'),
+        ({"memory": "2XB"}, 'memory="2XB": unknown unit "XB"'),
+        ({"jobs": 0}, "jobs=0: "),
+        ({"union": True, "keys": ["evt"]}, "union=True copies datasets as they are: leave out keys"),
     ]:
         with pytest.raises(errors.UsageError) as wrong:
             raddle.merge(runs, tmp_path / "new.h5", progress=False, **options)
-        assert told in str(wrong.value) and "--" not in str(wrong.value) and "Usage" not in str(wrong.value)
+        assert words in str(wrong.value) and "--" not in str(wrong.value) and "Usage" not in str(wrong.value)
 
 
 def test_an_output_that_exists_is_kept(runs, tmp_path):
