@@ -169,7 +169,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tm
     assert "leave out --link" in refused(2, *inputs, "--preview", "--link", "virtual")
     assert "--preview names the output" in refused(2, *inputs, f"--preview={output}")
     assert "--preview" in refused(2, *inputs, "--preview-samples", 5000)
-    assert "1023 is not in 1024.." in refused(2, *inputs, "--preview", "--preview-samples", 1023)
+    assert "--preview-samples 1023: a dataset has at least 1024 samples" in refused(2, *inputs, "--preview", "--preview-samples", 1023)
     assert "do not fit" in refused(6, *inputs, "--preview", "--memory", "20KiB")
     taken = tmp_path / "out.h5.preview"
     taken.mkdir()

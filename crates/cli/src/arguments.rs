@@ -2,6 +2,7 @@
 
 use crate::command;
 use crate::exit;
+use crate::ranks::RankUse;
 use clap::builder::styling::{AnsiColor, Styles};
 
 const STYLES: Styles = Styles::styled()
@@ -105,9 +106,10 @@ impl Command {
         }
     }
 
-    /// Whether ranks share the work of the command. Any other command would be executed by every rank.
-    pub fn is_for_ranks(&self) -> bool {
-        match self {
+    /// Returns what the command does with several ranks.
+    pub fn rank_use(&self) -> RankUse {
+        let is_shared = match self {
+            Self::Apply(_) => return RankUse::Independent,
             Self::Plan(_)
             | Self::Merge(_)
             | Self::Append(_)
@@ -118,13 +120,8 @@ impl Command {
             Self::Idx { command } => command.is_for_ranks(),
             Self::Events { command } => command.is_for_ranks(),
             _ => false,
-        }
-    }
-
-    /// Whether every rank runs the command for itself: it is replaced by another program, which joins the other ranks
-    /// in its own way.
-    pub fn runs_per_rank(&self) -> bool {
-        matches!(self, Self::Apply(_))
+        };
+        if is_shared { RankUse::Shared } else { RankUse::OneProcess }
     }
 }
 

@@ -4,7 +4,6 @@
 //! with the same exit code. Only the first rank writes to standard output, shows progress and reports failures of any
 //! rank, except that a rank which leaves the others behind reports its own failure and aborts them.
 
-use crate::arguments::Command;
 use crate::exit::Exit;
 use crate::machine;
 use crate::print_error::{print_error, render};
@@ -26,6 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for the first rank to report a failure that all ranks share, because a launcher ends all ranks when one ends
 /// with a failure.
 const FIRST_SPEAKS: Duration = Duration::from_secs(1);
+
+/// What a command does with several ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankUse {
+    /// The ranks share its work.
+    Shared,
+    /// Every rank runs it independently: it is replaced by another program, which joins the other ranks in its own way.
+    Independent,
+    /// It runs as one process.
+    OneProcess,
+}
 
 /// The ranks that execute a command.
 #[derive(Debug)]
@@ -61,17 +71,17 @@ impl Ranks {
         Self { world: None, jobs: default_jobs(), machines: vec![0] }
     }
 
-    /// Collective. Gathers the ranks that were started to execute `command`.
+    /// Collective. Gathers the ranks that were started to execute the command `name`.
     ///
     /// # Errors
     /// If there are several, but this raddle or the command only supports a single process.
-    pub fn gather(command: &Command) -> Result<Self, Error> {
+    pub fn gather(name: &str, rank_use: RankUse) -> Result<Self, Error> {
         let Some(launched) = launcher::launched() else { return Ok(Self::alone()) };
-        if command.runs_per_rank() {
-            return Ok(Self::alone());
-        }
-        if !command.is_for_ranks() {
-            return if launched.has_others() { Err(one_process(command, &launched)) } else { Ok(Self::alone()) };
+        match rank_use {
+            RankUse::Shared => {}
+            RankUse::Independent => return Ok(Self::alone()),
+            RankUse::OneProcess if launched.has_others() => return Err(one_process(name, &launched)),
+            RankUse::OneProcess => return Ok(Self::alone()),
         }
         match World::join(&launched) {
             Ok(world) => Self::of(world),
@@ -229,8 +239,8 @@ fn panicked() -> Error {
     Error::new(Exit::Internal, "internal error; see standard error for details")
 }
 
-fn one_process(command: &Command, launched: &Launched) -> Error {
-    let (name, launcher) = (command.name(), launched.launcher);
+fn one_process(name: &str, launched: &Launched) -> Error {
+    let launcher = launched.launcher;
     let what = format!("raddle {name} runs as one process, but {launcher} started several");
     Error::usage(&what).hint(&format!(
         "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"

@@ -45,7 +45,7 @@ fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// Executes a command with the ranks that were started for it and returns its exit code; `words` is its command line.
 fn carry_out(command: Command, words: &[OsString]) -> Exit {
     let answers_json = answers_json(words);
-    match Ranks::gather(&command) {
+    match Ranks::gather(command.name(), command.rank_use()) {
         Ok(team) => {
             let result =
                 guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&available_options(words))));

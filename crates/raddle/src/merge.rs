@@ -28,7 +28,7 @@ use std::path::PathBuf;
 /// Fields are the options of `raddle merge`. Unset options have the command's defaults.
 ///
 /// ```
-/// use raddle::options::{Compression, LayoutOptions};
+/// use raddle::options::LayoutOptions;
 /// use raddle::{Context, MergeRequest};
 /// # use raddle_testing::plain::make_columns;
 /// # let folder = tempfile::tempdir()?;

@@ -55,6 +55,7 @@ fn existing(options: &MergeOptions) -> IfExists {
 /// # Errors
 /// The reason for the refusal.
 pub fn check(request: &MergePreviewOptions, options: &MergeOptions, is_part: bool) -> Result<(), Error> {
+    request.check()?;
     let Some(folder) = request.folder(&options.output) else { return Ok(()) };
     if is_part {
         return Err(Error::usage("--preview cannot be used with --part: no part sees all values"));

@@ -1,4 +1,4 @@
-//! `raddle man FOLDER`: manual pages for packagers; hidden from the help.
+//! `raddle man FOLDER`: manual pages for packagers.
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-/// Writes a page for `raddle` and one for each command shown in the help.
+/// Writes a page for `raddle` and one for each command.
 pub fn run(arguments: &ManArgs) -> Result<Exit, Error> {
     std::fs::create_dir_all(&arguments.folder).map_err(|cause| Error::writing(&arguments.folder, &cause))?;
     let mut command = Arguments::command();

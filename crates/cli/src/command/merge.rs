@@ -59,6 +59,9 @@ by their path, never by position. The output appears under its name only when it
 /// Collective. Merges the inputs.
 pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     let MergeArgs { request, standard_input, printing, io, telling } = arguments;
+    if printing.dry_run && request.part.is_some() {
+        return Err(Error::usage("--part writes its share of a merge: leave out --dry-run, or use raddle plan"));
+    }
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
     let io = io.open(team, request.part.is_some(), request.preview.preview.is_some())?;
     let output = Output { path: &request.output.output, printing: *printing, io, telling, command: "merge" };

@@ -58,6 +58,8 @@ pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
         // One rank simulates all others.
         return if team.leads() { super::simulate::run(arguments, team) } else { Ok(Exit::Done) };
     }
+    // Checked before the inputs are listed, which may take time.
+    request.options(team.default_jobs())?;
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
     let session = Session::start_reporting_collective(team, telling, "plan", &files)?;
     session.run(team, |context| {

@@ -13,26 +13,30 @@
 //! - The first error in plan order is returned, however threads and ranks were scheduled; ranks that did not encounter
 //!   it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
-//! `setup` fits a plan into the budget and assigns it to ranks, `window` holds the state shared by workers, `worker` is
+//! `setup` fits a plan into the budget (`fit`) and assigns it to ranks, `window` holds the state shared by workers, `worker` is
 //! the loop of a worker thread, and `run` is the calling thread of a single rank. With several ranks, `rounds` is the
 //! calling thread and follows a `schedule`. `record` defines the state from which a later run can resume, and `sink`
 //! the destination of tiles.
 
+mod committer;
+mod fit;
 mod record;
 mod rounds;
 mod run;
 mod schedule;
 mod setup;
 mod sink;
+mod status;
 mod window;
 #[cfg(all(test, loom))]
 mod window_models;
 mod worker;
 
 pub use crate::output::claims::{Claim, Committed, Placement};
+pub use committer::Commit;
 pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
-pub use run::{Commit, Execution};
+pub use run::Execution;
 pub use schedule::{DryRun, Schedule, costs, rehearse};
 pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
 

@@ -3,7 +3,7 @@
 //! [`rehearse`] computes, in one process, the schedule on which an execution by any number of ranks would agree.
 //! Invariant: rehearsal and execution use the same function on the same facts.
 
-use super::setup::{BatchFootprint, MemoryFit, RankInfo};
+use super::fit::{BatchFootprint, MemoryFit, RankInfo, WINDOW_TILES};
 use super::{EngineOptions, TileWork};
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
@@ -13,9 +13,6 @@ use crate::ranks::communicator::Rank;
 use crate::ranks::owners::{Footprint, Item, deal, deal_to_some, overlaps, rounds};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-
-/// Maximum number of tiles in flight: their claims take 2.5 MiB.
-pub(super) const WINDOW_TILES: u64 = 64 * 1024;
 
 /// Assignment of a plan's batches to ranks and rounds.
 #[derive(Debug, Clone, PartialEq, Eq)]

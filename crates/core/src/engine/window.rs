@@ -7,7 +7,7 @@
 //! all earlier batches have; after a failure at tile `n`, nothing at or after `n` is begun, but everything before `n`
 //! is still encoded, so that the first error in plan order is found.
 
-use super::rounds::Failure;
+use super::status::Failure;
 use super::{EngineError, PlacedBatch, Run};
 use crate::error::CoreError;
 use crate::output::addresses::Addresses;

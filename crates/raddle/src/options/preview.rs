@@ -1,5 +1,7 @@
 //! Options of the preview, which is made in the same pass as the output.
 
+use crate::error::Error;
+use raddle_idx::preview::MIN_SAMPLES;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +24,7 @@ pub struct MergePreviewOptions {
 
     /// Maximum number of samples of each dataset of the preview, at least 1024; all together take at most a quarter of
     /// --memory [default: 4194304]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(raddle_idx::preview::MIN_SAMPLES..)))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub preview_samples: Option<u64>,
 }
 
@@ -35,6 +37,20 @@ fn beside(output: &Path) -> PathBuf {
 }
 
 impl MergePreviewOptions {
+    /// Refuses options that contradict each other, and too few samples.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.preview_samples {
+            Some(_) if self.preview.is_none() => Err(Error::usage("--preview-samples is for --preview")),
+            Some(samples) if samples < MIN_SAMPLES => {
+                Err(Error::usage(&format!("--preview-samples {samples}: a dataset has at least {MIN_SAMPLES} samples")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the folder of the preview of `output`, if one is requested.
     pub fn folder(&self, output: &Path) -> Option<PathBuf> {
         let named = self.preview.as_ref()?;

@@ -3,11 +3,12 @@
 use raddle_hdf5::child::{ChildReader, ReaderCommand};
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Default time limit of a request to libhdf5, in seconds.
-const DEFAULT_TIMEOUT_S: u64 = 60;
+const DEFAULT_TIMEOUT_S: NonZeroU64 = NonZeroU64::new(60).expect("not zero");
 
 /// Options of the reader process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -16,8 +17,8 @@ const DEFAULT_TIMEOUT_S: u64 = 60;
 #[cfg_attr(feature = "clap", command(next_help_heading = "Running"))]
 pub struct ReaderOptions {
     /// Time limit in seconds for each request to libhdf5, for files that only it can read; the file is then refused
-    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT_S, value_parser = clap::value_parser!(u64).range(1..)))]
-    pub reader_timeout: u64,
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT_S))]
+    pub reader_timeout: NonZeroU64,
 
     /// Program to run instead of raddle itself when libhdf5 must read a file, such as a wrapper that sandboxes raddle
     ///
@@ -36,7 +37,7 @@ impl ReaderOptions {
     /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.reader = self.command();
-        options.reader_timeout = Duration::from_secs(self.reader_timeout);
+        options.reader_timeout = Duration::from_secs(self.reader_timeout.get());
     }
 
     /// Returns the program. Without one, inputs that only libhdf5 can read are refused by name.
@@ -46,7 +47,7 @@ impl ReaderOptions {
 
     /// Creates a separate reader for commands that do not merge.
     pub fn child(&self) -> Option<ChildReader> {
-        let timeout = Duration::from_secs(self.reader_timeout);
+        let timeout = Duration::from_secs(self.reader_timeout.get());
         self.command().map(|command| ChildReader::new(command, timeout))
     }
 }

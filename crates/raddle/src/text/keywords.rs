@@ -218,8 +218,9 @@ mod tests {
         }
     }
 
-    /// Options in texts of the libraries that only the command has.
-    const OF_THE_COMMAND: [&str; 0] = [];
+    /// Options in texts of the libraries that only the command has: those of tuning, of files as inputs of `raddle idx`,
+    /// and of writing through a parallel libhdf5.
+    const OF_THE_COMMAND: [&str; 8] = ["as", "cast", "dtype", "into", "io", "scale", "scratch", "shape"];
 
     /// Covers all texts in the sources, not only hints that some test triggers.
     #[test]
@@ -229,7 +230,7 @@ mod tests {
         for name in ["raddle", "merge", "hdf5", "idx", "events", "core", "codec"] {
             sources(&crates.join(name).join("src"), &mut files);
         }
-        let mut translated = 0;
+        let (mut translated, mut left) = (0, Vec::new());
         for file in files.iter().filter(|file| !file.ends_with("keywords.rs")) {
             let source = std::fs::read_to_string(file).unwrap();
             for literal in literals(&source).filter(|literal| literal.contains("--") && !literal.contains('\n')) {
@@ -238,12 +239,15 @@ mod tests {
                 for part in reported.split('`').step_by(2) {
                     for option in part.split("--").skip(1) {
                         let end = option.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(option.len());
-                        let is_of_the_command = OF_THE_COMMAND.contains(&&option[..end]);
-                        assert!(is_of_the_command, "{}: {literal:?} became {reported:?}", file.display());
+                        // A name that the text formats is converted with the rest of the message.
+                        if !(option[..end].is_empty() || OF_THE_COMMAND.contains(&&option[..end])) {
+                            left.push(format!("{}: {literal:?} became {reported:?}", file.display()));
+                        }
                     }
                 }
             }
         }
+        assert!(left.is_empty(), "{left:#?}");
         assert!(translated > 60, "{translated} texts name options");
     }
 }
