@@ -52,6 +52,7 @@ struct Dataset {
 /// Writes boxes of samples as a dataset or a step of one. With several ranks, each writes its own boxes.
 #[pyfunction]
 #[pyo3(signature = (path, options, shape, fields, boxes, step=None, communicator=None))]
+#[expect(clippy::too_many_arguments, reason = "the arguments of a call from Python, with the interpreter")]
 pub fn idx_write(
     py: Python<'_>,
     path: PathBuf,

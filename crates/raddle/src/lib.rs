@@ -27,7 +27,7 @@
 //! | [`RechunkRequest`] | rewrites one file with a new layout |
 //! | [`AppendRequest`] | adds the rows of more files to a merged file, in place |
 //! | [`VerifyRequest`] | compares a merged file with its inputs or its digests |
-//! | [`inspect`] | reports how the bytes of a file are used |
+//! | [`inspect()`] | reports how the bytes of a file are used |
 //!
 //! [`Context`] carries what surrounds a run: an observer of progress, a way to stop it, and the ranks that share it.
 //! Failures are [`Error`]s with a kind for programs, a message, and advice.

@@ -139,7 +139,7 @@ fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<
     team.ranks().all_gather_values("inspect the files", own).map_err(Error::of_ranks)
 }
 
-fn inspect_file(arguments: &InspectArgs, path: &PathBuf, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
+fn inspect_file(arguments: &InspectArgs, path: &Path, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
     let file = || path.to_string_lossy().into_owned();
     match raddle::inspect(path, library) {
         Ok(inspection) => {

@@ -34,8 +34,8 @@ pub struct Error {
     what: String,
     details: Option<String>,
     hint: Option<String>,
-    /// Advice from which the hint was made, if it names options.
-    advice: Option<Advice>,
+    /// Advice from which the hint was made, if it names options; boxed so that results stay small.
+    advice: Option<Box<Advice>>,
     /// Faults of the inputs; boxed so that results stay small.
     faults: Box<InputFaults>,
 }
@@ -190,7 +190,7 @@ impl Error {
     #[must_use]
     pub fn advise(mut self, advice: Advice) -> Self {
         self.hint = advice.text();
-        self.advice = Some(advice);
+        self.advice = Some(Box::new(advice));
         self
     }
 
