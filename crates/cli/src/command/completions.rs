@@ -1,4 +1,4 @@
-//! `raddle completions SHELL`: for packagers; hidden from the help.
+//! `raddle completions SHELL`: writes a completion script, for users and packagers.
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
