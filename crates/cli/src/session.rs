@@ -1,7 +1,7 @@
 //! Environment of a running command: progress, signals, and their shutdown.
 
 use crate::exit::Exit;
-use crate::options::running::{RuntimeArgs, VerbosityArgs};
+use crate::options::running::VerbosityArgs;
 use crate::progress::Progress;
 use crate::ranks::Ranks;
 use crate::signals::{self, Received};
@@ -18,7 +18,7 @@ use std::path::Path;
 pub struct Session {
     progress: Progress,
     /// Destination of the outcome; `None` on ranks that do not lead.
-    telling: Option<VerbosityArgs>,
+    verbosity: Option<VerbosityArgs>,
     cancel: CancelToken,
     received: Received,
 }
@@ -30,24 +30,12 @@ impl Session {
     /// # Errors
     /// If log or report would overwrite one of the files, the log cannot be created, or signals cannot be handled.
     pub fn start(
-        arguments: &RuntimeArgs,
+        verbosity: &VerbosityArgs,
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<Self, Error> {
-        Self::start_reporting(&arguments.telling, command, files)
-    }
-
-    /// Like [`Session::start`], for a command without the other options of [`RuntimeArgs`].
-    ///
-    /// # Errors
-    /// As for [`Session::start`].
-    pub fn start_reporting(
-        arguments: &VerbosityArgs,
-        command: &str,
-        files: impl IntoIterator<Item = impl AsRef<Path>>,
-    ) -> Result<Self, Error> {
-        arguments.check(files)?;
-        Self::with(Progress::start(arguments, command)?, Some(arguments.clone()))
+        verbosity.check(files)?;
+        Self::with(Progress::start(verbosity, command)?, Some(verbosity.clone()))
     }
 
     /// Collective. Like [`Session::start`], for a command executed by several ranks; the first rank shows progress and
@@ -57,37 +45,23 @@ impl Session {
     /// As for [`Session::start`], on every rank.
     pub fn start_collective(
         team: &Ranks,
-        arguments: &RuntimeArgs,
+        verbosity: &VerbosityArgs,
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<Self, Error> {
-        Self::start_reporting_collective(team, &arguments.telling, command, files)
-    }
-
-    /// Collective. Like [`Session::start_collective`], for a command without the other options of [`RuntimeArgs`].
-    ///
-    /// # Errors
-    /// As for [`Session::start`], on every rank.
-    pub fn start_reporting_collective(
-        team: &Ranks,
-        arguments: &VerbosityArgs,
-        command: &str,
-        files: impl IntoIterator<Item = impl AsRef<Path>>,
-    ) -> Result<Self, Error> {
-        let own = if team.leads() {
-            Self::start_reporting(arguments, command, files)
-        } else {
-            Self::with(Progress::silent(), None)
+        let local = match team.leads() {
+            true => Self::start(verbosity, command, files),
+            false => Self::with(Progress::silent(), None),
         };
-        team.agree("start", own)
+        team.agree("start", local)
     }
 
-    fn with(progress: Progress, telling: Option<VerbosityArgs>) -> Result<Self, Error> {
+    fn with(progress: Progress, verbosity: Option<VerbosityArgs>) -> Result<Self, Error> {
         let cancel = CancelToken::new();
         let stop = cancel.clone();
         let received = signals::watch(move || stop.cancel())
             .map_err(|cause| Error::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
-        Ok(Self { progress, telling, cancel, received })
+        Ok(Self { progress, verbosity, cancel, received })
     }
 
     /// Does `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
@@ -104,7 +78,7 @@ impl Session {
         if let Err(failure) = &outcome {
             self.progress.failed(failure);
             // The failure of the work is more important than one of writing the report.
-            let _ = self.telling.as_ref().map_or(Ok(()), |telling| telling.write_failure(failure));
+            let _ = self.verbosity.as_ref().map_or(Ok(()), |verbosity| verbosity.write_failure(failure));
         }
         let exit = outcome.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
         let logged = self.progress.finish(exit.code());

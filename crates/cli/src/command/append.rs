@@ -25,7 +25,7 @@ pub struct AppendArgs {
     #[command(flatten)]
     printing: PrintArgs,
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -44,9 +44,9 @@ rolls it back.";
 
 /// Collective. Appends the inputs.
 pub fn run(arguments: &AppendArgs, team: &Ranks) -> Result<Exit, Error> {
-    let AppendArgs { request, standard_input, printing, telling } = arguments;
+    let AppendArgs { request, standard_input, printing, verbosity } = arguments;
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
-    let session = Session::start_reporting_collective(team, telling, "append", files.iter().chain([&request.file]))?;
+    let session = Session::start_collective(team, verbosity, "append", files.iter().chain([&request.file]))?;
     session.run(team, |context| {
         let planned = request.plan_files(files, context)?;
         if team.leads() {
@@ -78,7 +78,7 @@ fn print_completed(arguments: &AppendArgs) -> Result<(), Error> {
     if arguments.printing.json {
         let output = file.to_string_lossy();
         print(&json(&serde_json::json!({ "output": output, "inputs": 0, "grown_datasets": 0 })))
-    } else if !arguments.telling.quiet {
+    } else if !arguments.verbosity.quiet {
         print(&format!("{}: has the rows of all inputs\n", escape::path(file)))
     } else {
         Ok(())
@@ -88,7 +88,7 @@ fn print_completed(arguments: &AppendArgs) -> Result<(), Error> {
 /// Prints what would be appended.
 fn print_plan(arguments: &AppendArgs, planned: &PlannedAppend, plan: &MergePlan) -> Result<(), Error> {
     let summary = planned.summary();
-    arguments.telling.write_report(&summary)?;
+    arguments.verbosity.write_report(&summary)?;
     if arguments.printing.json {
         return print(&json(&summary));
     }
@@ -105,10 +105,10 @@ fn print_plan(arguments: &AppendArgs, planned: &PlannedAppend, plan: &MergePlan)
 /// Collective. Appends the rows; the first rank reports.
 fn execute(arguments: &AppendArgs, planned: &PlannedAppend, context: &Context<'_>) -> Result<(), Error> {
     let Some(appended) = planned.run(context)? else { return Ok(()) };
-    arguments.telling.write_report(&appended)?;
+    arguments.verbosity.write_report(&appended)?;
     if arguments.printing.json {
         print(&json(&appended))?;
-    } else if !arguments.telling.quiet {
+    } else if !arguments.verbosity.quiet {
         print(&report::appended(&arguments.request.file, &appended.report))?;
     }
     Ok(())

@@ -35,7 +35,7 @@ pub struct BenchArgs {
     json: bool,
 
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -64,12 +64,12 @@ pub fn run(arguments: &BenchArgs) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     let workload = arguments.measuring.workload(&arguments.workload)?;
-    let watching = Session::start_reporting(&arguments.telling, "bench", NO_FILES)?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.verbosity, "bench", NO_FILES)?;
+    session.conclude(|watch| {
         let planned = planned::carry_out(&workload.planned, arguments.simulate, watch.cancel)?;
-        let mut done = arguments.measuring.measure(&workload, None, &watching, watch)?;
+        let mut done = arguments.measuring.measure(&workload, None, &session, watch)?;
         done.planned = planned;
-        arguments.telling.write_report(&done)?;
+        arguments.verbosity.write_report(&done)?;
         print(&if arguments.json {
             render::json(&done)
         } else {

@@ -69,8 +69,8 @@ fn parse_workload(name: &str) -> Result<Workload, String> {
 
 /// Generates the files and demonstrates what raddle does with them.
 pub fn run(arguments: &DemoArgs) -> Result<Exit, Error> {
-    let watching = Session::start(&arguments.running, "demo", NO_FILES)?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "demo", NO_FILES)?;
+    session.conclude(|watch| {
         // Held until the end: dropping it removes the files.
         let temporary;
         let folder = match &arguments.keep {
@@ -88,7 +88,7 @@ pub fn run(arguments: &DemoArgs) -> Result<Exit, Error> {
         if arguments.only_generate {
             return Ok(Exit::Done);
         }
-        show(arguments, &inputs, &folder.join("merged.h5"), watch, &watching)
+        show(arguments, &inputs, &folder.join("merged.h5"), watch, &session)
     })
 }
 
@@ -126,7 +126,7 @@ fn show(
     inputs: &[PathBuf],
     merged: &Path,
     watch: &Watch<'_>,
-    watching: &Session,
+    session: &Session,
 ) -> Result<Exit, Error> {
     let failed = |error| Error::of_merge(&error, inputs);
     let mut options = MergeOptions::new(merged);
@@ -154,7 +154,7 @@ fn show(
     let looped = match (arguments.no_h5py, h5py::find_python()) {
         (true, _) => None,
         (false, None) => {
-            watching.warn("no Python with h5py found; install h5py or set RADDLE_PYTHON to see the comparison");
+            session.warn("no Python with h5py found; install h5py or set RADDLE_PYTHON to see the comparison");
             None
         }
         (false, Some(python)) => {
@@ -219,5 +219,5 @@ fn comparison(report: &MergeReport, compress: Compress, looped: Option<&h5py::Lo
 
 /// Prints a step of the demo (not with `--quiet`).
 fn tell(arguments: &DemoArgs, text: &str) -> Result<(), Error> {
-    if arguments.running.telling.quiet { Ok(()) } else { print(text) }
+    if arguments.running.verbosity.quiet { Ok(()) } else { print(text) }
 }

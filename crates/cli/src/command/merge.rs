@@ -32,7 +32,7 @@ pub struct MergeArgs {
     #[command(flatten)]
     io: IoArgs,
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -58,13 +58,13 @@ by their path, never by position. The output appears under its name only when it
 
 /// Collective. Merges the inputs.
 pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
-    let MergeArgs { request, standard_input, printing, io, telling } = arguments;
+    let MergeArgs { request, standard_input, printing, io, verbosity } = arguments;
     if printing.dry_run && request.part.is_some() {
         return Err(Error::usage("--part writes its share of a merge: leave out --dry-run, or use raddle plan"));
     }
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
     let io = io.open(team, request.part.is_some(), request.preview.preview.is_some())?;
-    let output = Output { path: &request.output.output, printing: *printing, io, telling, command: "merge" };
+    let output = Output { path: &request.output.output, printing: *printing, io, verbosity, command: "merge" };
     output.write(team, files, |files, context| request.plan_files(files, context))
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Output<'a> {
     /// How ranks read and write.
     pub io: OpenIo<'a>,
     /// Options for messages.
-    pub telling: &'a VerbosityArgs,
+    pub verbosity: &'a VerbosityArgs,
     /// Name of the command.
     pub command: &'static str,
 }
@@ -99,8 +99,7 @@ impl Output<'_> {
         files: Vec<PathBuf>,
         plan: impl FnOnce(Vec<PathBuf>, &Context<'_>) -> Result<PlannedMerge, Error>,
     ) -> Result<Exit, Error> {
-        let session =
-            Session::start_reporting_collective(team, self.telling, self.command, files.iter().chain([self.path]))?;
+        let session = Session::start_collective(team, self.verbosity, self.command, files.iter().chain([self.path]))?;
         session.run(team, |context| {
             let planned = plan(files, context)?;
             self.io.check_plan(planned.plan())?;
@@ -128,14 +127,14 @@ impl Output<'_> {
         raddle::merge::layout_warnings(planned.plan()).iter().for_each(|warning| session.warn(warning));
         let summary = planned.summary()?;
         let preview = planned.preview().map_or(String::new(), preview_text::planned);
-        self.telling.write_report(&summary)?;
+        self.verbosity.write_report(&summary)?;
         print(&if self.printing.json { json(&summary) } else { text(&summary, Detail::Groups) + &preview })
     }
 
     fn write_part(&self, planned: PlannedMerge, context: &Context<'_>) -> Result<(), Error> {
         let Some(written) = planned.run_part(context)? else { return Ok(()) };
-        self.telling.write_report(&written)?;
-        match (self.printing.json, self.telling.quiet) {
+        self.verbosity.write_report(&written)?;
+        match (self.printing.json, self.verbosity.quiet) {
             (true, _) => print(&json(&written)),
             (false, true) => Ok(()),
             (false, false) => print(&report::part(&written)),
@@ -153,8 +152,8 @@ impl Output<'_> {
         let (input_files, made) = (planned.inputs(), keys::made(&planned.plan().made));
         let Some(merged) = planned.run_with(context, self.io.of_ranks(team))? else { return Ok(()) };
         let record = MergeRecord { merged: &merged, prediction, input_files };
-        self.telling.write_report(&record)?;
-        match (self.printing.json, self.telling.quiet) {
+        self.verbosity.write_report(&record)?;
+        match (self.printing.json, self.verbosity.quiet) {
             (true, _) => print(&json(&record)),
             (false, true) => Ok(()),
             (false, false) => {

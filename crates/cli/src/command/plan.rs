@@ -24,7 +24,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub(super) simulation: SimulationArgs,
     #[command(flatten)]
-    pub(super) telling: VerbosityArgs,
+    pub(super) verbosity: VerbosityArgs,
 
     /// Print the plan as JSON
     #[arg(long)]
@@ -53,7 +53,7 @@ Examples:
 
 /// Collective. Plans and prints the plan.
 pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
-    let PlanArgs { request, standard_input, simulation, telling, json, datasets } = arguments;
+    let PlanArgs { request, standard_input, simulation, verbosity, json, datasets } = arguments;
     if !simulation.simulate.is_empty() {
         // One rank simulates all others.
         return if team.leads() { super::simulate::run(arguments, team) } else { Ok(Exit::Done) };
@@ -61,7 +61,7 @@ pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
     // Checked before the inputs are listed, which may take time.
     request.options(team.default_jobs())?;
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
-    let session = Session::start_reporting_collective(team, telling, "plan", &files)?;
+    let session = Session::start_collective(team, verbosity, "plan", &files)?;
     session.run(team, |context| {
         let planned = request.plan_files(files, context)?;
         let exit = if planned.plan().skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
@@ -71,7 +71,7 @@ pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
         session.note_differences(bridged(planned.plan()));
         layout_warnings(planned.plan()).iter().for_each(|warning| session.warn(warning));
         let summary = planned.summary()?;
-        telling.write_report(&summary)?;
+        verbosity.write_report(&summary)?;
         match json {
             true => print(&crate::render::json(&summary))?,
             false => print(&text(&summary, if *datasets { Detail::Datasets } else { Detail::Groups }))?,

@@ -20,7 +20,7 @@ pub struct RechunkArgs {
     #[command(flatten)]
     io: IoArgs,
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -36,8 +36,8 @@ Examples:
 
 /// Collective. Rewrites the file.
 pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Error> {
-    let RechunkArgs { request, printing, io, telling } = arguments;
+    let RechunkArgs { request, printing, io, verbosity } = arguments;
     let io = io.open(team, false, request.preview.preview.is_some())?;
-    let output = Output { path: &request.output.output, printing: *printing, io, telling, command: "rechunk" };
+    let output = Output { path: &request.output.output, printing: *printing, io, verbosity, command: "rechunk" };
     output.write(team, vec![request.input.clone()], |_, context| request.plan(context))
 }

@@ -31,7 +31,7 @@ const USUAL: Rates = Rates {
 
 /// Simulates and prints the report.
 pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
-    let PlanArgs { request, standard_input, simulation, telling, json, .. } = arguments;
+    let PlanArgs { request, standard_input, simulation, verbosity, json, .. } = arguments;
     let options = &request.options(team.default_jobs())?;
     let statistic = simulation.statistic()?;
     // Checked before anything that takes time.
@@ -40,8 +40,8 @@ pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
         Some(_) => Vec::new(),
         None => standard_input.expand(&request.inputs)?,
     };
-    let watching = Session::start_reporting(telling, "plan", &files)?;
-    watching.conclude(|watch| {
+    let session = Session::start(verbosity, "plan", &files)?;
+    session.conclude(|watch| {
         let files = request.sorting.sort_collective(files, options, watch, &SingleProcess)?;
         let of_codec =
             |error| Error::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[]);
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
         let simulated = statistic.map_or(SimulatedInputs::Files(&files), SimulatedInputs::Stated);
         let done = simulate(simulated, count, machine, strategy, options, watch);
         let done = done.map_err(|error| Error::of_merge(&error, &files))?;
-        telling.write_report(&done)?;
+        verbosity.write_report(&done)?;
         match *json {
             true => print(&crate::render::json(&done))?,
             false => print(&crate::render::simulation::text(&done))?,

@@ -77,7 +77,7 @@ pub struct TuneArgs {
     json: bool,
 
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -126,10 +126,10 @@ pub fn run(arguments: &TuneArgs) -> Result<Exit, Error> {
         memory_bytes: arguments.max_memory.map(|size| size.0),
         readable_by: Some(arguments.readable_by),
     };
-    let watching = Session::start_reporting(&arguments.telling, "tune", [&path])?;
-    watching.conclude(|watch| {
-        let done = arguments.measuring.measure(&workload, Some(&limits), &watching, watch)?;
-        arguments.telling.write_report(&done)?;
+    let session = Session::start(&arguments.verbosity, "tune", [&path])?;
+    session.conclude(|watch| {
+        let done = arguments.measuring.measure(&workload, Some(&limits), &session, watch)?;
+        arguments.verbosity.write_report(&done)?;
         let profile = profile_of(&done);
         if let Some(profile) = &profile {
             profile.write(&path).map_err(|error| Error::of_tune(&error))?;

@@ -20,7 +20,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     standard_input: StandardInputArgs,
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -52,13 +52,13 @@ struct Verified<'a> {
 
 /// Collective. Compares the file; the first rank prints the result.
 pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Error> {
-    let VerifyArgs { request, standard_input, telling, json } = arguments;
+    let VerifyArgs { request, standard_input, verbosity, json } = arguments;
     let has_inputs = request.has_inputs();
     let files = team.paths_of_first(|| match has_inputs {
         true => standard_input.expand_names(&request.against, &request.listing),
         false => Ok(Vec::new()),
     })?;
-    let session = Session::start_reporting_collective(team, telling, "verify", files.iter().chain([&request.file]))?;
+    let session = Session::start_collective(team, verbosity, "verify", files.iter().chain([&request.file]))?;
     session.run(team, |context| {
         let against = files.len() as u64;
         let report = request.run_with(files, context)?;
@@ -67,10 +67,10 @@ pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Error> {
             return Ok(exit);
         }
         let record = Verified { file: request.file.to_string_lossy().into_owned(), against, report: &report };
-        telling.write_report(&record)?;
+        verbosity.write_report(&record)?;
         if *json {
             print(&crate::render::json(&record))?;
-        } else if !telling.quiet || exit == Exit::Mismatch {
+        } else if !verbosity.quiet || exit == Exit::Mismatch {
             print(&if has_inputs { report::verified(&report) } else { report::checked(&report) })?;
         }
         Ok(exit)

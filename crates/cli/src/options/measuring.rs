@@ -205,7 +205,7 @@ impl MeasurementArgs {
         &self,
         workload: &Workload,
         limits: Option<&Limits>,
-        watching: &Session,
+        session: &Session,
         watch: &Watch<'_>,
     ) -> Result<Measurement, Error> {
         let failed = |error| Error::of_tune(&error);
@@ -220,7 +220,7 @@ impl MeasurementArgs {
         let conditions = TrialConditions { library: self.libraries()?.into_iter().next(), ..self.conditions() };
         let mut tell = |done: &MeasuredExperiment| {
             let runs = quantity::counted(done.search.sweep.runs() as u64, "run");
-            watching.say(&format!("{}: {runs}, {}", escape::text(&done.name), quantity::seconds(done.elapsed_s)));
+            session.say(&format!("{}: {runs}, {}", escape::text(&done.name), quantity::seconds(done.elapsed_s)));
         };
         measure(workload, limits, &conditions, &bench, &mut tell).map_err(failed)
     }

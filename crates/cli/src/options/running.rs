@@ -24,7 +24,7 @@ pub struct RuntimeArgs {
 
     /// Options for messages.
     #[command(flatten)]
-    pub telling: VerbosityArgs,
+    pub verbosity: VerbosityArgs,
 }
 
 /// Options for messages and logs of a run.
@@ -98,7 +98,7 @@ impl RuntimeArgs {
     /// # Errors
     /// If the file cannot be written.
     pub fn write_report(&self, report: &impl Serialize) -> Result<(), Error> {
-        self.telling.write_report(report)
+        self.verbosity.write_report(report)
     }
 }
 

@@ -114,7 +114,7 @@ struct Medians<'a> {
 
 /// Collective. Measures every layout; the first rank reports.
 pub fn run(arguments: &BenchArgs, team: &Ranks) -> Result<Exit, Error> {
-    let session = Session::start_collective(team, &arguments.running, "events bench", [&arguments.source])?;
+    let session = Session::start_collective(team, &arguments.running.verbosity, "events bench", [&arguments.source])?;
     session.conclude(|watch| {
         let medians = arguments.request().run(watch, team.ranks()).map_err(|error| arguments.failure(&error))?;
         if !team.leads() {

@@ -70,7 +70,7 @@ dictionaries are needed. The output's bytes do not depend on the number of threa
 pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Error> {
     let ConvertArgs { selection, entries, skip_bad, output, force, layout, running, .. } = arguments;
     let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
-    let session = Session::start_collective(team, running, "events convert", inputs.iter().chain([output]))?;
+    let session = Session::start_collective(team, &running.verbosity, "events convert", inputs.iter().chain([output]))?;
     session.conclude(|watch| {
         let request = ConvertRequest {
             inputs,
@@ -86,7 +86,7 @@ pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Error> {
         let written = request.run(watch, team.ranks()).map_err(|error| Error::of_written_events(&error, output))?;
         if team.leads() {
             running.write_report(&written)?;
-            if !running.telling.quiet {
+            if !running.verbosity.quiet {
                 print(&events::written(&written))?;
             }
         }

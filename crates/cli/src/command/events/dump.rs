@@ -76,8 +76,8 @@ struct DumpedEvents {
 
 /// Prints the events.
 pub fn run(arguments: &DumpArgs) -> Result<Exit, Error> {
-    let watching = Session::start(&arguments.running, "events dump", [&arguments.file])?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "events dump", [&arguments.file])?;
+    session.conclude(|watch| {
         let dumped = arguments.dump(watch)?;
         arguments.running.write_report(&dumped)?;
         Ok(Exit::Done)

@@ -51,7 +51,7 @@ Examples:
 /// Inspects a file and prints the result.
 pub fn run(arguments: &InspectArgs) -> Result<Exit, Error> {
     let InspectArgs { file, tree, raw, whole, sizes, json, running } = arguments;
-    let session = Session::start(running, "events inspect", [file])?;
+    let session = Session::start(&running.verbosity, "events inspect", [file])?;
     session.conclude(|watch| {
         let request = InspectRequest {
             file: file.clone(),

@@ -58,7 +58,7 @@ Every input must have the same products. ROOT files cannot be merged: convert th
 pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     let MergeArgs { output, force, compress, chunk, running, .. } = arguments;
     let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
-    let session = Session::start_collective(team, running, "events merge", inputs.iter().chain([output]))?;
+    let session = Session::start_collective(team, &running.verbosity, "events merge", inputs.iter().chain([output]))?;
     session.conclude(|watch| {
         let request = EventsMergeRequest {
             inputs,
@@ -71,7 +71,7 @@ pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
         let merged = request.run(watch, team.ranks()).map_err(|error| Error::of_written_events(&error, output))?;
         if let Some(written) = merged.filter(|_| team.leads()) {
             running.write_report(&written)?;
-            if !running.telling.quiet {
+            if !running.verbosity.quiet {
                 print(&events::written(&written))?;
             }
         }

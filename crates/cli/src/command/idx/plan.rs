@@ -69,7 +69,7 @@ pub struct PlanArgs {
     json: bool,
 
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -153,8 +153,8 @@ pub struct Plan {
 
 /// Simulates and prints the result.
 pub fn run(arguments: &PlanArgs) -> Result<Exit, Error> {
-    let watching = Session::start_reporting(&arguments.telling, "idx plan", NO_FILES)?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.verbosity, "idx plan", NO_FILES)?;
+    session.conclude(|watch| {
         let failed = |error| Error::of_idx(&error);
         let axes = arguments.per_rank.0.len();
         let reversed = |shape: &[u64]| shape.iter().rev().copied().collect::<Vec<u64>>();
@@ -200,7 +200,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Error> {
         }
         let fields = arguments.fields.iter().map(ToString::to_string).collect();
         let plan = Plan { grid: reversed(&grid), per_rank: arguments.per_rank.0.clone(), fields, boxes };
-        arguments.telling.write_report(&plan)?;
+        arguments.verbosity.write_report(&plan)?;
         print(&if arguments.json { crate::render::json(&plan) } else { idx_plan::text(&plan) })?;
         Ok(Exit::Done)
     })

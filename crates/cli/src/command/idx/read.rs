@@ -39,7 +39,7 @@ pub struct ReadArgs {
     request: ReadRequest,
 
     #[command(flatten)]
-    telling: VerbosityArgs,
+    verbosity: VerbosityArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -56,13 +56,9 @@ A missing block is an error unless --missing-as-default is given; a damaged bloc
 
 /// Collective. Reads the box and writes the array.
 pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Error> {
-    let watching = Session::start_reporting_collective(
-        team,
-        &arguments.telling,
-        "idx read",
-        [&arguments.input, &arguments.output],
-    )?;
-    watching.conclude(|watch| {
+    let session =
+        Session::start_collective(team, &arguments.verbosity, "idx read", [&arguments.input, &arguments.output])?;
+    session.conclude(|watch| {
         let started = Instant::now();
         let opened =
             open_dataset(&arguments.input).and_then(|dataset| Ok((arguments.request.query(&dataset)?, dataset)));
@@ -90,7 +86,7 @@ pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Error> {
         put_collective(team, &arguments.output, arguments.force, &parts)?;
         if team.leads() {
             let shape = dataset.shape(&query);
-            arguments.telling.write_report(&ReadReport {
+            arguments.verbosity.write_report(&ReadReport {
                 output: &arguments.output,
                 field: &dataset.header().fields[query.field].name,
                 time: query.time,

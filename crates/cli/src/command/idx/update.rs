@@ -27,7 +27,7 @@ impl WriteArgs {
         let update = write.update_collective(&self.into)?;
         if team.leads() {
             self.running.write_report(&Steps { steps: &update.reports })?;
-            if !self.running.telling.quiet {
+            if !self.running.verbosity.quiet {
                 print(&targets::updated(&update))?;
             }
         }

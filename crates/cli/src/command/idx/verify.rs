@@ -54,8 +54,8 @@ are missing or damaged, samples differ, or there are fields or time steps for wh
 pub fn run(arguments: &VerifyArgs) -> Result<Exit, Error> {
     let inputs = arguments.against.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.input.as_path()]);
-    let watching = Session::start(&arguments.running, "idx verify", files)?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "idx verify", files)?;
+    session.conclude(|watch| {
         let jobs = arguments.running.execution.jobs.map_or_else(default_jobs, NonZeroUsize::get);
         let readers = Readers { jobs, cancel: watch.cancel };
         let open = || arrays::open(&arguments.arrays, &arguments.against, &arguments.running.execution.reader);
@@ -64,7 +64,7 @@ pub fn run(arguments: &VerifyArgs) -> Result<Exit, Error> {
         arguments.running.write_report(&outcome)?;
         if arguments.json {
             print(&crate::render::json(&outcome))?;
-        } else if !arguments.running.telling.quiet || !outcome.is_good() {
+        } else if !arguments.running.verbosity.quiet || !outcome.is_good() {
             print(&targets::verified(&arguments.input, &outcome))?;
         }
         Ok(if outcome.is_good() { Exit::Done } else { Exit::Mismatch })

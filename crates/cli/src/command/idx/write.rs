@@ -85,8 +85,8 @@ written. Each process or rank holds its share of one time step in memory.";
 pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Error> {
     let inputs = arguments.inputs.iter().map(|input| file_of(input));
     let files = inputs.chain([arguments.target.request.output.as_path()]);
-    let watching = Session::start_collective(team, &arguments.running, "idx write", files)?;
-    watching.conclude(|watch| {
+    let session = Session::start_collective(team, &arguments.running.verbosity, "idx write", files)?;
+    session.conclude(|watch| {
         let opened = arrays::open(&arguments.arrays, &arguments.inputs, &arguments.running.execution.reader);
         let inputs = team.agree("open the inputs", opened)?;
         if !arguments.into.is_empty() {
@@ -109,7 +109,7 @@ pub fn run(arguments: &WriteArgs, team: &Ranks) -> Result<Exit, Error> {
         };
         if team.leads() {
             arguments.running.write_report(&Steps { steps: &written.reports, tuned: &tuned })?;
-            if !arguments.running.telling.quiet {
+            if !arguments.running.verbosity.quiet {
                 print(&format!("{}{}", lines(&tuned), targets::written(&written)))?;
             }
         }

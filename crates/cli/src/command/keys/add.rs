@@ -76,12 +76,12 @@ pub(super) fn rewrite(
     let mut options = MergeOptions::new(file);
     running.apply_collective(team, &mut options);
     let inputs = [file.to_path_buf()];
-    let watching = Session::start_collective(team, running, command, [file])?;
-    watching.conclude(|watch| {
+    let session = Session::start_collective(team, &running.verbosity, command, [file])?;
+    session.conclude(|watch| {
         let failed = |error| Error::of_merge(&error, &inputs);
         let plan = plan_rewrite_collective(file, spec, &options, watch, team.ranks()).map_err(failed)?;
         if team.leads() {
-            key_warnings(&plan.made).iter().for_each(|warning| watching.warn(warning));
+            key_warnings(&plan.made).iter().for_each(|warning| session.warn(warning));
         }
         let written = match dry_run {
             true => None,
@@ -93,7 +93,7 @@ pub(super) fn rewrite(
         if let Some(written) = &written {
             running.write_report(written)?;
         }
-        if !running.telling.quiet {
+        if !running.verbosity.quiet {
             print(&keys::added(file, &plan, written.as_ref()))?;
         }
         Ok(Exit::Done)

@@ -35,14 +35,14 @@ Exit code 0: in order, 8: not in order.";
 pub fn run(arguments: &CheckArgs) -> Result<Exit, Error> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Session::start(&arguments.running, "keys check", [&arguments.keyed.file])?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "keys check", [&arguments.keyed.file])?;
+    session.conclude(|watch| {
         let report = raddle_merge::keys::check::check(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
             .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
         arguments.running.write_report(&report)?;
         if arguments.json {
             print(&crate::render::json(&report))?;
-        } else if !arguments.running.telling.quiet || !report.faults.is_empty() {
+        } else if !arguments.running.verbosity.quiet || !report.faults.is_empty() {
             print(&keys::checked(&report))?;
         }
         Ok(if report.faults.is_empty() { Exit::Done } else { Exit::Mismatch })

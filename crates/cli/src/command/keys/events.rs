@@ -38,8 +38,8 @@ references stored in the dataset. Only keys and metadata are read.";
 pub fn run(arguments: &EventsArgs) -> Result<Exit, Error> {
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Session::start(&arguments.running, "keys events", [&arguments.keyed.file])?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "keys events", [&arguments.keyed.file])?;
+    session.conclude(|watch| {
         let sizes = event_sizes(&arguments.keyed.file, &arguments.keyed.key, &options, watch)
             .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file)))?;
         arguments.running.write_report(&sizes)?;

@@ -73,8 +73,8 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Error> {
     };
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Session::start(&arguments.running, "keys partition", [&arguments.keyed.file])?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "keys partition", [&arguments.keyed.file])?;
+    session.conclude(|watch| {
         let failed = |error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file));
         let file = KeyedFile::open(&arguments.keyed.file, &arguments.keyed.key, &options, watch).map_err(failed)?;
         let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;

@@ -72,14 +72,14 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Error> {
     }
     let mut options = MergeOptions::new("");
     arguments.running.apply(&mut options);
-    let watching = Session::start(&arguments.running, "keys sort", inputs.iter().chain(&arguments.output))?;
-    watching.conclude(|watch| {
+    let session = Session::start(&arguments.running.verbosity, "keys sort", inputs.iter().chain(&arguments.output))?;
+    session.conclude(|watch| {
         let by: Vec<Vec<u8>> = arguments.by.iter().map(|path| path.clone().into_bytes()).collect();
         let failed = |error| Error::of_merge(&error, &inputs);
         let sorted =
             raddle_merge::inputs::order::sort(&inputs, &by, arguments.descending, &options, watch).map_err(failed)?;
         for path in &sorted.without_rows {
-            watching.warn(&format!("{}: has no rows, so it comes last", escape::path(path)));
+            session.warn(&format!("{}: has no rows, so it comes last", escape::path(path)));
         }
         let list = format_list(&sorted.paths).map_err(failed)?;
         match &arguments.output {
