@@ -9,8 +9,9 @@
 
 use crate::error::{EventsError, Fault, Location, Result};
 use crate::model::block::{Block, Buffer, Column};
+use crate::model::event_id::EventId;
 use crate::model::schema::{Form, Product, Schema, Serialization};
-use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
+use crate::model::source::{Reader, Source, check_entries, check_products};
 use crate::pds::PdsCodec;
 use crate::root::{RootFile, RootOptions, TreeSource};
 use crate::sources::bytes::Bytes;

@@ -9,7 +9,7 @@ mod values;
 
 use proptest::prelude::*;
 use raddle_core::ranks::communicator::Communicator;
-use raddle_events::model::source::EventId;
+use raddle_events::model::event_id::EventId;
 use raddle_events::root::{NTUPLE_NAME, NtupleOptions, NtupleSink, NtupleSource, RootCodec, RootFile};
 use raddle_events::sources::generated::Empty;
 use raddle_events::{

@@ -5,13 +5,13 @@
 //! (`schema`). `/ids` holds run, subrun and event of each entry, if the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;
+use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, id_pieces, id_series};
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
-use super::store::{EventArrangement, FilePlan, PartitionBlocks, id_pieces, id_series};
 use crate::error::{Location, Result};
 use crate::model::awkward::AwkwardForm;
 use crate::model::block::{Block, Buffer};
+use crate::model::event_id::EventId;
 use crate::model::schema::{BufferKind, Product, Schema};
-use crate::model::source::EventId;
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 

@@ -5,13 +5,13 @@
 //! end of the last. `Batches` holds the number of the first event of each batch, followed by the number of events.
 
 use super::LUMI;
+use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, id_of, id_pieces, id_series};
 use super::lumi::{attributes, blob, blobs};
 use super::series::{Attribute, PartitionedBlock, Piece, Series};
-use super::store::{EventArrangement, FilePlan, PartitionBlocks, id_of, id_pieces, id_series};
 use crate::error::{Location, Result};
 use crate::model::block::Block;
+use crate::model::event_id::EventId;
 use crate::model::schema::{Number, Schema};
-use crate::model::source::EventId;
 use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;
 

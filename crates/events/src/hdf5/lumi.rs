@@ -8,8 +8,8 @@ use super::series::{Attribute, Value};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::{EventsError, NEEDS_BYTES, Result};
 use crate::model::block::{Block, Column};
+use crate::model::event_id::EventId;
 use crate::model::schema::{Form, Product, Schema, Serialization};
-use crate::model::source::EventId;
 
 /// Attributes of `/Lumi` in files written by raddle: names, classes and serialisations of products, one text per
 /// product.

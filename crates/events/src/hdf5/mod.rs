@@ -15,6 +15,7 @@
 //! datasets; `store` fills chunks, has them encoded and writes them. Invariant: the bytes of a file depend only on
 //! the source and the options, not on threads.
 
+mod arrangement;
 mod chunk_builder;
 mod columns;
 mod event;

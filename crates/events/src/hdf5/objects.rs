@@ -2,9 +2,9 @@
 //!
 //! Invariant: predictions made before chunks are known determine only where metadata is placed, never its contents.
 
+use super::arrangement::{FilePlan, INDEX_LEN_BYTES};
 use super::chunk_builder::{ChunkBuilder, Storage};
 use super::series::{Attribute, EncodedAttribute, Series, class_of};
-use super::store::{FilePlan, INDEX_LEN_BYTES};
 use crate::error::Result;
 use raddle_codec::Encoder;
 use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};

@@ -4,17 +4,17 @@
 //! Numbers above 2^31 - 1 are stored as 2^31 - 1, as HDF5 does when it converts the framework's numbers. Such event
 //! numbers cannot be recovered; offsets that large are refused.
 
+use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of};
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::lumi::{
     COMPRESSION, COMPRESSION_CHOICE, COMPRESSION_LEVEL, blob, blobs, first_event, refused, serialization,
 };
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
-use super::store::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of};
 use super::{CceOptions, CompressionChoice, FRAMEWORK_LEVEL, LUMI};
 use crate::error::{EventsError, Location, Result};
 use crate::model::block::Block;
+use crate::model::event_id::EventId;
 use crate::model::schema::{Number, Schema, Serialization};
-use crate::model::source::EventId;
 use crate::pds::PdsCodec;
 use raddle_codec::RawStreamEncoder;
 use raddle_hdf5::write::Compat;

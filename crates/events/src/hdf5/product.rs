@@ -4,14 +4,14 @@
 //! first event, and nothing is compressed.
 
 use super::LUMI;
+use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of, id_pieces, id_series};
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
-use super::store::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of, id_pieces, id_series};
 use crate::error::{Location, Result};
 use crate::model::awkward::link_name;
 use crate::model::block::Block;
+use crate::model::event_id::EventId;
 use crate::model::schema::{Number, Schema, Serialization};
-use crate::model::source::EventId;
 use raddle_hdf5::write::Compat;
 use std::collections::HashSet;
 

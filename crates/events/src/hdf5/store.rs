@@ -4,55 +4,26 @@
 //! The layout's plan determines what goes where. Invariants: chunks are stored in the order in which they were
 //! completed, which depends only on the blocks; the output's name refers to a complete file or to none.
 
+use super::arrangement::{EventArrangement, INDEX_LEN_BYTES, PartitionBlocks, id_of};
 use super::chunk_builder::{ChunkBuilder, Storage, StoredChunk};
 use super::objects::{self, link_order, predicted_metadata};
 use super::rank_chunks::RankChunks;
-use super::series::{Attribute, PartitionedBlock, Piece, Series};
+use super::series::{PartitionedBlock, Series};
 use super::stored::StoredEvents;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
 use crate::error::{EventsError, Location, Result, Shape};
 use crate::model::block::Block;
-use crate::model::schema::{Number, Schema};
+use crate::model::event_id::EventId;
+use crate::model::schema::Schema;
 use crate::model::sink::{Prepare, Sink};
-use crate::model::source::EventId;
 use crate::output::Output;
 use raddle_codec::{EncodeState, Encoder, EncoderOptions};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_hdf5::model::CreationOrder;
-use raddle_hdf5::write::{Compat, OutputFile, OutputOptions};
+use raddle_hdf5::write::{OutputFile, OutputOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Plan of a file.
-#[derive(Debug, Clone)]
-pub(super) struct FilePlan {
-    pub compat: Compat,
-    /// Whether datasets are extensible, like the framework's.
-    pub is_extensible: bool,
-    /// Paths of groups, parents first.
-    pub groups: Vec<&'static str>,
-    /// Attributes of groups, with the path of each group.
-    pub attributes: Vec<(&'static str, Attribute)>,
-    pub series: Vec<Series>,
-}
-
-/// Way to map events to datasets.
-pub(super) trait EventArrangement: Send + Sync {
-    fn plan(&self) -> &FilePlan;
-
-    /// Creates the state with which one thread arranges blocks.
-    fn arranger(&self) -> Result<Box<dyn PartitionBlocks>>;
-
-    /// Returns the attributes of groups that are only known once all events are.
-    fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)>;
-}
-
-/// Cuts blocks into pieces.
-pub(super) trait PartitionBlocks: Send {
-    /// Arranges `block`, which has been checked against the schema.
-    fn arrange(&mut self, block: Block, place: &Location) -> Result<PartitionedBlock>;
-}
 
 /// Maximum total length of all chunks that are being filled.
 const FILLING_LEN_BYTES: u64 = 128 << 20;
@@ -65,10 +36,6 @@ const MAX_CHUNK_LEN_BYTES: u64 = 1 << 20;
 /// shorter than a page are aligned to the size of a number instead, so that a page can hold several.
 const PAGE_LEN_BYTES: u64 = 4096;
 const MAX_NUMBER_LEN_BYTES: u64 = 8;
-
-/// Cost of having a single chunk: the B-tree that refers to it has room for 64 chunks (24 bytes, 64 addresses and 65
-/// keys of 24 bytes). Elements that filters shorten by less than that are stored contiguously instead.
-pub(super) const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
 
 /// HDF5 file being written.
 pub struct Hdf5Sink {
@@ -406,34 +373,4 @@ impl Prepare for Hdf5Preparer {
         }
         Ok(EncodedTile { series, stored, filter_mask })
     }
-}
-
-/// Returns the id of an entry of a block. If the source has no ids, returns run 1, subrun 1 and an event number counted
-/// from 1, like the framework's own events.
-pub(super) fn id_of(block: &Block, number: usize) -> EventId {
-    let unknown = EventId { run: 1, lumi: 1, event: block.entries.start.saturating_add(number as u64 + 1) };
-    block.ids.get(number).copied().unwrap_or(unknown)
-}
-
-/// Encodes numbers as little-endian bytes.
-pub(super) fn bytes_of<const LEN: usize>(numbers: impl Iterator<Item = [u8; LEN]>) -> Piece {
-    Piece::Values(numbers.flatten().collect())
-}
-
-/// Creates series of run, subrun and event numbers with these paths.
-pub(super) fn id_series(run: &str, lumi: &str, event: &str) -> [Series; 3] {
-    [
-        Series::values(run.to_owned(), Number::Uint32),
-        Series::values(lumi.to_owned(), Number::Uint32),
-        Series::values(event.to_owned(), Number::Uint64),
-    ]
-}
-
-/// Creates the pieces for [`id_series`].
-pub(super) fn id_pieces(ids: impl Iterator<Item = EventId> + Clone) -> [Piece; 3] {
-    [
-        bytes_of(ids.clone().map(|id| id.run.to_le_bytes())),
-        bytes_of(ids.clone().map(|id| id.lumi.to_le_bytes())),
-        bytes_of(ids.map(|id| id.event.to_le_bytes())),
-    ]
 }

@@ -5,6 +5,7 @@
 //! the concatenated values of the input datasets.
 
 use super::Layout;
+use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks};
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::file::EventsFile;
 use super::lumi::first_event;
@@ -12,11 +13,11 @@ use super::packed::Packed;
 use super::packed_source::PackedSource;
 use super::series::{Attribute, PartitionedBlock, Piece};
 use super::source::{Hdf5Source, Ids};
-use super::store::{EventArrangement, FilePlan, PartitionBlocks};
 use crate::error::{Location, Result};
 use crate::model::block::{Block, Buffer, Column};
+use crate::model::event_id::EventId;
 use crate::model::schema::{Form, Number, Product, Schema, Serialization};
-use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
+use crate::model::source::{Reader, Source, check_entries, check_products};
 use crate::pds::PdsCodec;
 use crate::sources::concat::ConcatSource;
 use raddle_hdf5::read::DatasetReader;

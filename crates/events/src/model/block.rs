@@ -5,8 +5,8 @@
 //! above determines the length of every buffer.
 
 use crate::error::{Fault, Shape};
+use crate::model::event_id::EventId;
 use crate::model::schema::{BufferForm, BufferKind, Form, Number, Schema};
-use crate::model::source::EventId;
 use std::ops::Range;
 
 /// Range of entries of some products.

@@ -4,23 +4,11 @@
 //! same result; reading a range in parts gives the same result as reading it whole.
 
 use crate::error::{EventsError, Location, Result};
+use crate::model::baskets::Baskets;
 use crate::model::block::Block;
 use crate::model::schema::Schema;
-use crate::sources::baskets::Baskets;
 use raddle_core::cancel::CancelToken;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// Identification of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct EventId {
-    /// Number of the run.
-    pub run: u32,
-    /// Number of the subrun, or luminosity block.
-    pub lumi: u32,
-    /// Number of the event.
-    pub event: u64,
-}
 
 /// Ordered set of entries, each with the same products.
 pub trait Source: Send + Sync {

@@ -5,7 +5,7 @@
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
 use crate::error::Fault;
 use crate::model::block::Column;
-use crate::model::source::EventId;
+use crate::model::event_id::EventId;
 use crate::sources::bytes::Bytes;
 use raddle_codec::{CodecError, DecodeState, RawStreamEncoder};
 

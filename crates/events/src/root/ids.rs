@@ -8,8 +8,8 @@ use super::layout;
 use super::streamer::StreamerInfos;
 use super::tree::{Branch, Tree};
 use crate::model::block::{Buffer, Column};
+use crate::model::event_id::EventId;
 use crate::model::schema::{Form, Number};
-use crate::model::source::EventId;
 
 /// Branches that hold the ids of a tree.
 #[derive(Debug)]

@@ -4,10 +4,10 @@
 //! shifts the others; either all entries have ids or none.
 
 use crate::error::{EventsError, Location, Result};
+use crate::model::baskets::Baskets;
 use crate::model::block::{Block, Column};
 use crate::model::schema::{Form, Product, Schema};
 use crate::model::source::{Reader, Source, check_entries, check_products};
-use crate::sources::baskets::Baskets;
 use raddle_core::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

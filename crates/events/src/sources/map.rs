@@ -3,10 +3,10 @@
 //! Invariant: columns that are not recoded are passed on unchanged.
 
 use crate::error::{Fault, Location, Result};
+use crate::model::baskets::Baskets;
 use crate::model::block::{Block, Column};
 use crate::model::schema::{Product, Schema};
 use crate::model::source::{Reader, Source};
-use crate::sources::baskets::Baskets;
 use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 

@@ -16,8 +16,9 @@ pub use throttled::{EventTimesError, ThrottledSource, parse_event_times};
 
 use crate::error::{Location, Result};
 use crate::model::block::{Block, Column};
+use crate::model::event_id::EventId;
 use crate::model::schema::Schema;
-use crate::model::source::{EventId, Reader, Source, check_entries, check_products};
+use crate::model::source::{Reader, Source, check_entries, check_products};
 use std::ops::Range;
 
 /// Generator of entries.
