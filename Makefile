@@ -68,7 +68,7 @@ demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
 
 build: setup
-	$(CARGO) build --release --locked --package raddle
+	$(CARGO) build --release --locked --package raddle-cli
 
 # The tests of the command build the command with the same dependency features as all other tests. A separate build would
 # enable fewer features and rebuild the dependencies.
