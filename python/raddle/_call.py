@@ -17,7 +17,7 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def as_paths(inputs: Inputs) -> list[str]:
-    """Return the paths of inputs, of which a caller may pass one or several."""
+    """Return the paths of one input or of several."""
     if isinstance(inputs, (str, os.PathLike)):
         return [os.fspath(inputs)]
     if hasattr(inputs, "read"):

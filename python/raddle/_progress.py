@@ -2,7 +2,7 @@
 
 The compiled part reports the progress of every stage several times a second. The stage that processes the values is
 shown, in bytes: with tqdm if it is installed, otherwise as a line that is overwritten on a terminal. Nothing is shown
-in the first half second, which many runs do not exceed, or if standard error is not a terminal and there is no notebook.
+during the first half second, or outside of terminals and notebooks.
 """
 
 from __future__ import annotations

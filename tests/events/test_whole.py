@@ -212,11 +212,11 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_not_as_described_is_refused(tmp_path, case):
-    product, change, told = BAD[case]
+    product, change, reason = BAD[case]
     path, output = r.write(tmp_path / "bad.root", split(**{product: change}), [POINT, HIT]), tmp_path / "out.pds"
     options = ["--whole", "--layout", "pds", "--codec", "none"]
     message = raddle("convert", path, "-o", output, *options, code=3)
-    assert f"branch {product}: the object cannot be reassembled" in message and told in message
+    assert f"branch {product}: the object cannot be reassembled" in message and reason in message
     assert not output.exists()
     assert f"not read: {product}: " in raddle("inspect", path, "--whole")
     # The others are not touched by it.

@@ -120,7 +120,7 @@ def test_usage_and_commands_of_one_process(ranks, inputs):
     for command in (["keys", "sort", *inputs], ["keys", "check", "all.h5"]):
         _, err = ranks(3, *command, expect=2)
         assert err.count("runs as one process") == 1, err
-        assert "share their work among ranks" in err
+        assert "share their work across ranks" in err
     ranks(1, "keys", "sort", *inputs, "--by", "/spill/run,/spill/evt", "-q")
 
 

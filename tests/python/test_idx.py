@@ -126,7 +126,7 @@ def test_keywords_and_words_that_do_not_exist_are_named(tmp_path):
             _core.idx_write(tmp_path / "a.idx", json.dumps(options), [3, 4], [("a", "uint8")], [])
         return str(caught.value)
 
-    assert "there is no keyword chunks" in refused(chunks="2x2") and "chunk is meant" in refused(chunks="2x2")
+    assert "unknown keyword chunks" in refused(chunks="2x2") and "chunk is meant" in refused(chunks="2x2")
     assert "blocks_per_file, " in refused(unheard_of=1)
     assert all(word in refused(order="columns") for word in ("order", '"rows"', '"hz"'))
     assert "phases" in refused(phases="four") and '"three"' in refused(phases="four")

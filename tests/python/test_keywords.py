@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import raddle
-from raddle import _core, errors
+from raddle import errors
 from raddle._keywords import given
 
 # Options of every command that are not for calls, with the reasons.
@@ -175,10 +175,19 @@ def test_rechunk(runs, tmp_path, environment):
         raddle.rechunk(runs[0], tmp_path / "new.h5", progress=False)
 
 
-@pytest.mark.skipif(not hasattr(_core, "rechunk"), reason="the compiled part has no rechunk")
 def test_rechunk_with_one_dimension(tmp_path):
     with h5py.File(tmp_path / "old.h5", "w") as file:
         file["column"] = np.arange(100).reshape(100, 1)
     raddle.rechunk(tmp_path / "old.h5", tmp_path / "new.h5", rank_1=True, progress=False)
     with h5py.File(tmp_path / "new.h5") as file:
         assert file["column"].shape == (100,)
+
+
+def test_threads_and_memory_can_come_from_the_environment(runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("RADDLE_JOBS", "1")
+    assert raddle.merge(runs, tmp_path / "one.h5", progress=False).engine.jobs == 1
+    assert raddle.merge(runs, tmp_path / "two.h5", jobs=2, progress=False).engine.jobs <= 2
+    monkeypatch.setenv("RADDLE_MEMORY", "much")
+    with pytest.raises(errors.UsageError, match='memory="much"'):
+        raddle.merge(runs, tmp_path / "three.h5", progress=False)
+    raddle.merge(runs, tmp_path / "three.h5", memory="64MiB", progress=False)

@@ -243,7 +243,7 @@ fn one_process(name: &str, launched: &Launched) -> Error {
     let launcher = launched.launcher;
     let what = format!("raddle {name} runs as one process, but {launcher} started several");
     Error::usage(&what).hint(&format!(
-        "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work among ranks"
+        "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work across ranks"
     ))
 }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use raddle::Error;
 use raddle::exit::Exit;
 use raddle::text::json;
-use raddle::tuned::complete_from_profile;
+use raddle::tuned::idx::complete_from_profile;
 use raddle_core::engine::default_jobs;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;

@@ -64,7 +64,7 @@ fn names<T: Serialize + Default>() -> Vec<String> {
 }
 
 fn not_known(name: &str, known: &[String]) -> Error {
-    let error = Error::usage(&format!("there is no keyword {name}"));
+    let error = Error::usage(&format!("unknown keyword {name}"));
     let near = known.iter().map(|known| (osa_distance(name, known), known)).min();
     match near {
         Some((count, known)) if count <= MAX_EDITS => error.hint(&format!("perhaps {known} is meant")),

@@ -35,7 +35,7 @@ use std::path::PathBuf;
 /// planned.run(&context)?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct AppendRequest {
@@ -128,25 +128,6 @@ pub enum AppendAttributes {
     First,
     /// Stop if any differs.
     Error,
-}
-
-impl Default for AppendRequest {
-    fn default() -> Self {
-        Self {
-            file: PathBuf::new(),
-            inputs: Inputs::default(),
-            sorting: SortOptions::default(),
-            again: false,
-            join: None,
-            scalars: None,
-            attributes: None,
-            keep: Vec::new(),
-            skip_bad: false,
-            follow_foreign_files: false,
-            compress: Compress::default(),
-            execution: ExecutionOptions::default(),
-        }
-    }
 }
 
 impl AppendRequest {

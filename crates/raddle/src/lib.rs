@@ -38,7 +38,6 @@ pub mod append;
 pub mod arrays;
 pub mod context;
 pub mod error;
-pub mod events;
 pub mod exit;
 pub mod inspect;
 pub mod merge;

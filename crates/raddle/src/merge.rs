@@ -295,10 +295,8 @@ impl PlannedMerge {
     /// Collective. Writes the output. Returns the outcome on the first rank.
     ///
     /// # Errors
-    /// If an input changed or cannot be read, or the output cannot be written.
-    ///
-    /// # Panics
-    /// If the request names a part: use [`PlannedMerge::run_part`].
+    /// If an input changed or cannot be read, or the output cannot be written; also if the request names a part, which
+    /// [`PlannedMerge::run_part`] writes.
     pub fn run(self, context: &Context<'_>) -> Result<Option<Merged>, Error> {
         self.run_with(context, RankIo::default())
     }
@@ -308,7 +306,9 @@ impl PlannedMerge {
     /// # Errors
     /// As for [`PlannedMerge::run`].
     pub fn run_with(mut self, context: &Context<'_>, io: RankIo<'_>) -> Result<Option<Merged>, Error> {
-        assert!(self.part.is_none(), "a part of a merge is written by run_part");
+        if let Some(part) = self.part {
+            return Err(Error::usage(&format!("--part {part}: a part is written on its own (run_part)")));
+        }
         if let Some(preview) = &mut self.preview {
             let begun = if context.leads() { preview.begin(&self.plan.options) } else { Ok(()) };
             context.ranks.agree("begin the preview", begun)?;

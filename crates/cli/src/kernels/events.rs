@@ -5,7 +5,7 @@ use super::{KernelOutput, Work, values};
 use crate::exit::Exit;
 use crate::options::size::Size;
 use raddle::Error;
-use raddle::events::gzip;
+use raddle::tuned::events::gzip;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Silent, Watch};

@@ -89,7 +89,7 @@ fn alone(request: &Request) -> Answer {
     for outcome in done {
         match outcome {
             Ok(outcome) => outcomes.push(outcome),
-            Err(failure) => return Answer::Failed(failure.what().to_owned()),
+            Err(failure) => return Answer::Failed(failure.message().to_owned()),
         }
     }
     // All begin and end together, and the system counts for the process they share, so the first represents all.
@@ -99,7 +99,7 @@ fn alone(request: &Request) -> Answer {
 fn answer(done: Result<Outcome, Error>) -> Answer {
     match done {
         Ok(outcome) => Answer::Done(outcome),
-        Err(failure) => Answer::Failed(failure.what().to_owned()),
+        Err(failure) => Answer::Failed(failure.message().to_owned()),
     }
 }
 

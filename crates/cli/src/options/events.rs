@@ -3,9 +3,9 @@
 use super::size::Size;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use raddle::Error;
-use raddle::events::with_profile;
 use raddle::options::ProfileChoice;
 use raddle::options::compression::EVENTS_HELP;
+use raddle::tuned::events::with_profile;
 use raddle_events::formats::{Batch, Compat, EventCodec, EventCompression, OutputLayout, WriteOptions};
 use raddle_events::hdf5::CompressionChoice;
 use raddle_events::request::Selection;
@@ -189,7 +189,7 @@ impl EventLayoutArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle::events::gzip;
+    use raddle::tuned::events::gzip;
 
     #[test]
     fn a_profile_says_what_no_option_says() {

@@ -143,7 +143,7 @@ impl Inbox {
         self.entries.binary_search_by_key(&tile, |entry| entry.tile).is_ok()
     }
 
-    /// Returns the tiles of which there are pieces, each once, in order.
+    /// Returns the tiles that have pieces, each once, in order.
     pub fn tiles(&self) -> impl Iterator<Item = Tile> {
         self.entries.chunk_by(|one, other| one.tile == other.tile).filter_map(|entries| Some(entries.first()?.tile))
     }

@@ -59,7 +59,7 @@ impl From<IdxError> for Error {
             IdxError::SampleMemory { held_len_bytes, limit_bytes } => {
                 let (held, limit) = (quantity::size(*held_len_bytes), quantity::size(*limit_bytes));
                 let what = format!("the samples of one time step take {held} of memory; the budget is {limit}");
-                Self::new(Exit::Limit, &what).hint("raise --memory, or share the work among ranks with mpirun")
+                Self::new(Exit::Limit, &what).hint("raise --memory, or share the work across ranks with mpirun")
             }
             IdxError::IsInput { .. } => Self::of_idx(&error).hint("name another output"),
             IdxError::OtherFormat { readers, .. } => {

@@ -127,11 +127,6 @@ impl Error {
         self
     }
 
-    /// Returns the message alone.
-    pub fn what(&self) -> &str {
-        &self.what
-    }
-
     /// Returns the fault of the file as a single word, if a single file is the cause.
     pub fn file_fault(&self) -> Option<&'static str> {
         self.file_fault

@@ -102,7 +102,7 @@ impl ListingOptions {
     /// As for [`Inputs::expand`].
     pub fn expand(&self, names: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         if names.is_empty() && self.lists.is_empty() {
-            let hint = "name files, a folder, a glob in quotes, or a list with -i";
+            let hint = "name files, a folder, a glob in quotes, or @LIST for a list of files";
             return Err(Error::usage("no inputs given").hint(hint));
         }
         let spec = |name: &PathBuf| match name.as_os_str().as_bytes() {

@@ -3,7 +3,7 @@
 use crate::options::running::RuntimeArgs;
 use raddle::Error;
 use raddle::options::profile::ProfileChoice;
-use raddle::tuned::complete_from_profile;
+use raddle::tuned::idx::complete_from_profile;
 use raddle_idx::request::WriteRequest;
 
 /// Options about the output.

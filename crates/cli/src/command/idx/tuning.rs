@@ -7,7 +7,7 @@
 
 use crate::ranks::Ranks;
 use raddle::Error;
-use raddle::tuned::{has, set};
+use raddle::tuned::idx::{has, set};
 use raddle_core::output::folder_of;
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_core::report::progress::{Silent, Watch};
