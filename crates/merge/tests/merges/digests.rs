@@ -103,6 +103,23 @@ impl Merged {
 }
 
 #[test]
+fn a_changed_value_is_found_by_comparing_with_the_inputs() {
+    let merged = merged(Compress::None);
+    let plain = storage::data_address(&merged.output, b"/table/plain").unwrap() as usize;
+    // First and last rows of both inputs.
+    for (row, input) in [(0, 0), (39, 0), (40, 1), (64, 1)] {
+        let mut bytes = merged.bytes.clone();
+        bytes[plain + 4 * row + 1] ^= 0x10;
+        std::fs::write(&merged.output, bytes).unwrap();
+        let options = MergeOptions::new("");
+        let report = watched(|watch| verify(&merged.output, &merged.inputs, &options, watch)).unwrap();
+        let [mismatch] = report.mismatches.as_slice() else { panic!("row {row}: {:?}", report.mismatches) };
+        assert_eq!((mismatch.path.as_str(), mismatch.row), ("/table/plain", Some(row as u64)));
+        assert_eq!(mismatch.input.as_ref(), Some(&merged.inputs[input]));
+    }
+}
+
+#[test]
 fn every_changed_byte_of_data_is_found_with_its_rows_and_input() {
     for compress in [Compress::None, Compress::default()] {
         let merged = merged(compress);
