@@ -21,6 +21,7 @@ pub mod plan;
 pub mod pooled_file;
 pub mod random;
 pub mod ranks;
+pub mod regrouping;
 pub mod report;
 pub mod size;
 mod sync;

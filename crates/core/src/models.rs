@@ -6,7 +6,12 @@
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
 use crate::parallel::ordered::OrderedQueue;
+use crate::plan::{ArrayPlan, Plan, Tile};
 use crate::ranks::threads::Threads;
+use crate::regrouping::Regrouping;
+use crate::regrouping::groups::TileGroups;
+use crate::regrouping::slots::Slots;
+use crate::regrouping::store::{FillGroup, Group, GroupStore, Taken};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::spawn;
@@ -125,5 +130,72 @@ fn a_stopped_queue_wakes_everybody() {
         queue.stop();
         assert!(!worker.join().unwrap());
         assert!(queue.take(0).is_none());
+    });
+}
+
+/// Fills tiles of one byte with a number; the group `failing` fails.
+struct OneByte {
+    failing: Option<u64>,
+}
+
+impl FillGroup for OneByte {
+    type Error = u64;
+
+    fn jobs(&mut self, _: Group) -> usize {
+        1
+    }
+
+    fn fill(&mut self, group: Group, _: usize, slots: &Slots) -> Result<(), u64> {
+        if self.failing == Some(group.group) {
+            return Err(group.group);
+        }
+        slots.lock(0).fill(group.group as u8 + 1);
+        Ok(())
+    }
+}
+
+/// Returns a plan of two groups of one tile each, of which the memory holds one.
+fn two_groups() -> (ArrayPlan, TileGroups, Arc<GroupStore>) {
+    let groups = TileGroups { axis: 0, tiles: 1 };
+    let array = ArrayPlan { shape: vec![2], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };
+    let plan = Plan { arrays: vec![array.clone()] };
+    let (chunk_shape, decodes, decodes_by_tile) = (vec![2], 2.0, 2.0);
+    let regrouping = Regrouping { groups, slabs: None, chunk_shape, decodes, decodes_by_tile };
+    let store = GroupStore::new(&plan, &plan.tile_index(), &[Some(regrouping)], &[0..2], 1);
+    (array, groups, Arc::new(store))
+}
+
+#[test]
+fn groups_are_filled_one_after_the_other() {
+    loom::model(|| {
+        let (array, groups, store) = two_groups();
+        let (other, plan) = (Arc::clone(&store), array.clone());
+        let take = move |store: &GroupStore, plan: &ArrayPlan, index| {
+            let tile = Tile { array: 0, index };
+            store.take((plan, groups), tile, &mut OneByte { failing: None }, || false)
+        };
+        let second = spawn(move || take(&other, &plan, 1));
+        assert_eq!(take(&store, &array, 0), Ok(Taken::Values(vec![1])));
+        assert_eq!(second.join().unwrap(), Ok(Taken::Values(vec![2])));
+    });
+}
+
+#[test]
+fn a_failed_group_fails_everybody_who_needs_it() {
+    loom::model(|| {
+        let groups = TileGroups { axis: 0, tiles: 2 };
+        let array = ArrayPlan { shape: vec![2], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };
+        let plan = Plan { arrays: vec![array.clone()] };
+        let (chunk_shape, decodes, decodes_by_tile) = (vec![2], 1.0, 2.0);
+        let regrouping = Regrouping { groups, slabs: None, chunk_shape, decodes, decodes_by_tile };
+        let store = Arc::new(GroupStore::new(&plan, &plan.tile_index(), &[Some(regrouping)], &[0..2], 2));
+        let (other, plan) = (Arc::clone(&store), array.clone());
+        let take = move |store: &GroupStore, plan: &ArrayPlan, index| {
+            let tile = Tile { array: 0, index };
+            store.take((plan, groups), tile, &mut OneByte { failing: Some(0) }, || false)
+        };
+        let second = spawn(move || take(&other, &plan, 1));
+        assert_eq!(take(&store, &array, 0), Err(0));
+        assert_eq!(second.join().unwrap(), Err(0));
     });
 }

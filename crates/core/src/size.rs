@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -7,6 +7,7 @@ use raddle_core::engine::{Checkpoint, EngineError};
 use raddle_core::error::CoreError;
 use raddle_core::output::LockError;
 use raddle_core::output::publish::{PublishError, PublishStep};
+use raddle_core::output::scratch::ScratchError;
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::Hdf5Error;
@@ -335,6 +336,12 @@ impl From<LockError> for MergeError {
             LockError::Held { path, lock } => Self::Locked { path, lock },
             LockError::Io { path, operation, source } => Self::Write { path, operation, source },
         }
+    }
+}
+
+impl From<ScratchError> for MergeError {
+    fn from(ScratchError { folder, operation, source }: ScratchError) -> Self {
+        Self::Write { path: folder, operation, source }
     }
 }
 

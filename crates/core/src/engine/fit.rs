@@ -154,7 +154,7 @@ impl MemoryFit {
         plan: &Plan,
         batches: &[Batch],
         needs: &[BatchFootprint],
-        worker_len_bytes: u64,
+        (worker_len_bytes, shared_len_bytes): (u64, u64),
         jobs: usize,
         budget: &MemoryBudget,
     ) -> Result<Self, CoreError> {
@@ -172,15 +172,16 @@ impl MemoryFit {
         let tiles = WINDOW_TILES.min(all_tiles).max(max_tiles);
         let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
         let claims = (2 * tiles).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64);
+        let shared = claims.saturating_add(shared_len_bytes);
 
         let per_worker = raw_len_bytes.saturating_add(worker_len_bytes);
-        let needed = |jobs: u64| per_worker.saturating_add(largest).saturating_mul(jobs).saturating_add(claims);
+        let needed = |jobs: u64| per_worker.saturating_add(largest).saturating_mul(jobs).saturating_add(shared);
         let Some(jobs) = (1..=jobs.max(1) as u64).rev().find(|jobs| needed(*jobs) <= available_bytes) else {
             let (needed_bytes, limit_bytes) = (needed(1), budget.limit_bytes());
             let purpose = "one worker with its largest tile";
             return Err(CoreError::Memory { purpose, needed_bytes, available_bytes, limit_bytes });
         };
-        let fixed = claims + jobs * per_worker;
+        let fixed = shared + jobs * per_worker;
         let window = largest.saturating_mul(WINDOW_BATCHES_PER_JOB).saturating_mul(jobs);
         let buffers_bytes = window.min(available_bytes - fixed);
         let limits = Limits { buffers_bytes, buffer_len_bytes, tiles };

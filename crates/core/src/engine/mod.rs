@@ -39,6 +39,7 @@ pub use rounds::claim_message_len_bytes;
 pub use run::Execution;
 pub use schedule::{DryRun, Schedule, costs, rehearse};
 pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
+pub use window::StopSignal;
 
 use crate::cancel::CancelToken;
 use crate::error::CoreError;
@@ -50,6 +51,7 @@ use crate::report::progress::{Observer, Stage};
 use crate::report::{StageReport, StageTable};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 /// Stored form of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -138,6 +140,18 @@ pub trait TileWork: Sync {
         None
     }
 
+    /// Collective. Called once on the calling thread, after memory and tiles have been assigned and before the first tile
+    /// is produced. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
+    fn begin(&self, assignment: Assignment, context: &Context<'_>) -> Result<(), Self::Error> {
+        let _ = (assignment, context);
+        Ok(())
+    }
+
+    /// Returns the memory that all workers of this rank hold together, for the budget.
+    fn shared_len_bytes(&self) -> u64 {
+        0
+    }
+
     /// Collective. Sends the pieces of a round's tiles to their owners, if ranks hold them in memory; see
     /// [`crate::ranks::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are several
     /// ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
@@ -152,6 +166,17 @@ pub trait TileWork: Sync {
         let _ = tile;
         0
     }
+}
+
+/// The tiles that an execution produces; see [`TileWork::begin`].
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// Numbers of the tiles that all ranks produce together. Earlier ones are already in the output.
+    pub all: Range<u64>,
+    /// Numbers of the tiles that this rank produces, in order.
+    pub own: Vec<Range<u64>>,
+    /// Signal that the run has failed.
+    pub stop: StopSignal,
 }
 
 /// Consecutive batches that the ranks process together.
@@ -285,7 +310,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
         /// Cause.
         source: E,
     },
-    /// Pieces could not be sent to their owners.
+    /// The work could not begin, or pieces could not be sent to their owners.
     #[error("{source}")]
     Bring {
         /// Cause.

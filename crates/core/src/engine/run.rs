@@ -5,10 +5,12 @@ use super::rounds::Rounds;
 use super::setup::ExecutionSetup;
 use super::window::{Addressing, InFlightWindow};
 use super::worker::WorkerContext;
-use super::{Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, SharedSink, Sink, TileWork};
+use super::{
+    Assignment, Context, EngineError, EngineOptions, EngineReport, Placement, Recorder, SharedSink, Sink, TileWork,
+};
 use crate::error::CoreError;
 use crate::output::addresses::Addresses;
-use crate::plan::Plan;
+use crate::plan::{Batch, Plan};
 use crate::ranks::communicator::SingleProcess;
 use crate::ranks::message::{MessageReader, encode_u64s, put_u64s};
 use crate::report::progress::{Event, Stage};
@@ -196,7 +198,11 @@ fn execute<W: TileWork>(
     let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let addresses = Addresses::new(start_address, options.arenas);
+    let range = |batch: &Batch| batch.first..batch.first + batch.tiles;
+    let own: Vec<Range<u64>> = setup.own.iter().map(|own| range(&own.batch)).collect();
+    let of_all = setup.schedule.as_ref().map(|schedule| schedule.batches.iter().map(range).collect());
     let window = InFlightWindow::new(setup.own, addressing, setup.limits, addresses.clone());
+    let assignment = Assignment { all: hull(of_all.as_ref().unwrap_or(&own)), own, stop: window.stop_signal() };
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
@@ -213,6 +219,9 @@ fn execute<W: TileWork>(
     };
     let mut committer = Committer::new(&index, commit, context.observer);
     let mut counts = Counts::default();
+    if let Err(source) = work.begin(assignment, context) {
+        window.fail(0, EngineError::Bring { source });
+    }
     std::thread::scope(|scope| {
         // A panic in `commit` must not leave the workers waiting forever.
         let _stop = StopOnPanic(&window);
@@ -278,6 +287,14 @@ fn execute<W: TileWork>(
         context.observer.event(&Event::StageFinished { stage, elapsed_s: report.elapsed_s });
     }
     Ok(report)
+}
+
+/// Returns the range from the first to the last of consecutive `ranges`.
+fn hull(ranges: &Vec<Range<u64>>) -> Range<u64> {
+    match (ranges.first(), ranges.last()) {
+        (Some(first), Some(last)) => first.start..last.end,
+        _ => 0..0,
+    }
 }
 
 /// Commits arrays as their batches are placed, starting with those of an earlier run, until all are committed or

@@ -15,7 +15,7 @@ use crate::output::claims::Claim;
 use crate::plan::{Batch, TileIndex};
 use crate::ranks::message::put_u64s;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -105,6 +105,24 @@ impl InFlightBatch {
     }
 }
 
+/// Signal that a run has failed, for threads that wait for each other inside the work.
+#[derive(Debug, Clone)]
+pub struct StopSignal(Arc<AtomicU64>);
+
+impl StopSignal {
+    /// Whether the run has failed at or before tile number `ordinal`, so that the tile is not needed.
+    pub fn is_stopped_at(&self, ordinal: u64) -> bool {
+        ordinal >= self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for StopSignal {
+    /// Creates a signal that never stops.
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(u64::MAX)))
+    }
+}
+
 /// Next task of a worker.
 #[derive(Debug)]
 pub(super) enum Job {
@@ -177,7 +195,7 @@ pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
     /// Condition on which the calling thread waits.
     progress: Condvar,
     /// First tile that must not be processed any more.
-    stop_at: AtomicU64,
+    stop_at: Arc<AtomicU64>,
 }
 
 impl<E: std::error::Error + 'static> InFlightWindow<E> {
@@ -211,12 +229,17 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
             state: Mutex::new(state),
             work: Condvar::new(),
             progress: Condvar::new(),
-            stop_at: AtomicU64::new(u64::MAX),
+            stop_at: Arc::new(AtomicU64::new(u64::MAX)),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the signal that the run has failed.
+    pub(super) fn stop_signal(&self) -> StopSignal {
+        StopSignal(Arc::clone(&self.stop_at))
     }
 
     /// Whether tile `ordinal` still has to be processed.

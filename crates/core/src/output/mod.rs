@@ -12,6 +12,7 @@ pub mod flusher;
 pub mod journal;
 pub mod publish;
 pub mod read_back;
+pub mod scratch;
 pub mod stripes;
 
 use rustix::fs::FlockOperation;

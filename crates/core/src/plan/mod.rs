@@ -94,11 +94,15 @@ impl ArrayPlan {
 
     /// Returns the pieces of tile `index`, in the order of the segments.
     pub fn pieces(&self, index: u64) -> Pieces<'_> {
-        let tile = self.tile_extent(index);
-        let (first_row, empty) = (tile.start.get(self.axis).copied().unwrap_or(0), tile.is_empty());
+        self.pieces_in(&self.tile_extent(index))
+    }
+
+    /// Returns the pieces of a box of the array, in the order of the segments. Positions are relative to the box.
+    pub fn pieces_in(&self, region: &Extent) -> Pieces<'_> {
+        let (first_row, empty) = (region.start.get(self.axis).copied().unwrap_or(0), region.is_empty());
         let from = self.segments.partition_point(|segment| segment.start.saturating_add(segment.rows) <= first_row);
         let segments = if empty { &[] } else { &self.segments[from..] };
-        Pieces { segments: segments.iter(), axis: self.axis, tile }
+        Pieces { segments: segments.iter(), axis: self.axis, region: region.clone() }
     }
 
     fn check(&self) -> Result<(), PlanFault> {
@@ -144,23 +148,23 @@ impl ArrayPlan {
     }
 }
 
-/// A run of rows of one input that belongs to one tile.
+/// A run of rows of one input that belongs to one tile, or to another box of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the input.
     pub input: u32,
     /// Box of the piece in the input's array.
     pub source: Extent,
-    /// Position of the piece's first element in the tile, per axis.
+    /// Position of the piece's first element in the tile or box, per axis.
     pub target: Coordinates,
 }
 
-/// Iterator over the pieces of a tile; see [`ArrayPlan::pieces`].
+/// Iterator over the pieces of a tile or another box of an array; see [`ArrayPlan::pieces`].
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
     segments: std::slice::Iter<'a, Segment>,
     axis: usize,
-    tile: Extent,
+    region: Extent,
 }
 
 impl Iterator for Pieces<'_> {
@@ -168,16 +172,16 @@ impl Iterator for Pieces<'_> {
 
     fn next(&mut self) -> Option<Piece> {
         let (segment, axis) = (self.segments.next()?, self.axis);
-        let first = segment.start.max(self.tile.start[axis]);
-        let end = segment.start.saturating_add(segment.rows).min(self.tile.end(axis));
+        let first = segment.start.max(self.region.start[axis]);
+        let end = segment.start.saturating_add(segment.rows).min(self.region.end(axis));
         if first >= end {
             return None;
         }
-        let mut source = self.tile.clone();
+        let mut source = self.region.clone();
         source.start[axis] = segment.source_row + (first - segment.start);
         source.count[axis] = end - first;
-        let mut target = Coordinates::from_elem(0, self.tile.rank());
-        target[axis] = first - self.tile.start[axis];
+        let mut target = Coordinates::from_elem(0, self.region.rank());
+        target[axis] = first - self.region.start[axis];
         Some(Piece { input: segment.input, source, target })
     }
 }

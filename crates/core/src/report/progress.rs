@@ -20,7 +20,7 @@ pub enum Stage {
     Read,
     /// Decoding stored bytes.
     Decode,
-    /// Rearranging the data held by ranks into the boxes from which tiles are made.
+    /// Rearranging values into the boxes from which tiles are made: between ranks, or in a scratch file.
     Restructure,
     /// Gathering the pieces of a tile.
     Regroup,

@@ -5,7 +5,6 @@ use super::derived::{DerivedColumn, KeyedTable, StoredRuns, Values};
 use super::ids::{Domain, IdTable, Ids};
 use super::index::Index;
 use super::runs::{RunStore, TableRuns};
-use super::scratch::Scratch;
 use super::shared_join::{JOIN, join_collective};
 use super::table::{Join, KeyTable, fault_of};
 use super::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, last_name};
@@ -17,6 +16,7 @@ use crate::schema::join::{Difference, DifferenceKind, parent_path};
 use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
+use raddle_core::output::scratch::Scratch;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::model::{

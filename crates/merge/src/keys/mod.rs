@@ -25,7 +25,6 @@ mod index;
 pub mod partition;
 pub mod rewrite;
 mod runs;
-mod scratch;
 pub mod shared_chunks;
 mod shared_join;
 pub mod sizes;

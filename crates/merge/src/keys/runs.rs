@@ -4,8 +4,8 @@
 //! `NAME.seq_cnt` or `NAME.offsets` is computed. Invariants: all pages except the last hold [`PAGE_RUNS`] runs;
 //! adjacent runs differ in event.
 
-use super::scratch::Scratch;
 use crate::error::Result;
+use raddle_core::output::scratch::Scratch;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
@@ -56,7 +56,7 @@ impl RunStore {
     fn write(&self, runs: &[EventRun]) -> Result<u64> {
         let words = runs.iter().flat_map(|run| [run.event.to_le_bytes(), run.rows.to_le_bytes()]);
         let bytes: Vec<u8> = words.flatten().collect();
-        self.0.write().unwrap_or_else(PoisonError::into_inner).append(&bytes)
+        Ok(self.0.write().unwrap_or_else(PoisonError::into_inner).append(&bytes)?)
     }
 
     fn read(&self, page: &Page) -> Result<Vec<EventRun>> {

@@ -10,11 +10,11 @@ mod lookup;
 pub use lookup::Lookup;
 
 use super::ids::{IdTable, Ids};
-use super::scratch::Scratch;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::write::values::ColumnReader;
+use raddle_core::output::scratch::Scratch;
 use std::cmp::Ordering;
 use std::ops::Range;
 

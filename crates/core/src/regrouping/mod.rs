@@ -1,0 +1,20 @@
+//! Regrouping in bounded memory: tiles whose chunks extend over many of them are assembled in groups, so that each
+//! chunk is decoded once.
+//!
+//! A transposing layout asks every tile for a part of every chunk. Decoding the chunks tile by tile would then decode
+//! each chunk as often as it has tiles. Instead, a [`groups::TileGroups`] divides the tiles of an array into boxes of
+//! consecutive tiles, and a [`store::GroupStore`] holds the tiles of a group while they are assembled from one pass over
+//! its chunks. If the memory holds too few tiles at once, the values first go through a scratch file in
+//! [`slabs::Slabs`]: boxes of whole chunks, whose values are stored tile by tile. [`choice`] decides.
+//!
+//! Invariants: tiles stay in plan order, so that the output does not depend on the memory; with a choice, no chunk is
+//! decoded more than twice, apart from chunks that straddle the inputs' borders.
+
+pub mod blocks;
+pub mod choice;
+pub mod groups;
+pub mod slabs;
+pub mod slots;
+pub mod store;
+
+pub use choice::{Chunks, Regrouping, choose};

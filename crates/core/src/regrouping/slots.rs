@@ -1,0 +1,109 @@
+//! Slots: the values of the tiles of a region, filled by several threads.
+//!
+//! Invariant: a slot holds the tile's part of the region, in row-major order and without padding.
+
+use crate::error::Result;
+use crate::plan::ArrayPlan;
+use crate::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, copy_box};
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::PoisonError;
+
+/// Values of the tiles of a region.
+#[derive(Debug)]
+pub struct Slots {
+    region: Extent,
+    tile_shape: Vec<u64>,
+    element_len_bytes: usize,
+    /// First tile per axis.
+    first: Coordinates,
+    /// Number of tiles per axis.
+    along: Coordinates,
+    values: Vec<Mutex<Vec<u8>>>,
+}
+
+impl Slots {
+    /// Creates slots of zeros for all tiles of `array` in `region`, which is not empty and lies in the array.
+    pub fn new(array: &ArrayPlan, region: &Extent) -> Self {
+        let axes = 0..region.rank();
+        let first: Coordinates = axes.clone().map(|axis| region.start[axis] / array.tile_shape[axis]).collect();
+        let along = axes.map(|axis| region.end(axis).div_ceil(array.tile_shape[axis]) - first[axis]).collect();
+        let mut slots = Self {
+            region: region.clone(),
+            tile_shape: array.tile_shape.clone(),
+            element_len_bytes: array.element_len_bytes as usize,
+            first,
+            along,
+            values: Vec::new(),
+        };
+        let len_bytes = |place| {
+            let count = slots.part(place).count;
+            count.iter().fold(slots.element_len_bytes, |len, &count| len * count as usize)
+        };
+        slots.values = (0..slots.along.iter().product()).map(|place| Mutex::new(vec![0; len_bytes(place)])).collect();
+        slots
+    }
+
+    /// Returns the number of slots.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no slots.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Returns the box of slot number `place`, in plan order, in the array.
+    pub fn part(&self, place: u64) -> Extent {
+        let mut at = Coordinates::from_elem(0, self.along.len());
+        let mut rest = place;
+        for axis in (0..self.along.len()).rev() {
+            at[axis] = self.first[axis] + rest % self.along[axis];
+            rest /= self.along[axis];
+        }
+        self.part_at(&at)
+    }
+
+    /// Returns the part of the region in the tile at `at`.
+    fn part_at(&self, at: &[u64]) -> Extent {
+        let axes = || 0..at.len();
+        let start: Coordinates =
+            axes().map(|axis| (at[axis] * self.tile_shape[axis]).max(self.region.start[axis])).collect();
+        let end = |axis: usize| (at[axis] + 1).saturating_mul(self.tile_shape[axis]).min(self.region.end(axis));
+        let count = axes().map(|axis| end(axis) - start[axis]).collect();
+        Extent { start, count }
+    }
+
+    /// Locks slot number `place`.
+    pub fn lock(&self, place: usize) -> MutexGuard<'_, Vec<u8>> {
+        self.values[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies the row-major `values` of a box of the array into all slots that it overlaps.
+    ///
+    /// # Errors
+    /// If the box has more values than given.
+    pub fn put(&self, extent: &Extent, values: &[u8]) -> Result<()> {
+        let Some(inside) = extent.intersection(&self.region) else { return Ok(()) };
+        let axes = || 0..inside.rank();
+        let first: Coordinates = axes().map(|axis| inside.start[axis] / self.tile_shape[axis]).collect();
+        let last: Coordinates = axes().map(|axis| (inside.end(axis) - 1) / self.tile_shape[axis]).collect();
+        let mut at = first.clone();
+        loop {
+            let part = self.part_at(&at);
+            if let Some(both) = part.intersection(&inside) {
+                let place = axes().fold(0, |place, axis| place * self.along[axis] + at[axis] - self.first[axis]);
+                let relative =
+                    |to: &Extent| axes().map(|axis| both.start[axis] - to.start[axis]).collect::<Coordinates>();
+                let (from, to) = (relative(extent), relative(&part));
+                let source = BoxSource { bytes: values, shape: &extent.count, origin: &from };
+                let mut slot = self.lock(place as usize);
+                let target = BoxTarget { bytes: &mut slot, shape: &part.count, origin: &to };
+                copy_box(source, target, &both.count, self.element_len_bytes)?;
+            }
+            let Some(axis) = axes().rev().find(|&axis| at[axis] < last[axis]) else { return Ok(()) };
+            at[axis] += 1;
+            at[axis + 1..].copy_from_slice(&first[axis + 1..]);
+        }
+    }
+}
