@@ -11,6 +11,7 @@ pub(crate) mod picking;
 pub(crate) mod publish;
 pub mod ranks;
 pub(crate) mod reading;
+pub(crate) mod regrouping;
 pub(crate) mod resume;
 pub mod tile_observer;
 pub(crate) mod tiles;
@@ -25,7 +26,7 @@ use crate::plan::memory::ReaderMemory;
 use crate::verify::digests::Digests;
 use crate::write::commit::Committer;
 use crate::write::publish::{begin_output, journal_path, temporary_path};
-use crate::write::ranks::agree_what_is_kept;
+use crate::write::ranks::{agree_what_is_kept, stages_of_all};
 use crate::write::reading::{Reading, ReadingReport, Strategy};
 use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun};
 use crate::write::tile_observer::TileObserver;
@@ -42,7 +43,9 @@ use raddle_core::output::publish::AtomicFile;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::datasets::SharedDatasets;
 use raddle_core::report::progress::{Event, Stage};
-use raddle_core::report::{InputDifference, MemoryReport, StageReport, StageTable, StageTimer, StageTotals};
+use raddle_core::report::{
+    InputDifference, MemoryReport, StageReport, StageTable, StageTimer, StageTotals, add_stages,
+};
 use raddle_hdf5::write::OutputOptions;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
@@ -282,6 +285,7 @@ fn make(
     };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let WriteOutcome { mut engine, led, shared } = written?;
+    add_stages(&mut engine.stages, stages_of_all(&work.take_early_stages(), ranks)?);
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
     let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
     let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));

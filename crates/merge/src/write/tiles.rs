@@ -11,27 +11,31 @@ use crate::error::{MergeError, Result};
 use crate::plan::cost::TileCosts;
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
+use crate::plan::regrouping::regroupings;
 use crate::plan::{MergePlan, Route};
-use crate::schema::{ABSENT, ColumnIndex, display_path};
+use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::blocks::{Gathering, RankShare};
 use crate::write::reading::FileReading;
+use crate::write::regrouping::{GroupJobs, Groups, blocks_len_bytes};
 use crate::write::tile_observer::TileObserver;
 use crate::write::values::ColumnReader;
 use raddle_codec::{EncodeState, is_all};
 use raddle_core::CoreError;
 use raddle_core::digest::BlockPart;
-use raddle_core::engine::{EngineError, Round, TileForm, TileWork};
+use raddle_core::engine::{Assignment, Context, EngineError, Round, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel::for_each;
-use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, fill_with};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, copy_box, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
+use raddle_core::regrouping::Regrouping;
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The tiles of a merge.
 pub struct MergeWork<'p> {
@@ -53,6 +57,12 @@ pub struct MergeWork<'p> {
     tile_observer: Option<&'p dyn TileObserver>,
     /// Reading by files, if ranks read inputs for each other.
     files: Option<FileReading<'p>>,
+    /// Regrouping of each array, if its tiles are assembled in groups.
+    regroupings: Vec<Option<Regrouping>>,
+    /// Groups of tiles, once the run has begun.
+    groups: OnceLock<Groups>,
+    /// Times of reading before the first tile.
+    early_stages: Mutex<StageTable>,
 }
 
 /// State of one worker thread.
@@ -63,6 +73,8 @@ pub struct MergeWorker<'p> {
     decoded: Vec<u8>,
     /// Contributions to digests since the last note, with their columns.
     parts: Vec<(u32, BlockPart)>,
+    /// Filling of groups of tiles.
+    group_jobs: GroupJobs,
 }
 
 impl<'p> MergeWork<'p> {
@@ -106,6 +118,9 @@ impl<'p> MergeWork<'p> {
             is_recorded: plan.is_recordable(),
             tile_observer: None,
             files: None,
+            regroupings: regroupings(plan),
+            groups: OnceLock::new(),
+            early_stages: Mutex::default(),
         }
     }
 
@@ -114,6 +129,17 @@ impl<'p> MergeWork<'p> {
     pub(crate) fn by_files(mut self, files: FileReading<'p>) -> Self {
         self.files = Some(files);
         self
+    }
+
+    /// Whether the tiles of a column are assembled in groups, from values that their owner reads.
+    pub(crate) fn is_regrouped(&self, column: ColumnIndex) -> bool {
+        let array = self.plan.columns[column as usize].route.array();
+        array.is_some_and(|array| self.regroupings.get(array as usize).is_some_and(Option::is_some))
+    }
+
+    /// Takes the times of reading before the first tile.
+    pub(crate) fn take_early_stages(&self) -> StageTable {
+        std::mem::take(&mut *self.early_stages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns the state of reading by files, if it is used.
@@ -258,15 +284,26 @@ impl<'p> MergeWork<'p> {
                 received += piece.source.count.iter().product::<u64>();
                 continue;
             }
-            let fact = &self.plan.schema.columns[column as usize].facts[piece.input as usize];
             let target = BoxTarget { bytes: &mut *raw, shape: &array.tile_shape, origin: &piece.target };
-            if fact.template == ABSENT {
-                reader.read_absent(column, piece.input, &piece.source, target)?;
-            } else {
-                reader.read_piece(column, piece.input, &piece.source, target)?;
-            }
+            reader.read_any(column, piece.input, &piece.source, target)?;
         }
         files.map_or(Ok(()), |files| files.place(array, tile, received, raw))
+    }
+
+    /// Copies the values of a tile that is assembled in a group.
+    fn take_from_group(&self, groups: &Groups, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
+        let values = groups.take(self.plan, tile, &mut worker.reader, &mut worker.group_jobs)?;
+        let (column, array) = self.array(tile);
+        if array.is_full(tile.index) {
+            raw.copy_from_slice(&values);
+            return Ok(());
+        }
+        fill_with(raw, &self.fills[column as usize].pattern);
+        let count = array.tile_extent(tile.index).count;
+        let origin = Coordinates::from_elem(0, count.len());
+        let from = BoxSource { bytes: &values, shape: &count, origin: &origin };
+        let target = BoxTarget { bytes: raw, shape: &array.tile_shape, origin: &origin };
+        Ok(copy_box(from, target, &count, array.element_len_bytes as usize)?)
     }
 
     /// Gathers the values of a tile of `array` for a trial; see [`gather_cut`](Self::gather_cut).
@@ -453,7 +490,13 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn worker(&self) -> Result<MergeWorker<'p>> {
         let reader = ColumnReader::new(self.plan, self.pool);
-        Ok(MergeWorker { reader, encode: EncodeState::default(), decoded: Vec::new(), parts: Vec::new() })
+        Ok(MergeWorker {
+            reader,
+            encode: EncodeState::default(),
+            decoded: Vec::new(),
+            parts: Vec::new(),
+            group_jobs: GroupJobs::default(),
+        })
     }
 
     fn verbatim(&self, worker: &mut MergeWorker<'p>, tile: Tile, stored: &mut Vec<u8>) -> Result<Option<TileForm>> {
@@ -471,7 +514,10 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        self.gather_cut(&mut worker.reader, tile, self.array(tile).1, self.files.as_ref(), raw)?;
+        match self.groups.get().filter(|groups| groups.has(tile.array)) {
+            Some(groups) => self.take_from_group(groups, worker, tile, raw)?,
+            None => self.gather_cut(&mut worker.reader, tile, self.array(tile).1, self.files.as_ref(), raw)?,
+        }
         self.digest(&mut worker.parts, tile, raw)?;
         self.show(tile, raw)
     }
@@ -518,6 +564,23 @@ impl<'p> TileWork for MergeWork<'p> {
             .saturating_add(self.longest_decoded_len_bytes)
             .saturating_add(self.encode_state_len_bytes)
             .saturating_add(self.converted_len_bytes)
+            .saturating_add(blocks_len_bytes(self.plan, &self.regroupings))
+    }
+
+    fn shared_len_bytes(&self) -> u64 {
+        let arrays = self.plan.tiles.arrays.iter().zip(&self.regroupings);
+        arrays.filter_map(|(array, found)| Some(found.as_ref()?.len_bytes(array))).max().unwrap_or(0)
+    }
+
+    fn begin(&self, assignment: Assignment, context: &Context<'_>) -> Result<()> {
+        if self.regroupings.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut stages = StageTable::default();
+        let begun = Groups::begin(self.plan, self.pool, &self.regroupings, assignment, context, &mut stages);
+        self.early_stages.lock().unwrap_or_else(PoisonError::into_inner).add(&stages);
+        let _ = self.groups.set(begun?);
+        Ok(())
     }
 
     fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {

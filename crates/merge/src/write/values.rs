@@ -15,7 +15,7 @@ use crate::rules::{
     ConvertBuffers, ConvertError, InputConversion, NumberType, Pick, PickForm, Trim, convert_piece, source_box,
 };
 use crate::schema::lifted;
-use crate::schema::{AddressKind, InputExtent, address_kind, complete, display_path};
+use crate::schema::{ABSENT, AddressKind, InputExtent, address_kind, complete, display_path};
 use crate::write::picking::Picker;
 use raddle_codec::Pipeline;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
@@ -138,6 +138,14 @@ impl<'p> ColumnReader<'p> {
         let rows = row.repeat(source.count[0] as usize);
         let from = BoxSource { bytes: &rows, shape: &shape, origin: &origin };
         Ok(copy_box(from, target, &source.count, scanned.model().datatype.class.len_bytes() as usize)?)
+    }
+
+    /// Reads a box of an input's part of a column, or fills it if the input lacks the column.
+    pub fn read_any(&mut self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
+        match self.plan.schema.columns[column as usize].facts[input as usize].template {
+            ABSENT => self.read_absent(column, input, source, target),
+            _ => self.read_piece(column, input, source, target),
+        }
     }
 
     /// Reads a box of an input's part of a column.

@@ -29,7 +29,7 @@ use raddle_core::output::{OutputLock, sync_folder};
 use raddle_core::plan::TileIndex;
 use raddle_core::ranks::communicator::SingleProcess;
 use raddle_core::ranks::owners::cut;
-use raddle_core::report::InputDifference;
+use raddle_core::report::{InputDifference, add_stages};
 use raddle_hdf5::source::InputPool;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -238,7 +238,8 @@ impl PartLayout {
             .record(&mut journal)
             .run(&options, &context)
             .map_err(|error| work.failed(error, &files.data))
-            .and_then(|engine| {
+            .and_then(|mut engine| {
+                add_stages(&mut engine.stages, work.take_early_stages().reports(0));
                 for input in 0..plan.inputs.len() as u32 {
                     pool.get(input)?.check_unchanged()?;
                 }

@@ -240,10 +240,13 @@ impl<'p> FileReading<'p> {
     }
 }
 
-/// Whether pieces of a column are sent. They are not if a tile is a stored chunk or its column is computed.
+/// Whether pieces of a column are sent. They are not if a tile is a stored chunk, its column is computed, or its tiles
+/// are assembled in groups.
 pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
     let plan = work.plan();
-    matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. }) && !plan.made.has(column)
+    matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. })
+        && !plan.made.has(column)
+        && !work.is_regrouped(column)
 }
 
 /// Whether an input stores its rows of a column.

@@ -1,0 +1,107 @@
+"""Layouts whose tiles need parts of many chunks: any layout becomes any other, with every chunk decoded at most twice."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+BUDGETS = ["24MiB", "32MiB", "64MiB", "1GiB"]
+
+
+def axes(rank):
+    """Returns a strategy for the length, input chunk and output chunk of each axis."""
+    longest = {1: 300_000, 2: 700, 3: 90, 4: 30}[rank]
+    lengths = st.integers(1, longest)
+    return st.lists(
+        lengths.flatmap(lambda length: st.tuples(st.just(length), st.integers(1, length), st.integers(1, length))),
+        min_size=rank, max_size=rank,
+    )  # fmt: skip
+
+
+@st.composite
+def cases(draw):
+    shape, before, after = zip(*draw(st.integers(1, 4).flatmap(axes)), strict=True)
+    # Tiny chunks only slow the test down.
+    before, after = (tuple(max(n, length // 40) for n, length in zip(c, shape, strict=True)) for c in (before, after))
+    return {
+        "shape": shape,
+        "before": draw(st.sampled_from([before, None])),
+        "after": after,
+        "dtype": draw(st.sampled_from(["u1", "<i2", ">i4", "<f8"])),
+        "filters": draw(st.sampled_from([{}, {"compression": "gzip", "compression_opts": 1}, {"shuffle": True, "compression": "lzf"}])),
+        "compress": draw(st.sampled_from(["fast", "none", "gzip:1"])),
+        "memory": draw(st.sampled_from(BUDGETS)),
+        "jobs": draw(st.sampled_from([1, 2, 5])),
+        "seed": draw(st.integers(0, 99)),
+    }  # fmt: skip
+
+
+def write(path, case):
+    random = np.random.default_rng(case["seed"])
+    values = random.integers(0, 50, case["shape"]).astype(case["dtype"])
+    with h5py.File(path, "w") as file:
+        filters = case["filters"] if case["before"] else {}
+        file.create_dataset("x", data=values, chunks=case["before"], **filters)
+    return values
+
+
+def chunk_of(shape):
+    return f"{shape[0]}rows" if len(shape) == 1 else "x".join(map(str, shape))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases())
+def test_any_layout_becomes_any_other(raddle, tmp_path, case):
+    old, new = tmp_path / "old.h5", tmp_path / "new.h5"
+    values = write(old, case)
+    raddle("rechunk", old, "-o", new, "--force", "--chunk", chunk_of(case["after"]), "-c", case["compress"],
+           "--memory", case["memory"], "-j", case["jobs"])  # fmt: skip
+    with h5py.File(new) as file:
+        assert file["x"].dtype == values.dtype
+        np.testing.assert_array_equal(file["x"][()], values)
+    raddle("verify", new, "--against", old)
+
+
+def transpose(path, rows=1200, columns=6000):
+    random = np.random.default_rng(1)
+    values = np.cumsum(random.integers(-3, 4, (rows, columns), np.int32), axis=1)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(min(10, rows), columns), compression="gzip", compression_opts=1)
+    return values
+
+
+def decoded_chunks(report):
+    stages = json.loads(report.read_text())["engine"]["stages"]
+    return sum(stage["calls"] for stage in stages if stage["stage"] == "decode")
+
+
+@pytest.mark.parametrize("memory", ["1GiB", "96MiB", "32MiB"])
+def test_a_transpose_decodes_every_chunk_at_most_twice(raddle, tmp_path, memory):
+    old, new, report = tmp_path / "old.h5", tmp_path / "new.h5", tmp_path / "report.json"
+    values = transpose(old)
+    outputs = set()
+    for jobs in [1, 2, 5]:
+        raddle("rechunk", old, "-o", new, "--force", "--chunk", "1200x40", "-c", "gzip:1", "--memory", memory,
+               "-j", jobs, "--report", report)  # fmt: skip
+        assert 120 <= decoded_chunks(report) <= 240
+        outputs.add(new.read_bytes())
+    assert len(outputs) == 1
+    with h5py.File(new) as file:
+        np.testing.assert_array_equal(file["x"][()], values)
+
+
+def test_files_with_wide_chunks_are_merged_into_long_ones(raddle, tmp_path):
+    inputs, parts = [], []
+    for number, rows in enumerate([130, 7, 260]):
+        inputs.append(tmp_path / f"in{number}.h5")
+        parts.append(transpose(inputs[-1], rows, 5000))
+    new, report = tmp_path / "new.h5", tmp_path / "report.json"
+    raddle("merge", *inputs, "-o", new, "--chunk", "397x20", "--report", report)
+    # Chunks at the borders of inputs are decoded once as well: no slab or group ends there.
+    assert decoded_chunks(report) == 13 + 1 + 26
+    with h5py.File(new) as file:
+        np.testing.assert_array_equal(file["x"][()], np.concatenate(parts))
+    raddle("verify", new, "--against", *inputs)
