@@ -5,6 +5,7 @@
 use raddle_core::report::InputDifference;
 use raddle_merge::plan::alignment::Alignment;
 use raddle_merge::plan::prediction::Prediction;
+use raddle_merge::plan::regrouping::RegroupedDataset;
 use raddle_merge::plan::{MergePlan, PlannedInput, Route, Storage};
 use raddle_merge::rules::Rule;
 use raddle_merge::schema::join::{Difference, describe};
@@ -94,6 +95,8 @@ pub struct Output {
     pub links: u64,
     /// Datasets that are concatenated.
     pub datasets: Vec<Dataset>,
+    /// Datasets whose chunks are assembled in groups, because the chunks of the inputs extend over many of them.
+    pub regrouped: Vec<RegroupedDataset>,
     /// Paths of scalar and null datasets, which are kept once.
     pub constants: Vec<String>,
 }
@@ -137,6 +140,7 @@ impl Summary {
             groups: roles().filter(|role| matches!(role, Role::Group { .. })).count() as u64,
             links: roles().filter(|role| is_link(role)).count() as u64,
             datasets: datasets(plan),
+            regrouped: plan.regrouped(),
             constants: constants.map(|entry| display_path(&entry.path)).collect(),
         };
         let (inputs, skipped) = (Input::of(plan), skipped.collect());

@@ -6,6 +6,7 @@ use raddle::summary::{Convention, Skipped, Summary};
 use raddle_core::output::stripes::StripeSource;
 use raddle_merge::plan::alignment::Alignment;
 use raddle_merge::plan::prediction::{Prediction, SHORT_S};
+use raddle_merge::plan::regrouping::RegroupedDataset;
 use raddle_merge::schema::join::parent_path;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -67,6 +68,29 @@ pub fn alignment(alignment: &Alignment) -> String {
     )
 }
 
+/// Formats the datasets whose chunks are assembled in groups in one line; returns `None` if there are none.
+fn regrouped(datasets: &[RegroupedDataset]) -> Option<String> {
+    let chunks: u64 = datasets.iter().map(|dataset| dataset.chunks).sum();
+    if chunks == 0 {
+        return None;
+    }
+    let mean = |decodes: fn(&RegroupedDataset) -> f64| {
+        let decoded: f64 = datasets.iter().map(|dataset| decodes(dataset) * dataset.chunks as f64).sum();
+        decoded / chunks as f64
+    };
+    let scratch_len_bytes = datasets.iter().map(|dataset| dataset.scratch_len_bytes).sum();
+    let through = match scratch_len_bytes {
+        0 => String::new(),
+        _ => format!(", {} go through a scratch file; more --memory avoids it", quantity::size(scratch_len_bytes)),
+    };
+    Some(format!(
+        "regrouped: {} with input chunks across many new chunks, each decoded {:.1} times instead of {:.0}{through}",
+        quantity::counted(datasets.len() as u64, "dataset"),
+        mean(|dataset| dataset.decodes),
+        mean(|dataset| dataset.decodes_by_tile),
+    ))
+}
+
 /// Formats the summary.
 pub fn text(summary: &Summary, detail: Detail) -> String {
     let output = &summary.output;
@@ -107,6 +131,9 @@ pub fn text(summary: &Summary, detail: Detail) -> String {
         Detail::Groups => groups_table(summary),
         Detail::Datasets => datasets_table(summary),
     });
+    if let Some(line) = regrouped(&output.regrouped) {
+        text.push_str(&format!("\n{line}\n"));
+    }
     if let Some(of_output) = &output.alignment {
         text.push_str(&format!("\naligned: {}\n", alignment(of_output)));
     }

@@ -83,18 +83,19 @@ impl Scratch {
         }
     }
 
-    /// Refuses to write `len_bytes` if the file system does not have that much space.
+    /// Makes the file `len_bytes` long, so that bytes that are never written read as zeros.
     ///
     /// # Errors
-    /// If there is too little space.
-    pub fn check_room(&self, len_bytes: u64) -> Result<(), ScratchError> {
-        let Ok(space) = rustix::fs::fstatvfs(&self.file) else { return Ok(()) };
-        let available = space.f_bavail.saturating_mul(space.f_frsize);
-        if available >= len_bytes {
-            return Ok(());
+    /// If the file system does not have that much space.
+    pub fn reserve(&self, len_bytes: u64) -> Result<(), ScratchError> {
+        if let Ok(space) = rustix::fs::fstatvfs(&self.file) {
+            let available = space.f_bavail.saturating_mul(space.f_frsize);
+            if available < len_bytes {
+                let text = format!("{len_bytes} bytes are needed, and {available} are free");
+                return Err(self.failed("write a scratch file", std::io::Error::new(ErrorKind::StorageFull, text)));
+            }
         }
-        let text = format!("{len_bytes} bytes are needed, and {available} are free");
-        Err(self.failed("write a scratch file", std::io::Error::new(ErrorKind::StorageFull, text)))
+        self.file.set_len(len_bytes).map_err(|source| self.failed("write a scratch file", source))
     }
 
     /// Appends `bytes` and returns their offset.
@@ -188,8 +189,11 @@ mod tests {
     fn more_than_the_free_space_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(&folder.path().join("out.h5")).unwrap();
-        scratch.check_room(1).unwrap();
-        let error = scratch.check_room(u64::MAX).unwrap_err();
+        scratch.reserve(2).unwrap();
+        let mut read = [1; 2];
+        scratch.read(0, &mut read).unwrap();
+        assert_eq!(read, [0, 0]);
+        let error = scratch.reserve(u64::MAX).unwrap_err();
         assert_eq!(error.source.kind(), ErrorKind::StorageFull);
         assert!(error.to_string().contains("cannot write a scratch file: 18446744073709551615 bytes are needed"));
     }

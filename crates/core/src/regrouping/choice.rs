@@ -11,6 +11,17 @@ use serde::{Deserialize, Serialize};
 /// neighbouring tiles suffice.
 const MIN_DECODES: f64 = 1.5;
 
+/// Mean number of decodes per chunk from which several ranks move values through a scratch file, which costs about as
+/// much as decoding them a few times.
+const MIN_DECODES_OF_RANKS: f64 = 8.0;
+
+/// Length of the values of neighbouring tiles up to which the chunks that a reader keeps suffice: the tiles are assembled
+/// by one thread, one after the other.
+const KEPT_LEN_BYTES: u64 = 1 << 20;
+
+/// Share of additional decodes that is accepted for smaller groups.
+const TOLERANCE: f64 = 0.13;
+
 /// Maximum number of decodes of a chunk.
 const MAX_DECODES: u64 = 2;
 
@@ -45,6 +56,15 @@ impl Regrouping {
             |shape: &[u64]| shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count));
         let of_slab = self.slabs.as_ref().map_or(0, |slabs| len_bytes(&slabs.shape));
         len_bytes(&self.groups.shape(array)).max(of_slab)
+    }
+
+    /// Returns the regrouping for several ranks, which do not share memory: through a scratch file, with slabs as large
+    /// as the groups of one process and groups of up to `group_len_bytes`. Returns `None` if that costs more than
+    /// decoding chunks for every tile.
+    pub fn for_ranks(self, array: &ArrayPlan, group_len_bytes: u64) -> Option<Self> {
+        let limit = self.len_bytes(array);
+        (self.decodes_by_tile >= MIN_DECODES_OF_RANKS)
+            .then(|| self.through_scratch(array, limit, group_len_bytes.min(limit)))
     }
 
     /// Returns the same regrouping through a scratch file, with slabs of up to `slab_len_bytes` and groups of up to
@@ -83,13 +103,17 @@ pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, limit_len_bytes: u64) -> Op
     let candidates = candidates(array, chunks.shape, limit_len_bytes);
     let len_bytes = |groups: &TileGroups| product(array.element_len_bytes, &groups.shape(array));
     let of = |groups: &TileGroups| Overlaps::of(&array.shape, chunks.shape, &groups.shape(array));
-    let best = candidates.iter().map(|groups| (*groups, of(groups))).min_by(|(one, first), (other, second)| {
-        first.mean.total_cmp(&second.mean).then_with(|| len_bytes(one).cmp(&len_bytes(other)))
-    });
-    if let Some((groups, overlaps)) = best
-        && (overlaps.max <= MAX_DECODES || !chunks.are_whole)
-    {
-        return Some(regrouping(groups, None, overlaps.mean));
+    let all_decoded_once = |groups: &TileGroups| of(groups).mean < MIN_DECODES && len_bytes(groups) <= KEPT_LEN_BYTES;
+    if product(array.element_len_bytes, &array.shape) <= KEPT_LEN_BYTES || candidates.iter().any(all_decoded_once) {
+        return None;
+    }
+    let fewest = candidates.iter().map(|groups| of(groups).mean).fold(f64::INFINITY, f64::min);
+    let is_good = |groups: &&TileGroups| {
+        let Overlaps { mean, max } = of(groups);
+        mean <= fewest * (1.0 + TOLERANCE) && (max <= MAX_DECODES || !chunks.are_whole)
+    };
+    if let Some(groups) = candidates.iter().filter(is_good).min_by_key(|groups| len_bytes(groups)) {
+        return Some(regrouping(*groups, None, of(groups).mean));
     }
     if !chunks.are_whole {
         return None;
@@ -109,8 +133,9 @@ fn largest_groups(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) 
     largest.unwrap_or(TileGroups { axis: array.shape.len() - 1, tiles: 1 })
 }
 
-/// Returns groups that fit the memory: for each axis the smallest, the largest, and those that end where chunks end.
-fn candidates(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) -> Vec<TileGroups> {
+/// Returns groups that fit the memory: for each axis the smallest, the largest, those that end where chunks end, and
+/// those that are some times as long as a chunk.
+pub(super) fn candidates(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) -> Vec<TileGroups> {
     let mut candidates = Vec::new();
     for (axis, &chunk) in chunk_shape.iter().enumerate() {
         let one = product(array.element_len_bytes, &TileGroups { axis, tiles: 1 }.shape(array));
@@ -121,22 +146,22 @@ fn candidates(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) -> V
         let tile = array.tile_shape[axis];
         let aligned = chunk / gcd(chunk, tile);
         let covering = chunk.div_ceil(tile);
-        let all = [1, most, aligned, most / aligned * aligned, covering];
-        candidates
-            .extend(all.into_iter().filter(|tiles| (1..=most).contains(tiles)).map(|tiles| TileGroups { axis, tiles }));
+        let multiples = [1, 2, 4, 8].map(|times| covering * times);
+        let all = [1, most, aligned, most / aligned * aligned].into_iter().chain(multiples);
+        candidates.extend(all.filter(|tiles| (1..=most).contains(tiles)).map(|tiles| TileGroups { axis, tiles }));
     }
     candidates
 }
 
 /// Number of cells of one grid that a cell of another grid overlaps.
-struct Overlaps {
-    mean: f64,
-    max: u64,
+pub(super) struct Overlaps {
+    pub mean: f64,
+    pub max: u64,
 }
 
 impl Overlaps {
     /// Returns the overlaps of `cell`s with `others` in an array of `shape`.
-    fn of(shape: &[u64], cell: &[u64], others: &[u64]) -> Self {
+    pub fn of(shape: &[u64], cell: &[u64], others: &[u64]) -> Self {
         let mut overlaps = Self { mean: 1.0, max: 1 };
         for axis in 0..shape.len() {
             let (len, cell, other) = (shape[axis].max(1), cell[axis].min(shape[axis]).max(1), others[axis].max(1));
@@ -152,7 +177,7 @@ impl Overlaps {
     }
 }
 
-fn product(element_len_bytes: u64, shape: &[u64]) -> u64 {
+pub(super) fn product(element_len_bytes: u64, shape: &[u64]) -> u64 {
     shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count))
 }
 
@@ -206,6 +231,13 @@ mod tests {
     }
 
     #[test]
+    fn tiles_within_the_reach_of_a_reader_need_no_groups() {
+        // Every chunk has 16 tiles, which one thread assembles one after the other.
+        assert_eq!(choose(&array(&[1 << 24], &[1 << 10]), whole(&[1 << 14]), 1 << 30), None);
+        assert_eq!(choose(&array(&[500, 500], &[500, 10]), whole(&[10, 500]), 1 << 30), None);
+    }
+
+    #[test]
     fn values_that_can_be_read_in_parts_need_no_scratch_file() {
         let array = array(&[4000, 20_000], &[4000, 100]);
         let parts = Chunks { shape: &[1, 20_000], are_whole: false };
@@ -229,16 +261,16 @@ mod tests {
         #[test]
         fn a_choice_keeps_its_promises(
             axes in prop::collection::vec((1_u64..40, 1_u64..12, 1_u64..12), 1..4),
-            limit in 1_u64..4000,
+            limit in (1_u64..4000).prop_map(|limit| limit << 18),
         ) {
             let shape: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
             let chunk: Vec<u64> = axes.iter().map(|axis| axis.1.min(axis.0)).collect();
             let tile: Vec<u64> = axes.iter().map(|axis| axis.2).collect();
-            let array = array(&shape, &tile);
+            let array = ArrayPlan { element_len_bytes: 1 << 20, ..array(&shape, &tile) };
             if let Some(found) = choose(&array, whole(&chunk), limit) {
                 prop_assert!(found.decodes <= 2.0 && found.decodes_by_tile >= MIN_DECODES);
                 let fits = found.len_bytes(&array) <= limit;
-                let chunk_or_tile = product(4, &chunk).max(array.tile_len_bytes());
+                let chunk_or_tile = product(1 << 20, &chunk).max(array.tile_len_bytes());
                 prop_assert!(fits || found.slabs.is_some() && found.len_bytes(&array) <= chunk_or_tile);
             }
         }

@@ -11,6 +11,7 @@
 //! decoded more than twice, apart from chunks that straddle the inputs' borders.
 
 pub mod blocks;
+pub mod boxes;
 pub mod choice;
 pub mod groups;
 pub mod slabs;

@@ -82,22 +82,20 @@ fn elements_before(region: &Extent, cell: &Extent) -> u64 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::regrouping::choice::{Chunks, choose};
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn every_element_has_one_place(
             axes in prop::collection::vec((1_u64..12, 1_u64..6, 1_u64..6), 1..4),
-            limit in 1_u64..400,
+            (limit, axis, tiles) in (1_u64..400, 0_usize..3, 1_u64..4),
         ) {
             let shape: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
             let chunk: Vec<u64> = axes.iter().map(|axis| axis.1.min(axis.0)).collect();
             let tile_shape: Vec<u64> = axes.iter().map(|axis| axis.2).collect();
+            let groups = TileGroups { axis: axis.min(shape.len() - 1), tiles };
             let array = ArrayPlan { shape, tile_shape, element_len_bytes: 2, ..ArrayPlan::default() };
-            let Some(found) = choose(&array, Chunks { shape: &chunk, are_whole: true }, limit) else { return Ok(()) };
-            let slabs = found.slabs.unwrap_or_else(|| Slabs::choose(&array, &chunk, limit));
-            let groups = found.groups;
+            let slabs = Slabs::choose(&array, &chunk, limit);
             let mut taken = vec![false; array.len_bytes() as usize];
             for slab in 0..slabs.count(&array) {
                 let region = slabs.extent(&array, slab);

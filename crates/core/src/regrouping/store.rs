@@ -228,7 +228,6 @@ mod tests {
     use super::*;
     use crate::plan::Segment;
     use crate::plan::extent::Extent;
-    use crate::regrouping::choice::{Chunks, choose};
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     /// Fills groups with the numbers of the elements, along the borders of chunks.
@@ -293,11 +292,14 @@ mod tests {
             segments: vec![Segment { input: 0, start: 0, rows, source_row: 0 }].into(),
         };
         let plan = Plan { arrays: vec![array(60, 50, &[60, 7]), array(9, 9, &[9, 9]), array(40, 40, &[13, 3])] };
-        let chunks = [[4_u64, 50], [1, 9], [3, 40]];
-        let regrouping =
-            |(array, shape): (&ArrayPlan, &[u64; 2])| choose(array, Chunks { shape, are_whole: false }, 6000);
-        let regroupings: Vec<_> = plan.arrays.iter().zip(&chunks).map(regrouping).collect();
-        assert!(regroupings[0].is_some() && regroupings[1].is_none() && regroupings[2].is_some());
+        let regrouping = |axis, tiles, chunk_shape: [u64; 2]| Regrouping {
+            groups: TileGroups { axis, tiles },
+            slabs: None,
+            chunk_shape: chunk_shape.to_vec(),
+            decodes: 1.0,
+            decodes_by_tile: 8.0,
+        };
+        let regroupings = vec![Some(regrouping(1, 3, [4, 50])), None, Some(regrouping(0, 1, [3, 40]))];
         (plan, regroupings)
     }
 

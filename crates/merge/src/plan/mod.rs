@@ -18,7 +18,7 @@ mod make;
 pub(crate) mod memory;
 mod null;
 pub mod prediction;
-pub(crate) mod regrouping;
+pub mod regrouping;
 pub(crate) mod row_shifts;
 mod sizes;
 

@@ -4,19 +4,68 @@
 
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
-use crate::schema::Column;
+use crate::schema::{Column, display_path};
+use raddle_core::engine::DEFAULT_BATCH_LEN_BYTES;
 use raddle_core::plan::ArrayPlan;
-use raddle_core::plan::extent::Coordinates;
+use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_core::regrouping::blocks::block_shape;
 use raddle_core::regrouping::{Chunks, Regrouping, choose};
 use raddle_hdf5::model::{Dataset, Layout};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// Length of the runs in which slabs are written to a scratch file.
+pub(crate) const SCRATCH_RUN_LEN_BYTES: u64 = 1 << 20;
+
+/// Room for claims, and for stored tiles that are longer than their values.
+const SLACK_LEN_BYTES: u64 = 512 << 10;
 
 /// Length of a run of values in an unchunked dataset from which a tile reads it directly.
 const LONG_RUN_LEN_BYTES: u64 = 64 << 10;
 
-/// Returns the regrouping of each array of `plan`, if its tiles are regrouped.
-pub(crate) fn regroupings(plan: &MergePlan) -> Vec<Option<Regrouping>> {
+/// A dataset whose tiles are assembled in groups, as shown to users.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegroupedDataset {
+    /// Path of the dataset, escaped for display.
+    pub path: String,
+    /// Number of chunks of the inputs.
+    pub chunks: u64,
+    /// Mean number of times that a chunk is decoded.
+    pub decodes: f64,
+    /// The same if the chunks of the output were assembled one by one.
+    pub decodes_by_tile: f64,
+    /// Number of times that the values are moved: 2 if they go through a scratch file, otherwise 1.
+    pub passes: u32,
+    /// Bytes that go through a scratch file.
+    pub scratch_len_bytes: u64,
+}
+
+impl MergePlan {
+    /// Returns the datasets whose tiles are assembled in groups, as one process does it.
+    pub fn regrouped(&self) -> Vec<RegroupedDataset> {
+        let arrays = self.tiles.arrays.iter().zip(&self.column_of_array).zip(regroupings(
+            self,
+            1,
+            self.options.memory_limit_bytes,
+        ));
+        let described = arrays.filter_map(|((array, &column), found)| {
+            let found = found?;
+            let chunks = array.shape.iter().zip(&found.chunk_shape).map(|(len, chunk)| len.div_ceil(*chunk.max(&1)));
+            Some(RegroupedDataset {
+                path: display_path(self.schema.column_path(column)),
+                chunks: chunks.fold(1, u64::saturating_mul),
+                decodes: found.decodes,
+                decodes_by_tile: found.decodes_by_tile,
+                passes: if found.slabs.is_some() { 2 } else { 1 },
+                scratch_len_bytes: found.scratch_len_bytes(array),
+            })
+        });
+        described.collect()
+    }
+}
+
+/// Returns the regrouping of each array of `plan`, if its tiles are regrouped, on each of `ranks` ranks with this memory.
+pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u64) -> Vec<Option<Regrouping>> {
     let reader_len_bytes = ReaderMemory::of_tiles(plan).len_bytes;
     let of_array = |(array, &index): (&ArrayPlan, &u32)| {
         let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
@@ -25,13 +74,15 @@ pub(crate) fn regroupings(plan: &MergePlan) -> Vec<Option<Regrouping>> {
         }
         let template = template(column)?;
         let shape = source_chunk_shape(array, column, template)?;
-        // A worker has a tile, its stored form, a reader and a block.
-        let block_len_bytes = block_len_bytes(array, &shape);
-        let of_worker = array.tile_len_bytes().saturating_mul(2).saturating_add(reader_len_bytes + block_len_bytes);
-        let left = plan.options.memory_limit_bytes.saturating_sub(of_worker);
+        // A worker has a tile, a batch of stored tiles, a reader and a block or a part of a slab.
+        let batch_len_bytes = (memory_limit_bytes / 4).min(DEFAULT_BATCH_LEN_BYTES);
+        let batch_len_bytes = batch_len_bytes.max(array.tile_len_bytes()).saturating_add(SLACK_LEN_BYTES);
+        let worker_len_bytes = array.tile_len_bytes().saturating_add(batch_len_bytes + reader_len_bytes);
+        let left = memory_limit_bytes.saturating_sub(worker_len_bytes.saturating_add(block_len_bytes(array, &shape)));
         let are_whole = !template.filters.is_empty();
         let found = choose(array, Chunks { shape: &shape, are_whole }, left / 2)?;
-        (found.len_bytes(array) <= left).then_some(found)
+        let found = if ranks > 1 { found.for_ranks(array, DEFAULT_BATCH_LEN_BYTES)? } else { found };
+        (found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found)) <= left).then_some(found)
     };
     plan.tiles.arrays.iter().zip(&plan.column_of_array).map(of_array).collect()
 }
@@ -40,6 +91,16 @@ pub(crate) fn regroupings(plan: &MergePlan) -> Vec<Option<Regrouping>> {
 pub(crate) fn block_len_bytes(array: &ArrayPlan, chunk_shape: &[u64]) -> u64 {
     let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes);
     shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count))
+}
+
+/// Returns the memory of a worker for the parts of groups and slabs that it moves.
+pub(crate) fn worker_part_len_bytes(array: &ArrayPlan, found: &Regrouping) -> u64 {
+    let run_len_bytes = found.slabs.as_ref().map_or(0, |slabs| {
+        let largest = Extent::whole(&found.groups.shape(array)).intersection(&Extent::whole(&slabs.shape));
+        let elements = largest.and_then(|part| part.element_count()).unwrap_or(0);
+        elements.saturating_mul(array.element_len_bytes).max(SCRATCH_RUN_LEN_BYTES)
+    });
+    run_len_bytes.max(block_len_bytes(array, &found.chunk_shape))
 }
 
 /// Returns the template of most rows of a column whose values can be read in any box with the same cost.

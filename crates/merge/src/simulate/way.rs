@@ -63,7 +63,7 @@ impl Played {
     ) -> Result<Self> {
         let (cancel, started) = (CancelToken::new(), Instant::now());
         let watch = Watch { observer: &Silent, cancel: &cancel };
-        let mut work = MergeWork::new(plan, pool);
+        let mut work = MergeWork::new(plan, pool).for_ranks(machine.ranks, machine.memory_limit_bytes);
         let mut files_len_bytes = 0;
         if let Some(groups) = &groups {
             files_len_bytes = work.files_len_bytes(machine.threads);

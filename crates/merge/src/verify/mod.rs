@@ -4,6 +4,7 @@
 //! Both sides use the same reader, but with different layouts; the interoperability tests compare with other readers.
 //! Invariant: equality is only reported if every row of every dataset of every input was compared.
 
+mod boxes;
 pub mod digests;
 pub mod provenance;
 pub mod remembered;
@@ -20,12 +21,14 @@ use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route, plan_collective};
 use crate::schema::join::{JoinOptions, describe};
 use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
+use crate::verify::boxes::{array_of, boxes};
 use crate::verify::digests::stored;
 use crate::verify::remembered::{Contradiction, recall};
 use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
+use raddle_core::plan::extent::Extent;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
@@ -202,6 +205,8 @@ pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<Ve
         report.mismatches.extend(mismatches.into_iter().map(Mismatch::from));
     }
     report.mismatches.sort_by(|a, b| (&a.path, a.row, &a.what).cmp(&(&b.path, b.row, &b.what)));
+    // Several boxes may differ in the same row.
+    report.mismatches.dedup();
     Ok(report)
 }
 
@@ -392,6 +397,9 @@ impl<'p> Comparison<'p> {
     }
 
     fn blocks(&self) -> Vec<ComparedBlock> {
+        // Each thread holds a box of both sides.
+        let options = &self.expected.options;
+        let box_limit_len_bytes = options.memory_limit_bytes / (4 * options.jobs.max(1) as u64);
         let mut blocks = Vec::new();
         for &(left, right) in &self.pairs {
             let row_len_bytes = self.expected.row_len_bytes(left).max(1);
@@ -409,11 +417,20 @@ impl<'p> Comparison<'p> {
                 continue;
             }
             let step = (BLOCK_LEN_BYTES / row_len_bytes).max(1);
+            if let Some(boxes) = boxes(&[(self.expected, left), (self.found, right)], step, box_limit_len_bytes) {
+                blocks.extend((0..boxes.tile_count()).map(|number| {
+                    let extent = boxes.tile_extent(number);
+                    let len_bytes = extent.count.iter().fold(boxes.element_len_bytes, |len, &count| len * count);
+                    let rows = extent.start[0]..extent.end(0);
+                    ComparedBlock { left, right, rows, len_bytes, form: BlockComparison::Boxes(extent) }
+                }));
+                continue;
+            }
             let mut start = 0;
             while start < rows {
                 let end = (start + step).min(rows);
                 let len_bytes = (end - start) * row_len_bytes;
-                blocks.push(ComparedBlock { left, right, rows: start..end, len_bytes, form });
+                blocks.push(ComparedBlock { left, right, rows: start..end, len_bytes, form: form.clone() });
                 start = end;
             }
         }
@@ -430,10 +447,12 @@ struct ComparedBlock {
 }
 
 /// Method of comparing a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum BlockComparison {
-    /// Decoded values.
+    /// Decoded values of whole rows.
     Values,
+    /// Decoded values of a box.
+    Boxes(Extent),
     /// Canonical bytes: elements hold addresses within their file.
     FileLocal,
     /// Stored chunks: a filter is unknown.
@@ -449,8 +468,9 @@ struct BlockComparer<'p> {
 
 impl BlockComparer<'_> {
     fn compare(&mut self, plan: &MergePlan, found: &MergePlan, block: &ComparedBlock) -> Result<Option<Mismatch>> {
-        match block.form {
+        match &block.form {
             BlockComparison::Values => {}
+            BlockComparison::Boxes(extent) => return self.compare_box(plan, found, block, extent),
             BlockComparison::FileLocal => {
                 return self.compare_file_local(plan, &found.columns[block.right as usize].dims, block);
             }
@@ -466,6 +486,31 @@ impl BlockComparer<'_> {
         }
         let differing = self.left.iter().zip(&self.right).position(|(left, right)| left != right);
         let row_len_bytes = plan.row_len_bytes(block.left);
+        Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
+    }
+
+    /// Compares a box of a column.
+    fn compare_box(
+        &mut self,
+        plan: &MergePlan,
+        found: &MergePlan,
+        block: &ComparedBlock,
+        extent: &Extent,
+    ) -> Result<Option<Mismatch>> {
+        let sides = [
+            (&mut self.expected, plan, block.left, &mut self.left),
+            (&mut self.found, found, block.right, &mut self.right),
+        ];
+        for (reader, plan, column, values) in sides {
+            values.resize(block.len_bytes as usize, 0);
+            let Some(array) = array_of(plan, column) else { return Ok(None) };
+            reader.read_extent(column, array, extent, values)?;
+        }
+        if self.left == self.right {
+            return Ok(None);
+        }
+        let differing = self.left.iter().zip(&self.right).position(|(left, right)| left != right);
+        let row_len_bytes = block.len_bytes / extent.count[0].max(1);
         Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
     }
 

@@ -11,7 +11,7 @@ pub(crate) mod picking;
 pub(crate) mod publish;
 pub mod ranks;
 pub(crate) mod reading;
-pub(crate) mod regrouping;
+pub mod regrouping;
 pub(crate) mod resume;
 pub mod tile_observer;
 pub(crate) mod tiles;
@@ -28,6 +28,7 @@ use crate::write::commit::Committer;
 use crate::write::publish::{begin_output, journal_path, temporary_path};
 use crate::write::ranks::{agree_what_is_kept, stages_of_all};
 use crate::write::reading::{Reading, ReadingReport, Strategy};
+use crate::write::regrouping::RegroupingReport;
 use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun};
 use crate::write::tile_observer::TileObserver;
 use crate::write::tiles::MergeWork;
@@ -104,6 +105,8 @@ pub struct MergeReport {
     pub shared_io: Option<SharedIo>,
     /// Report on reading, if several ranks read the inputs.
     pub reading: Option<ReadingReport>,
+    /// Report on datasets whose chunks were assembled in groups, if there are any.
+    pub regrouping: Option<RegroupingReport>,
     /// Report of the engine.
     pub engine: EngineReport,
     /// Times of stages outside the engine.
@@ -253,7 +256,8 @@ fn make(
     let started = std::time::Instant::now();
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
-    let work = MergeWork::new(plan, &pool).accompanied(tile_observer);
+    let work = MergeWork::new(plan, &pool).for_ranks(ranks.size(), plan.options.memory_limit_bytes);
+    let work = work.accompanied(tile_observer);
     let reading = match io {
         IoBackend::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
         IoBackend::Posix | IoBackend::Shared(_) => reading,
@@ -286,6 +290,7 @@ fn make(
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let WriteOutcome { mut engine, led, shared } = written?;
     add_stages(&mut engine.stages, stages_of_all(&work.take_early_stages(), ranks)?);
+    let regrouping = work.regrouping_report(ranks)?;
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
     let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
     let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
@@ -337,6 +342,7 @@ fn make(
         alignment: plan.alignment,
         shared_io: shared,
         reading,
+        regrouping,
         engine,
         memory: MemoryReport::of(&budget),
         digest: format!("{:016x}", digests.whole()),

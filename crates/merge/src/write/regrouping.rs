@@ -5,12 +5,12 @@
 
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
-use crate::plan::regrouping::block_len_bytes;
+use crate::plan::regrouping::{RegroupedDataset, SCRATCH_RUN_LEN_BYTES};
 use crate::write::values::ColumnReader;
-use raddle_core::engine::{Assignment, Context, DEFAULT_BATCH_LEN_BYTES, StopSignal};
+use raddle_core::engine::{Assignment, Context, StopSignal};
 use raddle_core::output::scratch::Scratch;
 use raddle_core::parallel::for_each;
-use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
+use raddle_core::plan::extent::{BoxTarget, Coordinates};
 use raddle_core::plan::{ArrayPlan, Tile, TileIndex};
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_core::regrouping::Regrouping;
@@ -20,11 +20,10 @@ use raddle_core::regrouping::store::{FillGroup, Group, GroupStore, Taken};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_core::report::{StageTable, StageTimer};
 use raddle_hdf5::source::InputPool;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Length of the runs in which slabs are written to the scratch file.
-const RUN_LEN_BYTES: usize = 4 << 20;
 
 /// Groups of tiles of a run.
 pub(crate) struct Groups {
@@ -33,6 +32,7 @@ pub(crate) struct Groups {
     scratch: Option<ScratchArrays>,
     index: TileIndex,
     stop: StopSignal,
+    decoded_chunks: AtomicU64,
 }
 
 /// Arrays in a scratch file.
@@ -40,6 +40,18 @@ struct ScratchArrays {
     file: Scratch,
     /// Place of each array in the file, in bytes.
     offsets: Vec<u64>,
+    len_bytes: u64,
+}
+
+/// Report on datasets whose tiles were assembled in groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RegroupingReport {
+    /// Datasets, with predictions for one process.
+    pub datasets: Vec<RegroupedDataset>,
+    /// Number of chunks that were decoded for them.
+    pub decoded_chunks: u64,
+    /// Bytes that went through a scratch file.
+    pub scratch_len_bytes: u64,
 }
 
 /// Filling of groups by one thread.
@@ -71,22 +83,45 @@ impl Groups {
         context: &Context<'_>,
         stages: &mut StageTable,
     ) -> Result<Self> {
-        let mut regroupings = regroupings.to_vec();
-        if context.communicator.size() > 1 {
-            // Ranks do not see each other's groups. Each decodes a share of the chunks for all.
-            for (regrouping, array) in regroupings.iter_mut().zip(&plan.tiles.arrays) {
-                let limit = plan.options.memory_limit_bytes / 2;
-                *regrouping =
-                    regrouping.take().map(|found| found.through_scratch(array, limit, DEFAULT_BATCH_LEN_BYTES));
-            }
-        }
+        let regroupings = regroupings.to_vec();
         let index = plan.tiles.tile_index();
         let arrays = plan.tiles.arrays.iter().zip(&regroupings);
         let limit = arrays.filter_map(|(array, found)| Some(found.as_ref()?.len_bytes(array))).max().unwrap_or(0);
         let store = GroupStore::new(&plan.tiles, &index, &regroupings, &own, limit);
-        let mut groups = Self { regroupings, store, scratch: None, index, stop };
+        let decoded_chunks = AtomicU64::new(0);
+        let mut groups = Self { regroupings, store, scratch: None, index, stop, decoded_chunks };
         groups.scratch = groups.fill_scratch(plan, pool, &all, context, stages)?;
         Ok(groups)
+    }
+
+    /// Returns the number of chunks that this rank has decoded for groups.
+    pub(crate) fn decoded_chunks(&self) -> u64 {
+        self.decoded_chunks.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes in the scratch file.
+    pub(crate) fn scratch_len_bytes(&self) -> u64 {
+        self.scratch.as_ref().map_or(0, |scratch| scratch.len_bytes)
+    }
+
+    /// Reads a block of an array into `values`.
+    fn read_block<'p>(
+        &self,
+        plan: &'p MergePlan,
+        array: u32,
+        reader: &mut ColumnReader<'p>,
+        block: &Block,
+        values: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (column, array) = (plan.column_of_array[array as usize], &plan.tiles.arrays[array as usize]);
+        let count = &block.source.count;
+        values.resize(count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize, 0);
+        let origin = Coordinates::from_elem(0, count.len());
+        let target = BoxTarget { bytes: values, shape: count, origin: &origin };
+        let decoded_before = reader.decoded_chunks();
+        reader.read_any(column, block.input, &block.source, target)?;
+        self.decoded_chunks.fetch_add(reader.decoded_chunks() - decoded_before, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether the tiles of an array are assembled in groups.
@@ -143,9 +178,9 @@ impl Groups {
         }
         let ranks = context.communicator;
         let file = Scratch::create_shared::<MergeError>(&plan.options.output, ranks)?;
-        let room = if ranks.rank() == 0 { file.check_room(len_bytes) } else { Ok(()) };
+        let room = if ranks.rank() == 0 { file.reserve(len_bytes) } else { Ok(()) };
         ranks.agree("make room in a scratch file", room.map_err(MergeError::from))?;
-        let scratch = ScratchArrays { file, offsets };
+        let scratch = ScratchArrays { file, offsets, len_bytes };
         let (timer, stage) = (StageTimer::start(), Stage::Restructure);
         context.observer.event(&Event::StageStarted { stage, total_bytes: Some(len_bytes / ranks.size() as u64) });
         let readers = Mutex::new(Vec::new());
@@ -216,7 +251,7 @@ impl<'p> SlabFilling<'_, 'p> {
         let (jobs, cancel) = (plan.options.jobs, self.context.cancel);
         for_each(blocks, jobs, cancel, lend, |lent, block| {
             let Lent { reader: Some(reader), values, .. } = lent else { return Ok(()) };
-            read_block(plan, number, reader, block, values)?;
+            self.groups.read_block(plan, number, reader, block, values)?;
             slots.put(&block.extent(), values)?;
             let bytes = values.len() as u64;
             self.context.observer.event(&Event::Advanced { stage: Stage::Restructure, bytes, items: 1 });
@@ -232,7 +267,9 @@ impl<'p> SlabFilling<'_, 'p> {
         for place in 0..slots.len() {
             let (slot, needed) = (slots.lock(place).len(), self.is_needed(number, array, slots, place as u64));
             match runs.last_mut() {
-                Some((_, places, is_needed)) if *is_needed == needed && len_bytes + slot <= RUN_LEN_BYTES => {
+                Some((_, places, is_needed))
+                    if *is_needed == needed && len_bytes + slot <= SCRATCH_RUN_LEN_BYTES as usize =>
+                {
                     places.end = place + 1;
                     len_bytes += slot;
                 }
@@ -280,7 +317,7 @@ impl FillGroup for Filler<'_, '_> {
         let GroupJobs { blocks, runs, values, .. } = &mut **jobs;
         let Some((slab, run)) = runs.get(job) else {
             let Some(block) = blocks.get(job) else { return Ok(()) };
-            read_block(plan, group.array, reader, block, values)?;
+            groups.read_block(plan, group.array, reader, block, values)?;
             return Ok(slots.put(&block.extent(), values)?);
         };
         let (Some(scratch), Some(Regrouping { slabs: Some(slabs), .. })) = (&groups.scratch, groups.of(group.array))
@@ -320,33 +357,4 @@ impl Filler<'_, '_> {
             }
         }
     }
-}
-
-/// Reads a block of an array into `values`.
-fn read_block<'p>(
-    plan: &'p MergePlan,
-    array: u32,
-    reader: &mut ColumnReader<'p>,
-    block: &Block,
-    values: &mut Vec<u8>,
-) -> Result<()> {
-    let (column, array) = (plan.column_of_array[array as usize], &plan.tiles.arrays[array as usize]);
-    let count = &block.source.count;
-    values.resize(count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize, 0);
-    let origin = Coordinates::from_elem(0, count.len());
-    let target = BoxTarget { bytes: values, shape: count, origin: &origin };
-    reader.read_any(column, block.input, &block.source, target)
-}
-
-/// Returns the memory that a thread needs for the blocks of the arrays that are regrouped.
-pub(crate) fn blocks_len_bytes(plan: &MergePlan, regroupings: &[Option<Regrouping>]) -> u64 {
-    let of_array = |(array, found): (&ArrayPlan, &Option<Regrouping>)| {
-        let found = found.as_ref()?;
-        let run = found.slabs.as_ref().map_or(0, |slabs| {
-            let largest = Extent::whole(&found.groups.shape(array)).intersection(&Extent::whole(&slabs.shape));
-            largest.and_then(|part| part.element_count()).unwrap_or(0) * array.element_len_bytes + RUN_LEN_BYTES as u64
-        });
-        Some(block_len_bytes(array, &found.chunk_shape).max(run))
-    };
-    plan.tiles.arrays.iter().zip(regroupings).filter_map(of_array).max().unwrap_or(0)
 }

@@ -11,13 +11,13 @@ use crate::error::{MergeError, Result};
 use crate::plan::cost::TileCosts;
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
-use crate::plan::regrouping::regroupings;
+use crate::plan::regrouping::{regroupings, worker_part_len_bytes};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::blocks::{Gathering, RankShare};
 use crate::write::reading::FileReading;
-use crate::write::regrouping::{GroupJobs, Groups, blocks_len_bytes};
+use crate::write::regrouping::{GroupJobs, Groups, RegroupingReport};
 use crate::write::tile_observer::TileObserver;
 use crate::write::values::ColumnReader;
 use raddle_codec::{EncodeState, is_all};
@@ -118,10 +118,23 @@ impl<'p> MergeWork<'p> {
             is_recorded: plan.is_recordable(),
             tile_observer: None,
             files: None,
-            regroupings: regroupings(plan),
+            regroupings: regroupings(plan, 1, plan.options.memory_limit_bytes),
             groups: OnceLock::new(),
             early_stages: Mutex::default(),
         }
+    }
+
+    /// Configures the work for one of `ranks` ranks with this memory.
+    #[must_use]
+    pub(crate) fn for_ranks(mut self, ranks: usize, memory_limit_bytes: u64) -> Self {
+        self.regroupings = regroupings(self.plan, ranks, memory_limit_bytes);
+        self
+    }
+
+    /// Returns the largest value of `len_bytes` for the arrays whose tiles are assembled in groups.
+    fn largest_regrouped(&self, len_bytes: impl Fn(&ArrayPlan, &Regrouping) -> u64) -> u64 {
+        let arrays = self.plan.tiles.arrays.iter().zip(&self.regroupings);
+        arrays.filter_map(|(array, found)| Some(len_bytes(array, found.as_ref()?))).max().unwrap_or(0)
     }
 
     /// Configures reading by files.
@@ -135,6 +148,17 @@ impl<'p> MergeWork<'p> {
     pub(crate) fn is_regrouped(&self, column: ColumnIndex) -> bool {
         let array = self.plan.columns[column as usize].route.array();
         array.is_some_and(|array| self.regroupings.get(array as usize).is_some_and(Option::is_some))
+    }
+
+    /// Collective. Reports on the datasets whose tiles were assembled in groups, if there are any.
+    pub(crate) fn regrouping_report(&self, ranks: &dyn Communicator) -> Result<Option<RegroupingReport>> {
+        let datasets = self.plan.regrouped();
+        if datasets.is_empty() {
+            return Ok(None);
+        }
+        let decoded_chunks = ranks.all_gather_u64(self.groups.get().map_or(0, Groups::decoded_chunks))?.iter().sum();
+        let scratch_len_bytes = self.groups.get().map_or(0, Groups::scratch_len_bytes);
+        Ok(Some(RegroupingReport { datasets, decoded_chunks, scratch_len_bytes }))
     }
 
     /// Takes the times of reading before the first tile.
@@ -564,12 +588,11 @@ impl<'p> TileWork for MergeWork<'p> {
             .saturating_add(self.longest_decoded_len_bytes)
             .saturating_add(self.encode_state_len_bytes)
             .saturating_add(self.converted_len_bytes)
-            .saturating_add(blocks_len_bytes(self.plan, &self.regroupings))
+            .saturating_add(self.largest_regrouped(worker_part_len_bytes))
     }
 
     fn shared_len_bytes(&self) -> u64 {
-        let arrays = self.plan.tiles.arrays.iter().zip(&self.regroupings);
-        arrays.filter_map(|(array, found)| Some(found.as_ref()?.len_bytes(array))).max().unwrap_or(0)
+        self.largest_regrouped(|array, found| found.len_bytes(array))
     }
 
     fn begin(&self, assignment: Assignment, context: &Context<'_>) -> Result<()> {

@@ -116,6 +116,11 @@ impl<'p> ColumnReader<'p> {
         }
     }
 
+    /// Returns the number of chunks decoded so far.
+    pub(crate) fn decoded_chunks(&self) -> u64 {
+        self.counts.chunks
+    }
+
     /// Adds the counts of this reader to `stages`.
     pub fn retire(self, stages: &mut StageTable) {
         let totals = |seconds: f64, bytes| {

@@ -16,6 +16,7 @@ mod ranks_keys;
 mod ranks_resume;
 mod references;
 mod regression;
+mod regrouping;
 mod remembered;
 mod resume;
 mod round_trip;

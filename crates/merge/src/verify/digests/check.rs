@@ -10,7 +10,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::schema::{Role, display_path};
-use crate::verify::digests::blocks::{Form, InOrder, StoredTiles};
+use crate::verify::digests::blocks::{ColumnDigests, Form, InOrder, StoredTiles};
 use crate::verify::digests::stored::{self, StoredColumn, StoredDigests};
 use crate::verify::digests::structure::{known_and_found, structure_digests};
 use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_collective, together};
@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// them is decoded once.
 const JOB_LEN_BYTES: u64 = 16 << 20;
 /// Length of the values that are read at once, because blocks may be short.
-const READ_LEN_BYTES: u64 = 4 << 20;
+pub(super) const READ_LEN_BYTES: u64 = 4 << 20;
 
 /// Compares the file at `path` with the digests that it contains.
 ///
@@ -81,7 +81,9 @@ pub fn check_collective(
     let (linked, own): (Vec<_>, Vec<_>) = columns
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
+    let (boxed, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|(column, known)| check.is_boxed(*column, known));
     let jobs = check.jobs(&own);
+    let boxed = check.boxed(&boxed);
     // All ranks find the same differences here, so only the first one reports them.
     let first = match ranks.rank() {
         0 => check.linked(&linked, watch).map(|()| check.external(path)),
@@ -91,7 +93,10 @@ pub fn check_collective(
         }
     };
     ranks.agree(VERIFYING, first)?;
-    let damages = check.values(&jobs, watch, ranks);
+    let damages = check.values(&jobs, watch, ranks).and_then(|mut damages| {
+        damages.extend(check.values_in_boxes(&boxed, watch, ranks)?);
+        Ok(damages)
+    });
     let damages = damages_of_all(ranks.agree(VERIFYING, damages)?, ranks)?;
     if ranks.rank() == 0 {
         let described: Vec<Mismatch> = damages.iter().map(|damage| check.describe(damage)).collect();
@@ -103,11 +108,11 @@ pub fn check_collective(
     Ok(report)
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     stored: &'a StoredDigests,
-    found: &'a MergePlan,
-    pool: &'a InputPool,
-    report: VerifyReport,
+    pub(super) found: &'a MergePlan,
+    pub(super) pool: &'a InputPool,
+    pub(super) report: VerifyReport,
 }
 
 /// Blocks of a column that one thread checks.
@@ -121,11 +126,11 @@ struct Job<'a> {
 
 /// Rows that have changed.
 #[derive(Serialize, Deserialize)]
-struct Damage {
-    column: u32,
-    rows: Range<u64>,
+pub(super) struct Damage {
+    pub column: u32,
+    pub rows: Range<u64>,
     /// Error message, if the rows cannot be read.
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Collective. Returns the damaged rows found by all ranks, with adjacent rows joined.
@@ -145,7 +150,7 @@ fn damages_of_all(own: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Dama
 }
 
 impl<'a> Check<'a> {
-    fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
+    pub(super) fn mismatch(&mut self, path: &[u8], what: impl Into<String>) {
         let (path, what) = (display_path(path), what.into());
         self.report.mismatches.push(Mismatch { path, what, row: None, input: None });
     }
@@ -275,17 +280,28 @@ impl<'a> Check<'a> {
         Ok(damages.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Cuts the blocks of a column into jobs; fails with a message if its digests do not match it.
-    fn jobs_of(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
+    /// Returns the digests of a column, or the reason why they do not match it.
+    pub(super) fn digests_of(
+        &self,
+        column: u32,
+        known: &'a StoredColumn,
+    ) -> std::result::Result<Option<&'a ColumnDigests>, String> {
         let planned = &self.found.columns[column as usize];
         let Some(digests) = &known.digests else {
             let is_empty = matches!(planned.route, Route::Empty);
-            return if is_empty { Ok(Vec::new()) } else { Err("has values but no digests".to_owned()) };
+            return if is_empty { Ok(None) } else { Err("has values but no digests".to_owned()) };
         };
         let rows = planned.dims[0];
         if digests.blocks.len() as u64 != rows.div_ceil(digests.block_rows) {
             return Err(format!("has {} digests for {rows} rows", digests.blocks.len()));
         }
+        Ok(Some(digests))
+    }
+
+    /// Cuts the blocks of a column into jobs; fails with a message if its digests do not match it.
+    fn jobs_of(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
+        let Some(digests) = self.digests_of(column, known)? else { return Ok(Vec::new()) };
+        let rows = self.found.columns[column as usize].dims[0];
         let in_one = digests.form != Form::Values;
         let block_len_bytes = digests.block_rows.saturating_mul(self.found.row_len_bytes(column)).max(1);
         let step = if in_one { u64::MAX } else { (JOB_LEN_BYTES / block_len_bytes).max(1) };
@@ -407,7 +423,7 @@ impl BlockDigester<'_> {
 }
 
 /// Returns the message of an error that reports unreadable values; any other error ends the check.
-fn readable(error: MergeError) -> Result<String> {
+pub(super) fn readable(error: MergeError) -> Result<String> {
     match error {
         MergeError::Hdf5(error) => Ok(error.to_string()),
         MergeError::Object { reason, .. } => Ok(reason),

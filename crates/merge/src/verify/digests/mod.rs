@@ -7,6 +7,7 @@
 //! work; the only exception, [`Form::Stored`], is recorded in the file.
 
 pub mod blocks;
+mod boxed;
 pub mod check;
 pub mod stored;
 pub mod structure;

@@ -6,8 +6,8 @@ use super::ColumnReader;
 use crate::error::Result;
 use crate::plan::fill_pattern::FillPattern;
 use crate::schema::ABSENT;
-use raddle_core::plan::Segment;
 use raddle_core::plan::extent::{BoxTarget, Extent};
+use raddle_core::plan::{ArrayPlan, Segment};
 use std::ops::Range;
 
 impl ColumnReader<'_> {
@@ -18,6 +18,16 @@ impl ColumnReader<'_> {
         let mut values = vec![0; planned.logical_len_bytes(element_len_bytes) as usize];
         self.read_rows(column, 0..planned.dims[0], &mut values)?;
         Ok(values)
+    }
+
+    /// Reads a box of the concatenated column, which `array` plans, from all inputs that hold its values. `out` must have
+    /// the size of the box.
+    pub fn read_extent(&mut self, column: u32, array: &ArrayPlan, extent: &Extent, out: &mut [u8]) -> Result<()> {
+        for piece in array.pieces_in(extent) {
+            let target = BoxTarget { bytes: &mut *out, shape: &extent.count, origin: &piece.target };
+            self.read_any(column, piece.input, &piece.source, target)?;
+        }
+        Ok(())
     }
 
     /// Reads rows of the concatenated column, from all inputs that hold them. `out` must have the size of these rows.

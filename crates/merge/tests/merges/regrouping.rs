@@ -1,0 +1,121 @@
+//! Layouts across the chunks of the inputs: every chunk is decoded at most twice, and the bytes do not depend on memory,
+//! threads, ranks, parts or interruptions.
+
+use crate::folder::count_left_beside;
+use crate::ranks::{report, run};
+use crate::watched::watched;
+use raddle_core::cancel::CancelToken;
+use raddle_core::report::progress::{Event, Silent};
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_merge::write::parts::{Part, merge_part};
+use raddle_merge::{MergeError, MergeOptions, Watch, merge, plan};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ROWS: u64 = 1500;
+const COLUMNS: u64 = 1000;
+const CHUNK_ROWS: u64 = 10;
+
+/// Memory for all values, and memory that holds a fraction of them, so that they go through a scratch file.
+const MEMORIES: [u64; 2] = [1 << 30, 20 << 20];
+
+/// Returns two inputs in chunks of whole rows, and options for merging them into chunks of whole columns.
+fn maps(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
+    let make = |file: u64| {
+        let path = folder.join(format!("in{file}.h5"));
+        let mut out = DefaultFormatFile::create(&path).unwrap();
+        let spec = StockDatasetSpec {
+            element: Element::U32,
+            dims: vec![ROWS, COLUMNS],
+            chunk_shape: vec![CHUNK_ROWS, COLUMNS],
+            gzip_level: 1,
+        };
+        let mut dataset = out.create_dataset(b"/map", &spec).unwrap();
+        for first in (0..ROWS).step_by(CHUNK_ROWS as usize) {
+            let rows = first + file * ROWS..first + file * ROWS + CHUNK_ROWS;
+            let numbers = rows.flat_map(|row| (0..COLUMNS).map(move |column| (row * COLUMNS + column) as u32));
+            // Written as if deflate had been skipped.
+            dataset.write_chunk(&[first, 0], &numbers.flat_map(u32::to_le_bytes).collect::<Vec<_>>(), 1).unwrap();
+        }
+        out.finish().unwrap();
+        path
+    };
+    let (inputs, output) = ((0..2).map(make).collect(), folder.join("merged.h5"));
+    let options = MergeOptions { chunk: Some(vec![2 * ROWS, 10]), jobs: 2, force: true, ..MergeOptions::new(&output) };
+    (inputs, options)
+}
+
+#[test]
+fn ranks_and_threads_decode_every_chunk_once_and_make_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = maps(folder.path());
+    let mut expected = None;
+    for memory_limit_bytes in MEMORIES {
+        for (size, jobs) in [(1, 1), (1, 4), (2, 1), (3, 2)] {
+            let options = MergeOptions { memory_limit_bytes, jobs, ..options.clone() };
+            let done = report(run(size, &inputs, &options));
+            let regrouping = done.regrouping.unwrap();
+            assert_eq!(regrouping.decoded_chunks, 2 * ROWS / CHUNK_ROWS, "{size} ranks, {jobs} threads");
+            let scratch_len_bytes = regrouping.datasets[0].scratch_len_bytes;
+            let values_len_bytes = 2 * ROWS * COLUMNS * 4;
+            assert_eq!(scratch_len_bytes, if memory_limit_bytes < 1 << 30 { values_len_bytes } else { 0 });
+            let moved = if size > 1 { values_len_bytes } else { scratch_len_bytes };
+            assert_eq!(regrouping.scratch_len_bytes, moved);
+            let bytes = std::fs::read(&options.output).unwrap();
+            assert!(*expected.get_or_insert(bytes.clone()) == bytes, "{size} ranks, {jobs} threads: other bytes");
+            assert_eq!(count_left_beside(&options.output), 0);
+        }
+    }
+}
+
+#[test]
+fn parts_make_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = maps(folder.path());
+    watched(|watch| merge(&plan(&inputs, &options, watch)?, watch)).unwrap();
+    let expected = std::fs::read(&options.output).unwrap();
+    for memory_limit_bytes in MEMORIES {
+        std::fs::remove_file(&options.output).unwrap();
+        let options = MergeOptions { memory_limit_bytes, ..options.clone() };
+        for number in [2, 3, 1] {
+            let part = Part::new(number, 3).unwrap();
+            watched(|watch| merge_part(plan(&inputs, &options, watch)?, part, watch)).unwrap();
+        }
+        assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes");
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = maps(folder.path());
+    watched(|watch| merge(&plan(&inputs, &options, watch)?, watch)).unwrap();
+    let expected = std::fs::read(&options.output).unwrap();
+    let mut resumed = 0;
+    for memory_limit_bytes in MEMORIES {
+        let options = MergeOptions { memory_limit_bytes, ..options.clone() };
+        for stop_at in [2, 5, 30, 60, 100, 310, 330] {
+            std::fs::remove_file(&options.output).unwrap();
+            let (cancel, events) = (CancelToken::new(), AtomicU64::new(0));
+            let observer = |_: &Event| {
+                if events.fetch_add(1, Ordering::Relaxed) == stop_at {
+                    cancel.cancel();
+                }
+            };
+            let plan = plan(&inputs, &options, &Watch { observer: &Silent, cancel: &CancelToken::new() }).unwrap();
+            match merge(&plan, &Watch { observer: &observer, cancel: &cancel }) {
+                Err(MergeError::Resumable { .. }) => {
+                    let done = watched(|watch| merge(&plan, watch)).unwrap();
+                    resumed += done.resumed_tiles;
+                }
+                Err(MergeError::Cancelled) => {
+                    assert_eq!(count_left_beside(&options.output), 0);
+                    watched(|watch| merge(&plan, watch)).unwrap();
+                }
+                outcome => drop(outcome.unwrap()),
+            }
+            assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes after {stop_at}");
+        }
+    }
+    assert!(resumed > 0);
+}
