@@ -25,6 +25,7 @@
 #   make bench-pidx  measure writing boxes by ranks against PnetCDF, MPI-IO and raw files (BENCH_PIDX='--rounds 7 --out FOLDER')
 #   make bench-conventions  measure merges of netCDF against ncrcat and CDO, and of AnnData against anndata.concat
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
+#   make bench-transpose  measure layouts across the chunks of the input against h5repack (BENCH_TRANSPOSE='--rounds 5 --out FOLDER')
 #   make bench-prediction  compare the predictions of plan with the sizes, memory and times of merges (BENCH_PREDICTION='--corpora csr texts --rounds 5')
 
 PYTHON ?= python3
@@ -61,7 +62,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-conventions bench-prediction docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-conventions bench-prediction bench-transpose docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -187,6 +188,9 @@ bench-conventions: build setup-tests
 # Compares predictions of `plan` with merges, over generated sets of files in PREDICTION_FOLDER.
 bench-prediction: build setup-tests
 	$(BIN)/python benches/prediction.py --folder $(PREDICTION_FOLDER) $(BENCH_PREDICTION)
+
+bench-transpose: build setup-tests
+	$(BIN)/python benches/transpose.py $(BENCH_TRANSPOSE)
 
 bench-idx: setup-tests
 	$(CARGO) bench --locked --package raddle-idx --bench kernels
