@@ -80,6 +80,11 @@ impl Encoder {
         Self::new(&EncoderOptions { compression, shuffle: false, fletcher32: false, element_len_bytes })
     }
 
+    /// Returns the compression; `None` means uncompressed.
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
     /// Returns the filters that the dataset's pipeline must name, in order.
     ///
     /// Compression and shuffle are optional and fletcher32 is mandatory, as set by HDF5's own property list functions.

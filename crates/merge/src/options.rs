@@ -4,7 +4,9 @@ use crate::conventions::ConventionOptions;
 use crate::inputs::selection::Selection;
 use crate::keys::DerivedSpec;
 use crate::plan::alignment::Align;
+use crate::plan::chunk::Chunk;
 use crate::plan::layout::LayoutPolicy;
+use crate::plan::layout_rules::LayoutRule;
 use crate::plan::links::{Link, LinkPaths};
 use crate::schema::join::JoinOptions;
 use raddle_codec::{Compression, Effort};
@@ -173,8 +175,11 @@ pub struct MergeOptions {
     pub memory_limit_bytes: u64,
     /// Read pattern for which the output is laid out.
     pub layout: LayoutPolicy,
-    /// Chunk shape for all datasets of the same rank, or a single number of rows per chunk for all datasets.
-    pub chunk: Option<Vec<u64>>,
+    /// Chunk shape for all datasets of the same rank, number of rows per chunk for all datasets, or sizes by name for the
+    /// datasets that have some of these dimensions.
+    pub chunk: Option<Chunk>,
+    /// Layout rules, which take precedence over the options for all datasets; the last one takes precedence over others.
+    pub layout_rules: Vec<LayoutRule>,
     /// Which datasets have no chunks. Their tiles must be adjacent: this excludes `align` and requires `ordered`.
     pub contiguous: Contiguous,
     /// Storage of datasets without elements.
@@ -187,6 +192,8 @@ pub struct MergeOptions {
     pub compress: Compress,
     /// Whether bytes are shuffled before compression.
     pub shuffle: Shuffle,
+    /// Whether all chunks have checksums; otherwise those whose inputs have them.
+    pub fletcher32: bool,
     /// Oldest HDF5 version that must be able to read the output.
     pub compat: Compat,
     /// Objects to merge.
@@ -241,12 +248,14 @@ impl MergeOptions {
             memory_limit_bytes: 1 << 30,
             layout: LayoutPolicy::default(),
             chunk: None,
+            layout_rules: Vec::new(),
             contiguous: Contiguous::default(),
             empty: Empty::default(),
             extendible: Extendible::default(),
             rank_1: false,
             compress: Compress::default(),
             shuffle: Shuffle::default(),
+            fletcher32: false,
             compat: Compat::default(),
             selection: Selection::default(),
             join: JoinOptions::default(),
@@ -266,6 +275,13 @@ impl MergeOptions {
             reader_timeout: ChildOptions::default().timeout,
             follow_foreign_files: false,
         }
+    }
+
+    /// Whether layout options apply to some datasets only, by their paths or dimensions.
+    pub fn is_by_dataset(&self) -> bool {
+        !self.layout_rules.is_empty()
+            || matches!(self.chunk, Some(Chunk::Named(_)))
+            || self.layout != self.layout.without_time()
     }
 }
 

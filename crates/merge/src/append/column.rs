@@ -5,7 +5,8 @@
 
 use super::growth::ColumnGrowth;
 use crate::error::{MergeError, Result};
-use crate::plan::{ColumnPlan, Planner, Route, Storage, decoders, encoder_like, ids, library_filters};
+use crate::plan::asked_layout::AskedFilters;
+use crate::plan::{ColumnPlan, LayoutDecision, Planner, Route, Storage, decoders, encoder_like, ids, library_filters};
 use crate::schema::{Column, ColumnIndex, display_path};
 use raddle_codec::{Encoder, EncoderOptions};
 use raddle_hdf5::model::{ChunkIndex, Dataspace, Layout};
@@ -58,6 +59,7 @@ impl Planner<'_> {
             skipped_filters: 0,
             route: Route::Empty,
             pipelines: Vec::new(),
+            layout: LayoutDecision::default(),
         };
         if new_rows == 0 {
             planned.pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
@@ -96,7 +98,8 @@ impl Planner<'_> {
             planned.route = Route::FileLocal;
         } else {
             let first_row = old_rows / chunk_shape[0] * chunk_shape[0];
-            let is_moved = self.verbatim_chunk(column, unknown.is_some()).is_some();
+            let is_moved =
+                self.verbatim_chunk(column, &AskedFilters::of(self.options), None, unknown.is_some()).is_some();
             if let (Some(error), false) = (unknown, is_moved) {
                 return refuse(format!(
                     "{error}, and its chunks cannot be moved as stored because they do not align with the existing rows, \

@@ -6,6 +6,7 @@
 //! has it.
 
 mod attached;
+pub(crate) mod axes;
 pub(super) mod dimensions;
 mod new_dim;
 

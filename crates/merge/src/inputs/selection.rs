@@ -139,7 +139,7 @@ impl Selection {
 impl Patterns {
     fn new(given: &[String]) -> Result<Self> {
         let matched = given.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { set: set(given)?, given: given.to_vec(), matched })
+        Ok(Self { set: glob_set(given)?, given: given.to_vec(), matched })
     }
 
     /// Whether any pattern matches `path`; records the patterns that do.
@@ -162,7 +162,11 @@ impl Patterns {
     }
 }
 
-fn set(patterns: &[String]) -> Result<GlobSet> {
+/// Compiles patterns for object paths.
+///
+/// # Errors
+/// [`MergeError::Pattern`] for an invalid pattern.
+pub(crate) fn glob_set(patterns: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let anchored = match pattern.strip_prefix('/') {

@@ -4,8 +4,7 @@
 //! length of a stripe.
 
 use crate::error::{MergeError, Result};
-use crate::options::Compress;
-use crate::plan::MergePlan;
+use crate::plan::{MergePlan, Route};
 use raddle_core::CoreError;
 use raddle_core::output::arenas::Arenas;
 use raddle_core::output::stripes::{self, StripeSource, Stripes};
@@ -56,12 +55,12 @@ fn of_folder_of(output: &Path) -> Result<Stripes> {
     stripes::of_folder(folder).map_err(failed)
 }
 
-/// Estimates the size of the output's chunks: as stored in the inputs, or uncompressed if the output is.
+/// Estimates the size of the output's chunks: as stored in the inputs, or uncompressed where the output is.
 fn expected_len_bytes(plan: &MergePlan) -> u64 {
-    let raw_len_bytes = plan.tiles.raw_len_bytes();
-    if plan.options.compress == Compress::None {
-        return raw_len_bytes;
-    }
-    let stored = plan.column_of_array.iter().map(|column| plan.schema.columns[*column as usize].stored_len_bytes());
-    stored.fold(0, u64::saturating_add).min(raw_len_bytes)
+    let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
+    let expected = arrays.map(|(array, &column)| match &plan.columns[column as usize].route {
+        Route::Encoded { encoder, .. } if encoder.compression().is_none() => array.len_bytes(),
+        _ => plan.schema.columns[column as usize].stored_len_bytes(),
+    });
+    expected.fold(0, u64::saturating_add).min(plan.tiles.raw_len_bytes())
 }

@@ -6,11 +6,13 @@
 use super::filters::{self, library_filters};
 use super::flat::can_be_flat;
 use super::growable::Growable;
-use super::{ColumnPlan, Route, Storage};
+use super::{ColumnPlan, LayoutDecision, Route, Storage};
 use crate::error::{MergeError, Result};
-use crate::options::{Empty, MergeOptions};
+use crate::options::{Compress, Empty, MergeOptions};
+use crate::plan::asked_layout::{AskedFilters, AskedLayout, AskedLayouts, ChunkSource};
 use crate::plan::fill_pattern::FillPattern;
-use crate::plan::layout::{LayoutPolicy, Shape, chunk_shape, run_shape};
+use crate::plan::layout::{Shape, chunk_len_bytes, run_shape};
+use crate::plan::layout_rules::Unchunked;
 use crate::plan::links::{Link, can_be_virtual};
 use crate::schema::{ABSENT, Column, ColumnIndex, Entry, display_path};
 use raddle_codec::Pipeline;
@@ -24,6 +26,8 @@ const DIRECT_LIMIT_BYTES: u64 = 4096;
 /// Largest compact dataset: HDF5 limits object header messages to 64 KiB, and a part of that is needed for the message
 /// itself.
 const COMPACT_LIMIT_BYTES: u64 = 64_000;
+/// Limit of HDF5 for the size of a chunk, which it stores in 32 bits.
+const CHUNK_LIMIT_BYTES: u64 = 1 << 32;
 
 /// Planner of columns, one by one, together with the engine's arrays.
 pub(crate) struct Planner<'o> {
@@ -44,6 +48,7 @@ impl Planner<'_> {
         index: ColumnIndex,
         column: &Column,
         entry: &Entry,
+        layouts: &AskedLayouts<'_>,
         table_rows: u64,
     ) -> Result<ColumnPlan> {
         let path = entry.path.as_slice();
@@ -60,25 +65,25 @@ impl Planner<'_> {
         let pipelines = decoders(column);
         let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
 
-        let mut chunk = match &self.options.chunk {
-            Some(asked) if asked.len() == dims.len() && asked.len() > 1 => asked.clone(),
-            Some(asked) if asked.len() == 1 => {
-                let mut chunk = chunk_shape(LayoutPolicy::Scan, shape, table_rows);
-                chunk[0] = asked[0];
-                chunk
-            }
-            _ => chunk_shape(self.options.layout, shape, table_rows),
-        };
         let is_flat = self.options.rank_1 && self.link == Link::No && can_be_flat(column, entry);
+        let asked_layout = layouts.of_dataset(entry, dims.len(), is_flat)?;
+        let mut chunk = asked_layout.chunk_shape(shape, table_rows);
         if is_flat {
             max_dims[1] = 1;
         }
         clamp(&mut chunk, &dims, &max_dims);
-        let asked = self.asked_storage(is_empty, len_bytes, &chunk);
+        self.check_chunk(&asked_layout, &chunk, element_len_bytes).map_err(refuse)?;
+        let asked = self.asked_storage(&asked_layout, is_empty, len_bytes, &chunk).map_err(refuse)?;
         let usual = |chunk: Vec<u64>, contiguous_limit_bytes: u64| match (unchunked && !extendible, &model.layout) {
             (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
             (true, _) if is_empty || len_bytes <= contiguous_limit_bytes => Storage::Contiguous,
             _ => Storage::Chunked(chunk),
+        };
+        let asked_chunk = asked_layout.asks_for_chunk().then_some(chunk.as_slice());
+        let mut decision = LayoutDecision {
+            rules: asked_layout.rules.clone(),
+            keeps_filters: asked_layout.filters.compress == Compress::Keep,
+            ..LayoutDecision::default()
         };
         let mut filters = Vec::new();
         let (storage, route) = if self.link == Link::Virtual && !is_empty && can_be_virtual(column) {
@@ -96,33 +101,46 @@ impl Planner<'_> {
             if let Some(error) = unknown {
                 return Err(refuse(format!("{error}; its values cannot be read")));
             }
-            let storage = asked.unwrap_or_else(|| usual(chunk, u64::MAX));
+            let storage = asked.unwrap_or_else(|| usual(chunk.clone(), u64::MAX));
             if matches!(storage, Storage::Chunked(_)) {
                 filters = library_filters(&model.filters);
             }
+            decision.has_unused_filters = asked_layout.names_filters(self.options);
             (storage, if is_empty { Route::Empty } else { Route::FileLocal })
         } else if let Some(storage @ (Storage::Compact | Storage::Contiguous)) = asked {
             let route = match unknown {
                 _ if is_empty => Route::Empty,
                 Some(error) => {
                     return Err(refuse(format!(
-                        "{error}, so its values cannot be stored without chunks; leave out --contiguous, or give it a smaller \
-                         size"
+                        "{error}, so its values cannot be stored without chunks; leave out {}, or give it a smaller \
+                         size",
+                        asked_layout.unchunked.map_or("--contiguous".to_owned(), |(rule, _)| self.rule(rule)),
                     )));
                 }
-                None if unchunked && len_bytes <= DIRECT_LIMIT_BYTES => Route::Direct,
+                // An object header is written as a whole.
+                None if storage == Storage::Compact || unchunked && len_bytes <= DIRECT_LIMIT_BYTES => Route::Direct,
                 None => Route::Raw { array: self.array(index, column, &dims, &run_shape(shape)) },
             };
             (storage, route)
-        } else if let Some(chunk) =
-            self.verbatim_chunk(column, unknown.is_some()).filter(|chunk| !is_flat || chunk[1] == 1)
+        } else if let Some(chunk) = self
+            .verbatim_chunk(column, &asked_layout.filters, asked_chunk, unknown.is_some())
+            .filter(|chunk| !is_flat || chunk[1] == 1)
         {
+            if let (Some(error), ChunkSource::Rule(rule)) = (unknown, asked_layout.source)
+                && asked_chunk != Some(&chunk)
+            {
+                let rule = self.rule(rule);
+                return Err(refuse(format!(
+                    "{error}, so its chunks can only be moved as stored; leave it out of {rule}"
+                )));
+            }
             filters.clone_from(&model.filters);
             let route = if is_empty {
                 Route::Empty
             } else {
                 Route::Verbatim { array: self.array(index, column, &dims, &chunk) }
             };
+            decision.chunk = Some(ChunkSource::Stored);
             (Storage::Chunked(chunk), route)
         } else if let Some(error) = unknown {
             return Err(refuse(format!(
@@ -134,7 +152,7 @@ impl Planner<'_> {
             let storage = asked.unwrap_or_else(|| usual(chunk, DIRECT_LIMIT_BYTES));
             match &storage {
                 Storage::Chunked(chunk) => {
-                    let encoder = filters::encoder(self.options, model);
+                    let encoder = filters::encoder(&asked_layout.filters, model);
                     filters = encoder.filters();
                     let route = if is_empty {
                         Route::Empty
@@ -147,27 +165,87 @@ impl Planner<'_> {
             }
         };
         let pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
-        if matches!(storage, Storage::Compact | Storage::Contiguous) {
-            max_dims.clone_from(&dims);
+        match storage {
+            Storage::Compact | Storage::Contiguous => max_dims.clone_from(&dims),
+            Storage::Chunked(_) => decision.chunk = decision.chunk.or(Some(asked_layout.source)),
+            Storage::Virtual => {}
         }
-        Ok(ColumnPlan { dims, max_dims, is_flat, storage, filters, skipped_filters: 0, route, pipelines })
+        Ok(ColumnPlan {
+            dims,
+            max_dims,
+            is_flat,
+            storage,
+            filters,
+            skipped_filters: 0,
+            route,
+            pipelines,
+            layout: decision,
+        })
     }
 
-    /// Returns the storage that the options ask for, regardless of the storage in the inputs.
-    fn asked_storage(&self, is_empty: bool, len_bytes: u64, chunk: &[u64]) -> Option<Storage> {
-        match self.options.empty {
+    /// Returns a layout rule for messages.
+    fn rule(&self, number: u32) -> String {
+        format!("--layout {:?}", self.options.layout_rules[number as usize].to_string())
+    }
+
+    /// Refuses requested chunks that HDF5 cannot store.
+    fn check_chunk(&self, asked: &AskedLayout, chunk: &[u64], element_len_bytes: u64) -> Result<(), String> {
+        let len_bytes = chunk_len_bytes(chunk, element_len_bytes);
+        let option = match asked.source {
+            ChunkSource::Rule(rule) => self.rule(rule),
+            ChunkSource::Option => "--chunk".to_owned(),
+            ChunkSource::Policy | ChunkSource::Grid | ChunkSource::Stored => return Ok(()),
+        };
+        if len_bytes < CHUNK_LIMIT_BYTES {
+            return Ok(());
+        }
+        let shape = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
+        Err(format!(
+            "would have chunks of {shape} elements, which are {len_bytes} bytes ({option}); HDF5 stores chunks of less than \
+             {CHUNK_LIMIT_BYTES} bytes: choose smaller ones"
+        ))
+    }
+
+    /// Returns the storage that options and rules ask for, regardless of the storage in the inputs.
+    fn asked_storage(
+        &self,
+        asked: &AskedLayout,
+        is_empty: bool,
+        len_bytes: u64,
+        chunk: &[u64],
+    ) -> Result<Option<Storage>, String> {
+        if let Some((rule, unchunked)) = asked.unchunked {
+            return match unchunked {
+                Unchunked::Contiguous => Ok(Some(Storage::Contiguous)),
+                Unchunked::Compact if len_bytes <= COMPACT_LIMIT_BYTES => Ok(Some(Storage::Compact)),
+                Unchunked::Compact => Err(format!(
+                    "has {len_bytes} bytes, and an object header holds at most {COMPACT_LIMIT_BYTES} ({}); store it contiguously",
+                    self.rule(rule)
+                )),
+            };
+        }
+        if asked.is_chunked {
+            return Ok(Some(Storage::Chunked(chunk.to_vec())));
+        }
+        Ok(match self.options.empty {
             Empty::Contiguous if is_empty => Some(Storage::Contiguous),
             Empty::Compact if is_empty => Some(Storage::Compact),
             Empty::Chunked if is_empty => Some(Storage::Chunked(chunk.to_vec())),
             _ => self.options.contiguous.includes(len_bytes).then_some(Storage::Contiguous),
-        }
+        })
     }
 
     /// Returns the chunk shape under which every stored chunk of every input is a chunk of the output. Returns `None`
-    /// unless the user wants stored chunks kept or a filter is unknown.
-    pub(crate) fn verbatim_chunk(&self, column: &Column, has_unknown_filter: bool) -> Option<Vec<u64>> {
+    /// unless the user wants stored chunks kept or a filter is unknown. `asked_chunk` is the requested shape.
+    pub(crate) fn verbatim_chunk(
+        &self,
+        column: &Column,
+        asked: &AskedFilters,
+        asked_chunk: Option<&[u64]>,
+        has_unknown_filter: bool,
+    ) -> Option<Vec<u64>> {
         let model = column.model();
-        if !column.is_plain() || !has_unknown_filter && !filters::stay(self.options, model) {
+        if !column.is_plain() || !has_unknown_filter && !filters::stay(asked, model) {
             return None;
         }
         let chunk = chunk_shape_of(model)?;
@@ -182,7 +260,7 @@ impl Planner<'_> {
             let same_fill = FillPattern::of(template) == FillPattern::of(model);
             chunk_shape_of(template) == Some(chunk) && template.filters == model.filters && movable && same_fill
         });
-        let asked_otherwise = self.options.chunk.as_ref().is_some_and(|asked| asked != chunk) && !has_unknown_filter;
+        let asked_otherwise = asked_chunk.is_some_and(|asked| asked != chunk) && !has_unknown_filter;
         let holders: Vec<u64> = column.facts.iter().filter(|fact| fact.rows > 0).map(|fact| fact.rows).collect();
         let aligned = holders.split_last().is_none_or(|(_, before)| before.iter().all(|rows| rows % chunk[0] == 0));
         let present = column.facts.iter().all(|fact| fact.template != ABSENT || fact.rows == 0);

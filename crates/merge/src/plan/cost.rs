@@ -5,7 +5,6 @@
 //! cost little more than a copy; the stored size of a column in an input indicates how many other bytes there are.
 //! Invariant: a pure function of the plan, the same on every rank and in every part.
 
-use crate::options::Compress;
 use crate::plan::{MergePlan, Route};
 use raddle_codec::{Compression, Effort};
 use raddle_core::plan::{ArrayPlan, Tile};
@@ -19,8 +18,8 @@ const INFLATING_PS_PER_BYTE: u64 = 2_000;
 const BUSY_BYTES_PER_STORED_BYTE: u64 = 12;
 
 /// Returns the cost of compressing, per busy byte.
-fn compressing_ps_per_byte(compress: Compress) -> u64 {
-    match compress.compression() {
+fn compressing_ps_per_byte(compression: Option<Compression>) -> u64 {
+    match compression {
         None => 0,
         Some(Compression::Lz4) => 1_000,
         Some(Compression::Deflate(Effort::Fast)) => 1_500,
@@ -45,8 +44,8 @@ impl TileCosts {
             let stored_len_bytes = plan.schema.columns[column as usize].stored_len_bytes();
             let raw_len_bytes = array.len_bytes().max(1);
             let busy_len_bytes = raw_len_bytes.min(stored_len_bytes.saturating_mul(BUSY_BYTES_PER_STORED_BYTE));
-            let compressing = match plan.columns[column as usize].route {
-                Route::Encoded { .. } => compressing_ps_per_byte(plan.options.compress),
+            let compressing = match &plan.columns[column as usize].route {
+                Route::Encoded { encoder, .. } => compressing_ps_per_byte(encoder.compression()),
                 _ => 0,
             };
             let busy_per_kib = (u128::from(busy_len_bytes) << 10) / u128::from(raw_len_bytes);

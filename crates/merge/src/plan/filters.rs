@@ -2,19 +2,20 @@
 //!
 //! They apply to data that raddle encodes and to data that libhdf5 writes; moved chunks keep their filters.
 
-use crate::options::{Compress, MergeOptions, Shuffle};
+use crate::options::{Compress, Shuffle};
+use crate::plan::asked_layout::AskedFilters;
 use raddle_codec::{Compression, Effort, Encoder, EncoderOptions, Filter, KnownFilter};
 use raddle_hdf5::model::Dataset;
 
 /// Returns the encoder of a new dataset.
-pub(super) fn encoder(options: &MergeOptions, model: &Dataset) -> Encoder {
-    encoder_with(compression(options, model), shuffles(options, model), model)
+pub(super) fn encoder(asked: &AskedFilters, model: &Dataset) -> Encoder {
+    encoder_with(compression(asked, model), shuffles(asked, model), has_checksums(asked, model), model)
 }
 
-fn compression(options: &MergeOptions, model: &Dataset) -> Option<Compression> {
-    match options.compress {
+fn compression(asked: &AskedFilters, model: &Dataset) -> Option<Compression> {
+    match asked.compress {
         Compress::Keep if model.filters.is_empty() => None,
-        Compress::Keep => kept(model).or(options.compress.compression()),
+        Compress::Keep => kept(model).or(asked.compress.compression()),
         compress => compress.compression(),
     }
 }
@@ -31,30 +32,35 @@ pub(crate) fn encoder_like(compress: Compress, model: &Dataset) -> Encoder {
         (_, Compression::Deflate(_)) if compress != Compress::Keep => Effort::Balanced.into(),
         (_, kept) => kept,
     });
-    encoder_with(compression, has(model, KnownFilter::Shuffle), model)
+    encoder_with(compression, has(model, KnownFilter::Shuffle), has(model, KnownFilter::Fletcher32), model)
 }
 
 /// Whether a dataset keeps the filters of its inputs.
-pub(super) fn stay(options: &MergeOptions, model: &Dataset) -> bool {
-    options.compress == Compress::Keep && shuffles(options, model) == has(model, KnownFilter::Shuffle)
+pub(super) fn stay(asked: &AskedFilters, model: &Dataset) -> bool {
+    asked.compress == Compress::Keep
+        && shuffles(asked, model) == has(model, KnownFilter::Shuffle)
+        && has_checksums(asked, model) == has(model, KnownFilter::Fletcher32)
+}
+
+fn has_checksums(asked: &AskedFilters, model: &Dataset) -> bool {
+    asked.fletcher32.unwrap_or_else(|| has(model, KnownFilter::Fletcher32))
 }
 
 /// Whether the chunks of a dataset are shuffled. Without compression, shuffling gains nothing.
-fn shuffles(options: &MergeOptions, model: &Dataset) -> bool {
-    let is_compressed = compression(options, model).is_some();
-    match options.shuffle {
-        Shuffle::Keep => has(model, KnownFilter::Shuffle) && (is_compressed || options.compress == Compress::Keep),
-        Shuffle::Yes => is_compressed,
+fn shuffles(asked: &AskedFilters, model: &Dataset) -> bool {
+    let is_compressed = compression(asked, model).is_some();
+    match asked.shuffle {
+        Shuffle::Keep => has(model, KnownFilter::Shuffle) && (is_compressed || asked.compress == Compress::Keep),
+        Shuffle::Yes => is_compressed || asked.shuffles_alone,
         Shuffle::No => false,
     }
 }
 
-/// Returns an encoder that also writes checksums if the pipeline of the model does.
-fn encoder_with(compression: Option<Compression>, shuffle: bool, model: &Dataset) -> Encoder {
+fn encoder_with(compression: Option<Compression>, shuffle: bool, fletcher32: bool, model: &Dataset) -> Encoder {
     Encoder::new(&EncoderOptions {
         compression,
         shuffle,
-        fletcher32: has(model, KnownFilter::Fletcher32),
+        fletcher32,
         element_len_bytes: model.datatype.class.len_bytes() as usize,
     })
 }

@@ -20,8 +20,37 @@ pub enum LayoutPolicy {
     Random,
     /// Reads over a network: chunks of several MiB, metadata at the start.
     Cloud,
+    /// Series of single places of a CF grid: chunks that are long in time and small in space.
+    #[cfg_attr(feature = "clap", value(name = "timeseries"))]
+    #[serde(rename = "timeseries")]
+    TimeSeries,
+    /// Maps of a CF grid: chunks of one or few times and whole maps.
+    Maps,
     /// As in the first input.
     Keep,
+}
+
+impl LayoutPolicy {
+    /// Returns the word of the policy.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Scan => "scan",
+            Self::Random => "random",
+            Self::Cloud => "cloud",
+            Self::TimeSeries => "timeseries",
+            Self::Maps => "maps",
+            Self::Keep => "keep",
+        }
+    }
+
+    /// Returns the policy of datasets without a time axis.
+    pub(crate) fn without_time(self) -> Self {
+        match self {
+            Self::TimeSeries | Self::Maps => Self::Events,
+            other => other,
+        }
+    }
 }
 
 /// Largest chunk of a typical column under [`LayoutPolicy::Events`]. One MiB of 4-byte values is 262,144 rows, the
@@ -82,16 +111,13 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
             Some(chunk) => return chunk.to_vec(),
             None => rows_of(EVENTS_CHUNK_LEN_BYTES),
         },
-        LayoutPolicy::Events if shape.is_wide() => EVENTS_WIDE_ROWS.min(rows_of(MAX_ROW_CHUNK_LEN_BYTES)),
-        LayoutPolicy::Events => table_rows,
+        LayoutPolicy::Events | LayoutPolicy::TimeSeries | LayoutPolicy::Maps if shape.is_wide() => {
+            EVENTS_WIDE_ROWS.min(rows_of(MAX_ROW_CHUNK_LEN_BYTES))
+        }
+        LayoutPolicy::Events | LayoutPolicy::TimeSeries | LayoutPolicy::Maps => table_rows,
         LayoutPolicy::Scan => rows_of(SCAN_CHUNK_LEN_BYTES),
         LayoutPolicy::Random => rows_of(RANDOM_CHUNK_LEN_BYTES),
         LayoutPolicy::Cloud => rows_of(CLOUD_CHUNK_LEN_BYTES),
-    };
-    let largest_row = match policy {
-        LayoutPolicy::Random => RANDOM_CHUNK_LEN_BYTES,
-        LayoutPolicy::Scan => SCAN_CHUNK_LEN_BYTES,
-        _ => MAX_ROW_CHUNK_LEN_BYTES,
     };
     let mut chunk: Vec<u64> = shape.dims.iter().map(|&dim| dim.max(1)).collect();
     // A chunk longer than the data would be stored padded.
@@ -99,8 +125,40 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
     if shape.dims[0] == 0 {
         chunk[0] = rows; // nothing is stored yet; a later append should find a useful chunk size
     }
-    cut_rows(&mut chunk, shape.element_len_bytes, largest_row);
+    cut_rows(&mut chunk, shape.element_len_bytes, largest_row(policy));
     chunk
+}
+
+/// Returns the size up to which rows are not split.
+fn largest_row(policy: LayoutPolicy) -> u64 {
+    match policy {
+        LayoutPolicy::Random => RANDOM_CHUNK_LEN_BYTES,
+        LayoutPolicy::Scan => SCAN_CHUNK_LEN_BYTES,
+        _ => MAX_ROW_CHUNK_LEN_BYTES,
+    }
+}
+
+/// Returns the chunk shape with the requested sizes of some axes. The other axes are whole, or as in the input under
+/// [`LayoutPolicy::Keep`]; if such a chunk is larger than a row may be, they are halved, the slowest first.
+pub(crate) fn shape_with(policy: LayoutPolicy, shape: Shape<'_>, sizes: &[Option<u64>]) -> Vec<u64> {
+    let whole = || shape.dims.iter().map(|&dim| dim.max(1)).collect();
+    let known = shape.input_chunk.filter(|chunk| policy == LayoutPolicy::Keep && chunk.len() == shape.dims.len());
+    let is_kept = known.is_some();
+    let mut chunk: Vec<u64> = known.map_or_else(whole, <[u64]>::to_vec);
+    for (size, asked) in chunk.iter_mut().zip(sizes) {
+        *size = asked.unwrap_or(*size);
+    }
+    for axis in (0..chunk.len()).filter(|&axis| sizes[axis].is_none() && !is_kept) {
+        while chunk_len_bytes(&chunk, shape.element_len_bytes) > largest_row(policy) && chunk[axis] > 1 {
+            chunk[axis] = chunk[axis].div_ceil(2);
+        }
+    }
+    chunk
+}
+
+/// Returns the uncompressed size of a chunk.
+pub(crate) fn chunk_len_bytes(chunk: &[u64], element_len_bytes: u64) -> u64 {
+    chunk.iter().fold(element_len_bytes, |product, &size| product.saturating_mul(size))
 }
 
 /// Size of a tile of a contiguous dataset: large enough that the costs per tile vanish, small enough to load-balance
@@ -124,7 +182,7 @@ pub fn run_shape(shape: Shape<'_>) -> Vec<u64> {
 
 /// Limits the chunk to `largest` bytes: reduces the rows first, then halves the other dimensions, slowest first.
 fn cut_rows(chunk: &mut [u64], element_len_bytes: u64, largest: u64) {
-    let len_bytes = |chunk: &[u64]| chunk.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim));
+    let len_bytes = |chunk: &[u64]| chunk_len_bytes(chunk, element_len_bytes);
     if chunk[0] > 1 && len_bytes(chunk) > largest {
         chunk[0] = (largest / (len_bytes(chunk) / chunk[0]).max(1)).max(1);
     }

@@ -14,6 +14,7 @@ use crate::error::{BadInput, MergeError, Result};
 use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
 use crate::options::{Compress, Empty, MergeOptions, Watch};
 use crate::plan::alignment;
+use crate::plan::asked_layout::AskedLayouts;
 use crate::plan::fill_references;
 use crate::plan::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use crate::plan::links::{self, Link, RootObjects};
@@ -229,10 +230,19 @@ pub(crate) fn plan_found(
 ) -> Result<MergePlan> {
     let mut plan = ranks.agree(PLANNING, plan_read(found, beginning, options, watch))?;
     keys::attach::attach(&mut plan, watch, ranks)?;
+    ranks.agree(PLANNING, check_layouts(&plan))?;
     ranks.agree(PLANNING, plan.check_output_len())?;
     ranks.agree(PLANNING, ReaderMemory::of(&plan).fitting_jobs(&plan, 1, 0))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Plan, elapsed_s: plan.elapsed_s - plan.scan_s });
     Ok(plan)
+}
+
+/// Refuses layout options of a new file that have no effect.
+fn check_layouts(plan: &MergePlan) -> Result<()> {
+    match plan.growth {
+        Some(_) => Ok(()),
+        None => AskedLayouts::new(&plan.options, &plan.schema)?.check(&plan.schema),
+    }
 }
 
 /// Plans the columns that are read from the inputs, without the added ones.
@@ -341,6 +351,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     }
     let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link, growable };
     let table_rows = table_rows(&joined.schema, options.layout);
+    let layouts = AskedLayouts::new(options, &joined.schema)?;
     let mut columns = Vec::with_capacity(joined.schema.columns.len());
     let mut grown = Vec::new();
     for (index, column) in joined.schema.columns.iter().enumerate() {
@@ -353,7 +364,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
             continue;
         }
         let entry = &joined.schema.entries[column.entry as usize];
-        columns.push(planner.column(index as ColumnIndex, column, entry, rows)?);
+        columns.push(planner.column(index as ColumnIndex, column, entry, &layouts, rows)?);
     }
     let remembered = match planned.len() {
         1 => remembered,
@@ -481,6 +492,7 @@ impl MergePlan {
         let segments = SegmentLists::default();
         let growable = Growable::of(&self.schema, options.extendible, false);
         let mut planner = Planner { options: &options, tiles, column_of_array, segments, link: Link::No, growable };
+        let layouts = AskedLayouts::without_dimensions(&options)?;
         let mut indices = Vec::with_capacity(new.len());
         for NewColumn { mut entry, template, rows } in new {
             let index = self.schema.columns.len() as ColumnIndex;
@@ -489,7 +501,7 @@ impl MergePlan {
             let mut column = Column::new(Arc::new(template), None, facts);
             column.entry = self.schema.entries.len() as u32;
             let rows = table_rows.get(parent_path(&entry.path)).copied().unwrap_or(1);
-            self.columns.push(planner.column(index, &column, &entry, rows)?);
+            self.columns.push(planner.column(index, &column, &entry, &layouts, rows)?);
             self.schema.columns.push(column);
             self.schema.entries.push(entry);
             indices.push(index);
@@ -503,7 +515,7 @@ impl MergePlan {
 
 /// Returns the number of rows per chunk for the tables, by path of their group; only [`LayoutPolicy::Events`] needs it.
 fn table_rows(schema: &Schema, policy: LayoutPolicy) -> HashMap<Vec<u8>, u64> {
-    if policy != LayoutPolicy::Events {
+    if policy.without_time() != LayoutPolicy::Events {
         return HashMap::new();
     }
     let mut tables: HashMap<&[u8], Vec<ColumnIndex>> = HashMap::new();

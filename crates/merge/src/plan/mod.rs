@@ -4,15 +4,20 @@
 //! Invariant: every row of every input appears exactly once in the plan ([`raddle_core::plan`] checks it).
 
 pub mod alignment;
+pub mod asked_layout;
+pub mod chunk;
 mod column;
 pub(crate) mod cost;
 pub(crate) mod dataset_specs;
+mod dimensions;
 pub(crate) mod fill_pattern;
 pub(crate) mod fill_references;
 mod filters;
 mod flat;
+mod grid;
 mod growable;
 pub mod layout;
+pub mod layout_rules;
 pub mod links;
 mod make;
 pub(crate) mod memory;
@@ -34,6 +39,7 @@ use crate::error::{BadInput, MergeError, Result};
 use crate::keys::derived::DerivedColumns;
 use crate::options::MergeOptions;
 use crate::plan::alignment::Alignment;
+use crate::plan::asked_layout::ChunkSource;
 use crate::rules::Rule;
 use crate::schema::join::Difference;
 use crate::schema::{ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
@@ -129,6 +135,21 @@ pub struct ColumnPlan {
     pub route: Route,
     /// Decoder of each template; `None` if a filter is unknown and chunks are moved as stored.
     pub pipelines: Vec<Option<Pipeline>>,
+    /// Origin of the layout.
+    pub layout: LayoutDecision,
+}
+
+/// Origin of the layout of a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayoutDecision {
+    /// Origin of the chunk shape; `None` if the dataset is not chunked, or the file exists already.
+    pub chunk: Option<ChunkSource>,
+    /// Numbers of the layout rules that decide, ascending.
+    pub rules: Vec<u32>,
+    /// Whether the filters of the inputs are to be kept.
+    pub keeps_filters: bool,
+    /// Whether rules name filters that the values, which have variable length, cannot have.
+    pub has_unused_filters: bool,
 }
 
 /// Storage of an output dataset.

@@ -361,6 +361,19 @@ impl Schema {
         root.and_then(|attributes| text(attributes, "encoding-type")).is_some_and(|encoding| encoding == "anndata")
     }
 
+    /// Returns the number of axes of the column at an entry; 0 for other entries.
+    pub fn rank(&self, entry: &Entry) -> usize {
+        match entry.role {
+            Role::Column(column) => self.columns[column as usize].model().dataspace.dims().len(),
+            _ => 0,
+        }
+    }
+
+    /// Returns the path of a column, escaped for display.
+    pub fn path_of(&self, column: &Column) -> String {
+        display_path(&self.entries[column.entry as usize].path)
+    }
+
     /// Returns the path of a column.
     pub fn column_path(&self, column: ColumnIndex) -> &[u8] {
         &self.entries[self.columns[column as usize].entry as usize].path

@@ -6,6 +6,7 @@ use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use raddle_hdf5::write::Compat;
 use raddle_merge::append::{append, open_for_append, plan as plan_append};
+use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::verify::digests::check::check;
 use raddle_merge::{MergeError, MergeOptions, verify};
 use raddle_testing::plain;
@@ -44,7 +45,7 @@ proptest! {
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let options = MergeOptions {
             compat,
-            chunk: chunk_rows.map(|rows| vec![rows]),
+            chunk: chunk_rows.map(Chunk::Rows),
             extendible: raddle_merge::options::Extendible::All,
             provenance,
             jobs: 2,

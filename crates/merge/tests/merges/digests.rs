@@ -4,6 +4,7 @@
 use crate::watched::{merge_to, watched};
 use proptest::prelude::*;
 use raddle_hdf5::model::{CreationOrder, Dataspace};
+use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::verify::VerifyReport;
 use raddle_merge::verify::digests::check::check;
 use raddle_merge::{Compress, MergeError, MergeOptions, verify};
@@ -31,7 +32,7 @@ proptest! {
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let output = folder.path().join("merged.h5");
         let chunk = rows.map(|rows| vec![rows]);
-        merge_to(&output, &inputs, &MergeOptions { compress, chunk, ..MergeOptions::new("") }).unwrap();
+        merge_to(&output, &inputs, &MergeOptions { compress, chunk: chunk.map(Chunk::from), ..MergeOptions::new("") }).unwrap();
         prop_assert_eq!(check_file(&output).unwrap().mismatches, []);
         // Another layout of the same values has the same digests; a merge of a merge has its own.
         let again = folder.path().join("again.h5");
@@ -88,7 +89,8 @@ fn merged(compress: Compress) -> Merged {
     let inputs = plain::make_all(folder.path(), &[small_file(40), small_file(25)]).unwrap();
     let output = folder.path().join("merged.h5");
     let chunk = Some(vec![16]);
-    merge_to(&output, &inputs, &MergeOptions { compress, chunk, ..MergeOptions::new("") }).unwrap();
+    merge_to(&output, &inputs, &MergeOptions { compress, chunk: chunk.map(Chunk::from), ..MergeOptions::new("") })
+        .unwrap();
     let bytes = std::fs::read(&output).unwrap();
     Merged { _folder: folder, inputs, output, bytes }
 }

@@ -6,6 +6,7 @@ mod append;
 mod digests;
 mod folder;
 mod keys;
+mod layouts;
 mod links;
 mod order;
 mod partition;

@@ -4,6 +4,7 @@ use crate::folder::names;
 use crate::watched::watched;
 use proptest::prelude::*;
 use raddle_codec::Effort;
+use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{Compress, Contiguous, MergeOptions, merge, plan};
 use raddle_testing::plain;
@@ -29,7 +30,7 @@ proptest! {
         let inputs = plain::make_all(folder.path(), &specs).unwrap();
         let chunk = rows.map(|rows| vec![rows]);
         let options = |output: &Path| {
-            MergeOptions { compress, contiguous, chunk: chunk.clone(), jobs: 2, ..MergeOptions::new(output) }
+            MergeOptions { compress, contiguous, chunk: chunk.clone().map(Chunk::from), jobs: 2, ..MergeOptions::new(output) }
         };
         let whole = folder.path().join("whole.h5");
         watched(|watch| merge(&plan(&inputs, &options(&whole), watch)?, watch)).unwrap();

@@ -7,6 +7,7 @@ use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent, Stage};
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::{
     Compress, Contiguous, Link, MergeContext, MergeError, MergeOptions, MergeReport, Watch, merge_collective,
     plan_collective,
@@ -71,7 +72,10 @@ pub fn numbers(folder: &Path, files: u32, chunks: u64) -> (Vec<PathBuf>, MergeOp
         path
     };
     let chunk = Some(vec![3000]);
-    ((0..files).map(make).collect(), MergeOptions { chunk, ..MergeOptions::new(folder.join("merged.h5")) })
+    (
+        (0..files).map(make).collect(),
+        MergeOptions { chunk: chunk.map(Chunk::from), ..MergeOptions::new(folder.join("merged.h5")) },
+    )
 }
 
 proptest! {

@@ -7,6 +7,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent};
 use raddle_merge::options::Contiguous;
+use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::{
     Compress, Join, MergeContext, MergeError, MergeOptions, MergeReport, ReadBy, Reading, ReadingReport, Strategy,
     Watch, merge_collective, plan_collective,
@@ -92,7 +93,7 @@ fn ranks_of_a_group_open_each_input_once() {
     let by_two = reading(&machines, files_by(2), &inputs, &options);
     assert!((12..=24).contains(&by_two.opens) && by_two.sent_len_bytes < by_all.sent_len_bytes, "{by_two:?}");
     // A single tile with rows of all inputs.
-    let one_tile = MergeOptions { chunk: Some(vec![12 * 8 * 5000]), ..options };
+    let one_tile = MergeOptions { chunk: Some(vec![12 * 8 * 5000].into()), ..options };
     assert!(reading(&machines, Strategy::Tiles, &inputs, &one_tile).opens > 24);
     assert_eq!(reading(&machines, files_by(4), &inputs, &one_tile).opens, 12);
 }
@@ -124,7 +125,7 @@ fn a_round_may_take_several_exchanges() {
     let (inputs, options) = numbers(folder.path(), 10, 150);
     // Two tiles of 30 MB, each with rows of all inputs: each rank sends half of one of them, in pieces that together
     // exceed an exchange.
-    let options = MergeOptions { chunk: Some(vec![10 * 150 * 5000]), force: true, ..options };
+    let options = MergeOptions { chunk: Some(vec![10 * 150 * 5000].into()), force: true, ..options };
     let one = report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();
     let several = report(read_by(&[0, 0], files_by(2), None, &inputs, &options));
@@ -157,7 +158,7 @@ fn inputs_that_lack_a_dataset_are_filled_and_not_read() {
     let one = report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();
     for chunk in [None, Some(vec![5000]), Some(vec![100_000])] {
-        let options = MergeOptions { chunk, ..options.clone() };
+        let options = MergeOptions { chunk: chunk.map(Chunk::from), ..options.clone() };
         let expected = match &options.chunk {
             None => bytes.clone(),
             Some(_) => {
@@ -201,7 +202,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
     };
     let specs: Vec<FileSpec> = (0..6).map(file).collect();
     let inputs = plain::make_all(folder.path(), &specs).unwrap();
-    let options = MergeOptions { chunk: Some(vec![3000]), ..MergeOptions::new(folder.path().join("merged.h5")) };
+    let options = MergeOptions { chunk: Some(vec![3000].into()), ..MergeOptions::new(folder.path().join("merged.h5")) };
     for input in &inputs {
         let whole = std::fs::read(input).unwrap();
         let outcomes = Threads::run(3, |ranks| {

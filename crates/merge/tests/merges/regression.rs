@@ -62,7 +62,7 @@ fn chunks_in_the_first_data_block_of_an_extensible_array() {
                 let table = |first| rows(chunks, first).chunked(&[3], filters).at("/table");
                 // The output does too, whether chunks are decoded and chunked again or moved as stored.
                 for compat in [Compat::V110, Compat::Latest] {
-                    let chunked = MergeOptions { chunk: Some(vec![3]), compat, ..MergeOptions::new("") };
+                    let chunked = MergeOptions { chunk: Some(vec![3].into()), compat, ..MergeOptions::new("") };
                     assert_merged(format, [table(1), table(100)], &chunked);
                     assert_merged(format, [table(1), table(100)], &MergeOptions { compat, ..moved.clone() });
                 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use raddle_codec::{Compression, Effort};
 use raddle_hdf5::model::Dataspace;
 use raddle_hdf5::write::Compat;
+use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::{Compress, Contiguous, Empty, LayoutPolicy, MergeOptions, Shuffle, verify};
 use raddle_testing::concatenation::concatenate;
 use raddle_testing::content::{Content, Node};
@@ -39,7 +40,7 @@ fn options() -> impl Strategy<Value = MergeOptions> {
             compress,
             shuffle,
             compat,
-            chunk,
+            chunk: chunk.map(Chunk::from),
             jobs,
             ordered,
             memory_limit_bytes: 128 << 20,

@@ -1,0 +1,91 @@
+//! Refusal of layout options that have no effect on any dataset of the output.
+
+use super::{AskedChunk, AskedLayouts};
+use crate::error::{MergeError, Result};
+use crate::plan::chunk::Chunk;
+use crate::plan::dimensions::is_named;
+use crate::plan::layout_rules::RuleObjects;
+use crate::schema::{Entry, Role, Schema, display_path};
+
+impl AskedLayouts<'_> {
+    /// Refuses rules that match no dataset of `schema`, names of dimensions that no dataset has, and read patterns of
+    /// grids if no dataset has a time axis.
+    ///
+    /// # Errors
+    /// [`MergeError::Object`] for the first of them.
+    pub fn check(&self, schema: &Schema) -> Result<()> {
+        let columns = || schema.entries.iter().filter(|entry| matches!(entry.role, Role::Column(_)));
+        let names = |entry: &Entry| self.names(entry, schema.rank(entry));
+        for (number, rule) in self.options.layout_rules.iter().enumerate() {
+            let refuse = |reason: String| Err(MergeError::Object { object: rule.pattern(), reason });
+            if !columns().any(|entry| self.applies(number, entry)) {
+                let is_constant = |entry: &&Entry| matches!(entry.role, Role::Constant { .. });
+                let of_scalars = schema.entries.iter().filter(is_constant).any(|entry| self.applies(number, entry));
+                return refuse(match of_scalars {
+                    true => format!(
+                        "matches only scalar or null datasets, which have no layout (--layout {:?})",
+                        rule.to_string()
+                    ),
+                    false => format!(
+                        "matches no dataset of the output (--layout {:?}); a pattern with a slash is matched from the root, one \
+                         without matches a whole name",
+                        rule.to_string()
+                    ),
+                });
+            }
+            let chunk = rule.settings().chunk.as_ref();
+            if let (RuleObjects::All, Some(Chunk::Shape(shape))) = (rule.objects(), chunk)
+                && !columns().any(|entry| schema.rank(entry) == shape.len())
+            {
+                return refuse(format!(
+                    "has no dataset of {} dimension(s) (--layout {:?})",
+                    shape.len(),
+                    rule.to_string()
+                ));
+            }
+            if let Some(Chunk::Named(sizes)) = chunk {
+                let of_rule: Vec<_> = columns().filter(|entry| self.applies(number, entry)).map(names).collect();
+                check_names(sizes, &of_rule, &format!("--layout {:?}", rule.to_string()), &rule.pattern())?;
+            }
+        }
+        if let Some(Chunk::Named(sizes)) = &self.options.chunk {
+            let all: Vec<_> = columns().filter(|entry| !self.is_coordinate(entry)).map(names).collect();
+            check_names(sizes, &all, &format!("--chunk {}", Chunk::Named(sizes.clone())), "/")?;
+        }
+        let is_timed = |entry: &Entry| self.grid(entry, &names(entry)).is_ok_and(|chunk| chunk != AskedChunk::Policy);
+        if self.options.layout != self.options.layout.without_time() && !columns().any(is_timed) {
+            return Err(MergeError::Object {
+                object: "/".to_owned(),
+                reason: format!(
+                    "has no time axis, which --for {} needs: no dataset has a dimension scale with units such as 'days since \
+                     1970-01-01' (CF); name the dimension by --chunk, as in --chunk time=1",
+                    self.options.layout.word()
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses names of dimensions that no dataset has; `names` are those of each axis of each dataset.
+fn check_names(sizes: &[(String, u64)], names: &[Vec<Vec<Vec<u8>>>], option: &str, object: &str) -> Result<()> {
+    let known = || names.iter().flatten().flatten();
+    let Some((missing, _)) = sizes.iter().find(|(name, _)| !known().any(|known| is_named(known, name))) else {
+        return Ok(());
+    };
+    let mut offered: Vec<String> = known().map(|name| display_path(name)).collect();
+    offered.sort_unstable();
+    offered.dedup();
+    let offered = match offered.as_slice() {
+        [] => {
+            "its datasets have no named dimensions (netCDF dimensions, HDF5 dimension scales or labels); give a shape, \
+               such as 64x128"
+                .to_owned()
+        }
+        _ => format!("named dimensions are {}", offered.join(", ")),
+    };
+    Err(MergeError::Object {
+        object: object.to_owned(),
+        reason: format!("has no dimension {missing:?} ({option}): {offered}"),
+    })
+}
