@@ -1,6 +1,6 @@
 //! Texts of the command line that raddle parses itself.
 
-use raddle::options::Chunk;
+use raddle::options::{Chunk, LayoutRule};
 use raddle_core::size::Size;
 use raddle_merge::options::Compress;
 
@@ -10,9 +10,13 @@ pub(crate) fn texts(bytes: &[u8]) {
     if let Ok(Size(len_bytes)) = text.parse::<Size>() {
         assert_eq!(len_bytes.to_string().parse(), Ok(Size(len_bytes)));
     }
-    if let Ok(Chunk::Shape(shape)) = text.parse() {
-        assert!(shape.len() > 1 && !shape.contains(&0));
+    if let Ok(chunk) = text.parse::<Chunk>() {
+        assert_eq!(chunk.to_string().parse(), Ok(chunk));
     }
+    if let Ok(rule) = text.parse::<LayoutRule>() {
+        assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
+    let _ = LayoutRule::parse_file(&text);
     if let Ok(compression) = text.parse::<Compress>() {
         assert_eq!(compression.to_string().parse(), Ok(compression));
     }
@@ -32,6 +36,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         "1 row",
         "128x1024",
         "8x8x8",
+        "time=365,lat=90",
+        "/tas: chunk=time=365,lat=90, filter=zstd:3, shuffle=no",
+        "a,b:CHUNK=20x10",
+        "UD=32015,0,1,3",
+        "[layout]\n\"/tas\" = \"contiguous\"\n",
         "gzip:9",
         "gzip:255",
         "fast",

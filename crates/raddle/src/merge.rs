@@ -14,7 +14,7 @@ use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::derived::DerivedColumns;
-use raddle_merge::options::{Compress, Empty, MergeOptions};
+use raddle_merge::options::{Empty, MergeOptions};
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
 use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
@@ -335,23 +335,42 @@ impl PlannedMerge {
 /// Returns warnings about filters: those that the output cannot keep, and those that its readers may lack.
 pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
     let mut warnings = lost_filters(plan);
-    let compresses = plan.columns.iter().any(|planned| matches!(planned.route, Route::Encoded { .. }));
-    let filter = plan.options.compress.compression().map(Compression::known_filter);
-    warnings.extend(filter.and_then(KnownFilter::requirement).filter(|_| compresses));
+    let written = plan.columns.iter().filter_map(|planned| match &planned.route {
+        Route::Encoded { encoder, .. } => encoder.compression().map(Compression::known_filter),
+        _ => None,
+    });
+    let mut requirements: Vec<String> = Vec::new();
+    for requirement in written.filter_map(KnownFilter::requirement) {
+        if !requirements.contains(&requirement) {
+            requirements.push(requirement);
+        }
+    }
+    warnings.extend(requirements);
+    let unused = plan.columns.iter().zip(&plan.schema.columns).filter(|(planned, _)| planned.layout.has_unused_filters);
+    let unused: Vec<String> = unused.map(|(_, column)| plan.schema.path_of(column)).collect();
+    if !unused.is_empty() {
+        let some = if unused.len() == 1 { "holds" } else { "hold" };
+        warnings.push(format!(
+            "{} {some} values of variable length, whose filters stay those of the inputs: filters of --layout have no effect",
+            names(&unused)
+        ));
+    }
     warnings
 }
 
 /// Returns warnings about datasets that were to keep filters that raddle cannot write and whose chunks cannot be moved
 /// as stored, because they are not aligned with the rows of the inputs or other chunks were requested.
 fn lost_filters(plan: &MergePlan) -> Vec<String> {
-    if plan.options.compress != Compress::Keep {
-        return Vec::new();
-    }
     let mut lost = BTreeMap::new();
-    for (planned, column) in plan.columns.iter().zip(&plan.schema.columns) {
+    let columns = plan.columns.iter().zip(&plan.schema.columns);
+    for (planned, column) in columns.filter(|(planned, _)| planned.layout.keeps_filters) {
         if let Route::Encoded { .. } = planned.route {
             let is_kept = |id: u16| planned.filters.iter().any(|filter| filter.id == id);
-            for filter in column.model().filters.iter().filter(|filter| !is_kept(filter.id)) {
+            // Without these, the user asked for it.
+            let is_optional = |id: u16| [KnownFilter::Shuffle.id(), KnownFilter::Fletcher32.id()].contains(&id);
+            let lost_ids =
+                column.model().filters.iter().filter(|filter| !is_kept(filter.id) && !is_optional(filter.id));
+            for filter in lost_ids {
                 *lost.entry(filter.id).or_insert(0_u64) += 1;
             }
         }

@@ -2,11 +2,13 @@
 //!
 //! Its JSON is a stable interface: fields are added, but not renamed.
 
+use raddle_codec::{Filter, KnownFilter};
 use raddle_core::report::InputDifference;
 use raddle_merge::plan::alignment::Alignment;
+use raddle_merge::plan::asked_layout::ChunkSource;
 use raddle_merge::plan::prediction::Prediction;
 use raddle_merge::plan::regrouping::RegroupedDataset;
-use raddle_merge::plan::{MergePlan, PlannedInput, Route, Storage};
+use raddle_merge::plan::{ColumnPlan, MergePlan, PlannedInput, Route, Storage};
 use raddle_merge::rules::Rule;
 use raddle_merge::schema::join::{Difference, describe};
 use raddle_merge::schema::{Role, display_path};
@@ -32,6 +34,9 @@ pub struct Summary {
     pub bridged: Vec<Difference>,
     /// Predicted cost of executing the plan, if available.
     pub predicted: Option<Prediction>,
+    /// Whether options distinguish datasets, so that their layouts differ.
+    #[serde(skip)]
+    pub is_by_dataset: bool,
     /// Wall time of the scan.
     pub scan_s: f64,
     /// Wall time of scan and planning.
@@ -116,6 +121,10 @@ pub struct Dataset {
     pub chunk_shape: Option<Vec<u64>>,
     /// Identifiers of the filters.
     pub filters: Vec<u16>,
+    /// Filters with their levels, as text.
+    pub pipeline: String,
+    /// What decides chunk shape and filters: layout rules, an option, or the inputs; `None` for the defaults.
+    pub decided_by: Option<String>,
     /// Route by which its values get into the output.
     pub route: &'static str,
     /// Uncompressed bytes.
@@ -151,12 +160,39 @@ impl Summary {
             because: plan.because.clone(),
         });
         let (differences, bridged) = (bridged(plan), plan.warnings.clone());
-        Self { inputs, skipped, output, convention, differences, bridged, predicted, scan_s, elapsed_s }
+        let is_by_dataset = plan.options.is_by_dataset();
+        Self { inputs, skipped, output, convention, differences, bridged, predicted, is_by_dataset, scan_s, elapsed_s }
     }
 }
 
 fn is_link(role: &Role) -> bool {
     matches!(role, Role::HardLink { .. } | Role::SoftLink(_) | Role::ExternalLink { .. } | Role::UserLink { .. })
+}
+
+/// Formats `shuffle, deflate 6`.
+fn pipeline(filters: &[Filter]) -> String {
+    let name = |filter: &Filter| match KnownFilter::from_id(filter.id) {
+        Some(known @ (KnownFilter::Deflate | KnownFilter::Zstd)) => {
+            let level = filter.parameters.first().map_or_else(String::new, |level| format!(" {level}"));
+            format!("{}{level}", known.name())
+        }
+        Some(known) => known.name().to_owned(),
+        None => format!("filter {}", filter.id),
+    };
+    filters.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what decides the layout of a dataset, in the words of the command line.
+fn decided_by(plan: &MergePlan, planned: &ColumnPlan) -> Option<String> {
+    let rules = planned.layout.rules.iter();
+    let mut all: Vec<String> = rules.map(|&rule| plan.options.layout_rules[rule as usize].to_string()).collect();
+    match planned.layout.chunk {
+        Some(ChunkSource::Option) => all.insert(0, "--chunk".to_owned()),
+        Some(ChunkSource::Grid) => all.insert(0, format!("--for {}", plan.options.layout.word())),
+        Some(ChunkSource::Stored) => all.insert(0, "stored chunks are moved".to_owned()),
+        Some(ChunkSource::Policy | ChunkSource::Rule(_)) | None => {}
+    }
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn datasets(plan: &MergePlan) -> Vec<Dataset> {
@@ -176,6 +212,8 @@ fn datasets(plan: &MergePlan) -> Vec<Dataset> {
                 },
                 chunk_shape: planned.file_chunk_shape().map(<[u64]>::to_vec),
                 filters: planned.filters.iter().map(|filter| filter.id).collect(),
+                pipeline: pipeline(&planned.filters),
+                decided_by: decided_by(plan, planned),
                 route: match planned.route {
                     Route::Empty => "empty",
                     Route::Encoded { .. } => "encoded",

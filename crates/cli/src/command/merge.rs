@@ -128,7 +128,7 @@ impl Output<'_> {
         let summary = planned.summary()?;
         let preview = planned.preview().map_or(String::new(), preview_text::planned);
         self.verbosity.write_report(&summary)?;
-        print(&if self.printing.json { json(&summary) } else { text(&summary, Detail::Groups) + &preview })
+        print(&if self.printing.json { json(&summary) } else { text(&summary, Detail::of(&summary)) + &preview })
     }
 
     fn write_part(&self, planned: PlannedMerge, context: &Context<'_>) -> Result<(), Error> {

@@ -74,7 +74,7 @@ pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
         verbosity.write_report(&summary)?;
         match json {
             true => print(&crate::render::json(&summary))?,
-            false => print(&text(&summary, if *datasets { Detail::Datasets } else { Detail::Groups }))?,
+            false => print(&text(&summary, if *datasets { Detail::Datasets } else { Detail::of(&summary) }))?,
         }
         Ok(exit)
     })

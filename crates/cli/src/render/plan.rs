@@ -20,6 +20,13 @@ pub enum Detail {
     Datasets,
 }
 
+impl Detail {
+    /// Returns the level at which the layout of `summary` can be checked.
+    pub fn of(summary: &Summary) -> Self {
+        if summary.is_by_dataset { Self::Datasets } else { Self::Groups }
+    }
+}
+
 /// Maximum number of groups shown with [`Detail::Groups`], largest first; some files have thousands of groups.
 const MAX_TABLE_ROWS: usize = 40;
 
@@ -155,26 +162,38 @@ pub fn text(summary: &Summary, detail: Detail) -> String {
 }
 
 fn datasets_table(summary: &Summary) -> String {
-    let titles = [
+    let mut titles = vec![
         ("dataset", Align::Left),
         ("type", Align::Left),
         ("shape", Align::Left),
         ("stored", Align::Left),
+        ("filters", Align::Left),
         ("raw", Align::Right),
     ];
+    let is_decided = summary.output.datasets.iter().any(|dataset| dataset.decided_by.is_some());
+    if is_decided {
+        titles.push(("decided by", Align::Left));
+    }
     let mut columns = Columns::new(&titles);
+    let or_dash =
+        |text: Option<&str>| text.filter(|text| !text.is_empty()).map_or("-".into(), escape::shorten).into_owned();
     for dataset in &summary.output.datasets {
         let stored = dataset
             .chunk_shape
             .as_ref()
             .map_or(dataset.storage.to_owned(), |shape| format!("chunks of {}", product(shape)));
-        columns.row(&[
+        let mut cells = vec![
             escape::shorten(&dataset.path).into_owned(),
             escape::shorten(&dataset.datatype).into_owned(),
             product(&dataset.dims),
             stored,
+            or_dash(Some(&dataset.pipeline)),
             quantity::size(dataset.logical_len_bytes),
-        ]);
+        ];
+        if is_decided {
+            cells.push(or_dash(dataset.decided_by.as_deref()));
+        }
+        columns.row(&cells);
     }
     columns.render()
 }
@@ -277,6 +296,8 @@ mod tests {
             storage: if chunk_shape.is_some() { "chunked" } else { "contiguous" },
             chunk_shape,
             filters: vec![1],
+            pipeline: "deflate 6".to_owned(),
+            decided_by: None,
             route: "encoded",
             logical_len_bytes: dims.iter().product::<u64>() * 4,
             rule: None,
@@ -309,6 +330,7 @@ mod tests {
             differences: Vec::new(),
             bridged: Vec::new(),
             predicted: None,
+            is_by_dataset: false,
             scan_s: 0.0,
             elapsed_s: 0.5,
         }

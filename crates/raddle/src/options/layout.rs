@@ -8,11 +8,13 @@ use raddle_hdf5::write::Compat as Format;
 use raddle_merge::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle};
 use raddle_merge::plan::alignment::Align;
 use raddle_merge::plan::layout::LayoutPolicy;
+use raddle_merge::plan::layout_rules::LayoutRule;
 use raddle_tune::knob::{Knob, Settings, Value};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
-use std::path::Path;
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
+
+pub use raddle_merge::plan::chunk::Chunk;
 
 /// Options that decide chunk shapes, compression and format.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -24,13 +26,33 @@ pub struct LayoutOptions {
     #[cfg_attr(feature = "clap", arg(long = "for", value_name = "USE", value_enum))]
     pub layout: Option<LayoutPolicy>,
 
-    /// Chunk shape, overriding that of --for: 65536rows, or a shape such as 128x1024
+    /// Chunk shape, overriding that of --for: 65536rows, a shape such as 128x1024, or time=365,lat=90,lon=180
     ///
     /// A number of rows (65536rows) applies to every dataset and leaves the other dimensions whole. A shape (128x1024)
-    /// applies to datasets with that number of dimensions; the others follow --for.
+    /// applies to datasets with that number of dimensions; the others follow --for. Sizes by name (time=1) apply to every
+    /// dataset that has one of these dimensions: a netCDF dimension, HDF5 dimension scale or label. Dimensions that are not
+    /// named stay whole in chunks of up to 16 MiB, or as in the inputs with --for keep. Coordinates and their bounds follow
+    /// --for.
     #[cfg_attr(feature = "clap", arg(long, value_name = "CHUNK"))]
     #[serde(with = "super::text::optional")]
     pub chunk: Option<Chunk>,
+
+    /// Layout of the datasets whose path matches: 'PATTERN: chunk=64x128, filter=zstd:3'; may be given several times
+    ///
+    /// Patterns are those of --include. Settings are chunk (as for --chunk), filter (as for --compress), shuffle and
+    /// fletcher32 (both also =no), contiguous and compact (stored in the object header). They take precedence over the
+    /// options for all datasets. If several rules match a dataset, each setting is that of the last one. A rule that matches
+    /// nothing or cannot be applied is refused. Values of h5repack's -l and -f are also taken: 'dset1,dset2:CHUNK=20x10',
+    /// 'dset1:GZIP=6', ':CONTI'.
+    #[cfg_attr(feature = "clap", arg(long = "layout", value_name = "RULE"))]
+    #[serde(with = "super::text::list")]
+    pub layout_rules: Vec<LayoutRule>,
+
+    /// TOML file with layout rules: a table `[layout]` of "PATTERN" = "SETTINGS"
+    ///
+    /// The rules are applied in the order of the file, before those of --layout.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub layout_file: Option<PathBuf>,
 
     /// Store datasets contiguously, without chunks and compression: all, or those smaller than SIZE
     ///
@@ -75,6 +97,10 @@ pub struct LayoutOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHETHER", value_enum))]
     pub shuffle: Option<Shuffle>,
 
+    /// Store a checksum with every chunk (the filter fletcher32) [default: where the inputs do]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub fletcher32: bool,
+
     /// Oldest HDF5 library that must be able to read the output [default: 1.8]
     #[cfg_attr(feature = "clap", arg(long, value_name = "VERSION", value_enum))]
     pub compat: Option<Compat>,
@@ -108,11 +134,15 @@ impl LayoutOptions {
         }
         options.layout = self.layout.unwrap_or_default();
         if let Some(chunk) = &self.chunk {
-            options.chunk = Some(match chunk {
-                Chunk::Rows(rows) => vec![*rows],
-                Chunk::Shape(shape) => shape.clone(),
-            });
+            options.chunk = Some(chunk.clone());
         }
+        options.layout_rules = self.rules()?;
+        check_rules(&options.layout_rules, self.extendible == Some(Extendible::All), options)?;
+        if options.layout_rules.iter().any(|rule| rule.settings().unchunked.is_some()) {
+            // Stripes of a profile only apply to chunks.
+            options.align = None;
+        }
+        options.fletcher32 = self.fletcher32;
         if let Some(below) = self.contiguous {
             options.contiguous = below.map_or(Contiguous::All, |Size(limit)| Contiguous::Below(limit));
             // Stripes of a profile only apply to chunks.
@@ -136,6 +166,18 @@ impl LayoutOptions {
 }
 
 impl LayoutOptions {
+    /// Returns the layout rules of the file, then those of the command line.
+    fn rules(&self) -> Result<Vec<LayoutRule>, Error> {
+        let mut rules = Vec::new();
+        if let Some(path) = &self.layout_file {
+            let failed = |error: &dyn fmt::Display| Error::usage(&format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+            rules = LayoutRule::parse_file(&text).map_err(|error| failed(&error))?;
+        }
+        rules.extend(self.layout_rules.iter().cloned());
+        Ok(rules)
+    }
+
     /// Refuses options that are impossible for datasets without chunks. In `options`, output and stripes must be set.
     fn check_unchunked(&self, options: &MergeOptions) -> Result<(), Error> {
         let is_extendible = self.extendible == Some(Extendible::All);
@@ -166,6 +208,11 @@ impl LayoutOptions {
                 self.shuffle == Some(Shuffle::Yes),
                 "--contiguous stores all datasets unshuffled: leave out --shuffle, or use --contiguous=SIZE",
             ),
+            (
+                self.fletcher32,
+                "--contiguous stores all datasets without chunks, which have the checksums: leave out --fletcher32, or use \
+                 --contiguous=SIZE",
+            ),
         ];
         let of_all = refused_of_all.iter().filter(|_| below.is_none());
         match refused.iter().chain(of_all).find(|(is_given, _)| *is_given) {
@@ -175,10 +222,30 @@ impl LayoutOptions {
     }
 }
 
+/// Refuses rules for contiguous and compact datasets that other options contradict.
+fn check_rules(rules: &[LayoutRule], is_extendible: bool, options: &MergeOptions) -> Result<(), Error> {
+    let Some((rule, unchunked)) = rules.iter().find_map(|rule| Some((rule, rule.settings().unchunked?))) else {
+        return Ok(());
+    };
+    let refused = [
+        (is_extendible, "--extendible", "have a fixed size"),
+        (options.align.is_some(), "--align", "have no chunks to align"),
+        (!options.ordered, "--unordered", "store values in their order"),
+    ];
+    match refused.iter().find(|(is_given, ..)| *is_given) {
+        Some((_, option, why)) => Err(Error::usage(&format!(
+            "--layout {:?} makes datasets that {why}: leave out {option}, or {}",
+            rule.to_string(),
+            unchunked.word()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Applies settings that were measured to help to the options of a merge.
 fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
     if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
-        options.chunk = Some(shape.clone());
+        options.chunk = Some(shape.clone().into());
     }
     if let Some(level) = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok()) {
         options.compress = Effort::Gzip(level).into();
@@ -213,65 +280,9 @@ pub enum Compat {
     Latest,
 }
 
-/// Requested chunk shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chunk {
-    /// Number of rows per chunk.
-    Rows(u64),
-    /// Number of elements per dimension.
-    Shape(Vec<u64>),
-}
-
-/// Error for an invalid chunk shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChunkError(String);
-
-impl fmt::Display for ChunkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a chunk shape: give a number of rows (65536rows) or a shape (128x1024)", self.0)
-    }
-}
-
-impl std::error::Error for ChunkError {}
-
-impl fmt::Display for Chunk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rows(rows) => write!(f, "{rows}rows"),
-            Self::Shape(shape) => f.write_str(&shape.iter().map(u64::to_string).collect::<Vec<_>>().join("x")),
-        }
-    }
-}
-
-impl FromStr for Chunk {
-    type Err = ChunkError;
-
-    fn from_str(text: &str) -> Result<Self, ChunkError> {
-        let refuse = || ChunkError(text.to_owned());
-        let positive = |digits: &str| digits.parse::<u64>().ok().filter(|&n| n > 0).ok_or_else(refuse);
-        if let Some(rows) = text.strip_suffix("rows").or_else(|| text.strip_suffix("row")) {
-            return positive(rows.trim_end()).map(Self::Rows);
-        }
-        if text.contains('x') {
-            return text.split('x').map(positive).collect::<Result<_, _>>().map(Self::Shape);
-        }
-        // A bare number could mean bytes, rows or elements.
-        Err(refuse())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn chunks_are_rows_or_shapes() {
-        assert_eq!("65536rows".parse(), Ok(Chunk::Rows(65_536)));
-        assert_eq!("128x1024".parse(), Ok(Chunk::Shape(vec![128, 1024])));
-        for text in ["", "128", "1MiB", "0rows", "128x", "x", "0x4", "-1x4", "rows", "big"] {
-            assert_eq!(text.parse::<Chunk>(), Err(ChunkError(text.to_owned())), "{text:?}");
-        }
-    }
 
     #[test]
     fn a_profile_sets_options_that_are_not_given() {
@@ -288,7 +299,7 @@ mod tests {
             options
         };
         let found = options(LayoutOptions::default(), None);
-        assert_eq!((found.chunk, found.compress), (Some(vec![11, 360, 32]), Effort::Gzip(4).into()));
+        assert_eq!((found.chunk, found.compress), (Some(Chunk::Shape(vec![11, 360, 32])), Effort::Gzip(4).into()));
         assert_eq!((found.align, found.compat), (Some(Align::Stripes(1 << 20)), Format::V18));
         let given = LayoutOptions {
             compress: Some(Compress::default()),
@@ -297,7 +308,7 @@ mod tests {
             ..LayoutOptions::default()
         };
         let found = options(given, Some(Align::Auto));
-        assert_eq!((found.chunk, found.compress), (Some(vec![10]), Compress::default()));
+        assert_eq!((found.chunk, found.compress), (Some(Chunk::Rows(10)), Compress::default()));
         assert_eq!((found.align, found.compat), (Some(Align::Auto), Format::V110));
     }
 }

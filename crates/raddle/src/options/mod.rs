@@ -30,6 +30,7 @@ pub use placing::PlacementOptions;
 pub use preview::MergePreviewOptions;
 pub use profile::ProfileChoice;
 pub use raddle_merge::options::Compress;
+pub use raddle_merge::plan::layout_rules::LayoutRule;
 pub use reader::ReaderOptions;
 pub use schema::SchemaOptions;
 pub use stripes::{Align, StripeOptions};

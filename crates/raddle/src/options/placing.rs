@@ -40,6 +40,9 @@ impl PlacementOptions {
             ("--join", schema.join.is_some()),
             ("--for", layout.layout.is_some()),
             ("--chunk", layout.chunk.is_some()),
+            ("--layout", !layout.layout_rules.is_empty()),
+            ("--layout-file", layout.layout_file.is_some()),
+            ("--fletcher32", layout.fletcher32),
             ("--compress", layout.compress.is_some()),
             ("--shuffle", layout.shuffle.is_some()),
             ("--profile", layout.profile.is_some()),
@@ -51,6 +54,9 @@ impl PlacementOptions {
         }
         if self.link.is_some() && layout.contiguous.is_some() {
             return Err(Error::usage("--link stores no values: leave out --contiguous"));
+        }
+        if self.link.is_some() && (!layout.layout_rules.is_empty() || layout.layout_file.is_some()) {
+            return Err(Error::usage("--link stores no values: leave out --layout and --layout-file"));
         }
         if self.link_paths.is_some() && self.link.is_none() {
             return Err(Error::usage("--link-paths is for --link"));

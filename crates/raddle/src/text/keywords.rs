@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// Options whose keywords have different names, because `for` is reserved in Python.
-const RENAMED: [(&str, &str); 1] = [("for", "layout")];
+/// Options whose keywords have different names, because `for` is reserved in Python and `layout` stands for it.
+const RENAMED: [(&str, &str); 2] = [("for", "layout"), ("layout", "layout_rules")];
 
 /// Letters that stand for options in messages, with the names of the options and whether they are flags.
 const LETTERS: [(char, &str, bool); 5] = [
@@ -120,7 +120,11 @@ fn option(text: &str) -> Option<(String, &str)> {
             Some(behind).filter(|behind| !behind.starts_with(|c: char| c.is_alphanumeric()))?,
         )
     };
-    let renamed = RENAMED.iter().find(|(option, _)| *option == name).map(|(_, keyword)| (*keyword).to_owned());
+    // The layout of events is one of a few words, and its keyword is not renamed.
+    let (next, _) = first_word(behind.trim_start_matches(['=', ' ']));
+    let is_kept = name == "layout" && !next.is_empty() && OPTIONS.iter().any(|options| options.takes("layout", next));
+    let renamed = RENAMED.iter().find(|(option, _)| *option == name && !is_kept);
+    let renamed = renamed.map(|(_, keyword)| (*keyword).to_owned());
     let keyword = renamed.unwrap_or_else(|| name.replace('-', "_"));
     let defaults: Vec<&Value> = OPTIONS.iter().filter_map(|options| options.fields.get(&keyword)).collect();
     if defaults.is_empty() && !ARGUMENTS.contains(&name.as_str()) {
@@ -174,6 +178,8 @@ mod tests {
                 "choose scalars=\"first\" (the first input's), or scalars=\"stack\"",
             ),
             ("leave them out with --skip-bad", "leave them out with skip_bad=True"),
+            ("zlib is for --layout rntuple; give none", "zlib is for layout=\"rntuple\"; give none"),
+            ("refused (--layout \"/a: compact\"); narrow", "refused (layout_rules \"/a: compact\"); narrow"),
             ("raise --memory, or use fewer --jobs", "raise memory, or use fewer jobs"),
             ("make smaller chunks (--for random, --chunk)", "make smaller chunks (layout=\"random\", chunk)"),
             ("name another with --preview=FOLDER, or", "name another with preview=\"FOLDER\", or"),
