@@ -25,7 +25,7 @@ Extendible = Literal["likely", "all", "never"]
 Join = Literal["exact", "inner", "outer", "union"]
 KeyDataset = Literal["seq", "seq-cnt", "offsets"]
 KeyScope = Literal["file", "input"]
-Layout = Literal["events", "scan", "random", "cloud", "keep"]
+Layout = Literal["events", "scan", "random", "cloud", "timeseries", "maps", "keep"]
 Link = Literal["virtual", "external", "external-objects"]
 LinkPaths = Literal["relative", "absolute"]
 Merge = Literal["same", "unique", "first", "only"]
@@ -33,6 +33,7 @@ Order = Literal["natural", "given"]
 Overlap = Literal["refuse", "first", "last"]
 Packing = Literal["refuse", "unpack", "repack"]
 RepeatedIds = Literal["refuse", "first"]
+Rules = Iterable[str] | Mapping[str, str]
 Scalars = Literal["equal", "first", "stack"]
 Shuffle = Literal["keep", "yes", "no"]
 Units = Literal["refuse", "convert"]
@@ -46,7 +47,7 @@ _WORDS = {"extendible": {True: "all", False: "never"}, "shuffle": {True: "yes", 
 # Options with several values, which the command also takes as one text with commas.
 COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets"}
 
-_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip"}
+_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules"}
 
 
 def given(parameters: Mapping[str, object]) -> str:
@@ -62,9 +63,13 @@ def given(parameters: Mapping[str, object]) -> str:
 
 def _plain(name: str, value: object) -> object:
     """Return a value of an option as JSON has it: a list for several, a text for a path or a shape."""
+    if name == "layout_rules" and isinstance(value, Mapping):
+        value = [f"{pattern}: {settings}" for pattern, settings in value.items()]
     if name in _LISTS:
         values = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         return [part for item in values for part in (item.split(",") if name in COMMA_SEPARATED else [item])]
+    if name == "chunk" and isinstance(value, Mapping):
+        return ",".join(f"{dimension}={size}" for dimension, size in value.items())
     if name == "chunk" and not isinstance(value, str):
         return "x".join(str(extent) for extent in value)  # type: ignore[attr-defined]
     if isinstance(value, os.PathLike):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from raddle import _core
 from raddle._call import as_paths, run
@@ -28,6 +28,7 @@ from raddle._keywords import (
     Packing,
     Path,
     RepeatedIds,
+    Rules,
     Scalars,
     Shuffle,
     Size,
@@ -70,12 +71,15 @@ def plan(
     tolerance: float | None = None,
     require_equal: Sequence[str] | None = None,
     layout: Layout | None = None,
-    chunk: str | Sequence[int] | None = None,
+    chunk: str | Sequence[int] | Mapping[str, int] | None = None,
+    layout_rules: Rules | None = None,
+    layout_file: Path | None = None,
     contiguous: bool | Size = False,
     empty: Empty | None = None,
     extendible: bool | Extendible | None = None,
     compress: str | None = None,
     shuffle: bool | Shuffle | None = None,
+    fletcher32: bool = False,
     compat: Compat | None = None,
     profile: Path | None = None,
     align: Size | None = None,
@@ -153,12 +157,15 @@ def merge(
     tolerance: float | None = None,
     require_equal: Sequence[str] | None = None,
     layout: Layout | None = None,
-    chunk: str | Sequence[int] | None = None,
+    chunk: str | Sequence[int] | Mapping[str, int] | None = None,
+    layout_rules: Rules | None = None,
+    layout_file: Path | None = None,
     contiguous: bool | Size = False,
     empty: Empty | None = None,
     extendible: bool | Extendible | None = None,
     compress: str | None = None,
     shuffle: bool | Shuffle | None = None,
+    fletcher32: bool = False,
     compat: Compat | None = None,
     profile: Path | None = None,
     align: Size | None = None,
@@ -276,11 +283,20 @@ def merge(
         Attributes of the root group that must be equal in all inputs.
     layout
         How the output will be read, which determines the chunk shapes: ``"events"`` (default; tables, by ranges of
-        events), ``"scan"`` (whole datasets), ``"random"`` (single rows), ``"cloud"`` (over a network), ``"keep"`` (as
-        in the first input). The command calls it ``--for``.
+        events), ``"scan"`` (whole datasets), ``"random"`` (single rows), ``"cloud"`` (over a network), ``"timeseries"``
+        (all times at one place of a CF grid), ``"maps"`` (all places at one time), ``"keep"`` (as in the first input).
+        The command calls it ``--for``.
     chunk
-        Chunk shape, which overrides that of ``layout``: ``"65536rows"`` for every dataset, or a shape such as ``(128,
-        1024)`` for datasets with that number of dimensions.
+        Chunk shape, which overrides that of ``layout``: ``"65536rows"`` for every dataset, a shape such as ``(128,
+        1024)`` for datasets with that number of dimensions, or sizes by name such as ``{"time": 365, "lat": 90}`` for
+        datasets that have one of these dimensions.
+    layout_rules
+        Layouts of datasets whose path matches, which take precedence over the options for all: ``{"/tas":
+        "chunk=64x128, filter=zstd:3"}``, or a list of ``"PATTERN: SETTINGS"``. Settings are ``chunk``, ``filter``,
+        ``shuffle``, ``fletcher32``, ``contiguous`` and ``compact``. Each setting is that of the last rule that matches.
+        The command calls it ``--layout``.
+    layout_file
+        TOML file with such rules in a table ``[layout]``, which are applied before those of ``layout_rules``.
     contiguous
         True stores datasets without chunks and compression; a size in bytes or such as ``"1MiB"`` only those that are
         smaller. They cannot grow.
@@ -298,6 +314,8 @@ def merge(
     shuffle
         Whether to shuffle the bytes of elements before compression: True or ``"yes"``, False or ``"no"``, ``"keep"``
         (default; as in the first input).
+    fletcher32
+        Store a checksum with every chunk. Default: where the inputs do.
     compat
         Oldest HDF5 library that must be able to read the output: ``"1.8"`` (default), ``"1.10"``, ``"latest"``.
     profile

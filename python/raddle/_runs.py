@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from raddle import _core
@@ -26,6 +26,7 @@ from raddle._keywords import (
     Overlap,
     Packing,
     Path,
+    Rules,
     Scalars,
     Shuffle,
     Size,
@@ -127,12 +128,15 @@ def rechunk(
     *,
     force: bool = False,
     layout: Layout | None = None,
-    chunk: str | Sequence[int] | None = None,
+    chunk: str | Sequence[int] | Mapping[str, int] | None = None,
+    layout_rules: Rules | None = None,
+    layout_file: Path | None = None,
     contiguous: bool | Size = False,
     empty: Empty | None = None,
     extendible: bool | Extendible | None = None,
     compress: str | None = None,
     shuffle: bool | Shuffle | None = None,
+    fletcher32: bool = False,
     compat: Compat | None = None,
     profile: Path | None = None,
     align: Size | None = None,

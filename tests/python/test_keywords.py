@@ -65,7 +65,7 @@ def options(command, environment):
     found = {}
     for name, text in zip(blocks[1::2], blocks[2::2], strict=True):
         values = set(re.findall(r"^ +- ([\w.-]+):", text, flags=re.MULTILINE)) if "Possible values:" in text else set()
-        found["layout" if name == "for" else name.replace("-", "_")] = values
+        found[{"for": "layout", "layout": "layout_rules"}.get(name, name.replace("-", "_"))] = values
     return found
 
 
@@ -119,6 +119,9 @@ def test_given_keywords_are_values_of_json(tmp_path):
     given_numbers = options(chunk=(128, 1024), memory=np.int64(1 << 26), tolerance=1e-6, max_output="1TB")
     assert given_numbers == {"chunk": "128x1024", "memory": 1 << 26, "tolerance": 1e-6, "max_output": "1TB"}
     assert type(given_numbers["memory"]) is int
+    rules = options(chunk={"time": 365, "lat": 90}, layout_rules={"/tas": "filter=zstd:3", "x": "contiguous"})
+    assert rules == {"chunk": "time=365,lat=90", "layout_rules": ["/tas: filter=zstd:3", "x: contiguous"]}
+    assert options(layout_rules="a,b:CONTI") == {"layout_rules": ["a,b:CONTI"]}
 
 
 def test_an_unknown_keyword_is_a_type_error(runs, tmp_path):
