@@ -1,5 +1,6 @@
 """Layouts by dataset, as h5py, xarray and h5repack see them."""
 
+import json
 import shutil
 import subprocess
 
@@ -95,6 +96,33 @@ def test_any_layout_becomes_any_other(raddle, tmp_path_factory, drawn, jobs, kee
                 assert pipeline(dataset) == expected
     raddle("verify", folder / "out.h5")
     raddle("verify", folder / "out.h5", "--against", folder / "in.h5")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(datasets(), min_size=1, max_size=2), st.integers(1, 3), st.sampled_from(["1", "2"]))
+def test_merged_files_get_any_layout(raddle, tmp_path_factory, drawn, count, jobs):
+    folder = tmp_path_factory.mktemp("merged")
+    inputs = [folder / f"{number}.h5" for number in range(count)]
+    arrays = {}
+    for place, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            for number, (shape, made, _, seed) in enumerate(drawn):
+                # Inputs have different numbers of rows.
+                values = values_of((shape[0] + place, *shape[1:]), made["dtype"], (seed + place) % 2**32)
+                arrays.setdefault(f"d{number}", []).append(values)
+                file.create_dataset(f"d{number}", data=values, **{k: v for k, v in made.items() if k != "dtype"})
+    # numpy.concatenate would convert big-endian numbers.
+    whole = {name: b"".join(part.tobytes() for part in parts) for name, parts in arrays.items()}
+    rules = []
+    for number, (_, _, asked, _) in enumerate(drawn):
+        too_long = asked["storage"] == "compact" and len(whole[f"d{number}"]) > 64_000
+        rules += ["--layout", rule_of(f"d{number}", {"storage": "contiguous"} if too_long else asked)]
+    raddle("merge", *inputs, "-o", folder / "out.h5", "--order", "given", *rules, "-j", jobs)
+    with h5py.File(folder / "out.h5") as file:
+        for number, (_, _, asked, _) in enumerate(drawn):
+            assert file[f"d{number}"][()].tobytes() == whole[f"d{number}"]
+            assert asked["storage"] != "chunked" or file[f"d{number}"].chunks == asked["chunk"]
+    raddle("verify", folder / "out.h5", "--against", *inputs)
 
 
 @pytest.fixture
@@ -235,6 +263,52 @@ def test_a_file_of_rules_comes_before_the_command_line(raddle, model, tmp_path):
     rules.write_text('[layout]\n"/tas" = "chunk=7"\n')
     failed = raddle("rechunk", model, "-o", tmp_path / "no.nc", "--layout-file", rules, expect=2)
     assert "rules.toml: line 2" in failed.stderr
+
+
+def test_the_last_rule_decides_each_setting(raddle, model, tmp_path):
+    rules = ["*: filter=zstd:2, shuffle", "/orog: contiguous", "/ta*: chunk=time=40", "/tas: chunk=time=20", "ta: contiguous",
+             "ta: fletcher32"]  # fmt: skip
+    arguments = [part for rule in rules for part in ("--layout", rule)]
+    shown = raddle("rechunk", model, "-o", tmp_path / "out.nc", "--dry-run", *arguments).stdout
+    assert "/tas: chunk=time=20" in " ".join(shown.split()) and "shuffle, zstd 2" in " ".join(shown.split())
+    planned = json.loads(raddle("plan", model, "--json", *arguments).stdout)["output"]["datasets"]
+    decided = {one["path"]: (one["decided_by"], one["pipeline"], one["storage"]) for one in planned}
+    assert decided["/tas"] == ("*: filter=zstd:2, shuffle; /tas: chunk=time=20", "shuffle, zstd 2", "chunked")
+    assert decided["/orog"] == ("/orog: contiguous", "", "contiguous")
+    # A contiguous dataset has no filters; a later filter makes chunks again, with the options for all datasets.
+    assert decided["/ta"] == ("ta: fletcher32", "deflate 6, fletcher32", "chunked")
+    raddle("rechunk", model, "-o", tmp_path / "out.nc", *arguments)
+    with h5py.File(tmp_path / "out.nc") as file:
+        for one in planned:
+            assert file[one["path"]].chunks == (None if one["chunk_shape"] is None else tuple(one["chunk_shape"]))
+            assert [code for code, _ in pipeline(file[one["path"]])] == one["filters"]
+    same(model, tmp_path / "out.nc")
+
+
+def test_rules_contradict_other_options(raddle, events, tmp_path):
+    for option, value in (("--extendible", None), ("--align", "1MiB"), ("--unordered", None)):
+        more = [option] if value is None else [option, value]
+        failed = raddle("merge", *events, "-o", tmp_path / "out.h5", "--layout", "spill: contiguous", *more, expect=2)
+        assert f"leave out {option}, or contiguous" in failed.stderr
+    for option in ("--union", "--link=virtual"):
+        failed = raddle("merge", *events, "-o", tmp_path / "out.h5", "--layout", "spill: contiguous", option, expect=2)
+        assert "leave out --layout" in failed.stderr
+    for rule in ("spill: contiguous, filter=zstd", "spill", "a:NBIT"):
+        assert "--layout" in raddle("merge", *events, "-o", tmp_path / "out.h5", "--layout", rule, expect=2).stderr
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_a_dataset_that_raddle_cannot_decode_keeps_its_chunks(raddle, tmp_path):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((10,))
+        plist.set_filter(31000, h5py.h5z.FLAG_OPTIONAL)
+        space = h5py.h5s.create_simple((40,))
+        one = h5py.h5d.create(file.id, b"one", h5py.h5t.NATIVE_INT32, space, dcpl=plist)
+        one.write_direct_chunk((0,), bytes(40))
+    failed = raddle("rechunk", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--layout", "one: chunk=20rows", expect=3)
+    assert "/one" in failed.stderr and '--layout "one: chunk=20rows"' in failed.stderr
+    raddle("rechunk", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--layout", "one: chunk=10rows")
 
 
 def test_checksums_for_all(raddle, events, tmp_path):

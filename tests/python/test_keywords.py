@@ -150,6 +150,25 @@ def test_a_shape_of_chunks_is_a_tuple(runs, tmp_path):
         raddle.merge(runs, tmp_path / "two.h5", chunk=(25,), progress=False)
 
 
+def test_layouts_by_dataset_are_mappings(tmp_path):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["time"] = np.arange(100.0)
+        file["time"].make_scale()
+        file["image"] = np.zeros((100, 64))
+        file["image"].dims[0].attach_scale(file["time"])
+        file["other"] = np.zeros((100, 64))
+    made = {"chunk": {"time": 25}, "layout_rules": {"other": "chunk=10x10, fletcher32"}, "progress": False}
+    raddle.rechunk(tmp_path / "in.h5", tmp_path / "out.h5", **made)
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["image"].chunks == (25, 64) and file["other"].chunks == (10, 10) and file["other"].fletcher32
+    planned = raddle.plan(tmp_path / "in.h5", **made).output.datasets
+    assert {one.path: one.decided_by for one in planned}["/other"] == "other: chunk=10x10, fletcher32"
+    with pytest.raises(errors.InputError, match='layout_rules "typo: contiguous"'):
+        raddle.plan(tmp_path / "in.h5", layout_rules=["typo: contiguous"], progress=False)
+    with pytest.raises(errors.UsageError, match="not a setting"):
+        raddle.plan(tmp_path / "in.h5", layout_rules={"other": "shuffle, size=3"}, progress=False)
+
+
 def test_a_union_is_a_join(runs, tmp_path):
     for number, path in enumerate(runs):
         with h5py.File(path, "a") as file:
