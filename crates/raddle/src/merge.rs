@@ -335,7 +335,9 @@ impl PlannedMerge {
 /// Returns warnings about filters: those that the output cannot keep, and those that its readers may lack.
 pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
     let mut warnings = lost_filters(plan);
-    let written = plan.columns.iter().filter_map(|planned| match &planned.route {
+    // Readers of the inputs have the filters that are kept.
+    let asked = plan.columns.iter().filter(|planned| !planned.layout.keeps_filters);
+    let written = asked.filter_map(|planned| match &planned.route {
         Route::Encoded { encoder, .. } => encoder.compression().map(Compression::known_filter),
         _ => None,
     });
