@@ -16,7 +16,6 @@ Size = int | str
 """Number of bytes, or a text with a unit, such as ``"512MiB"`` or ``"2GB"``."""
 
 Attributes = Literal["first", "identical", "error", "stack"]
-Axis = Literal["obs", "var"]
 Compat = Literal["1.8", "1.10", "latest"]
 Convention = Literal["cf", "anndata", "nexus", "nwb", "pandas", "none"]
 Duplicates = Literal["refuse", "keep", "drop"]
@@ -72,6 +71,8 @@ def _plain(name: str, value: object) -> object:
         return ",".join(f"{dimension}={size}" for dimension, size in value.items())
     if name == "chunk" and not isinstance(value, str):
         return "x".join(str(extent) for extent in value)  # type: ignore[attr-defined]
+    if name == "axis":
+        return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):

@@ -9,7 +9,6 @@ from raddle import _core
 from raddle._call import as_paths, run
 from raddle._keywords import (
     Attributes,
-    Axis,
     Compat,
     Convention,
     Duplicates,
@@ -64,7 +63,7 @@ def plan(
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,
-    axis: Axis | None = None,
+    axis: int | str | None = None,
     pairwise: bool = False,
     merge: Merge | None = None,
     index_unique: str | None = None,
@@ -150,7 +149,7 @@ def merge(
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,
-    axis: Axis | None = None,
+    axis: int | str | None = None,
     pairwise: bool = False,
     merge: Merge | None = None,
     index_unique: str | None = None,
@@ -249,10 +248,12 @@ def merge(
     rules
         TOML file with rules: a table ``[rules]`` of ``"PATTERN" = "RULE"``.
     dim
-        netCDF: dimension along which files are concatenated. Default: the unlimited one.
+        Dimension along which files are concatenated, by the name of its dimension scale, whatever axis it is: for
+        netCDF and other HDF5 files with dimension scales. Default: the unlimited one.
     new_dim
-        netCDF: name of a scalar variable. Each file becomes one record along a new dimension, with this variable as
-        its coordinate.
+        Name of a new first dimension, along which each file becomes one record. In netCDF and other files with
+        dimension scales, the scalar variable of this name becomes its coordinate. In other HDF5 files the new axis of
+        every dataset has this label, and scalar datasets become one-dimensional.
     time_units
         netCDF: units of times in the output, such as ``"hours since 1970-01-01"``. Default: those of the first input.
     packing
@@ -266,8 +267,9 @@ def merge(
         netCDF: times that several inputs have: ``"refuse"`` (default), or the record of the ``"first"`` or ``"last"``
         input.
     axis
-        AnnData: axis to concatenate: ``"obs"`` (default; cells, the rows of X) or ``"var"`` (genes, the columns of X).
-        The other axis is matched by name.
+        Axis along which datasets are concatenated: its number, from 0 (default), or -1 for the last. Datasets that
+        have no such axis are kept once, and must be equal in all inputs. AnnData: ``"obs"`` (default; cells, the rows
+        of X) or ``"var"`` (genes, the columns of X). The other axis is matched by name.
     pairwise
         AnnData: keep pairwise arrays of that axis (obsp, varp) as diagonal blocks.
     merge

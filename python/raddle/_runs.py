@@ -12,7 +12,6 @@ from raddle import _core
 from raddle._call import as_paths, run
 from raddle._keywords import (
     Attributes,
-    Axis,
     Compat,
     Convention,
     Duplicates,
@@ -218,7 +217,7 @@ def verify(
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,
-    axis: Axis | None = None,
+    axis: int | str | None = None,
     pairwise: bool = False,
     merge: Merge | None = None,
     index_unique: str | None = None,

@@ -59,7 +59,7 @@ def test_attributes_that_say_nothing_of_values_are_those_of_the_first(tmp_path):
     MERGING.equal(inputs)
 
 
-OPTIONS = ["--dim=x", "--new-dim=gain", "--time-units=days since 2000-01-01", "--packing=unpack", "--units=convert",
+OPTIONS = ["--time-units=days since 2000-01-01", "--packing=unpack", "--units=convert",
            "--overlap=first", "--require-equal=title", "--axis=var", "--pairwise", "--merge=first", "--index-unique=-"]  # fmt: skip
 
 

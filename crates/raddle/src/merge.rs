@@ -17,6 +17,7 @@ use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::options::{Empty, MergeOptions};
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
 use raddle_merge::plan::{MergePlan, Route};
+use raddle_merge::schema::join::Join;
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{IoBackend, MergeContext, MergeReport, Reading, TileObserver, published_path};
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,7 @@ impl MergeRequest {
         if options.empty == Empty::Null && !options.made.is_empty() {
             return Err(Error::usage("--empty null leaves tables without columns to make keys for: leave out --keys"));
         }
+        check_axis(&options)?;
         self.execution.apply(&mut options, default_jobs);
         Ok(options)
     }
@@ -175,6 +177,25 @@ impl MergeRequest {
             return Err(Error::usage("--part is for independent processes, not for MPI ranks"));
         }
         plan_output(files, &self.sorting, options, &self.preview, self.part, context)
+    }
+}
+
+/// Refuses options that have no meaning together with a choice of the axis of concatenation.
+fn check_axis(options: &MergeOptions) -> Result<(), Error> {
+    let conventions = &options.conventions;
+    let option = match (&conventions.new_dim, conventions.axis.is_first()) {
+        (Some(_), _) => "--new-dim",
+        (None, false) => "--axis",
+        (None, true) => return Ok(()),
+    };
+    let conflicts = [
+        (!options.made.is_empty(), "--keys needs tables whose rows are on the first axis"),
+        (options.join.join == Join::Union, "--union copies datasets as they are"),
+        (options.link.is_external(), "an output of external links concatenates nothing"),
+    ];
+    match conflicts.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, reason)) => Err(Error::usage(&format!("{reason}: leave out {option}"))),
+        None => Ok(()),
     }
 }
 

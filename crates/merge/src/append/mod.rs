@@ -230,6 +230,12 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
         // Rows are added to the datasets of all inputs.
         recalled.join.join = Join::Exact;
     }
+    if let Some(name) = &recalled.conventions.new_dim {
+        let reason = format!(
+            "was stacked along a new dimension (--new-dim {name}), which the inputs lack; merge all inputs again"
+        );
+        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+    }
     recalled.selection = recalled.selection.with_whole(&held.path);
     Ok(recalled)
 }

@@ -244,11 +244,14 @@ struct Variables<'f, 'a> {
     /// Dimensions that can grow, and all dimensions.
     unlimited: BTreeSet<Vec<u8>>,
     all: BTreeSet<Vec<u8>>,
+    /// Scales of an axis that has several, which plain HDF5 allows.
+    alike: Vec<Vec<Vec<u8>>>,
 }
 
 impl<'f, 'a> Variables<'f, 'a> {
     fn of(file: &'f FileView<'a>) -> Self {
-        let mut variables = Self { file, dims: BTreeMap::new(), unlimited: BTreeSet::new(), all: BTreeSet::new() };
+        let (dims, unlimited, all, alike) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let mut variables = Self { file, dims, unlimited, all, alike };
         let mut by_id = BTreeMap::new();
         for at in 0..file.len() {
             if file.column(at).is_none() || !is_scale(file, at) {
@@ -265,10 +268,10 @@ impl<'f, 'a> Variables<'f, 'a> {
         }
         for at in 0..file.len() {
             let Some(dims) = file.dims(at) else { continue };
-            let mut names: Vec<Vec<u8>> = scales(file.attributes(at))
-                .into_iter()
-                .map(|scales| scales.into_iter().next().unwrap_or_default())
-                .collect();
+            let of_axes = scales(file.attributes(at));
+            variables.alike.extend(of_axes.iter().filter(|scales| scales.len() > 1).cloned());
+            let mut names: Vec<Vec<u8>> =
+                of_axes.into_iter().map(|scales| scales.into_iter().next().unwrap_or_default()).collect();
             names.resize(dims.len(), Vec::new());
             if is_scale(file, at) {
                 names = vec![Vec::new(); dims.len()];
@@ -284,8 +287,22 @@ impl<'f, 'a> Variables<'f, 'a> {
         variables
     }
 
-    /// Returns the dimensions along which files are concatenated.
+    /// Returns the dimensions along which files are concatenated, with all scales of their axes.
     fn records(&self, options: &ConventionOptions) -> Result<BTreeSet<Vec<u8>>, Refusal> {
+        let mut records = self.first_records(options)?;
+        loop {
+            let is_record = |scales: &&Vec<Vec<u8>>| scales.iter().any(|scale| records.contains(scale));
+            let others: Vec<Vec<u8>> = self.alike.iter().filter(is_record).flatten().cloned().collect();
+            let known = records.len();
+            records.extend(others);
+            if records.len() == known {
+                return Ok(records);
+            }
+        }
+    }
+
+    /// Returns the dimensions along which files are concatenated, one for each axis.
+    fn first_records(&self, options: &ConventionOptions) -> Result<BTreeSet<Vec<u8>>, Refusal> {
         let refuse = |reason: String| Err(Refusal { object: "/".to_owned(), reason });
         let names = |dims: &BTreeSet<Vec<u8>>| dims.iter().map(|dim| display_path(dim)).collect::<Vec<_>>().join(", ");
         if let Some(name) = &options.dim {
@@ -337,7 +354,7 @@ impl<'f, 'a> Variables<'f, 'a> {
     }
 }
 
-fn is_scale(file: &FileView<'_>, at: usize) -> bool {
+pub(super) fn is_scale(file: &FileView<'_>, at: usize) -> bool {
     is_class_of_scales(file.attributes(at))
 }
 

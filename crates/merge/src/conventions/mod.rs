@@ -11,10 +11,11 @@ pub mod nexus;
 pub mod nwb;
 pub mod options;
 pub mod pandas;
+mod plain;
 mod refused;
 mod view;
 
-pub use options::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
 pub use view::FileView;
 
 use crate::rules::settle::Declared;
@@ -98,6 +99,21 @@ impl Recognised {
     }
 }
 
+/// Updates the attributes of files that follow no convention and were stacked along a new dimension.
+pub(crate) fn complete_plain(completion: &mut Completion<'_>, options: &ConventionOptions) {
+    plain::complete(completion, options);
+}
+
+/// Explains differences between datasets of files of no convention.
+pub(crate) fn explain_plain(
+    differences: &mut [Difference],
+    schema: &Schema,
+    declared: &[Declared],
+    options: &ConventionOptions,
+) {
+    plain::explain(differences, schema, declared, options);
+}
+
 /// Renumbers netCDF dimensions in a union of files.
 pub(crate) fn settle_union(schema: &mut Schema) {
     cf::dimensions::settle_union(schema);
@@ -127,7 +143,11 @@ pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alo
     let found = match options.convention {
         Some(Choice::None) => None,
         Some(choice) => of_choice(choice).map(|convention| (convention, "asked for".to_owned())),
-        None => ALL.into_iter().find_map(|convention| Some((convention, convention.recognise(file)?))),
+        None => {
+            let recognised = ALL.into_iter().find_map(|convention| Some((convention, convention.recognise(file)?)));
+            let by_scales = || Some((&cf::Cf as &dyn Convention, plain::named_dimension(file, options)?));
+            recognised.or_else(by_scales)
+        }
     };
     if let Some((convention, because)) = found {
         recognised.choice = Some(convention.choice());
@@ -140,6 +160,11 @@ pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alo
                 }
                 recognised.rules = rules.into_iter().map(|(at, rule)| (at as u32, rule)).collect();
             }
+            Err(refusal) => recognised.refusal = Some(refusal),
+        }
+    } else {
+        match plain::rules(file, options) {
+            Ok(rules) => recognised.rules = rules.into_iter().map(|(at, rule)| (at as u32, rule)).collect(),
             Err(refusal) => recognised.refusal = Some(refusal),
         }
     }

@@ -5,6 +5,8 @@
 
 use crate::rules::user::UserRule;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// Options of conventions and rules.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,7 +18,8 @@ pub struct ConventionOptions {
     pub rules: Vec<UserRule>,
     /// Name of the dimension along which netCDF files are concatenated; `None` for the unlimited one.
     pub dim: Option<String>,
-    /// Name of a scalar variable of netCDF files that becomes the dimension along which they are concatenated.
+    /// Name of a new first dimension along which each file is one record. If the files have a scalar of this name, it
+    /// becomes the coordinate of that dimension.
     pub new_dim: Option<String>,
     /// Units of times in the output; `None` for those of the first input.
     pub time_units: Option<String>,
@@ -28,8 +31,8 @@ pub struct ConventionOptions {
     pub overlap: Overlap,
     /// Largest difference allowed between values that are kept once.
     pub tolerance: f64,
-    /// Axis along which AnnData files are concatenated.
-    pub axis: Axis,
+    /// Axis along which files of no convention, or of AnnData, are concatenated.
+    pub axis: ConcatAxis,
     /// Whether to keep pairwise arrays of that axis, block by block.
     pub pairwise: bool,
     /// Choice of the elements on the other axis that are carried over.
@@ -43,15 +46,21 @@ pub struct ConventionOptions {
 impl ConventionOptions {
     /// Returns an option that belongs to a convention other than `followed`, with that convention.
     pub(crate) fn misplaced(&self, followed: Option<Choice>) -> Option<(&'static str, Choice)> {
+        if let ConcatAxis::Number(number) = self.axis
+            && let Some(followed) = followed
+            && !(followed == Choice::Anndata && (0..=1).contains(&number))
+        {
+            return Some(("axis", Choice::None));
+        }
         let given = [
             ("dim", Choice::Cf, self.dim.is_some()),
-            ("new-dim", Choice::Cf, self.new_dim.is_some()),
+            ("new-dim", Choice::Cf, self.new_dim.is_some() && followed.is_some()),
             ("time-units", Choice::Cf, self.time_units.is_some()),
             ("packing", Choice::Cf, self.packing != Packing::Refuse),
             ("units", Choice::Cf, self.units != Units::Refuse),
             ("overlap", Choice::Cf, self.overlap != Overlap::Refuse),
             ("require-equal", Choice::Cf, !self.require_equal.is_empty()),
-            ("axis", Choice::Anndata, self.axis != Axis::Obs),
+            ("axis", Choice::Anndata, self.axis == ConcatAxis::Named(Axis::Var)),
             ("pairwise", Choice::Anndata, self.pairwise),
             ("merge", Choice::Anndata, self.merge != MergePolicy::Same),
             ("index-unique", Choice::Anndata, self.index_unique.is_some()),
@@ -194,6 +203,80 @@ impl Axis {
     }
 }
 
+/// Axis of concatenation as users name it: by its number, or by its name in AnnData.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum ConcatAxis {
+    /// Axis of AnnData files.
+    Named(Axis),
+    /// Number of the axis of each dataset, from 0. Negative numbers count from the last axis, which is -1.
+    Number(i32),
+}
+
+impl Default for ConcatAxis {
+    fn default() -> Self {
+        Self::Named(Axis::Obs)
+    }
+}
+
+impl ConcatAxis {
+    /// Returns the axis of AnnData files.
+    pub(crate) fn of_anndata(self) -> Axis {
+        match self {
+            Self::Named(axis) => axis,
+            Self::Number(1) => Axis::Var,
+            Self::Number(_) => Axis::Obs,
+        }
+    }
+
+    /// Whether each dataset is concatenated along its first axis.
+    pub fn is_first(self) -> bool {
+        matches!(self, Self::Named(_) | Self::Number(0))
+    }
+}
+
+/// Error for a text that is not an axis.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid axis {text:?}; expected a number such as 1 or -1, or obs or var for AnnData")]
+pub struct ParseAxisError {
+    text: String,
+}
+
+impl FromStr for ConcatAxis {
+    type Err = ParseAxisError;
+
+    fn from_str(text: &str) -> Result<Self, ParseAxisError> {
+        match text {
+            "obs" => Ok(Self::Named(Axis::Obs)),
+            "var" => Ok(Self::Named(Axis::Var)),
+            _ => text.parse().map(Self::Number).map_err(|_| ParseAxisError { text: text.to_owned() }),
+        }
+    }
+}
+
+impl TryFrom<String> for ConcatAxis {
+    type Error = ParseAxisError;
+
+    fn try_from(text: String) -> Result<Self, ParseAxisError> {
+        text.parse()
+    }
+}
+
+impl From<ConcatAxis> for String {
+    fn from(axis: ConcatAxis) -> Self {
+        axis.to_string()
+    }
+}
+
+impl fmt::Display for ConcatAxis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(axis) => f.write_str(axis.frame()),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
 /// Choice of the elements outside the axis of concatenation that are carried over, as in `anndata.concat(merge=…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -209,4 +292,43 @@ pub enum MergePolicy {
     First,
     /// Those that only one input has.
     Only,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_are_numbers_or_names() {
+        for (text, axis) in [
+            ("obs", ConcatAxis::Named(Axis::Obs)),
+            ("var", ConcatAxis::Named(Axis::Var)),
+            ("0", ConcatAxis::Number(0)),
+            ("-1", ConcatAxis::Number(-1)),
+        ] {
+            assert_eq!(text.parse(), Ok(axis));
+            assert_eq!(axis.to_string(), text);
+            assert_eq!(serde_json::to_value(axis).unwrap(), text);
+            assert_eq!(serde_json::from_value::<ConcatAxis>(text.into()).unwrap(), axis);
+        }
+        for text in ["", "time", "1.0", "99999999999"] {
+            assert!(text.parse::<ConcatAxis>().is_err(), "{text}");
+        }
+        assert_eq!([0, 1].map(|number| ConcatAxis::Number(number).of_anndata()), [Axis::Obs, Axis::Var]);
+    }
+
+    #[test]
+    fn a_number_is_for_files_of_no_convention() {
+        let misplaced = |axis: &str, followed| {
+            let options = ConventionOptions { axis: axis.parse().unwrap(), ..ConventionOptions::default() };
+            options.misplaced(followed)
+        };
+        assert_eq!(misplaced("1", None), None);
+        assert_eq!(misplaced("-2", None), None);
+        assert_eq!(misplaced("1", Some(Choice::Anndata)), None);
+        assert_eq!(misplaced("2", Some(Choice::Anndata)), Some(("axis", Choice::None)));
+        assert_eq!(misplaced("0", Some(Choice::Cf)), Some(("axis", Choice::None)));
+        assert_eq!(misplaced("var", None), Some(("axis", Choice::Anndata)));
+        assert_eq!(misplaced("obs", None), None);
+    }
 }

@@ -305,6 +305,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     }
     rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
     rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
+    conventions::explain_plain(&mut joined.differences, &joined.schema, &joined.declared, &options.conventions);
     if let Beginning::Grows(_) = &beginning {
         // Objects cannot be added to an existing file, and rows missing from its inputs are filled. An index in it
         // would remain.
@@ -426,10 +427,13 @@ fn settle(
     if options.join.join == Join::Union {
         conventions::settle_union(schema);
     }
+    let mut completion = Completion { schema, declared, inputs, is_new, left_out: BTreeSet::new() };
+    if convention.is_none() && is_new {
+        conventions::complete_plain(&mut completion, &options.conventions);
+    }
     if let Some(convention) = convention.and_then(conventions::of_choice)
         && inputs > 1
     {
-        let mut completion = Completion { schema, declared, inputs, is_new, left_out: BTreeSet::new() };
         differences.extend(convention.settle(&mut completion));
         if is_new {
             convention.complete(&mut completion);
@@ -444,13 +448,15 @@ fn settle(
 fn misplaced_option(joined: &Joined, options: &ConventionOptions, inputs: u32) -> Option<Difference> {
     let is_refused = |difference: &Difference| difference.kind == DifferenceKind::Convention;
     let (option, of) = options.misplaced(joined.convention)?;
+    let has_names = (option, joined.convention) == ("axis", Some(Choice::Cf));
+    let by_name = if has_names { "; --dim names the dimension, whatever axis it is" } else { "" };
     // Inputs that mix conventions are reported separately.
     (!joined.differences.iter().any(is_refused)).then(|| Difference {
         path: "/".to_owned(),
         kind: DifferenceKind::Convention,
         expected: format!("{}, for --{option}", of.title()),
         found: format!(
-            "{}; --convention {} reads them as {}",
+            "{}; --convention {} reads them as {}{by_name}",
             joined.convention.unwrap_or(Choice::None).title(),
             of.word(),
             of.title()

@@ -258,7 +258,8 @@ impl InputScanner<'_> {
         }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
         if recognised.choice.is_none() {
-            for at in kept_once(&visits.paths, &entries) {
+            let has_rule = |at: &usize| recognised.rules.binary_search_by_key(&(*at as u32), |(at, _)| *at).is_ok();
+            for at in kept_once(&visits.paths, &entries).into_iter().filter(|at| !has_rule(at)) {
                 scanner.keep(&mut entries[at], at, false).map_err(|error| named(at, error))?;
             }
         }

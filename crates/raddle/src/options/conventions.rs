@@ -1,7 +1,7 @@
 //! Meaning of values: the convention of the inputs, and its options.
 
 use crate::error::Error;
-use raddle_merge::conventions::{Axis, Choice, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+use raddle_merge::conventions::{Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
 use raddle_merge::rules::user::UserRule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -31,11 +31,18 @@ pub struct ConventionChoices {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub rules: Option<PathBuf>,
 
-    /// netCDF: dimension along which files are concatenated [default: the unlimited one]
+    /// Dimension along which files are concatenated, by the name of its dimension scale [default: the unlimited one]
+    ///
+    /// The dimension may be any axis of a dataset. Datasets without it are kept once and must be equal in all inputs.
+    /// This is for netCDF, and for other HDF5 files with dimension scales.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub dim: Option<String>,
 
-    /// netCDF: make each file one record along a new dimension, with the scalar variable NAME as its coordinate
+    /// Make each file one record along a new first dimension, with the scalar dataset NAME as its coordinate
+    ///
+    /// In netCDF and other files with dimension scales, variables of the grid are kept once, and the scalar NAME must
+    /// exist. In other HDF5 files every dataset gets a new first axis, which is labelled NAME, and scalar datasets
+    /// become one-dimensional.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub new_dim: Option<String>,
 
@@ -55,9 +62,14 @@ pub struct ConventionChoices {
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub overlap: Option<Overlap>,
 
-    /// AnnData: axis to concatenate, observations or variables; the other axis is matched by name [default: obs]
-    #[cfg_attr(feature = "clap", arg(long, value_enum))]
-    pub axis: Option<Axis>,
+    /// Axis along which datasets are concatenated: its number, from 0, or -1 for the last; for AnnData obs or var [default: 0]
+    ///
+    /// Datasets that have no such axis are kept once and must be equal in all inputs. Dimension scales are concatenated
+    /// with the axes that they describe. In AnnData, obs (0) are the rows of X and var (1) the columns; the other axis
+    /// is matched by name.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "AXIS", allow_negative_numbers = true))]
+    #[serde(with = "super::text::optional")]
+    pub axis: Option<ConcatAxis>,
 
     /// AnnData: keep pairwise arrays of that axis (obsp, varp) as diagonal blocks
     #[cfg_attr(feature = "clap", arg(long))]
@@ -103,6 +115,13 @@ impl ConventionChoices {
             return Err(Error::usage(
                 "--new-dim makes a dimension, and --dim names an existing one: leave out one of them",
             ));
+        }
+        if self.axis.is_some_and(|axis| matches!(axis, ConcatAxis::Number(_)))
+            && let Some(option) = [(self.dim.is_some(), "--dim"), (self.new_dim.is_some(), "--new-dim")]
+                .into_iter()
+                .find_map(|(is_given, option)| is_given.then_some(option))
+        {
+            return Err(Error::usage(&format!("--axis and {option} both choose an axis: leave out one of them")));
         }
         let mut rules = Vec::new();
         if let Some(path) = &self.rules {

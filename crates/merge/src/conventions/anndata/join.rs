@@ -41,10 +41,11 @@ fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out
         }
     }
     out.group(b"/".to_vec(), first, Arc::clone(first.attributes()));
-    let (own, other) = (options.axis.frame(), options.axis.other().frame());
+    let (own, other) = (options.axis.of_anndata().frame(), options.axis.of_anndata().other().frame());
     let frames = all(roots, own.as_bytes())?;
     let rows: Vec<u64> = frames.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
-    let along = Along { axis: options.axis, join, rows: &rows, index_unique: options.index_unique.as_deref() };
+    let along =
+        Along { axis: options.axis.of_anndata(), join, rows: &rows, index_unique: options.index_unique.as_deref() };
     let others = all(roots, other.as_bytes())?;
     let (alignment, names) = alignment(&others, join)?;
 

@@ -59,7 +59,7 @@ impl Convention for Anndata {
             return Err(Refusal { object: "/".to_owned(), reason });
         }
         let mut rules = Vec::new();
-        let frame = [b"/", options.axis.frame().as_bytes()].concat();
+        let frame = [b"/", options.axis.of_anndata().frame().as_bytes()].concat();
         for at in 1..file.len() {
             let (Some(dims), Some(class)) = (file.dims(at), file.class(at)) else { continue };
             let path = file.path_of(at);
@@ -68,12 +68,12 @@ impl Convention for Anndata {
             let is_pointer = path.ends_with(b"/indptr");
             let is_categories = path.ends_with(b"/categories");
             // Among the columns of the axis' own tables, planning needs only categories.
-            let is_along = along(options.axis).iter().any(is_within) || is_within(&frame.as_slice());
+            let is_along = along(options.axis.of_anndata()).iter().any(is_within) || is_within(&frame.as_slice());
             if is_along && !is_categories && !is_pointer {
                 continue;
             }
             let len_bytes = dims.iter().fold(class.len_bytes(), |product, &dim| product.saturating_mul(dim));
-            if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_needed(file, at, options.axis)) {
+            if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_needed(file, at, options.axis.of_anndata())) {
                 rules.push((at, Rule { values: Values::Kept, ..Rule::default() }));
             }
         }

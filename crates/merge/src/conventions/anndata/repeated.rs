@@ -19,7 +19,7 @@ pub(crate) fn repeated(plan: &MergePlan, watch: &Watch<'_>) -> Result<Option<Dif
     if plan.convention != Some(Choice::Anndata) {
         return Ok(None);
     }
-    let frame = child_path(b"/", plan.options.conventions.axis.frame().as_bytes());
+    let frame = child_path(b"/", plan.options.conventions.axis.of_anndata().frame().as_bytes());
     let Some(entry) = entries.iter().find(|entry| entry.path == frame) else { return Ok(None) };
     let Some(name) = text(&entry.attributes, "_index") else { return Ok(None) };
     let path = child_path(&frame, name.as_bytes());
