@@ -330,3 +330,14 @@ def test_netcdf_names_its_dimensions(tmp_path):
         dataset.to_netcdf(path, unlimited_dims=["x"])
     MERGING.refused(inputs, "--axis", "1", names=["--axis", "--dim", "--convention none"])
     MERGING.equal(inputs, "--dim", "x", judge=judge_by_xarray)
+
+
+@pytest.mark.parametrize("option", ["--axis=1", "--new-dim=run"])
+def test_regions_of_other_axes_are_refused(tmp_path, option):
+    """Region references are only shifted along the first axis."""
+    inputs = [tmp_path / f"{part}.h5" for part in range(2)]
+    for part, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["a"] = np.ones((2, 3))
+            file.create_dataset("of", data=np.array([[file["a"].regionref[0:1, 1:2]]], h5py.regionref_dtype))
+    MERGING.refused(inputs, option, "--rule", "/of: concatenate", names=["/of", "region references", "--exclude"])

@@ -100,8 +100,7 @@ fn main() {
             shape: vec![tiles_each * tile_len],
             tile_shape: vec![tile_len],
             element_len_bytes: 1,
-            axis: 0,
-            segments: vec![].into(),
+            ..ArrayPlan::default()
         };
         let plan = Plan { arrays: vec![array; arrays] };
         let work = Copy { source: (0..tile_len).map(|at| at as u8).collect() };

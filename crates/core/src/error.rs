@@ -189,6 +189,15 @@ pub enum PlanFault {
     /// A segment has no rows; inputs without rows must be omitted.
     #[error("segment {0} has no rows")]
     EmptySegment(usize),
+    /// A box is empty, extends past the array, or has other axes.
+    #[error("box {0} has no elements or lies outside of the array")]
+    BoxOutside(usize),
+    /// A box has elements in common with another.
+    #[error("box {0} overlaps another box")]
+    BoxesOverlap(usize),
+    /// An array has both boxes and segments.
+    #[error("it has boxes as well as segments")]
+    BoxesAndSegments,
     /// There are more arrays than 32 bits can number.
     #[error("there are too many arrays")]
     TooManyArrays,

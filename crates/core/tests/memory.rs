@@ -59,8 +59,7 @@ fn the_process_stays_within_the_budget() {
         shape: vec![tiles * len],
         tile_shape: vec![len],
         element_len_bytes: 1,
-        axis: 0,
-        segments: vec![].into(),
+        ..ArrayPlan::default()
     };
     let plan =
         Plan { arrays: vec![array(30, 6_000_000), array(10_000, 10_000), array(150, 1_000_000), array(40, 4_500_000)] };

@@ -8,13 +8,8 @@ use raddle_core::plan::{ArrayPlan, Plan, TileIndex};
 const START_ADDRESS: u64 = 2048;
 
 fn index() -> TileIndex {
-    let array = |tiles| ArrayPlan {
-        shape: vec![tiles],
-        tile_shape: vec![1],
-        element_len_bytes: 1,
-        axis: 0,
-        segments: vec![].into(),
-    };
+    let array =
+        |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };
     Plan { arrays: vec![array(5), array(0), array(60)] }.tile_index()
 }
 

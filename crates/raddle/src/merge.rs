@@ -17,7 +17,7 @@ use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::options::{Empty, MergeOptions};
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
 use raddle_merge::plan::{MergePlan, Route};
-use raddle_merge::schema::join::Join;
+use raddle_merge::schema::join::{AttributePolicy, Join};
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{IoBackend, MergeContext, MergeReport, Reading, TileObserver, published_path};
 use serde::{Deserialize, Serialize};
@@ -183,15 +183,19 @@ impl MergeRequest {
 /// Refuses options that have no meaning together with a choice of the axis of concatenation.
 fn check_axis(options: &MergeOptions) -> Result<(), Error> {
     let conventions = &options.conventions;
-    let option = match (&conventions.new_dim, conventions.axis.is_first()) {
-        (Some(_), _) => "--new-dim",
-        (None, false) => "--axis",
-        (None, true) => return Ok(()),
+    let option = match (&conventions.tiles, &conventions.new_dim, conventions.axis.is_first()) {
+        (Some(_), ..) => "--tiles",
+        (None, Some(_), _) => "--new-dim",
+        (None, None, false) => "--axis",
+        (None, None, true) => return Ok(()),
     };
+    let has_tiles = conventions.tiles.is_some();
+    let gives_columns = !options.join.add_columns.is_empty() || options.join.attributes == AttributePolicy::Stack;
     let conflicts = [
         (!options.made.is_empty(), "--keys needs tables whose rows are on the first axis"),
         (options.join.join == Join::Union, "--union copies datasets as they are"),
         (options.link.is_external(), "an output of external links concatenates nothing"),
+        (has_tiles && gives_columns, "--add-column and --attributes stack make rows of inputs, which tiles are not"),
     ];
     match conflicts.into_iter().find(|(is_given, _)| *is_given) {
         Some((_, reason)) => Err(Error::usage(&format!("{reason}: leave out {option}"))),

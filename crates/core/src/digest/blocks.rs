@@ -368,8 +368,7 @@ mod tests {
                 shape: axes.iter().map(|a| a.0).collect(),
                 tile_shape: axes.iter().map(|a| a.1).collect(),
                 element_len_bytes: element as u64,
-                axis: 0,
-                segments: vec![].into(),
+                ..ArrayPlan::default()
             };
             let content: Vec<u8> = (0..array.len_bytes()).map(|i| (i.wrapping_mul(seed | 1) >> 3) as u8).collect();
             let mut order: Vec<u64> = (0..array.tile_count()).collect();

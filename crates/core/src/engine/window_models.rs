@@ -135,8 +135,7 @@ fn rounds_are_opened_settled_and_placed() {
                 shape: vec![4],
                 tile_shape: vec![1],
                 element_len_bytes: 1,
-                axis: 0,
-                segments: vec![].into(),
+                ..ArrayPlan::default()
             }],
         };
         let (index, mut taken) = (plan.tile_index(), Addresses::new(START_ADDRESS, None));

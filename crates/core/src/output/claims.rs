@@ -104,7 +104,7 @@ mod tests {
     use crate::plan::{ArrayPlan, Plan};
 
     fn array(tiles: u64) -> ArrayPlan {
-        ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, axis: 0, segments: vec![].into() }
+        ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() }
     }
 
     #[test]

@@ -224,13 +224,8 @@ mod tests {
     const START: u64 = 4096;
 
     fn index() -> TileIndex {
-        let array = |tiles| ArrayPlan {
-            shape: vec![tiles],
-            tile_shape: vec![1],
-            element_len_bytes: 1,
-            axis: 0,
-            segments: vec![].into(),
-        };
+        let array =
+            |tiles| ArrayPlan { shape: vec![tiles], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };
         Plan { arrays: vec![array(3), array(0), array(4)] }.tile_index()
     }
 

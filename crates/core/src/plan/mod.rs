@@ -2,14 +2,16 @@
 //!
 //! How tiles are encoded and where they are placed is decided elsewhere. Invariant of a valid plan
 //! ([`Plan::validate`]): the tiles of an array are disjoint and cover it, and the pieces of a tile are disjoint and
-//! cover the tile's part of the array, so every element comes from exactly one element of one input. Pieces and tiles
-//! are never listed in full: a real job has 10^8 pairs of input and array.
+//! cover the tile's part of the array, so every element comes from exactly one element of one input; in an array of
+//! boxes, from at most one. Pieces and tiles are never listed in full: a real job has 10^8 pairs of input and array.
 
+pub mod boxes;
 pub mod extent;
 pub mod lattice;
 pub(crate) mod segments;
 
 use crate::error::{CoreError, PlanFault, Result};
+use crate::plan::boxes::{BoxPieces, Boxes};
 use crate::plan::extent::{Coordinates, Extent, MAX_RANK};
 pub use crate::plan::segments::{Segment, SegmentLists, Segments};
 use serde::{Deserialize, Serialize};
@@ -32,13 +34,16 @@ pub struct ArrayPlan {
     /// Runs of input rows along that axis, in order and without gaps. Inputs without rows are omitted. May be empty, as
     /// described above.
     pub segments: Segments,
+    /// Boxes of inputs, if these are not concatenated along one axis; there are no segments then.
+    #[serde(default)]
+    pub boxes: Boxes,
 }
 
 impl ArrayPlan {
     /// Creates an array without tiles (for example scalar, null or compact), which is committed in plan order like any
     /// other.
     pub fn untiled() -> Self {
-        Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, axis: 0, segments: Segments::default() }
+        Self { shape: vec![0], tile_shape: vec![1], element_len_bytes: 1, ..Self::default() }
     }
 
     /// Returns the number of tiles along `axis`.
@@ -92,7 +97,28 @@ impl ArrayPlan {
         self.shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
     }
 
-    /// Returns the pieces of tile `index`, in the order of the segments.
+    /// Whether tile `index` has elements that are in no input. This is possible only for an array of boxes.
+    pub fn has_holes(&self, index: u64) -> bool {
+        if self.boxes.is_empty() {
+            return false;
+        }
+        let tile = self.tile_extent(index);
+        let elements = |extent: &Extent| extent.element_count().unwrap_or(u64::MAX);
+        let covered = self.pieces(index).fold(0u64, |sum, piece| sum.saturating_add(elements(&piece.source)));
+        covered < elements(&tile)
+    }
+
+    /// Returns the number of elements that are in no input.
+    pub fn hole_count(&self) -> u64 {
+        if self.boxes.is_empty() {
+            return 0;
+        }
+        let all = self.shape.iter().fold(1u64, |count, along| count.saturating_mul(*along));
+        let counts = self.boxes.iter().map(|one| one.source.element_count().unwrap_or(u64::MAX));
+        all.saturating_sub(counts.fold(0, u64::saturating_add))
+    }
+
+    /// Returns the pieces of tile `index`, in the order of the segments or boxes.
     pub fn pieces(&self, index: u64) -> Pieces<'_> {
         self.pieces_in(&self.tile_extent(index))
     }
@@ -102,7 +128,8 @@ impl ArrayPlan {
         let (first_row, empty) = (region.start.get(self.axis).copied().unwrap_or(0), region.is_empty());
         let from = self.segments.partition_point(|segment| segment.start.saturating_add(segment.rows) <= first_row);
         let segments = if empty { &[] } else { &self.segments[from..] };
-        Pieces { segments: segments.iter(), axis: self.axis, region: region.clone() }
+        let boxes = self.boxes.pieces_in(region.clone());
+        Pieces { segments: segments.iter(), boxes, axis: self.axis, region: region.clone() }
     }
 
     fn check(&self) -> Result<(), PlanFault> {
@@ -140,6 +167,10 @@ impl ArrayPlan {
             }
             expected = expected.checked_add(segment.rows).ok_or(PlanFault::Overflow)?;
         }
+        if !self.boxes.is_empty() && !self.segments.is_empty() {
+            return Err(PlanFault::BoxesAndSegments);
+        }
+        self.boxes.check(&self.shape)?;
         let along = self.shape[self.axis];
         if !self.segments.is_empty() && expected != along {
             return Err(PlanFault::Segment { segment: self.segments.len(), start: along, expected });
@@ -163,6 +194,7 @@ pub struct Piece {
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
     segments: std::slice::Iter<'a, Segment>,
+    boxes: BoxPieces<'a>,
     axis: usize,
     region: Extent,
 }
@@ -171,7 +203,8 @@ impl Iterator for Pieces<'_> {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {
-        let (segment, axis) = (self.segments.next()?, self.axis);
+        let Some(segment) = self.segments.next() else { return self.boxes.next() };
+        let axis = self.axis;
         let first = segment.start.max(self.region.start[axis]);
         let end = segment.start.saturating_add(segment.rows).min(self.region.end(axis));
         if first >= end {
@@ -392,6 +425,7 @@ mod tests {
             element_len_bytes: 2,
             axis: 0,
             segments: segments.into(),
+            boxes: Boxes::default(),
         }
     }
 

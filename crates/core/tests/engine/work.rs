@@ -291,8 +291,7 @@ pub fn array(tiles: u64, tile_elements: u64) -> ArrayPlan {
         shape: vec![tiles * tile_elements],
         tile_shape: vec![tile_elements],
         element_len_bytes: 1,
-        axis: 0,
-        segments: vec![].into(),
+        ..ArrayPlan::default()
     }
 }
 

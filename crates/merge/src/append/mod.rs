@@ -236,6 +236,11 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
         );
         return Err(MergeError::Object { object: held.path.display().to_string(), reason });
     }
+    if recalled.conventions.tiles.is_some() {
+        let reason =
+            "was joined from tiles (--tiles), to which no rows can be added; merge all inputs again".to_owned();
+        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+    }
     recalled.selection = recalled.selection.with_whole(&held.path);
     Ok(recalled)
 }

@@ -9,6 +9,7 @@ mod attached;
 pub(crate) mod axes;
 pub(super) mod dimensions;
 mod new_dim;
+mod tiles;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::attribute::{named, replaced, text, with_text};
@@ -78,6 +79,9 @@ impl Convention for Cf {
 
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let variables = Variables::of(file);
+        if options.tiles.is_some() {
+            return tiles::rules(&variables, options);
+        }
         if let Some(name) = &options.new_dim {
             return new_dim::rules(&variables, name, options);
         }
@@ -129,11 +133,18 @@ impl Convention for Cf {
     }
 
     fn settle(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
-        dimensions::settle(completion)
+        let mut differences = dimensions::settle(completion);
+        differences.extend(tiles::settle(completion));
+        differences
+    }
+
+    fn warnings(&self, completion: &Completion<'_>) -> Vec<Difference> {
+        tiles::holes(completion)
     }
 
     fn complete(&self, completion: &mut Completion<'_>) {
         new_dim::complete(completion);
+        tiles::complete(completion);
         attached::complete(completion.schema);
         let schema = &mut *completion.schema;
         let mut lengths: BTreeMap<&[u8], u64> = BTreeMap::new();
@@ -229,7 +240,12 @@ fn is_of_library(name: &[u8]) -> bool {
 }
 
 fn is_without_variable(file: &FileView<'_>, at: usize) -> bool {
-    file.text(at, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
+    names_no_variable(file.attributes(at))
+}
+
+/// Whether attributes are those of a dimension without a variable.
+fn names_no_variable(attributes: &[AttributeValue]) -> bool {
+    text(attributes, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
 }
 
 fn is_time(file: &FileView<'_>, at: usize) -> bool {

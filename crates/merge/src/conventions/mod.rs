@@ -13,9 +13,11 @@ pub mod options;
 pub mod pandas;
 mod plain;
 mod refused;
+pub mod tiling;
 mod view;
 
 pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use tiling::Tiles;
 pub use view::FileView;
 
 use crate::rules::settle::Declared;
@@ -24,6 +26,7 @@ use crate::schema::join::Difference;
 use crate::schema::{Schema, display_path};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Convention that files can follow.
 pub(crate) trait Convention: Sync {
@@ -46,6 +49,12 @@ pub(crate) trait Convention: Sync {
         Vec::new()
     }
 
+    /// Returns what users should know about a merge whose rules are settled.
+    fn warnings(&self, completion: &Completion<'_>) -> Vec<Difference> {
+        let _ = completion;
+        Vec::new()
+    }
+
     /// Updates attributes of a new file that depend on all inputs, such as sizes.
     fn complete(&self, completion: &mut Completion<'_>) {
         let _ = completion;
@@ -60,6 +69,10 @@ pub(crate) struct Completion<'a> {
     pub declared: &'a [Declared],
     /// Number of inputs.
     pub inputs: u32,
+    /// Paths of the inputs.
+    pub paths: &'a [PathBuf],
+    /// How tiles are placed, if the inputs are tiles.
+    pub tiles: Option<&'a Tiles>,
     /// Whether the output is a new file. An append keeps the attributes of the file.
     pub is_new: bool,
     /// Paths of datasets to remove from the output.

@@ -3,6 +3,7 @@
 //! They are plain values, shared by the command line, Python and other ranks, and recorded in the output, so that
 //! verify and append follow them.
 
+use super::tiling::Tiles;
 use crate::rules::user::UserRule;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,6 +22,8 @@ pub struct ConventionOptions {
     /// Name of a new first dimension along which each file is one record. If the files have a scalar of this name, it
     /// becomes the coordinate of that dimension.
     pub new_dim: Option<String>,
+    /// Whether each netCDF file is a tile of a larger grid, and how the tiles are placed.
+    pub tiles: Option<Tiles>,
     /// Units of times in the output; `None` for those of the first input.
     pub time_units: Option<String>,
     /// Treatment of values that inputs pack differently.
@@ -44,6 +47,11 @@ pub struct ConventionOptions {
 }
 
 impl ConventionOptions {
+    /// Whether the options also change a merge of a single file.
+    pub(crate) fn is_of_one_file(&self) -> bool {
+        self.new_dim.is_some() || self.tiles.is_some()
+    }
+
     /// Returns an option that belongs to a convention other than `followed`, with that convention.
     pub(crate) fn misplaced(&self, followed: Option<Choice>) -> Option<(&'static str, Choice)> {
         if let ConcatAxis::Number(number) = self.axis
@@ -55,6 +63,7 @@ impl ConventionOptions {
         let given = [
             ("dim", Choice::Cf, self.dim.is_some()),
             ("new-dim", Choice::Cf, self.new_dim.is_some() && followed.is_some()),
+            ("tiles", Choice::Cf, self.tiles.is_some()),
             ("time-units", Choice::Cf, self.time_units.is_some()),
             ("packing", Choice::Cf, self.packing != Packing::Refuse),
             ("units", Choice::Cf, self.units != Units::Refuse),

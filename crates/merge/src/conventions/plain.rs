@@ -20,10 +20,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Returns the reason to read a file of no convention as CF: the user names a dimension, and the file has dimension
 /// scales.
 pub(super) fn named_dimension(file: &FileView<'_>, options: &ConventionOptions) -> Option<String> {
-    let option = match (&options.dim, &options.new_dim) {
-        (Some(name), _) => format!("--dim {name}"),
-        (None, Some(name)) => format!("--new-dim {name}"),
-        (None, None) => return None,
+    let option = match (&options.dim, &options.new_dim, &options.tiles) {
+        (Some(name), ..) => format!("--dim {name}"),
+        (None, Some(name), _) => format!("--new-dim {name}"),
+        (None, None, Some(_)) => "--tiles".to_owned(),
+        (None, None, None) => return None,
     };
     let scale = (1..file.len()).find(|&at| is_attached(file, at))?;
     Some(format!("{option}, and {} is a dimension scale", display_path(file.path_of(scale))))
@@ -43,6 +44,13 @@ pub(super) fn rules(file: &FileView<'_>, options: &ConventionOptions) -> Result<
                 "follows no convention and has no dimension scales, so it has no dimension {name:?} (--dim); --axis N \
                  concatenates datasets along the axis of that number"
             ),
+        });
+    }
+    if options.tiles.is_some() {
+        return Err(Refusal {
+            object: "/".to_owned(),
+            reason: "follows no convention and has no dimension scales, so its place in a grid is unknown (--tiles)"
+                .to_owned(),
         });
     }
     match options.axis {

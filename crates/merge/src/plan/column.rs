@@ -91,7 +91,7 @@ impl Planner<'_> {
             max_dims[0] = dims[0];
             (Storage::Virtual, Route::Linked)
         } else if column.is_file_local() {
-            if column.axis > 0 {
+            if column.axis > 0 || column.boxes.is_some() {
                 return Err(refuse(
                     "holds values of variable length, which can be concatenated along axis 0 only; leave it out with \
                      --exclude, or carry it once with --rule"
@@ -282,7 +282,9 @@ impl Planner<'_> {
     ) -> u32 {
         let mut row = 0;
         let mut segments = column.runs.as_ref().map_or(Vec::new(), |runs| runs.to_vec());
-        let facts = column.facts.iter().enumerate().filter(|_| column.runs.is_none());
+        let boxes = column.boxes.as_ref().map(|layout| layout.boxes.clone()).unwrap_or_default();
+        let is_concatenated = column.runs.is_none() && column.boxes.is_none();
+        let facts = column.facts.iter().enumerate().filter(|_| is_concatenated);
         for (input, fact) in facts.filter(|(_, fact)| fact.rows > 0) {
             let end = row + fact.rows;
             let from = row.max(first_row);
@@ -300,6 +302,7 @@ impl Planner<'_> {
             element_len_bytes: column.model().datatype.class.len_bytes(),
             axis: column.axis,
             segments: self.segments.share(&segments),
+            boxes,
         });
         self.column_of_array.push(index);
         self.tiles.len() as u32 - 1

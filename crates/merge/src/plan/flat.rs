@@ -21,6 +21,26 @@ pub(super) fn can_be_flat(column: &Column, entry: &Entry) -> bool {
 /// # Errors
 /// [`MergeError::Object`] for the first object that holds region references.
 pub(super) fn check(schema: &Schema) -> Result<()> {
+    refuse_regions(schema, "which depend on the rank of the dataset; leave out --rank-1")
+}
+
+/// Refuses region references if a dataset's rows are not simply those of all inputs: their coordinates are only shifted
+/// along the first axis.
+///
+/// # Errors
+/// [`MergeError::Object`] for the first object that holds region references.
+pub(super) fn check_regions(schema: &Schema) -> Result<()> {
+    let is_moved = |column: &Column| column.axis > 0 || column.is_lifted || column.boxes.is_some();
+    match schema.columns.iter().any(is_moved) {
+        true => refuse_regions(
+            schema,
+            "which are kept only if all datasets grow along their first axis; leave it out with --exclude",
+        ),
+        false => Ok(()),
+    }
+}
+
+fn refuse_regions(schema: &Schema, remedy: &str) -> Result<()> {
     let holds_regions = |entry: &&Entry| {
         let class = match &entry.role {
             Role::Column(column) => Some(&schema.columns[*column as usize].model().datatype.class),
@@ -34,7 +54,7 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
         None => Ok(()),
         Some(entry) => Err(MergeError::Object {
             object: display_path(&entry.path),
-            reason: "holds region references, which depend on the rank of the dataset; leave out --rank-1".to_owned(),
+            reason: format!("holds region references, {remedy}"),
         }),
     }
 }

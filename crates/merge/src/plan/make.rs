@@ -120,6 +120,7 @@ pub(crate) fn plan_from(
                     let event = |text| Event::Message { severity: Severity::Warning, text };
                     repack::describe(&plan).into_iter().for_each(|text| watch.observer.event(&event(text)));
                 }
+                ranks.agree(PLANNING, rules::overlaps::check(&plan, watch, ranks))?;
                 plan.alignment = alignment::decide(&plan, ranks)?;
                 return Ok(plan);
             }
@@ -292,7 +293,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     if !is_new {
         keys::growth::set_apart(&mut joined, &options.made)?;
     }
-    let (unsettled, unranged) = settle(&mut joined, options, planned.len() as u32, (&taken, &ranges), is_new);
+    let (unsettled, unranged) = settle(&mut joined, options, &paths, (&taken, &ranges), is_new);
     let is_reported = |new: &Difference| {
         let is_same =
             |old: &Difference| (&old.path, &old.expected, &old.found) == (&new.path, &new.expected, &new.found);
@@ -347,6 +348,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         && options.link == Link::No
         && options.join.join != Join::Union;
     let growable = Growable::of(&joined.schema, options.extendible, is_plain);
+    flat::check_regions(&joined.schema)?;
     if options.rank_1 && is_new {
         flat::check(&joined.schema)?;
     }
@@ -416,25 +418,27 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
 fn settle(
     joined: &mut Joined,
     options: &MergeOptions,
-    inputs: u32,
+    paths: &[PathBuf],
     (taken, ranges): (&RecordTrims, &Ranges),
     is_new: bool,
 ) -> (Vec<Difference>, Vec<Vec<u8>>) {
-    let Joined { schema, declared, convention, .. } = joined;
+    let Joined { schema, declared, convention, warnings, .. } = joined;
     let (mut differences, unranged) =
         rules::settle::settle(schema, declared, &options.conventions, taken, ranges, is_new);
     differences.extend(rules::absent::unfillable(schema));
     if options.join.join == Join::Union {
         conventions::settle_union(schema);
     }
-    let mut completion = Completion { schema, declared, inputs, is_new, left_out: BTreeSet::new() };
+    let (inputs, tiles) = (paths.len() as u32, options.conventions.tiles.as_ref());
+    let mut completion = Completion { schema, declared, inputs, paths, tiles, is_new, left_out: BTreeSet::new() };
     if convention.is_none() && is_new {
         conventions::complete_plain(&mut completion, &options.conventions);
     }
     if let Some(convention) = convention.and_then(conventions::of_choice)
-        && inputs > 1
+        && (inputs > 1 || options.conventions.is_of_one_file())
     {
         differences.extend(convention.settle(&mut completion));
+        warnings.extend(convention.warnings(&completion));
         if is_new {
             convention.complete(&mut completion);
         }

@@ -3,7 +3,7 @@
 //! Invariant: the number of such records equals that of the other variables along their dimension, and a number that
 //! represents a missing value is one that the variable's attributes name.
 
-use super::attribute::{named, numbers};
+use super::attribute::{self, named, numbers};
 use super::conversion::ElementMap;
 use super::number::NumberType;
 use super::packing::nan_fill;
@@ -11,7 +11,7 @@ use super::settle::{Declared, Mismatch, Settling};
 use super::{Placement, Values};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, InputExtent, Schema, display_path};
-use raddle_hdf5::model::{InlineData, TypeClass};
+use raddle_hdf5::model::{Dataset, InlineData, TypeClass};
 use std::collections::HashMap;
 
 /// Attributes that contain the number for a missing value; the first is the one that writers prefer.
@@ -87,6 +87,47 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
         }
     }
     differences
+}
+
+/// Fill values of the netCDF library for integers of 2, 4 and 8 bytes, signed and unsigned.
+const INTEGER_FILLS: [(u8, bool, i64); 6] = [
+    (2, true, -32767),
+    (4, true, -2_147_483_647),
+    (8, true, -9_223_372_036_854_775_806),
+    (2, false, 65_535),
+    (4, false, 4_294_967_295),
+    (8, false, -2),
+];
+
+/// Returns the value of elements of `dataset` that no input has, and the attribute to add that names it, if there is
+/// none. That is the value in an attribute, NaN for floats, and for integers the fill value of netCDF if it is that of
+/// the dataset.
+pub(crate) fn value_for_holes(
+    attributes: &[AttributeValue],
+    dataset: &Dataset,
+) -> Option<(Vec<u8>, Option<AttributeValue>)> {
+    let class = &dataset.datatype.class;
+    if let Some(marker) = MARKERS.iter().find_map(|name| named(attributes, name)) {
+        return Some((fill_like(marker, class)?, None));
+    }
+    match NumberType::of(class)? {
+        NumberType::Float { .. } => {
+            let (attribute, nan) = nan_fill(&dataset.datatype);
+            Some((nan, Some(attribute)))
+        }
+        number @ NumberType::Integer { len_bytes, signed, .. } => {
+            let (.., fill) = INTEGER_FILLS.into_iter().find(|one| (one.0, one.1) == (len_bytes, signed))?;
+            let mut bytes = Vec::new();
+            let of_netcdf = if signed || len_bytes < 8 { fill.to_le_bytes() } else { (u64::MAX - 1).to_le_bytes() };
+            bytes.extend_from_slice(&of_netcdf[..number.len_bytes()]);
+            if matches!(number, NumberType::Integer { is_big_endian: true, .. }) {
+                bytes.reverse();
+            }
+            let is_of_dataset = dataset.fill.value.as_ref().is_some_and(|value| value.bytes() == bytes);
+            let attribute = attribute::new(MARKERS[0], class.as_ref().clone(), &[1], bytes.clone());
+            is_of_dataset.then_some((bytes, Some(attribute)))
+        }
+    }
 }
 
 /// Converts the number in an attribute to an element of type `class`; returns `None` if the type cannot hold it.

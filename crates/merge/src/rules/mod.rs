@@ -14,6 +14,7 @@ mod conversion;
 mod coordinate;
 mod number;
 pub(crate) mod once;
+pub(crate) mod overlaps;
 pub(crate) mod packing;
 pub(crate) mod pick;
 mod positions;
@@ -51,6 +52,8 @@ pub struct Rule {
     pub widened: Option<usize>,
     /// Whether each input is one record, so that its dataset gets an additional first axis.
     pub is_lifted: bool,
+    /// Axes along which the dataset is a tile of a larger one, with the paths of their dimensions.
+    pub tiled: Vec<(usize, Vec<u8>)>,
     /// Path of the coordinate of the records that are concatenated, if there is one.
     pub record: Option<Vec<u8>>,
 }
@@ -238,6 +241,7 @@ impl Rule {
     pub fn is_plain(&self) -> bool {
         self.placement == Placement::Along(0)
             && !self.is_lifted
+            && self.tiled.is_empty()
             && matches!(self.values, Values::Plain | Values::Packed | Values::Unique)
             && self.labels.is_none()
     }
@@ -256,6 +260,11 @@ impl Rule {
     pub fn describe(&self) -> String {
         use crate::schema::display_path;
         let placement = match self.placement {
+            Placement::Along(_) if !self.tiled.is_empty() => {
+                let axes: Vec<String> = self.tiled.iter().map(|(axis, _)| axis.to_string()).collect();
+                let word = if axes.len() == 1 { "axis" } else { "axes" };
+                format!("tiles along {word} {}", axes.join(", "))
+            }
             Placement::Along(_) if self.is_lifted => "one record of each input".to_owned(),
             Placement::Along(axis) => format!("concatenated along axis {axis}"),
             Placement::Once => "carried once".to_owned(),

@@ -4,6 +4,7 @@
 //! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
 //! Invariant: `facts` of a column has one element per input, in input order.
 
+pub mod boxes;
 pub mod join;
 pub(crate) mod lifted;
 pub(crate) mod stacked_scalars;
@@ -11,6 +12,7 @@ pub(crate) mod stacked_scalars;
 use crate::rules::attribute::text;
 use crate::rules::{Conversion, InputConversion, Trim};
 use crate::scan::extents::InputExtents;
+use crate::schema::boxes::BoxLayout;
 use raddle_core::plan::Segments;
 use raddle_hdf5::model::template::{self, DatasetLocation};
 use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
@@ -158,6 +160,8 @@ pub struct Column {
     pub trims: Option<Arc<[Option<Trim>]>>,
     /// Runs of rows in output order, if the inputs do not simply follow one another.
     pub runs: Option<Segments>,
+    /// Places of the inputs, if these are boxes of a larger array.
+    pub boxes: Option<Arc<BoxLayout>>,
     /// Row values for inputs that lack the dataset, if they differ from the fill value.
     pub of_inputs: Option<Arc<InputValues>>,
 }
@@ -273,6 +277,7 @@ impl Column {
             conversion: None,
             trims: None,
             runs: None,
+            boxes: None,
             of_inputs: None,
             is_once: false,
         }
@@ -297,6 +302,7 @@ impl Column {
             && self.conversion.is_none()
             && self.trims.is_none()
             && self.runs.is_none()
+            && self.boxes.is_none()
             && self.of_inputs.is_none()
     }
 
@@ -312,7 +318,21 @@ impl Column {
 
     /// Returns the number of rows in the output.
     pub fn rows(&self) -> u64 {
+        if let Some(layout) = &self.boxes {
+            return layout.dims.get(self.axis).copied().unwrap_or(0);
+        }
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.rows))
+    }
+
+    /// Returns the dimensions of an input's dataset, without rows that are left out; none if the input lacks it.
+    pub fn dims_in(&self, input: u32) -> Vec<u64> {
+        let fact = &self.facts[input as usize];
+        let Some(template) = self.templates.get(fact.template as usize) else { return Vec::new() };
+        let mut dims = template.dataspace.dims().to_vec();
+        if let Some(rows) = dims.get_mut(self.axis) {
+            *rows = fact.rows;
+        }
+        dims
     }
 
     /// Returns the number of bytes stored in all inputs.

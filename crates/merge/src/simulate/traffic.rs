@@ -162,7 +162,13 @@ impl Traffic {
                 let fact = &column.facts[piece.input as usize];
                 let elements = piece.source.count.iter().fold(1, |product: u64, count| product.saturating_mul(*count));
                 let len_bytes = elements.saturating_mul(array.element_len_bytes);
-                let of_input = fact.rows.saturating_mul(array.row_len_bytes()).max(1);
+                let of_input = match &column.boxes {
+                    Some(_) => {
+                        let dims = column.dims_in(piece.input);
+                        dims.iter().fold(array.element_len_bytes, |len, dim| len.saturating_mul(*dim)).max(1)
+                    }
+                    None => fact.rows.saturating_mul(array.row_len_bytes()).max(1),
+                };
                 let stored = fact.stored_len_bytes as f64 * len_bytes as f64 / of_input as f64;
                 raw_len_bytes += len_bytes;
                 made.read_len_bytes += stored as u64;

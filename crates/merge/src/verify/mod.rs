@@ -557,7 +557,8 @@ impl BlockComparer<'_> {
 fn value_mismatch(plan: &MergePlan, column: u32, row: u64) -> Mismatch {
     let mut first = 0;
     let facts = &plan.schema.columns[column as usize].facts;
-    let input = facts.iter().position(|fact| {
+    let is_in_rows = plan.schema.columns[column as usize].boxes.is_none();
+    let input = facts.iter().filter(|_| is_in_rows).position(|fact| {
         first += fact.rows;
         row < first
     });

@@ -287,7 +287,7 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
         } else if plan.carried.as_ref().is_some_and(|carried| earlier.is_none() && carried.is_stack(path, dims)) {
             // One element per input; from now on it is an ordinary dataset.
             (0..=dims[0]).collect()
-        } else if column.axis > 0 {
+        } else if column.axis > 0 || column.boxes.is_some() {
             Vec::new()
         } else {
             let mut starts = earlier.map_or_else(|| vec![0], |earlier| earlier.row_starts.clone());

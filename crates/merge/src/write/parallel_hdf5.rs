@@ -44,7 +44,11 @@ pub fn check(plan: &MergePlan, is_accompanied: bool) -> Result<()> {
             .to_owned();
         return Err(MergeError::Output { path: plan.options.output.clone(), reason });
     }
-    if let Some(column) = (0..plan.columns.len() as u32).find(|&column| plan.schema.columns[column as usize].axis > 0) {
+    let is_elsewhere = |&column: &u32| {
+        let scanned = &plan.schema.columns[column as usize];
+        scanned.axis > 0 || scanned.boxes.is_some()
+    };
+    if let Some(column) = (0..plan.columns.len() as u32).find(is_elsewhere) {
         let reason = "is concatenated along an axis other than the first; write it another way (--io)".to_owned();
         return Err(MergeError::Object { object: display_path(plan.schema.column_path(column)), reason });
     }

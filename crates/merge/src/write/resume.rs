@@ -327,6 +327,9 @@ pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
         layout = layout.then(Digest::of(format!("{:?} {:?}", array.shape, array.tile_shape).as_bytes()));
         let rows = array.segments.iter().flat_map(|segment| [u64::from(segment.input), segment.start, segment.rows]);
         layout = layout.then(Digest::of(&rows.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()));
+        for one in array.boxes.iter() {
+            layout = layout.then(Digest::of(format!("{one:?}").as_bytes()));
+        }
     }
     binding.bind("the plan", layout.crc64_nvme());
     binding

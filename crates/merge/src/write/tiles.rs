@@ -299,7 +299,7 @@ impl<'p> MergeWork<'p> {
     ) -> Result<()> {
         let column = self.array(tile).0;
         let fill = &self.fills[column as usize];
-        if !array.is_full(tile.index) {
+        if !array.is_full(tile.index) || array.has_holes(tile.index) {
             fill_with(raw, &fill.pattern);
         }
         let mut received = 0;

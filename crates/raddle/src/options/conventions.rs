@@ -1,7 +1,7 @@
 //! Meaning of values: the convention of the inputs, and its options.
 
 use crate::error::Error;
-use raddle_merge::conventions::{Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+use raddle_merge::conventions::{Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Tiles, Units};
 use raddle_merge::rules::user::UserRule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -45,6 +45,18 @@ pub struct ConventionChoices {
     /// become one-dimensional.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub new_dim: Option<String>,
+
+    /// Join files that each hold a tile of a larger grid, for netCDF and other HDF5 files with dimension scales
+    ///
+    /// A tile is placed by attributes, domain_decomposition of a coordinate (GFDL's FMS) or WEST-EAST_PATCH_START_UNSTAG
+    /// and its like (WRF), or else by the values of its coordinates. Elements that no tile has are fill value, and are
+    /// counted. Elements that several tiles have must be equal in all of them. Variables of no tiled dimension are kept
+    /// once. --tiles='tile_{y}_{x}.nc' places tiles by their names: the text in place of a dimension is a number or a
+    /// word, and these are sorted. --tiles=@FILE places them by a table with a line per file, 'path,start,start', counted
+    /// from 0, after a line that names the dimensions, 'path,y,x'.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PLACES", num_args = 0..=1, require_equals = true))]
+    #[serde(with = "super::text::flag")]
+    pub tiles: Option<Option<String>>,
 
     /// netCDF: units of times in the output, such as 'hours since 1970-01-01' [default: those of the first input]
     #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS"))]
@@ -123,6 +135,7 @@ impl ConventionChoices {
         {
             return Err(Error::usage(&format!("--axis and {option} both choose an axis: leave out one of them")));
         }
+        self.check_tiles()?;
         let mut rules = Vec::new();
         if let Some(path) = &self.rules {
             let text =
@@ -137,6 +150,7 @@ impl ConventionChoices {
             rules,
             dim: self.dim.clone(),
             new_dim: self.new_dim.clone(),
+            tiles: self.tiles.as_ref().map(|places| tiles_of(places.as_deref())).transpose()?,
             time_units: self.time_units.clone(),
             packing: self.packing.unwrap_or_default(),
             units: self.units.unwrap_or_default(),
@@ -149,4 +163,35 @@ impl ConventionChoices {
             index_unique: self.index_unique.clone(),
         })
     }
+
+    /// Refuses options that have no effect on tiles.
+    fn check_tiles(&self) -> Result<(), Error> {
+        let refused = [
+            (self.dim.is_some(), "--dim"),
+            (self.new_dim.is_some(), "--new-dim"),
+            (self.axis.is_some(), "--axis"),
+            (self.time_units.is_some(), "--time-units"),
+            (self.packing.is_some(), "--packing"),
+            (self.units.is_some(), "--units"),
+            (self.overlap.is_some(), "--overlap"),
+        ];
+        match refused.into_iter().find(|(is_given, _)| self.tiles.is_some() && *is_given) {
+            Some((_, option)) => {
+                Err(Error::usage(&format!("--tiles joins the values of tiles as they are stored: leave out {option}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads the places of tiles: a pattern of names, or a table in the file after an `@`.
+fn tiles_of(places: Option<&str>) -> Result<Tiles, Error> {
+    let Some(places) = places else { return Ok(Tiles::Contents) };
+    let Some(path) = places.strip_prefix('@') else {
+        let pattern = places.parse().map_err(|error: String| Error::usage(&format!("--tiles: {error}")))?;
+        return Ok(Tiles::Names(pattern));
+    };
+    let fault = |error: &dyn std::fmt::Display| Error::usage(&format!("--tiles: {path}: {error}"));
+    let text = std::fs::read_to_string(path).map_err(|error| fault(&error))?;
+    Ok(Tiles::Table(text.parse().map_err(|error: String| fault(&error))?))
 }

@@ -324,8 +324,13 @@ impl Trial {
             let product =
                 |counts: &mut dyn Iterator<Item = u64>| counts.fold(cut.element_len_bytes, u64::saturating_mul);
             let len_bytes = product(&mut piece.source.count.iter().copied());
-            // Inputs are concatenated along one axis and have the same extent along the others.
-            let shape = || (0..).zip(&cut.shape).map(|(axis, &dim)| if axis == cut.axis { fact.rows } else { dim });
+            // Concatenated inputs have the same extent along all axes but one.
+            let concatenated = |(axis, &dim)| if axis == cut.axis { fact.rows } else { dim };
+            let of_input: Vec<u64> = match &column.boxes {
+                Some(_) => column.dims_in(piece.input),
+                None => (0..).zip(&cut.shape).map(concatenated).collect(),
+            };
+            let shape = || of_input.iter().copied();
             amount += match subject.unit {
                 Unit::Raw => len_bytes as f64,
                 Unit::Stored => {

@@ -52,6 +52,10 @@ pub enum DifferenceKind {
     Repetition,
     /// An attribute of all inputs cannot be made into a dataset.
     AttributeColumn,
+    /// Inputs have different values at one place of the output.
+    Overlap,
+    /// Elements of the output are in no input.
+    Hole,
 }
 
 impl DifferenceKind {
@@ -79,6 +83,8 @@ impl DifferenceKind {
             Self::Index => "index",
             Self::Repetition => "repetition",
             Self::AttributeColumn => "attribute_column",
+            Self::Overlap => "overlap",
+            Self::Hole => "hole",
         }
     }
 
@@ -106,6 +112,8 @@ impl DifferenceKind {
             Self::LeftOut => "left out",
             Self::Repetition => "repeated names",
             Self::AttributeColumn => "attribute cannot be a dataset",
+            Self::Overlap => "another value at the same place",
+            Self::Hole => "holes",
         }
     }
 }

@@ -278,7 +278,8 @@ impl Joiner {
         let mut first_values = None;
         let (role, column) = match scanned.role {
             ScannedRole::Column { template, fact, committed, kept: digest, values } => {
-                kept = digest;
+                // Tiles are not copies of each other, whatever their values are needed for.
+                kept = digest.filter(|_| rule.is_none_or(|rule| rule.tiled.is_empty()));
                 first_values = values;
                 let facts = InputExtents::expecting(self.expected_inputs);
                 let mut column = Column::new(template, committed, facts);
@@ -593,7 +594,7 @@ impl Joiner {
 fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
     match kind {
         DifferenceKind::Datatype => !matches!(rule.values, Values::Plain | Values::Categories { .. }),
-        DifferenceKind::TrailingDimensions => rule.labels.is_some() || rule.widened.is_some(),
+        DifferenceKind::TrailingDimensions => rule.labels.is_some() || rule.widened.is_some() || !rule.tiled.is_empty(),
         DifferenceKind::Scale => rule.keeps_values() || rule.placement == Placement::OnceOrLeftOut,
         _ => false,
     }

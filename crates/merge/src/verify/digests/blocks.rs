@@ -330,13 +330,8 @@ mod tests {
 
     #[test]
     fn what_tiles_added_can_be_added_again_by_a_later_run() {
-        let array = ArrayPlan {
-            shape: vec![5, 4],
-            tile_shape: vec![2, 2],
-            element_len_bytes: 1,
-            axis: 0,
-            segments: Vec::new().into(),
-        };
+        let array =
+            ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, ..ArrayPlan::default() };
         let first = StoredTiles::new(&array);
         let parts: Vec<BlockPart> =
             (0..6).map(|tile| first.add(tile, (tile != 4).then_some((tile as u32, b"chunk".as_slice())))).collect();
@@ -351,13 +346,8 @@ mod tests {
 
     #[test]
     fn stored_tiles_are_distinguished_from_missing_ones() {
-        let array = ArrayPlan {
-            shape: vec![5, 4],
-            tile_shape: vec![2, 2],
-            element_len_bytes: 1,
-            axis: 0,
-            segments: Vec::new().into(),
-        };
+        let array =
+            ArrayPlan { shape: vec![5, 4], tile_shape: vec![2, 2], element_len_bytes: 1, ..ArrayPlan::default() };
         let digests = |last: Option<(u32, &[u8])>| {
             let tiles = StoredTiles::new(&array);
             for tile in 0..5 {

@@ -7,6 +7,7 @@ use super::groups::ReadingGroups;
 use crate::plan::MergePlan;
 use crate::write::values::open_inputs;
 use raddle_core::plan::ArrayPlan;
+use raddle_core::plan::boxes::PlacedBox;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
@@ -176,9 +177,16 @@ fn by_tiles(plan: &MergePlan, ranks: usize) -> PredictedReading {
 }
 
 /// Returns an upper bound for the pieces in the tiles of an array: each tile begins one, and so does each segment in
-/// each row of tiles along the axis.
+/// each row of tiles along the axis. A box has a piece in each tile that it touches.
 fn max_pieces(array: &ArrayPlan) -> u64 {
     let tiles = array.tile_count();
+    let touched = |one: &PlacedBox| {
+        let along = |axis: usize| one.source.count[axis].div_ceil(array.tile_shape[axis].max(1)).saturating_add(1);
+        (0..one.start.len()).fold(1u64, |tiles, axis| tiles.saturating_mul(along(axis)))
+    };
+    if !array.boxes.is_empty() {
+        return array.boxes.iter().map(touched).fold(0, u64::saturating_add);
+    }
     let across = tiles / array.tiles_along(array.axis).max(1);
     tiles.saturating_add(across.saturating_mul(array.segments.len() as u64))
 }

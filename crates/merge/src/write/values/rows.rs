@@ -6,7 +6,8 @@ use super::ColumnReader;
 use crate::error::Result;
 use crate::plan::fill_pattern::FillPattern;
 use crate::schema::ABSENT;
-use raddle_core::plan::extent::{BoxTarget, Extent};
+use crate::schema::boxes::BoxLayout;
+use raddle_core::plan::extent::{BoxTarget, Extent, fill_with};
 use raddle_core::plan::{ArrayPlan, Segment};
 use std::ops::Range;
 
@@ -23,6 +24,9 @@ impl ColumnReader<'_> {
     /// Reads a box of the concatenated column, which `array` plans, from all inputs that hold its values. `out` must have
     /// the size of the box.
     pub fn read_extent(&mut self, column: u32, array: &ArrayPlan, extent: &Extent, out: &mut [u8]) -> Result<()> {
+        if array.hole_count() > 0 {
+            fill_with(out, &FillPattern::of(self.plan.schema.columns[column as usize].model()).pattern);
+        }
         for piece in array.pieces_in(extent) {
             let target = BoxTarget { bytes: &mut *out, shape: &extent.count, origin: &piece.target };
             self.read_any(column, piece.input, &piece.source, target)?;
@@ -36,6 +40,9 @@ impl ColumnReader<'_> {
         let scanned = &plan.schema.columns[column as usize];
         let mut shape = plan.columns[column as usize].dims.clone();
         shape[0] = rows.end - rows.start;
+        if let Some(layout) = &scanned.boxes {
+            return self.read_boxes(column, layout, rows, &shape, out);
+        }
         if scanned.axis > 0 {
             return self.read_rows_along(column, scanned.axis, rows, &shape, out);
         }
@@ -81,6 +88,27 @@ impl ColumnReader<'_> {
             let mut origin = vec![0; shape.len()];
             origin[0] = start - rows.start;
             self.read_piece(column, run.input, &source, BoxTarget { bytes: &mut *out, shape, origin: &origin })?;
+        }
+        Ok(())
+    }
+
+    /// Reads rows of a column whose inputs are boxes of it; elements that no input has get the fill value.
+    fn read_boxes(
+        &mut self,
+        column: u32,
+        layout: &BoxLayout,
+        rows: Range<u64>,
+        shape: &[u64],
+        out: &mut [u8],
+    ) -> Result<()> {
+        if layout.hole_count() > 0 {
+            fill_with(out, &FillPattern::of(self.plan.schema.columns[column as usize].model()).pattern);
+        }
+        let mut wanted = Extent::whole(shape);
+        wanted.start[0] = rows.start;
+        for piece in layout.boxes.pieces_in(wanted) {
+            let target = BoxTarget { bytes: &mut *out, shape, origin: &piece.target };
+            self.read_piece(column, piece.input, &piece.source, target)?;
         }
         Ok(())
     }
