@@ -23,7 +23,7 @@
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
 #   make bench-papers  measure a paper, as a table (BENCH_PAPERS='pidx-sc12 --scale small --keep FOLDER')
 #   make bench-pidx  measure writing boxes by ranks against PnetCDF, MPI-IO and raw files (BENCH_PIDX='--rounds 7 --out FOLDER')
-#   make bench-conventions  measure merges of netCDF against ncrcat and CDO, and of AnnData against anndata.concat
+#   make bench-conventions  measure merges of netCDF and of tiles against ncrcat and CDO, and of AnnData against anndata.concat
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
 #   make bench-transpose  measure layouts across the chunks of the input against h5repack (BENCH_TRANSPOSE='--rounds 5 --out FOLDER')
 #   make bench-prediction  compare the predictions of plan with the sizes, memory and times of merges (BENCH_PREDICTION='--corpora csr texts --rounds 5')

@@ -1,10 +1,11 @@
-"""Measures merges that follow conventions: netCDF against ncrcat and CDO, AnnData against `anndata.concat`.
+"""Measures merges that follow conventions: netCDF against ncrcat and CDO, tiles of a grid against CDO's `collgrid`, AnnData
+against `anndata.concat`.
 
 Contenders run interleaved, each after the free memory was touched. Before its time counts, the first output of each is
 read by xarray or anndata and compared with their own concatenation of the inputs. Prints medians of wall time and
 processor time, and the peak memory; --out also writes them to files.
 
-    python benches/conventions.py --folder DATA [--only netcdf anndata] [--rounds 3] [--out FOLDER]
+    python benches/conventions.py --folder DATA [--only netcdf tiles anndata] [--rounds 3] [--out FOLDER]
 """
 
 import argparse
@@ -27,6 +28,7 @@ from session import touch_memory
 
 MONTHS, LATITUDES, LONGITUDES, TIMES = 60, 180, 360, 31
 FIELDS = ["tas", "psl", "uas"]
+TILES, TILE_TIMES, ROWS, COLUMNS = 8, 60, 720, 1440
 NONZEROS, CELLS, GENES = 100_000_000, 100_000, 20_000
 
 
@@ -70,6 +72,32 @@ def write_floats(folder, inputs):
                 variable.encoding = {}
             deflated = {"zlib": True, "complevel": 4, "chunksizes": (1, LATITUDES, LONGITUDES)}
             month.to_netcdf(folder / path.name, encoding=dict.fromkeys(FIELDS, deflated), unlimited_dims=["time"])
+
+
+def write_tiles(folder):
+    """Writes a grid of 720 x 1440 points and 60 time steps as 8 x 8 tiles: two float fields, deflated, a map per chunk."""
+    random = np.random.default_rng(13)
+    fields = {name: smooth(random, (TILE_TIMES, ROWS, COLUMNS), spread) for name, spread in {"tas": 0.3, "psl": 0.2}.items()}
+    high, wide = ROWS // TILES, COLUMNS // TILES
+    for row in range(TILES):
+        for column in range(TILES):
+            rows, columns = slice(row * high, (row + 1) * high), slice(column * wide, (column + 1) * wide)
+            with netCDF4.Dataset(folder / f"tile_{row}_{column}.nc", "w") as file:
+                file.Conventions = "CF-1.11"
+                for name, size in {"time": None, "lat": high, "lon": wide}.items():
+                    file.createDimension(name, size)
+                time = file.createVariable("time", "f8", ("time",))
+                time.units, time.calendar, time.standard_name = "days since 2000-01-01", "standard", "time"
+                time[:] = np.arange(TILE_TIMES)
+                lat, lon = (file.createVariable(name, "f8", (name,)) for name in ("lat", "lon"))
+                lat.units, lat.standard_name = "degrees_north", "latitude"
+                lon.units, lon.standard_name = "degrees_east", "longitude"
+                lat[:], lon[:] = np.linspace(-89.875, 89.875, ROWS)[rows], np.linspace(0, 359.75, COLUMNS)[columns]
+                for name, values in fields.items():
+                    field = file.createVariable(name, "f4", ("time", "lat", "lon"), zlib=True, chunksizes=(1, high, wide),
+                                                least_significant_digit=2)  # fmt: skip
+                    field.units = "K"
+                    field[:] = values[:, rows, columns]
 
 
 def write_samples(folder):
@@ -127,6 +155,17 @@ def judge_months_repacked(output, inputs):
             np.testing.assert_allclose(merged[name].values, expected, rtol=1e-6, atol=0.51 * step, err_msg=name)
 
 
+def judge_tiles(output, inputs):
+    """Compares an output with what xarray combines by coordinates."""
+    import xarray
+
+    parts = [xarray.open_dataset(path) for path in inputs]
+    expected = xarray.combine_by_coords(parts, data_vars="minimal", coords="minimal", compat="override")
+    with xarray.open_dataset(output) as merged:
+        for name in ["tas", "psl", "time", "lat", "lon"]:
+            np.testing.assert_array_equal(merged[name].values, expected[name].values, err_msg=name)
+
+
 def judge_samples(output, inputs):
     import anndata
 
@@ -161,6 +200,24 @@ def netcdf(folder):
     }
 
 
+def tiles(folder):
+    merge = f"{RADDLE} merge {{inputs}} -o {{output}} --tiles --progress never -q -j 2"
+    inputs = inputs_of("tiles", folder, write_tiles)
+    combine = (
+        "import sys, xarray; whole = xarray.open_mfdataset(sys.argv[2:], combine='by_coords'); "
+        "whole.to_netcdf(sys.argv[1], encoding={name: {'zlib': True, 'complevel': 4} for name in ('tas', 'psl')})"
+    )
+    yield "8 x 8 tiles of 60 time steps, compressed", "nc", {
+        "cdo -z zip_4 collgrid": ("cdo -s -f nc4 -z zip_4 collgrid {inputs} {output}", inputs, judge_tiles),
+        "xarray.open_mfdataset": (f"{sys.executable} -c {shlex.quote(combine)} {{output}} {{inputs}}", inputs, judge_tiles),
+        "raddle": (merge, inputs, judge_tiles),
+    }
+    yield "8 x 8 tiles of 60 time steps, not compressed", "nc", {
+        "cdo collgrid": ("cdo -s -f nc4 collgrid {inputs} {output}", inputs, judge_tiles),
+        "raddle -c none": (f"{merge} -c none", inputs, judge_tiles),
+    }
+
+
 def samples(folder):
     merge = f"{RADDLE} merge {{inputs}} -o {{output}} --progress never -q -j 2"
     inputs = inputs_of("samples", folder, write_samples)
@@ -172,6 +229,9 @@ def samples(folder):
         "anndata.concat": (anndata_concat(None), inputs, judge_samples),
         "raddle -c none": (f"{merge} -c none", inputs, judge_samples),
     }
+
+
+KINDS = {"netcdf": netcdf, "tiles": tiles, "anndata": samples}
 
 
 def apart(function, *arguments):
@@ -229,7 +289,7 @@ def table(title, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="folder of outputs and of inputs, generated if missing")
-    parser.add_argument("--only", nargs="+", choices=["netcdf", "anndata"], default=["netcdf", "anndata"])
+    parser.add_argument("--only", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
     arguments = parser.parse_args()
@@ -237,7 +297,7 @@ def main():
     report = {"date": datetime.date.today().isoformat(), "commit": commit, "machine": machine(), "tables": {}}
     tables = []
     for kind in arguments.only:
-        for title, ending, contenders in {"netcdf": netcdf, "anndata": samples}[kind](arguments.folder):
+        for title, ending, contenders in KINDS[kind](arguments.folder):
             found = measure(contenders, arguments.folder / f"output.{ending}", arguments.rounds)
             report["tables"][title] = found
             tables.append(table(title, found))

@@ -59,6 +59,7 @@ def plan(
     rules: Path | None = None,
     dim: str | None = None,
     new_dim: str | None = None,
+    tiles: bool | str = False,
     time_units: str | None = None,
     packing: Packing | None = None,
     units: Units | None = None,
@@ -145,6 +146,7 @@ def merge(
     rules: Path | None = None,
     dim: str | None = None,
     new_dim: str | None = None,
+    tiles: bool | str = False,
     time_units: str | None = None,
     packing: Packing | None = None,
     units: Units | None = None,
@@ -254,6 +256,10 @@ def merge(
         Name of a new first dimension, along which each file becomes one record. In netCDF and other files with
         dimension scales, the scalar variable of this name becomes its coordinate. In other HDF5 files the new axis of
         every dataset has this label, and scalar datasets become one-dimensional.
+    tiles
+        Whether each netCDF file is a tile of a larger grid. Tiles are placed by attributes of GFDL's FMS or of WRF, or by
+        their coordinates; by their names with a pattern, ``"tile_{y}_{x}.nc"``, or by a table, ``"@table.csv"``. Elements
+        that no tile has are fill value; those that several have must be equal in all of them.
     time_units
         netCDF: units of times in the output, such as ``"hours since 1970-01-01"``. Default: those of the first input.
     packing

@@ -213,6 +213,7 @@ def verify(
     rules: Path | None = None,
     dim: str | None = None,
     new_dim: str | None = None,
+    tiles: bool | str = False,
     time_units: str | None = None,
     packing: Packing | None = None,
     units: Units | None = None,

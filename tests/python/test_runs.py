@@ -340,3 +340,39 @@ def test_attributes_become_datasets(runs, tmp_path):
     assert raddle.verify(tmp_path / "all.h5", runs, progress=False)
     with pytest.raises(errors.InputError, match="no none"):
         raddle.merge(runs, tmp_path / "no.h5", add_column=["run=@none"], progress=False)
+
+
+@pytest.mark.parametrize("axis", [1, -1, np.int64(1), "1"])
+def test_an_axis_is_a_number(tmp_path, axis):
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["a"] = np.full((2, 3), number)
+    raddle.merge(inputs, tmp_path / "all.h5", axis=axis, progress=False)
+    assert raddle.verify(tmp_path / "all.h5", inputs, progress=False)
+    with h5py.File(tmp_path / "all.h5") as merged:
+        assert merged["a"][:].tolist() == [[0, 0, 0, 1, 1, 1]] * 2
+    with pytest.raises(errors.UsageError, match="axis"):
+        raddle.merge(inputs, tmp_path / "more.h5", axis="first", progress=False)
+
+
+@pytest.mark.parametrize("tiles", [True, "tile_{y}_{x}.h5"])
+def test_tiles_of_a_grid(tmp_path, tiles):
+    """The tile in the middle of a row is missing: its elements are counted in the report."""
+    grid, inputs = np.arange(24.0).reshape(4, 6), []
+    for number in (0, 1, 3):
+        row, column = divmod(number, 2)
+        inputs.append(tmp_path / f"tile_{row}_{column}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            file["y"], file["x"] = np.arange(2.0) + 2 * row, np.arange(3.0) + 3 * column
+            file["a"] = grid[2 * row : 2 * row + 2, 3 * column : 3 * column + 3]
+            for axis, name in enumerate(["y", "x"]):
+                file[name].make_scale(name)
+                file["a"].dims[axis].attach_scale(file[name])
+    with pytest.warns(errors.DifferencesWarning, match="6 of 24"):
+        report = raddle.merge(inputs, tmp_path / "grid.h5", tiles=tiles, progress=False)
+    assert [(one.path, one.kind) for one in report.differences] == [("/a", "hole")]
+    assert raddle.verify(tmp_path / "grid.h5", inputs, progress=False)
+    with h5py.File(tmp_path / "grid.h5") as merged:
+        grid[2:, :3] = np.nan
+        np.testing.assert_array_equal(merged["a"], grid)

@@ -72,6 +72,10 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
         if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.made.has(index) {
             return None;
         }
+        // A group holds only what the inputs have, so that holes would not be fill value.
+        if array.hole_count() > 0 {
+            return None;
+        }
         let template = template(column)?;
         let shape = source_chunk_shape(array, column, template)?;
         // A worker has a tile, a batch of stored tiles, a reader and a block or a part of a slab.
