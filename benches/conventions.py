@@ -205,7 +205,7 @@ def tiles(folder):
     inputs = inputs_of("tiles", folder, write_tiles)
     combine = (
         "import sys, xarray; whole = xarray.open_mfdataset(sys.argv[2:], combine='by_coords'); "
-        "whole.to_netcdf(sys.argv[1], encoding={name: {'zlib': True, 'complevel': 4} for name in ('tas', 'psl')})"
+        "whole.to_netcdf(sys.argv[1], encoding=dict.fromkeys(('tas', 'psl'), dict(zlib=True, complevel=4)))"
     )
     yield "8 x 8 tiles of 60 time steps, compressed", "nc", {
         "cdo -z zip_4 collgrid": ("cdo -s -f nc4 -z zip_4 collgrid {inputs} {output}", inputs, judge_tiles),

@@ -7,6 +7,7 @@ use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent, Stage};
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_merge::conventions::ConcatAxis;
 use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::{
     Compress, Contiguous, Link, MergeContext, MergeError, MergeOptions, MergeReport, Watch, merge_collective,
@@ -132,6 +133,24 @@ fn ranks_share_a_contiguous_dataset() {
         let encoders = several.engine.stages.iter().filter(|stage| stage.stage == Stage::Encode && stage.calls > 0);
         assert_eq!(encoders.count(), size, "every rank has something to do");
     }
+}
+
+#[test]
+fn ranks_share_the_last_axis() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, mut options) = numbers(folder.path(), 3, 20);
+    options.conventions.axis = ConcatAxis::Number(-1);
+    let options = MergeOptions { force: true, chunk: Some(vec![3000, 2]), ..options };
+    let one = report(run(1, &inputs, &options));
+    let bytes = std::fs::read(&options.output).unwrap();
+    for size in [2, 3, 5] {
+        let several = report(run(size, &inputs, &options));
+        assert!(std::fs::read(&options.output).unwrap() == bytes, "{size} ranks made other bytes");
+        assert_eq!(several.digest, one.digest);
+    }
+    let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+    let verified = raddle_merge::verify(&options.output, &inputs, &options, &watch).unwrap();
+    assert!(verified.mismatches.is_empty(), "{verified:?}");
 }
 
 #[test]
