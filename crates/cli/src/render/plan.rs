@@ -324,6 +324,7 @@ mod tests {
                 alignment: None,
                 links: 0,
                 datasets,
+                regrouped: Vec::new(),
                 constants: Vec::new(),
             },
             convention: None,

@@ -72,6 +72,10 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
         if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.made.has(index) {
             return None;
         }
+        // Groups begin as zeros, which elements that no input holds would keep.
+        if array.hole_count() > 0 {
+            return None;
+        }
         // A group holds only what the inputs have, so that holes would not be fill value.
         if array.hole_count() > 0 {
             return None;

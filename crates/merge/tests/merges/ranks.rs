@@ -140,7 +140,7 @@ fn ranks_share_the_last_axis() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, mut options) = numbers(folder.path(), 3, 20);
     options.conventions.axis = ConcatAxis::Number(-1);
-    let options = MergeOptions { force: true, chunk: Some(vec![3000, 2]), ..options };
+    let options = MergeOptions { force: true, chunk: Some(vec![3000, 2].into()), ..options };
     let one = report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();
     for size in [2, 3, 5] {

@@ -41,7 +41,8 @@ fn maps(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
         path
     };
     let (inputs, output) = ((0..2).map(make).collect(), folder.join("merged.h5"));
-    let options = MergeOptions { chunk: Some(vec![2 * ROWS, 10].into()), jobs: 2, force: true, ..MergeOptions::new(&output) };
+    let options =
+        MergeOptions { chunk: Some(vec![2 * ROWS, 10].into()), jobs: 2, force: true, ..MergeOptions::new(&output) };
     (inputs, options)
 }
 
