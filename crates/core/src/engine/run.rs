@@ -200,9 +200,9 @@ fn execute<W: TileWork>(
     let addresses = Addresses::new(start_address, options.arenas);
     let range = |batch: &Batch| batch.first..batch.first + batch.tiles;
     let own: Vec<Range<u64>> = setup.own.iter().map(|own| range(&own.batch)).collect();
-    let of_all = setup.schedule.as_ref().map(|schedule| schedule.batches.iter().map(range).collect());
+    let of_all = setup.schedule.as_ref().map(|schedule| schedule.batches.iter().map(range).collect::<Vec<_>>());
     let window = InFlightWindow::new(setup.own, addressing, setup.limits, addresses.clone());
-    let assignment = Assignment { all: hull(of_all.as_ref().unwrap_or(&own)), own, stop: window.stop_signal() };
+    let assignment = Assignment { all: hull(of_all.as_deref().unwrap_or(&own)), own, stop: window.stop_signal() };
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
@@ -290,7 +290,7 @@ fn execute<W: TileWork>(
 }
 
 /// Returns the range from the first to the last of consecutive `ranges`.
-fn hull(ranges: &Vec<Range<u64>>) -> Range<u64> {
+fn hull(ranges: &[Range<u64>]) -> Range<u64> {
     match (ranges.first(), ranges.last()) {
         (Some(first), Some(last)) => first.start..last.end,
         _ => 0..0,
