@@ -364,13 +364,15 @@ impl<'p> Comparison<'p> {
 
     /// Compares the values assigned to this rank.
     fn values(&mut self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
-        let blocks = self.blocks();
-        let blocks = &blocks[share_by_cost(ranks, blocks.iter().map(|block| block.len_bytes))];
         let options = &self.expected.options;
         // Each thread reads both sides and holds a block of each.
         let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
         let jobs = expected.fitting_jobs(self.expected, options.jobs, found.len_bytes + 2 * BLOCK_LEN_BYTES)?;
         let jobs = found.fitting_jobs(self.found, jobs, expected.len_bytes + 2 * BLOCK_LEN_BYTES)?;
+        let of_thread = options.memory_limit_bytes / jobs.max(1) as u64;
+        let left = of_thread.saturating_sub(expected.len_bytes + found.len_bytes);
+        let blocks = self.blocks((left / 2).min(of_thread / 4));
+        let blocks = &blocks[share_by_cost(ranks, blocks.iter().map(|block| block.len_bytes))];
         let budget = std::sync::Arc::new(MemoryBudget::new(options.memory_limit_bytes));
         let pools = [self.expected, self.found].map(open_pool);
         let compared = AtomicU64::new(0);
@@ -396,10 +398,8 @@ impl<'p> Comparison<'p> {
         Ok(())
     }
 
-    fn blocks(&self) -> Vec<ComparedBlock> {
-        // Each thread holds a box of both sides.
-        let options = &self.expected.options;
-        let box_limit_len_bytes = options.memory_limit_bytes / (4 * options.jobs.max(1) as u64);
+    /// Returns the blocks that are compared; boxes have at most `box_limit_len_bytes`.
+    fn blocks(&self, box_limit_len_bytes: u64) -> Vec<ComparedBlock> {
         let mut blocks = Vec::new();
         for &(left, right) in &self.pairs {
             let row_len_bytes = self.expected.row_len_bytes(left).max(1);
