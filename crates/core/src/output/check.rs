@@ -1,4 +1,4 @@
-//! Check of the path of an output, before anything is read or written.
+//! Check of the path of an output, or of a file to replace, before anything is read or written.
 
 use crate::output::folder_of;
 use rustix::fs::Access;
@@ -57,4 +57,61 @@ pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<
         return refuse("exists; use --force to replace it, or name another output".to_owned());
     }
     Ok(())
+}
+
+/// Refuses a file that cannot be replaced by a new one of the same name without a loss: it has other names, which would
+/// keep the old contents; it is write-protected; it belongs to another user; or its folder cannot be written to.
+/// Nothing is opened or changed.
+///
+/// # Errors
+/// The reason and what to do.
+pub fn check_replaceable(file: &Path) -> Result<(), UnusableOutput> {
+    let refuse = |reason: String| Err(UnusableOutput { path: file.to_path_buf(), reason });
+    check_output(file, &[], true)?;
+    let metadata = match std::fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) => return refuse(error.to_string()),
+    };
+    if metadata.nlink() > 1 {
+        return refuse(format!(
+            "has {} hard links, and replacing it would leave the old contents under the other names; write to another folder instead",
+            metadata.nlink()
+        ));
+    }
+    // Root may write to any file, but its owner has protected this one.
+    if metadata.mode() & 0o222 == 0 || rustix::fs::access(file, Access::WRITE_OK).is_err() {
+        return refuse("is write-protected; make it writable, or write to another folder instead".to_owned());
+    }
+    let user = rustix::process::geteuid();
+    if !user.is_root() && user.as_raw() != metadata.uid() {
+        return refuse(
+            "belongs to another user, and the new file would not; write to another folder instead".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn files_that_would_lose_something_are_not_replaceable() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, other) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::write(&file, "a").unwrap();
+        assert_eq!(check_replaceable(&file), Ok(()));
+        let reason = || check_replaceable(&file).unwrap_err().reason;
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o444)).unwrap();
+        assert!(reason().contains("write-protected"), "{}", reason());
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::hard_link(&file, &other).unwrap();
+        assert!(reason().contains("2 hard links"), "{}", reason());
+        std::fs::remove_file(&other).unwrap();
+        assert_eq!(check_replaceable(&file), Ok(()));
+        std::fs::remove_file(&file).unwrap();
+        assert!(check_replaceable(&file).is_err());
+        assert!(check_replaceable(folder.path()).is_err());
+    }
 }

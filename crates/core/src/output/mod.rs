@@ -13,6 +13,7 @@ pub mod journal;
 pub mod publish;
 pub mod read_back;
 pub mod scratch;
+pub mod space;
 pub mod stripes;
 
 use rustix::fs::FlockOperation;

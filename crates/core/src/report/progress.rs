@@ -132,6 +132,17 @@ pub enum Event {
         /// Stored length of these tiles.
         stored_len_bytes: u64,
     },
+    /// One of many files is done.
+    FileFinished {
+        /// Path of the input.
+        input: String,
+        /// Path of the output.
+        output: String,
+        /// Number of files that are done.
+        done: u64,
+        /// Number of files of the run.
+        files: u64,
+    },
     /// Inputs differ, and the run continues as its options specify.
     Differences {
         /// The differences.
