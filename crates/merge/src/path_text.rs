@@ -4,12 +4,18 @@ use serde::Serializer;
 use std::path::{Path, PathBuf};
 
 /// Serializes a path; for `#[serde(serialize_with)]`.
-pub(crate) fn of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+///
+/// # Errors
+/// Those of the serializer.
+pub fn of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 
 /// Serializes a path that may be absent.
-pub(crate) fn of_some<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+///
+/// # Errors
+/// Those of the serializer.
+pub fn of_some<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     match path {
         Some(path) => serializer.serialize_some(&path.to_string_lossy()),
         None => serializer.serialize_none(),

@@ -28,6 +28,9 @@ pub enum LayoutPolicy {
     Maps,
     /// As in the first input.
     Keep,
+    /// CMIP7 datasets: one chunk for time and its bounds, chunks of at least 4 MiB for the variable, others as in the
+    /// first input
+    Cmip7,
 }
 
 impl LayoutPolicy {
@@ -107,7 +110,7 @@ pub fn chunk_shape(policy: LayoutPolicy, shape: Shape<'_>, table_rows: u64) -> V
     let row_len_bytes = shape.row_len_bytes();
     let rows_of = |chunk_len_bytes: u64| (chunk_len_bytes / row_len_bytes).max(1);
     let rows = match policy {
-        LayoutPolicy::Keep => match shape.input_chunk {
+        LayoutPolicy::Keep | LayoutPolicy::Cmip7 => match shape.input_chunk {
             Some(chunk) => return chunk.to_vec(),
             None => rows_of(EVENTS_CHUNK_LEN_BYTES),
         },

@@ -405,8 +405,11 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         unranged,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
-        // A group foreign to AnnData makes its readers fail.
-        options: MergeOptions { provenance: options.provenance && !is_anndata, ..options.clone() },
+        // A group foreign to AnnData makes its readers fail; the classic model of CMIP7 files has no groups.
+        options: MergeOptions {
+            provenance: options.provenance && !is_anndata && options.layout != LayoutPolicy::Cmip7,
+            ..options.clone()
+        },
     };
     plan.tiles.validate().map_err(|error| sizes::explain(&plan, error))?;
     links::check_sources(&plan, watch)?;

@@ -6,6 +6,7 @@
 pub mod alignment;
 pub mod asked_layout;
 pub mod chunk;
+mod cmip7;
 mod column;
 pub(crate) mod cost;
 pub(crate) mod dataset_specs;

@@ -50,6 +50,7 @@ use raddle_core::report::{
 use raddle_hdf5::write::OutputOptions;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,12 +130,17 @@ pub fn bridged(plan: &MergePlan) -> Vec<InputDifference> {
     plan.warnings.iter().map(|difference| difference.of_inputs(&inputs)).collect()
 }
 
-/// Copies the permissions of `output` to the file at `temporary`, which replaces it.
+/// Copies owner, group and permissions of `output` to the file at `temporary`, which replaces it.
 fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
-    let permissions = std::fs::metadata(output).map(|metadata| metadata.permissions());
-    permissions
-        .and_then(|permissions| std::fs::set_permissions(temporary, permissions))
-        .map_err(|source| MergeError::Write { path: temporary.to_path_buf(), operation: "set the permissions", source })
+    let failed = |operation| write_failed(temporary, operation);
+    let old = std::fs::metadata(output).map_err(failed("set the permissions"))?;
+    let new = std::fs::metadata(temporary).map_err(failed("set the permissions"))?;
+    if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+        // Before the permissions, which a change of the owner may reduce.
+        std::os::unix::fs::chown(temporary, Some(old.uid()), Some(old.gid()))
+            .map_err(failed("set the owner and group"))?;
+    }
+    std::fs::set_permissions(temporary, old.permissions()).map_err(failed("set the permissions"))
 }
 
 /// Executes `plan` and publishes the output; resumes an interrupted run of the same plan.

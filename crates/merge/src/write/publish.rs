@@ -26,6 +26,17 @@ pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
     Ok(clear_file(data)?)
 }
 
+/// Removes what a run that was killed after it had published `output` left next to it. Nothing is done if another run
+/// writes the output.
+pub fn clear_leftovers(output: &Path) {
+    let hidden = [journal_path(output), temporary_path(output), beside(output, ".raddle-lock")];
+    if hidden.iter().any(|path| path.exists()) {
+        // Files that are not kept are removed when the lock is released.
+        let unpublished = AtomicFile::begin(output, IfExists::Replace, || Ok::<(), MergeError>(()));
+        drop(unpublished.map(|file| file.recorded_in(journal_path(output))));
+    }
+}
+
 /// Returns the path of the journal of a run that writes `output`.
 pub fn journal_path(output: &Path) -> PathBuf {
     beside(output, ".raddle-journal")

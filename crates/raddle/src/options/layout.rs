@@ -133,6 +133,11 @@ impl LayoutOptions {
             apply_profile(&profile.values(true), options);
         }
         options.layout = self.layout.unwrap_or_default();
+        self.check_cmip7()?;
+        if options.layout == LayoutPolicy::Cmip7 {
+            // A profile only sets options that are not given.
+            options.chunk = None;
+        }
         if let Some(chunk) = &self.chunk {
             options.chunk = Some(chunk.clone());
         }
@@ -153,7 +158,10 @@ impl LayoutOptions {
         if let Some(compress) = self.compress {
             options.compress = compress;
         }
-        options.shuffle = self.shuffle.unwrap_or_default();
+        options.shuffle = self.shuffle.unwrap_or(match options.layout {
+            LayoutPolicy::Cmip7 => Shuffle::Yes,
+            _ => Shuffle::default(),
+        });
         if let Some(compat) = self.compat {
             options.compat = match compat {
                 Compat::V18 => Format::V18,
@@ -176,6 +184,16 @@ impl LayoutOptions {
         }
         rules.extend(self.layout_rules.iter().cloned());
         Ok(rules)
+    }
+
+    /// Refuses chunk shapes together with the rules of CMIP7, which decide them.
+    fn check_cmip7(&self) -> Result<(), Error> {
+        match (self.layout, &self.chunk) {
+            (Some(LayoutPolicy::Cmip7), Some(_)) => {
+                Err(Error::usage("--for cmip7 decides the chunk shapes: leave out --chunk"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses options that are impossible for datasets without chunks. In `options`, output and stripes must be set.

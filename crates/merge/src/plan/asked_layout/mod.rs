@@ -8,6 +8,7 @@ mod filters;
 
 pub(crate) use filters::AskedFilters;
 
+use super::cmip7::{self, Cmip7Role, Cmip7Variables};
 use super::dimensions::{Dimensions, is_named};
 use super::layout_rules::{LayoutRule, RuleObjects, Unchunked};
 use crate::conventions::cf::axes::AxisRole;
@@ -29,7 +30,7 @@ use std::path::Path;
 pub enum ChunkSource {
     /// The read pattern (`--for`).
     Policy,
-    /// The read pattern, for a variable with a time axis.
+    /// The read pattern, for a variable with a time axis or a rule of CMIP7.
     Grid,
     /// The shape for all datasets (`--chunk`).
     Option,
@@ -48,6 +49,8 @@ enum AskedChunk {
     Shape(Vec<u64>),
     /// Sizes of some axes.
     Axes(Vec<Option<u64>>),
+    /// By the rules of CMIP7.
+    Cmip7(Cmip7Role),
     /// For reading maps or series, with the time axis and those that are not horizontal.
     Grid {
         time: usize,
@@ -82,6 +85,9 @@ impl AskedLayout {
             }
             AskedChunk::Shape(asked) => asked.clone(),
             AskedChunk::Axes(sizes) => shape_with(self.policy, shape, sizes),
+            AskedChunk::Cmip7(role) => {
+                cmip7::chunk_shape(*role, shape).unwrap_or_else(|| chunk_shape(self.policy, shape, table_rows))
+            }
             AskedChunk::Grid { time, others } => {
                 let grid = Grid { dims: shape.dims, element_len_bytes: shape.element_len_bytes, time: *time, others };
                 match self.policy {
@@ -112,6 +118,8 @@ pub(crate) struct AskedLayouts<'o> {
     matchers: Vec<Option<GlobSet>>,
     /// Dimensions of the datasets, if an option depends on them.
     dimensions: Option<Dimensions>,
+    /// Variables with rules of CMIP7, if these are asked for.
+    cmip7: Cmip7Variables,
     /// Additional paths of datasets, by their first path.
     links: HashMap<Vec<u8>, Vec<Vec<u8>>>,
 }
@@ -127,6 +135,9 @@ impl<'o> AskedLayouts<'o> {
         if is_grid || layouts.chunks().any(|chunk| matches!(chunk, Chunk::Named(_))) {
             layouts.dimensions = Some(Dimensions::of(schema));
         }
+        if options.layout == LayoutPolicy::Cmip7 {
+            layouts.cmip7 = Cmip7Variables::of(schema);
+        }
         for entry in schema.entries.iter().filter(|_| !options.layout_rules.is_empty()) {
             if let Role::HardLink { target } = &entry.role {
                 layouts.links.entry(target.clone()).or_default().push(entry.path.clone());
@@ -141,7 +152,7 @@ impl<'o> AskedLayouts<'o> {
     /// [`MergeError::Pattern`] for an invalid pattern.
     pub fn without_dimensions(options: &'o MergeOptions) -> Result<Self> {
         let matchers = options.layout_rules.iter().map(LayoutRule::matcher).collect::<Result<_>>()?;
-        Ok(Self { options, matchers, dimensions: None, links: HashMap::new() })
+        Ok(Self { options, matchers, dimensions: None, cmip7: Cmip7Variables::default(), links: HashMap::new() })
     }
 
     /// Returns the names of each of the `rank` axes of a dataset.
@@ -188,6 +199,12 @@ impl<'o> AskedLayouts<'o> {
         if options.layout != options.layout.without_time() {
             asked.chunk = self.grid(entry, &names)?;
             asked.source = if asked.asks_for_chunk() { ChunkSource::Grid } else { ChunkSource::Policy };
+        }
+        if options.layout == LayoutPolicy::Cmip7 {
+            let role = self.cmip7.role(&entry.path);
+            if role != Cmip7Role::Other {
+                (asked.chunk, asked.source) = (AskedChunk::Cmip7(role), ChunkSource::Grid);
+            }
         }
         let of_option = match &options.chunk {
             // A coordinate is read as a whole, and is tiny next to the variables that it describes.
