@@ -43,7 +43,7 @@ pub enum Command {
     Merge(command::merge::MergeArgs),
     /// Append the rows of more files to a merged file, in place and atomically
     Append(command::append::AppendArgs),
-    /// Rewrite one file with new chunks or different compression
+    /// Rewrite files with new chunks or different compression
     Rechunk(command::rechunk::RechunkArgs),
     /// Check that a merged file holds exactly the data of its inputs, or still holds what was written
     Verify(command::verify::VerifyArgs),

@@ -60,20 +60,29 @@ pub fn merge(
     })
 }
 
-/// Rewrites a file; `options` are keywords of [`RechunkRequest`].
+/// Rewrites a file or, without an output, many; `options` are keywords of [`RechunkRequest`].
 #[pyfunction]
-#[pyo3(signature = (input, output, options, progress=None))]
+#[pyo3(signature = (inputs, output, options, progress=None))]
 pub fn rechunk(
     py: Python<'_>,
-    input: PathBuf,
-    output: PathBuf,
+    inputs: Vec<PathBuf>,
+    output: Option<PathBuf>,
     options: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let mut request = RechunkRequest { input, ..read(options, &["output"])? };
-        request.output.output = output;
+        let mut request: RechunkRequest = read(options, &["output"])?;
+        request.inputs.inputs = inputs;
+        request.destination.output = output;
         let context = Context::new(*watch);
+        if request.is_for_files() {
+            let files = request.inputs.expand_collective(context.ranks)?;
+            let planned = request.plan_files(files, &context)?;
+            for file in planned.skipped() {
+                context.warn(format!("left out: {}: {}", file.path.display(), file.reason));
+            }
+            return Ok(json(&planned.run(&context)?));
+        }
         let planned = request.plan(&context)?;
         write(planned, &context)
     })

@@ -49,6 +49,13 @@ impl Advice {
         self
     }
 
+    /// Removes the choices that name an option.
+    #[must_use]
+    pub fn without(mut self, option: &str) -> Self {
+        self.0.iter_mut().for_each(|clause| clause.choices.retain(|choice| !choice.contains(option)));
+        self
+    }
+
     /// Returns advice on inputs that cannot be read for these reasons, before anything is written.
     pub fn on_bad_inputs<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Self {
         let mut choices = remedies(errors);

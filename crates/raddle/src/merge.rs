@@ -147,7 +147,7 @@ impl MergeRequest {
 
     fn check_part(&self) -> Result<(), Error> {
         let refused = [
-            (self.output.unordered, "--part places chunks in their order: leave out --unordered"),
+            (self.output.writing.unordered, "--part places chunks in their order: leave out --unordered"),
             (
                 self.stripes.align.is_some(),
                 "--part places chunks without knowing those of other parts: leave out --align",

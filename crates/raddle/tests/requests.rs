@@ -37,7 +37,7 @@ fn contradictions_are_refused_before_anything_is_read() {
     assert_eq!(refused(&samples), "--preview-samples is for --preview");
     let mut unordered = missing;
     unordered.part = Some("1/2".parse().unwrap());
-    unordered.output.unordered = true;
+    unordered.output.writing.unordered = true;
     assert!(refused(&unordered).contains("leave out --unordered"));
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Templates of a bar by the minimum width of the terminal: a line that wraps would be redrawn below itself.
 const WITH_TOTAL: [(u16, &str); 4] = [
-    (96, "{prefix:<8} {bar:32} {binary_bytes:>10} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"),
-    (64, "{prefix:<8} {wide_bar} {binary_bytes:>10} of {binary_total_bytes}, {eta} left"),
+    (96, "{prefix:<8} {bar:32} {binary_bytes:>10} of {binary_total_bytes}, {binary_bytes_per_sec}, {msg}{eta} left"),
+    (64, "{prefix:<8} {wide_bar} {binary_bytes:>10} of {binary_total_bytes}, {msg}{eta} left"),
     (40, "{prefix:<8} {wide_bar} {percent:>3} %, {eta} left"),
     (0, "{prefix} {percent} %"),
 ];
@@ -67,7 +67,10 @@ impl Display for Bars {
     fn advanced(&mut self, stage: Stage, tally: &Tally) {
         let bar = self.bar(stage, tally);
         bar.set_position(tally.bytes);
-        if tally.total_bytes.is_none() && tally.items > 0 {
+        if let Some((done, files)) = tally.files {
+            let (done, files) = (crate::render::quantity::count(done), crate::render::quantity::count(files));
+            bar.set_message(format!("{done} of {files} files, "));
+        } else if tally.total_bytes.is_none() && tally.items > 0 {
             bar.set_message(crate::render::quantity::counted(tally.items, super::item_noun(stage)));
         }
     }

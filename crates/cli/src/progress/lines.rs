@@ -38,8 +38,11 @@ impl Display for Lines {
             ),
             None => quantity::size(tally.bytes),
         };
+        let files = tally.files.map_or(String::new(), |(done, files)| {
+            format!(", {} of {} files", quantity::count(done), quantity::count(files))
+        });
         let rate = quantity::rate(tally.bytes, tally.started.elapsed().as_secs_f64());
-        anstream::eprintln!("{:<8} {done}, {rate}", stage.name());
+        anstream::eprintln!("{:<8} {done}, {rate}{files}", stage.name());
     }
 
     fn finished(&mut self, _stage: Stage, line: Option<&str>) {

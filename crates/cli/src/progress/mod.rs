@@ -22,6 +22,8 @@ struct Tally {
     bytes: u64,
     items: u64,
     total_bytes: Option<u64>,
+    /// Number of finished files and of all, if the run is over many.
+    files: Option<(u64, u64)>,
     started: Instant,
 }
 
@@ -126,17 +128,24 @@ impl Observer for Progress {
         }
         match event {
             Event::StageStarted { stage, total_bytes } => {
-                let tally = Tally { bytes: 0, items: 0, total_bytes: *total_bytes, started: Instant::now() };
+                let tally =
+                    Tally { bytes: 0, items: 0, total_bytes: *total_bytes, files: None, started: Instant::now() };
                 state.display.advanced(*stage, &tally);
                 state.tallies.insert(*stage, tally);
             }
             Event::Advanced { stage, bytes, items } => {
                 let started = Instant::now();
-                let new = || Tally { bytes: 0, items: 0, total_bytes: None, started };
+                let new = || Tally { bytes: 0, items: 0, total_bytes: None, files: None, started };
                 let tally = state.tallies.entry(*stage).or_insert_with(new);
                 tally.bytes = tally.bytes.saturating_add(*bytes);
                 tally.items = tally.items.saturating_add(*items);
                 state.display.advanced(*stage, tally);
+            }
+            Event::FileFinished { done, files, .. } => {
+                if let Some(tally) = state.tallies.get_mut(&Stage::Encode) {
+                    tally.files = Some((*done, *files));
+                    state.display.advanced(Stage::Encode, tally);
+                }
             }
             Event::StageFinished { stage, elapsed_s } => {
                 let tally = state.tallies.remove(stage);
@@ -199,7 +208,7 @@ mod tests {
     use super::*;
 
     fn tally(bytes: u64, items: u64) -> Tally {
-        Tally { bytes, items, total_bytes: None, started: Instant::now() }
+        Tally { bytes, items, total_bytes: None, files: None, started: Instant::now() }
     }
 
     #[test]

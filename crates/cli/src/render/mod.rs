@@ -11,6 +11,7 @@ pub mod measurement;
 pub mod picture;
 pub mod plan;
 pub mod preview;
+pub mod rechunk;
 pub mod report;
 pub mod simulation;
 pub mod summary;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A file system of limited size mounted over a folder, until it is dropped.
-struct Mounted(PathBuf);
+pub struct Mounted(PathBuf);
 
 impl Mounted {
     /// Mounts the file system; on failure, returns the reason.
-    fn new(folder: &Path, size_kib: u64) -> Result<Self, String> {
+    pub fn new(folder: &Path, size_kib: u64) -> Result<Self, String> {
         let size = format!("size={size_kib}k");
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "raddle-test"]).arg(folder).output();
         match mount {
@@ -19,7 +19,7 @@ impl Mounted {
         }
     }
 
-    fn resize(&self, size_kib: u64) {
+    pub fn resize(&self, size_kib: u64) {
         let options = format!("remount,size={size_kib}k");
         assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
     }

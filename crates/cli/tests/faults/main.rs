@@ -13,6 +13,7 @@ mod full_disk;
 mod inputs;
 mod killing;
 mod limits;
+mod many;
 mod parts;
 mod power;
 mod preview;

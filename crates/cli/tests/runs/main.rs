@@ -4,6 +4,7 @@
 mod inputs;
 mod made;
 mod patterns;
+mod rechunk;
 mod reported;
 mod tables;
 mod text_files;

@@ -4,6 +4,7 @@ use super::Error;
 use super::hdf5::{errno_of, exit_of_hdf5};
 use crate::advice::{Advice, remedy_of_io};
 use crate::exit::Exit;
+use crate::rechunk::FailedFile;
 use crate::text::{differences, escape, key_faults, quantity};
 use raddle_core::CoreError;
 use raddle_idx::IdxError;
@@ -12,6 +13,26 @@ use raddle_merge::write::SkippedInput;
 use std::path::PathBuf;
 
 impl Error {
+    /// Creates the failure of a run over `all` files, some of which cannot be rewritten.
+    pub(crate) fn of_failed_files(failed: &[FailedFile], all: usize) -> Self {
+        let exits = |exit| failed.iter().all(|file| file.exit == exit);
+        let exit = [Exit::Output, Exit::Limit].into_iter().find(|exit| exits(*exit)).unwrap_or(Exit::InputRefused);
+        let first = failed.first().and_then(|file| file.errno);
+        let errno = first.filter(|&errno| failed.iter().all(|file| file.errno == Some(errno)));
+        let mut failure = match failed {
+            [file] => Self::new(exit, &format!("{}: {}; nothing was written", escape::path(&file.path), file.reason)),
+            failed => {
+                let count = quantity::count(failed.len() as u64);
+                Self::new(exit, &format!("{count} of {all} files cannot be rewritten; nothing was written"))
+                    .details(differences::failed_files(failed))
+            }
+        };
+        failure = failure.advise(Advice::one_of(&["leave them out with --skip-bad"]));
+        let shown = |file: &FailedFile| SkippedInput { path: file.path.clone(), reason: file.reason.clone() };
+        failure.faults.bad_inputs = failed.iter().map(shown).collect();
+        failure.caused_by(errno)
+    }
+
     /// Converts the error of a merge, rechunk or verification of `inputs`.
     pub fn of_merge(error: &MergeError, inputs: &[PathBuf]) -> Self {
         if let MergeError::Resumable { source, path, kept } = error {

@@ -205,6 +205,15 @@ impl Error {
         self
     }
 
+    /// Removes an option, which the request does not accept, from the advice.
+    #[must_use]
+    pub(crate) fn without_option(self, option: &str) -> Self {
+        match self.advice.clone() {
+            Some(advice) => self.advise(advice.without(option)),
+            None => self,
+        }
+    }
+
     /// Returns the message.
     pub fn message(&self) -> &str {
         &self.what

@@ -71,6 +71,49 @@ pub struct SortOptions {
     pub sort_by: Vec<String>,
 }
 
+/// Files that are processed one by one, so that their order does not matter.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Inputs"))]
+pub struct FileInputs {
+    /// Files, folders, quoted globs, @LIST, or - for a list on standard input
+    ///
+    /// A folder stands for its HDF5 files (*.h5 *.hdf5 *.hdf *.he5 *.nc *.nc4 *.h5ad *.nwb *.nxs), a glob in quotes
+    /// ('run*/sub*.h5', '**/*.h5' at any depth) for the files that match, @LIST for the paths in the text file LIST,
+    /// one per line.
+    #[cfg_attr(feature = "clap", arg(value_name = "INPUT", help_heading = None::<&str>))]
+    #[serde(skip)]
+    pub inputs: Vec<PathBuf>,
+
+    /// Read paths from a text file, one per line; empty lines and lines that begin with # are skipped
+    #[cfg_attr(feature = "clap", arg(short = 'i', long = "list", value_name = "FILE"))]
+    #[serde(skip)]
+    pub lists: Vec<PathBuf>,
+}
+
+impl<P: Into<PathBuf>, I: IntoIterator<Item = P>> From<I> for FileInputs {
+    fn from(paths: I) -> Self {
+        Self { inputs: paths.into_iter().map(Into::into).collect(), lists: Vec::new() }
+    }
+}
+
+impl FileInputs {
+    /// Returns the options by which the files are listed. A file that is named twice is listed twice.
+    pub fn listing(&self) -> ListingOptions {
+        let (lists, duplicates) = (self.lists.clone(), DuplicatePolicy::Keep);
+        ListingOptions { lists, duplicates, ..ListingOptions::default() }
+    }
+
+    /// Collective. Returns the files named on the first rank, on every rank.
+    ///
+    /// # Errors
+    /// As for [`Inputs::expand`].
+    pub fn expand_collective(&self, ranks: &dyn Communicator) -> Result<Vec<PathBuf>, Error> {
+        paths_of_first(ranks, || self.listing().expand(&self.inputs))
+    }
+}
+
 impl<P: Into<PathBuf>, I: IntoIterator<Item = P>> From<I> for Inputs {
     fn from(paths: I) -> Self {
         Self { inputs: paths.into_iter().map(Into::into).collect(), listing: ListingOptions::default() }

@@ -22,10 +22,10 @@ pub mod text;
 
 pub use conventions::ConventionChoices;
 pub use execution::ExecutionOptions;
-pub use inputs::{Inputs, ListingOptions, SortOptions};
+pub use inputs::{FileInputs, Inputs, ListingOptions, SortOptions};
 pub use keys::{KeyDataset, KeyOptions};
 pub use layout::{Chunk, Compat, LayoutOptions};
-pub use output::OutputOptions;
+pub use output::{OutputOptions, WritingOptions};
 pub use placing::PlacementOptions;
 pub use preview::MergePreviewOptions;
 pub use profile::ProfileChoice;

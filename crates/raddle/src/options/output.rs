@@ -15,6 +15,18 @@ pub struct OutputOptions {
     #[cfg_attr(feature = "clap", arg(short, long, value_name = "FILE"))]
     pub output: PathBuf,
 
+    /// How to write it.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub writing: WritingOptions,
+}
+
+/// Options about how an HDF5 file is written, whatever its name.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Output"))]
+pub struct WritingOptions {
     /// Replace the output if it exists
     #[cfg_attr(feature = "clap", arg(short, long))]
     pub force: bool,
@@ -37,6 +49,13 @@ impl OutputOptions {
     /// Applies these options to those of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.output.clone_from(&self.output);
+        self.writing.apply(options);
+    }
+}
+
+impl WritingOptions {
+    /// Applies these options to those of a merge.
+    pub fn apply(&self, options: &mut MergeOptions) {
         options.force = self.force;
         options.ordered = !self.unordered;
         options.resume = !self.no_resume;

@@ -2,6 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
+use crate::rechunk::FailedFile;
 use raddle_merge::error::{BadInput, MissingKey};
 use raddle_merge::schema::join::{Difference, DifferenceKind};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,15 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
         columns.row(&[escape::path(&bad.path), reason(bad)]);
     }
     columns.render() + &rest(bad.len())
+}
+
+/// Formats the files that cannot be rewritten, with the reasons.
+pub fn failed_files(failed: &[FailedFile]) -> String {
+    let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
+    for file in failed.iter().take(MAX_TABLE_ROWS) {
+        columns.row(&[escape::path(&file.path), escape::text(&file.reason).into_owned()]);
+    }
+    columns.render() + &rest(failed.len())
 }
 
 /// Formats the reason why an input cannot be read, without its name. Errors do not preserve names that are not valid
