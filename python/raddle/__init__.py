@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
-    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, VerifyReport
+    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, RechunkReport, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
     from raddle._selection import MultiBlockSlice
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
@@ -52,6 +52,7 @@ __all__ = [
     "MultiBlockSlice",
     "Plan",
     "RaddleError",
+    "RechunkReport",
     "Rows",
     "Share",
     "SoftLink",
@@ -83,7 +84,7 @@ _PLACES = {
     **dict.fromkeys(("Group", "read_columns"), "_group"),
     **dict.fromkeys(("AttributeManager", "Datatype", "Unreadable"), "_object"),
     **dict.fromkeys(("Empty", "ExternalLink", "HardLink", "SoftLink"), "_values"),
-    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "VerifyReport"), "_reports"),
+    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "RechunkReport", "VerifyReport"), "_reports"),
     **dict.fromkeys(("merge", "plan"), "_merge"),
     **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
     "RaddleError": "errors",

@@ -292,8 +292,8 @@ def merge(
     layout
         How the output will be read, which determines the chunk shapes: ``"events"`` (default; tables, by ranges of
         events), ``"scan"`` (whole datasets), ``"random"`` (single rows), ``"cloud"`` (over a network), ``"timeseries"``
-        (all times at one place of a CF grid), ``"maps"`` (all places at one time), ``"keep"`` (as in the first input).
-        The command calls it ``--for``.
+        (all times at one place of a CF grid), ``"maps"`` (all places at one time), ``"keep"`` (as in the first input),
+        ``"cmip7"`` (CMIP7 datasets). The command calls it ``--for``.
     chunk
         Chunk shape, which overrides that of ``layout``: ``"65536rows"`` for every dataset, a shape such as ``(128,
         1024)`` for datasets with that number of dimensions, or sizes by name such as ``{"time": 365, "lat": 90}`` for

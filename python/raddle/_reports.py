@@ -151,6 +151,39 @@ class MergeReport(_Report):
         ]
 
 
+class RechunkReport(_Report):
+    """Report of a rechunk of many files, to a folder or in place."""
+
+    __slots__ = ()
+
+    dir: str | None
+    """Folder of the outputs; None if they replaced the inputs."""
+    files: list[Fields]
+    """Files that were written, in the order of the inputs: ``input``, ``output``, ``input_len_bytes``,
+    ``output_len_bytes``, ``logical_len_bytes``, ``datasets``, ``elapsed_s``, ``digest``."""
+    skipped: list[Fields]
+    """Files that were left out: ``path``, ``reason``."""
+    done_before: int
+    """Number of files that an interrupted run had written."""
+    input_len_bytes: int
+    output_len_bytes: int
+    logical_len_bytes: int
+    elapsed_s: float
+    peak_rss_bytes: int | None
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("written", f"{len(self.files):,} ({size(self.output_len_bytes)})"),
+            ("to", "their inputs" if self.dir is None else self.dir),
+            ("inputs", size(self.input_len_bytes)),
+            ("done before", f"{self.done_before:,}"),
+            ("left out", f"{len(self.skipped):,}"),
+            ("uncompressed", size(self.logical_len_bytes)),
+            ("time", f"{self.elapsed_s:.2f} s"),
+            ("peak memory", size(self.peak_rss_bytes or 0)),
+        ]
+
+
 class AppendReport(_Report):
     """Report of an append."""
 

@@ -33,7 +33,7 @@ from raddle._keywords import (
     given,
 )
 from raddle._progress import Shown
-from raddle._reports import AppendReport, Inspection, MergeReport, VerifyReport
+from raddle._reports import AppendReport, Inspection, MergeReport, RechunkReport, VerifyReport
 from raddle.errors import ObjectNotFoundError
 
 
@@ -122,9 +122,12 @@ def append(
 
 
 def rechunk(
-    input: Path,
-    output: Path,
+    inputs: Inputs,
+    output: Path | None = None,
     *,
+    dir: Path | None = None,
+    in_place: bool = False,
+    skip_bad: bool = False,
     force: bool = False,
     layout: Layout | None = None,
     chunk: str | Sequence[int] | Mapping[str, int] | None = None,
@@ -150,45 +153,54 @@ def rechunk(
     reader_timeout: int | None = None,
     reader: Path | None = None,
     progress: Shown = "auto",
-) -> MergeReport:
-    """Rewrite one file with new chunks or different compression.
+) -> MergeReport | RechunkReport:
+    """Rewrite files with new chunks or different compression.
 
-    All keywords except ``rank_1`` are those of `merge`, which describes them.
+    One file is written to ``output``, many files to the folder ``dir`` or in place. The other keywords except ``rank_1``
+    are those of `merge`, which describes them.
 
     Parameters
     ----------
-    input
-        The file to rewrite. It is not modified.
+    inputs
+        The file or files to rewrite. They are not modified unless ``in_place`` is set.
     output
-        The file to write. It gets this name when it is complete.
+        The file to write, for a single input. It gets this name when it is complete.
+    dir
+        Write each input to a file of the same name in this folder, which is created if necessary.
+    in_place
+        Replace each input by its new version, which is written next to it and then renamed. Owner, group and
+        permissions are kept.
+    skip_bad
+        With ``dir`` or ``in_place``, leave out files that cannot be rewritten; ``report.skipped`` lists them.
     rank_1
         Store datasets of N x 1 elements with one dimension of N elements. Datasets with dimension scales or labels
         keep both.
 
     Returns
     -------
-    MergeReport
-        Report of the run, which counts as a merge of a single input.
+    MergeReport or RechunkReport
+        With ``output``, the report of a merge of a single input; otherwise that of all files.
 
     Raises
     ------
     raddle.errors.InputError
-        If the file cannot be read; nothing was written.
+        If a file cannot be read, or two inputs would be written to the same file; nothing was written.
     raddle.errors.UsageError
         If a keyword has an invalid value, or two exclude each other (also a ``ValueError``).
     raddle.errors.OutputError
         If the output exists or cannot be written (also an ``OSError``).
     KeyboardInterrupt
-        On Ctrl-C. The same call resumes the run.
+        On Ctrl-C. The same call resumes the run; files that are done are not written again.
 
     Examples
     --------
     >>> raddle.rechunk("old.h5", "new.h5", chunk=(128, 1024), compress="small")  # doctest: +SKIP
+    >>> raddle.rechunk(["jan.nc", "feb.nc"], dir="packed", layout="cmip7")  # doctest: +SKIP
     """
-    options = given(locals())
-    return MergeReport(
-        run(lambda watch: _core.rechunk(os.fspath(input), os.fspath(output), options, watch), progress)
-    )
+    files, options = as_paths(inputs), given(locals())
+    to = None if output is None else os.fspath(output)
+    report = run(lambda watch: _core.rechunk(files, to, options, watch), progress)
+    return RechunkReport(report) if output is None else MergeReport(report)
 
 
 def verify(

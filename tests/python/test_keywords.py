@@ -197,6 +197,35 @@ def test_rechunk(runs, tmp_path, environment):
         raddle.rechunk(runs[0], tmp_path / "new.h5", progress=False)
 
 
+def test_rechunk_of_many_files(runs, tmp_path):
+    raddle.rechunk(runs[1], tmp_path / "alone.h5", layout="scan", progress=False)
+    report = raddle.rechunk(runs, dir=tmp_path / "new", layout="scan", jobs=2, progress=False)
+    assert isinstance(report, raddle.RechunkReport) and len(report.files) == len(runs) and report.done_before == 0
+    assert report.dir == str(tmp_path / "new") and report.files[1].input == str(runs[1])
+    assert (tmp_path / "new" / runs[1].name).read_bytes() == (tmp_path / "alone.h5").read_bytes()
+    assert f"{len(runs)} (" in repr(report) and "written" in report._repr_html_()
+    with pytest.raises(errors.OutputError, match="of the outputs exist"):
+        raddle.rechunk(runs, dir=tmp_path / "new", progress=False)
+    with pytest.raises(errors.UsageError, match="one file"):
+        raddle.rechunk(runs, tmp_path / "one.h5", progress=False)
+    with pytest.raises(errors.UsageError, match="no output"):
+        raddle.rechunk(runs, progress=False)
+    with pytest.raises(errors.UsageError, match="exclude each other"):
+        raddle.rechunk(runs, dir=tmp_path / "new", in_place=True, progress=False)
+
+    (tmp_path / "bad.h5").write_text("no HDF5")
+    before = [run.read_bytes() for run in runs]
+    with pytest.raises(errors.InputError, match="bad.h5"):
+        raddle.rechunk([*runs, tmp_path / "bad.h5"], in_place=True, progress=False)
+    assert [run.read_bytes() for run in runs] == before
+    with pytest.warns(UserWarning, match="left out: .*bad.h5"):
+        report = raddle.rechunk([*runs, tmp_path / "bad.h5"], in_place=True, skip_bad=True, layout="scan", progress=False)
+    assert report.dir is None and [file.path for file in report.skipped] == [str(tmp_path / "bad.h5")]
+    assert [file.digest for file in report.files] == [
+        raddle.rechunk(tmp_path / "new" / run.name, tmp_path / f"again-{run.name}", progress=False).digest for run in runs
+    ]
+
+
 def test_rechunk_with_one_dimension(tmp_path):
     with h5py.File(tmp_path / "old.h5", "w") as file:
         file["column"] = np.arange(100).reshape(100, 1)
