@@ -23,6 +23,7 @@
 #                (BENCH_IDX='--rounds 7 --out FOLDER')
 #   make bench-papers  measure a paper, as a table (BENCH_PAPERS='pidx-sc12 --scale small --keep FOLDER')
 #   make bench-pidx  measure writing boxes by ranks against PnetCDF, MPI-IO and raw files (BENCH_PIDX='--rounds 7 --out FOLDER')
+#   make bench-cmip7  measure packing for CMIP7 against cmip7repack (BENCH_CMIP7='--rounds 5 --out FOLDER'; needs hdf5-tools)
 #   make bench-conventions  measure merges of netCDF and of tiles against ncrcat and CDO, and of AnnData against anndata.concat
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
 #   make bench-transpose  measure layouts across the chunks of the input against h5repack (BENCH_TRANSPOSE='--rounds 5 --out FOLDER')
@@ -44,6 +45,7 @@ BENCH_IDX ?=
 BENCH_PAPERS ?=
 BENCH_PIDX ?=
 BENCH_CONVENTIONS ?=
+CMIP7_FOLDER ?= target/cmip7
 CONVENTIONS_FOLDER ?= target/conventions
 BENCH_PREDICTION ?=
 PREDICTION_FOLDER ?= target/prediction
@@ -62,7 +64,7 @@ LOOM_MAX_PREEMPTIONS ?= 2
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-conventions bench-prediction bench-transpose docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-prediction bench-transpose docs setup \
 	setup-tests clean
 
 demo: build $(VENV)/.demo-ready
@@ -180,6 +182,10 @@ bench-layouts: setup-tests
 # The table of docs/howto/reproduce-the-papers.md.
 bench-papers: build setup-tests
 	$(BIN)/python benches/papers.py $(BENCH_PAPERS)
+
+# Inputs are generated in CMIP7_FOLDER.
+bench-cmip7: build setup-tests
+	$(BIN)/python benches/cmip7.py --folder $(CMIP7_FOLDER) $(BENCH_CMIP7)
 
 # Inputs are generated in CONVENTIONS_FOLDER.
 bench-conventions: build setup-tests
