@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn every_chunk_is_accepted() {
         for dims in
-            [vec![5, 400, 600], vec![24, 24, 36], vec![1, 5000, 5000], vec![100, 1, 1, 90_000], vec![3, 7, 1 << 22]]
+            [vec![5_u64, 400, 600], vec![24, 24, 36], vec![1, 5000, 5000], vec![100, 1, 1, 90_000], vec![3, 7, 1 << 22]]
         {
             for first in [1, 2, dims[0]] {
                 for cut in [1, 2, 5] {

@@ -44,6 +44,7 @@ impl LayoutPolicy {
             Self::TimeSeries => "timeseries",
             Self::Maps => "maps",
             Self::Keep => "keep",
+            Self::Cmip7 => "cmip7",
         }
     }
 
