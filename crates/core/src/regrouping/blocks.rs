@@ -99,7 +99,11 @@ mod tests {
             shape.insert(0, start);
             chunk_shape.insert(0, chunk);
             let array = ArrayPlan {
-                tile_shape: shape.clone(), shape: shape.clone(), element_len_bytes, axis: 0, segments: segments.clone().into(),
+                tile_shape: shape.clone(),
+                shape: shape.clone(),
+                element_len_bytes,
+                segments: segments.clone().into(),
+                ..ArrayPlan::default()
             };
             let mut region = Extent::whole(&shape);
             region.start[0] = ends.0.min(start - 1);

@@ -288,8 +288,8 @@ mod tests {
             shape: vec![rows, columns],
             tile_shape: tile_shape.to_vec(),
             element_len_bytes: 4,
-            axis: 0,
             segments: vec![Segment { input: 0, start: 0, rows, source_row: 0 }].into(),
+            ..ArrayPlan::default()
         };
         let plan = Plan { arrays: vec![array(60, 50, &[60, 7]), array(9, 9, &[9, 9]), array(40, 40, &[13, 3])] };
         let regrouping = |axis, tiles, chunk_shape: [u64; 2]| Regrouping {
@@ -362,7 +362,8 @@ mod tests {
     fn a_stopped_run_ends_the_wait() {
         let (plan, regroupings) = plan();
         let index = plan.tile_index();
-        let store = GroupStore::new(&plan, &index, &regroupings, &[0..index.tile_count()], 6000);
+        let whole = 0..index.tile_count();
+        let store = GroupStore::new(&plan, &index, &regroupings, &[whole], 6000);
         let jobs_done = AtomicUsize::new(0);
         let mut filler = Numbering { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing: None };
         // The last group waits for all others, which nobody takes.
