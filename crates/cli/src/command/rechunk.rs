@@ -40,7 +40,7 @@ Examples:
       this shape for every two-dimensional dataset
   raddle rechunk maps.nc -o series.nc --for timeseries
       chunks that are long in time and small in space
-  raddle rechunk old.h5 -o new.h5 --layout '/tas: chunk=time=365,lat=90, filter=zstd:3'
+  raddle rechunk old.h5 -o new.h5 --layout '/tas: chunk=time=365, filter=zstd:3'
       other chunks and filters for one dataset
   raddle rechunk old.h5 -o new.h5 --rank-1
       columns of N x 1 elements as N elements

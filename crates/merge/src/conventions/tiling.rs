@@ -106,19 +106,16 @@ impl From<NamePattern> for String {
 }
 
 impl NamePattern {
-    /// Returns the texts in place of the dimensions in the name of a file, or in its whole path if the pattern has a
-    /// slash.
+    /// Returns the texts in place of the dimensions in the name of a file, or in the last parts of its path if the pattern
+    /// has a slash.
     fn indices<'p>(&self, path: &'p Path) -> Option<Vec<&'p str>> {
-        let text = match self.literals.iter().any(|literal| literal.contains('/')) {
-            true => path.to_str()?,
-            false => path.file_name()?.to_str()?,
-        };
-        let rest = match self.literals[0].contains('/') {
-            true => &text[text.find(&self.literals[0])? + self.literals[0].len()..],
-            false => text.strip_prefix(self.literals[0].as_str())?,
-        };
-        let mut found = Vec::new();
-        self.find(0, rest, &mut found).then_some(found)
+        let has_slash = self.literals.iter().any(|literal| literal.contains('/'));
+        let text = if has_slash { path.to_str()? } else { path.file_name()?.to_str()? };
+        let parts = std::iter::once(0).chain(text.match_indices('/').map(|(at, _)| at + 1));
+        parts.filter_map(|start| text[start..].strip_prefix(self.literals[0].as_str())).find_map(|rest| {
+            let mut found = Vec::new();
+            self.find(0, rest, &mut found).then_some(found)
+        })
     }
 
     /// Finds the texts of the dimensions from number `at` on.

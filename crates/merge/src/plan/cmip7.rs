@@ -74,14 +74,17 @@ fn data_chunk(shape: Shape<'_>) -> Vec<u64> {
     let len_bytes =
         |chunk: &[u64]| chunk.iter().fold(shape.element_len_bytes.max(1), |product, &len| product.saturating_mul(len));
     for axis in 0..dims.len() {
-        let row_len_bytes = (len_bytes(&chunk) / chunk[axis]).max(1);
-        let has_rest = axis == 0 && dims.len() > 1;
-        let is_enough = if has_rest { len_bytes(&chunk).saturating_add(row_len_bytes) } else { len_bytes(&chunk) };
-        if is_enough >= MIN_CHUNK_LEN_BYTES {
+        // One more element along the first axis would be enough.
+        let has_rest = dims.len() > 1;
+        let slack_len_bytes = if has_rest { len_bytes(&chunk) / chunk[0] } else { 0 };
+        if len_bytes(&chunk).saturating_add(slack_len_bytes) >= MIN_CHUNK_LEN_BYTES {
             break;
         }
-        let rows =
-            if has_rest { MIN_CHUNK_LEN_BYTES / row_len_bytes } else { MIN_CHUNK_LEN_BYTES.div_ceil(row_len_bytes) };
+        let row_len_bytes = (len_bytes(&chunk) / chunk[axis]).max(1);
+        let rows = match axis {
+            0 if has_rest => MIN_CHUNK_LEN_BYTES / row_len_bytes,
+            _ => MIN_CHUNK_LEN_BYTES.div_ceil(row_len_bytes),
+        };
         chunk[axis] = rows.clamp(chunk[axis], dims[axis]);
     }
     chunk
