@@ -9,14 +9,16 @@ output of each is compared with the input before a time counts. Medians, ratios 
 """
 
 import argparse
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import h5py
 import numpy as np
-from run import RADDLE, timed
+from run import HERE, RADDLE
 from session import begun, keep
 
 # Elements and chunks of the input, chunks of the output.
@@ -58,13 +60,28 @@ def compare(one, other, chunks):
                 sys.exit(f"{other}: values differ")
 
 
-def rechunk(source, output, chunks, memory=MEMORY):
+def rechunk(source, output, chunks, memory=MEMORY, compress=f"gzip:{GZIP}"):
     text = f"{chunks[0]}rows" if len(chunks) == 1 else "x".join(map(str, chunks))
-    return f"{RADDLE} rechunk {source} -o {output} --force --chunk {text} -c gzip:{GZIP} --memory {memory} -j 2 -q --progress never"
+    return f"{RADDLE} rechunk {source} -o {output} --force --chunk {text} -c {compress} --memory {memory} -j 2 -q --progress never"
 
 
 def h5repack(source, output, chunks):
     return f"h5repack -l x:CHUNK={'x'.join(map(str, chunks))} -f x:GZIP={GZIP} {source} {output}"
+
+
+# The peak memory of a process includes the time before it executes the program, so a small process starts it.
+MEASURE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from run import timed
+print(json.dumps(timed(sys.argv[2])))
+"""
+
+
+def measured(command):
+    """Runs a command like `timed`, without the memory of this process."""
+    done = subprocess.run([sys.executable, "-c", MEASURE, HERE, command], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def in_turns(commands, source, chunks, rounds):
@@ -73,7 +90,7 @@ def in_turns(commands, source, chunks, rounds):
     for number in range(rounds):
         for name, (command, output) in commands.items():
             output.unlink(missing_ok=True)
-            runs[name].append(timed(command))
+            runs[name].append({**measured(command), "output_len_bytes": output.stat().st_size})
             if number == 0 and chunks:
                 compare(source, output, chunks)
     def summary(of_one):
@@ -81,14 +98,19 @@ def in_turns(commands, source, chunks, rounds):
             "wall_s": statistics.median(run["wall_s"] for run in of_one),
             "cpu_s": statistics.median(run["cpu_s"] for run in of_one),
             "peak_rss_bytes": max(run["peak_rss_bytes"] for run in of_one),
+            "output_len_bytes": of_one[-1]["output_len_bytes"],
         }
     return {name: summary(of_one) for name, of_one in runs.items()}
 
 
 def against_h5repack(folder, shape, before, after, rounds, seed=1):
-    source, ours, theirs = folder / "in.h5", folder / "raddle.h5", folder / "h5repack.h5"
+    source, ours, fast, theirs = (folder / name for name in ["in.h5", "raddle.h5", "fast.h5", "h5repack.h5"])
     write(source, shape, before, seed)
-    commands = {"raddle": (rechunk(source, ours, after), ours), "h5repack": (h5repack(source, theirs, after), theirs)}
+    commands = {
+        "raddle": (rechunk(source, ours, after), ours),
+        "raddle fast": (rechunk(source, fast, after, compress="fast"), fast),
+        "h5repack": (h5repack(source, theirs, after), theirs),
+    }
     return in_turns(commands, source, after, rounds)
 
 
@@ -125,10 +147,15 @@ def large(folder, gib, rounds):
     return found
 
 
-def row(name, of_ours, of_theirs):
-    ratio = of_theirs["wall_s"] / of_ours["wall_s"]
-    cpu = of_theirs["cpu_s"] / of_ours["cpu_s"]
-    return f"| {name} | {of_ours['wall_s']:.2f} s | {of_theirs['wall_s']:.2f} s | {ratio:.1f} | {cpu:.1f} | {of_ours['peak_rss_bytes'] / 1e6:.0f} MB |"
+def row(name, found):
+    """Returns a line of the table: times, then ratios to h5repack and sizes."""
+    theirs = found["h5repack"]
+    cells = [f"{found[of]['wall_s']:.2f} s" for of in ("raddle", "raddle fast", "h5repack")]
+    for of in ("raddle", "raddle fast"):
+        cells.append(f"{theirs['wall_s'] / found[of]['wall_s']:.1f}")
+        cells.append(f"{found[of]['output_len_bytes'] / theirs['output_len_bytes']:.2f}")
+    peak = max(found[of]["peak_rss_bytes"] for of in ("raddle", "raddle fast"))
+    return f"| {name} | {' | '.join(cells)} | {peak / 1e6:.0f} MB |"
 
 
 def main():
@@ -140,7 +167,8 @@ def main():
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
     options = parser.parse_args()
     report = begun()
-    heading = ["| layout | raddle | h5repack | ratio of wall time | of processor time | peak memory |", "|---|---|---|---|---|---|"]
+    titles = ["layout", f"raddle gzip:{GZIP}", "raddle fast", "h5repack", "h5repack / gzip", "size", "h5repack / fast", "size", "peak memory"]
+    heading = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     lines = [f"{report['machine']['cpu']}, {report['date']}, commit {report['commit']}: `--memory {MEMORY}`, gzip {GZIP}, medians of {options.rounds} rounds.", ""]
     with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary)
@@ -148,7 +176,7 @@ def main():
         for name, (shape, before, after) in TRANSPOSES.items():
             found = against_h5repack(folder, shape, before, after, options.rounds)
             report["tasks"][name] = found
-            lines.append(row(f"{name}, {before} to {after}", found["raddle"], found["h5repack"]))
+            lines.append(row(f"{name}, {before} to {after}", found))
             print(lines[-1], flush=True)
         ratios = []
         for number, (shape, before, after) in enumerate(drawn(options.drawn)):
@@ -156,7 +184,7 @@ def main():
             name = f"{'x'.join(map(str, shape))}, {before} to {after}"
             report["tasks"][f"drawn {number}: {name}"] = found
             ratios.append(found["h5repack"]["wall_s"] / found["raddle"]["wall_s"])
-            print(row(name, found["raddle"], found["h5repack"]), flush=True)
+            print(row(name, found), flush=True)
         if ratios:
             lines += ["", f"{len(ratios)} layouts drawn at random, one round each: h5repack takes {min(ratios):.1f} to {max(ratios):.1f} times as long, median {statistics.median(ratios):.1f}."]
         if options.large:

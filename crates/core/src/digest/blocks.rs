@@ -262,8 +262,19 @@ impl RowBlockDigests {
     }
 }
 
+/// Length of a fragment up to which it is joined with its neighbours: computing its CRC alone takes as long as computing
+/// that of a thousand bytes.
+const SHORT_LEN_BYTES: usize = 64;
+
+/// Longest gap between joined fragments.
+const MAX_GAP_LEN_BYTES: u64 = 512;
+
+/// Length up to which fragments are joined.
+const JOINED_LEN_BYTES: usize = 16 << 10;
+
 /// Fragments of one block in ascending order, combined before being shifted to the end of the block. Fragments at a
-/// fixed stride, such as the rows of a tile, then cost one multiplication each.
+/// fixed stride, such as the rows of a tile, then cost one multiplication each. Short ones are joined, with zeros in
+/// the gaps: zeros do not contribute to a linear CRC.
 struct Run<'a> {
     digests: &'a RowBlockDigests,
     block: u64,
@@ -275,13 +286,30 @@ struct Run<'a> {
     /// Number of bytes added to the block.
     len_bytes: u64,
     added_bytes: u64,
+    /// Joined fragments, which lie in one block, and the offset of the first.
+    joined: Vec<u8>,
+    joined_offset_bytes: u64,
+    /// Number of bytes of the joined fragments, without gaps.
+    joined_len_bytes: u64,
     note: &'a mut dyn FnMut(BlockPart),
 }
 
 impl<'a> Run<'a> {
     fn new(digests: &'a RowBlockDigests, note: &'a mut dyn FnMut(BlockPart)) -> Self {
-        let step = Shift::over(0);
-        Self { digests, block: 0, linear: 0, end: 0, step_len_bytes: 0, step, len_bytes: 0, added_bytes: 0, note }
+        Self {
+            digests,
+            block: 0,
+            linear: 0,
+            end: 0,
+            step_len_bytes: 0,
+            step: Shift::over(0),
+            len_bytes: 0,
+            added_bytes: 0,
+            joined: Vec::new(),
+            joined_offset_bytes: 0,
+            joined_len_bytes: 0,
+            note,
+        }
     }
 
     fn add(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
@@ -290,27 +318,76 @@ impl<'a> Run<'a> {
             return Err(CoreError::FragmentOutside { offset_bytes, len_bytes, total_bytes });
         }
         self.added_bytes += len_bytes;
+        if bytes.len() <= SHORT_LEN_BYTES {
+            self.join(offset_bytes, bytes);
+            return Ok(());
+        }
+        self.flush_joined();
         let (mut offset, mut rest) = (offset_bytes, bytes);
         while !rest.is_empty() {
-            let block = offset / self.digests.block_len_bytes;
-            let room = self.digests.block_end(block) - offset;
+            let room = self.digests.block_end(offset / self.digests.block_len_bytes) - offset;
             let (here, behind) = rest.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(rest.len()));
-            let end = offset + here.len() as u64;
-            if block != self.block || end < self.end {
-                self.flush_block();
-                (self.block, self.end) = (block, end);
-            }
-            if end - self.end != self.step_len_bytes {
-                self.step_len_bytes = end - self.end;
-                self.step = Shift::over(self.step_len_bytes);
-            }
-            let carried = if self.linear == 0 { 0 } else { self.step.apply(self.linear) };
-            self.linear = carried ^ fragment(here);
-            self.len_bytes += here.len() as u64;
-            self.end = end;
-            (offset, rest) = (end, behind);
+            self.append(offset, here, here.len() as u64);
+            (offset, rest) = (offset + here.len() as u64, behind);
         }
         Ok(())
+    }
+
+    /// Adds a short fragment to the joined ones, or begins new ones with it.
+    fn join(&mut self, offset_bytes: u64, bytes: &[u8]) {
+        let end = offset_bytes + bytes.len() as u64;
+        let joined_end = self.joined_offset_bytes + self.joined.len() as u64;
+        let block_end = self.digests.block_end(self.joined_offset_bytes / self.digests.block_len_bytes);
+        let follows = !self.joined.is_empty()
+            && end <= block_end
+            && offset_bytes.checked_sub(joined_end).is_some_and(|gap| gap <= MAX_GAP_LEN_BYTES)
+            && self.joined.len() < JOINED_LEN_BYTES;
+        if follows {
+            self.joined.resize((offset_bytes - self.joined_offset_bytes) as usize, 0);
+            self.joined.extend_from_slice(bytes);
+            self.joined_len_bytes += bytes.len() as u64;
+            return;
+        }
+        self.flush_joined();
+        let (mut offset, mut rest) = (offset_bytes, bytes);
+        loop {
+            let room = self.digests.block_end(offset / self.digests.block_len_bytes) - offset;
+            if rest.len() as u64 <= room {
+                break;
+            }
+            let (here, behind) = rest.split_at(room as usize);
+            self.append(offset, here, room);
+            (offset, rest) = (offset + room, behind);
+        }
+        self.joined.extend_from_slice(rest);
+        (self.joined_offset_bytes, self.joined_len_bytes) = (offset, rest.len() as u64);
+    }
+
+    fn flush_joined(&mut self) {
+        let joined = std::mem::take(&mut self.joined);
+        if !joined.is_empty() {
+            self.append(self.joined_offset_bytes, &joined, self.joined_len_bytes);
+        }
+        self.joined = joined;
+        self.joined.clear();
+    }
+
+    /// Appends bytes that lie in one block, of which `len_bytes` are not gaps.
+    fn append(&mut self, offset_bytes: u64, bytes: &[u8], len_bytes: u64) {
+        let block = offset_bytes / self.digests.block_len_bytes;
+        let end = offset_bytes + bytes.len() as u64;
+        if block != self.block || end < self.end {
+            self.flush_block();
+            (self.block, self.end) = (block, end);
+        }
+        if end - self.end != self.step_len_bytes {
+            self.step_len_bytes = end - self.end;
+            self.step = Shift::over(self.step_len_bytes);
+        }
+        let carried = if self.linear == 0 { 0 } else { self.step.apply(self.linear) };
+        self.linear = carried ^ fragment(bytes);
+        self.len_bytes += len_bytes;
+        self.end = end;
     }
 
     fn flush_block(&mut self) {
@@ -327,6 +404,7 @@ impl<'a> Run<'a> {
     }
 
     fn flush(mut self) {
+        self.flush_joined();
         self.flush_block();
         self.digests.added_bytes.fetch_add(self.added_bytes, Ordering::Relaxed);
     }

@@ -88,7 +88,7 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
         let worker_len_bytes = array.tile_len_bytes().saturating_add(batch_len_bytes + reader_len_bytes);
         let left = memory_limit_bytes.saturating_sub(worker_len_bytes.saturating_add(block_len_bytes(array, &shape)));
         let are_whole = !template.filters.is_empty();
-        let found = choose(array, Chunks { shape: &shape, are_whole }, left / 2)?;
+        let found = choose(array, Chunks { shape: &shape, are_whole }, left / 8 * 3)?;
         let found = if ranks > 1 { found.for_ranks(array, DEFAULT_BATCH_LEN_BYTES)? } else { found };
         (found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found)) <= left).then_some(found)
     };
