@@ -1,8 +1,8 @@
-//! Boxes of inputs at their places in an array: a division in several axes, unlike [`super::segments`].
+//! Boxes of inputs at their places in an array: a division in several axes, unlike [`Segments`](super::Segments).
 //!
 //! The tiles of a model's grid are such boxes. Elements in no box are fill values. Invariant of a valid list
-//! ([`Boxes::check`]): boxes are not empty, lie in the array and do not overlap, so that every element comes from at
-//! most one element of one input.
+//! ([`Plan::validate`](super::Plan::validate)): boxes are not empty, lie in the array and do not overlap, so that every
+//! element comes from at most one element of one input.
 
 use super::Piece;
 use crate::error::PlanFault;
