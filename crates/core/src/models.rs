@@ -11,7 +11,7 @@ use crate::ranks::threads::Threads;
 use crate::regrouping::Regrouping;
 use crate::regrouping::groups::TileGroups;
 use crate::regrouping::slots::Slots;
-use crate::regrouping::store::{FillGroup, Group, GroupStore, Taken};
+use crate::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::spawn;
@@ -141,11 +141,11 @@ struct OneByte {
 impl FillGroup for OneByte {
     type Error = u64;
 
-    fn jobs(&mut self, _: Group) -> usize {
+    fn jobs(&mut self, _: TileGroup) -> usize {
         1
     }
 
-    fn fill(&mut self, group: Group, _: usize, slots: &Slots) -> Result<(), u64> {
+    fn fill(&mut self, group: TileGroup, _: usize, slots: &Slots) -> Result<(), u64> {
         if self.failing == Some(group.group) {
             return Err(group.group);
         }

@@ -150,11 +150,11 @@ pub(super) struct MemoryFit {
 
 impl MemoryFit {
     /// Chooses the largest number of workers for which memory can hold a batch each.
-    pub(super) fn new(
+    pub(super) fn new<W: TileWork>(
         plan: &Plan,
         batches: &[Batch],
         needs: &[BatchFootprint],
-        (worker_len_bytes, shared_len_bytes): (u64, u64),
+        work: &W,
         jobs: usize,
         budget: &MemoryBudget,
     ) -> Result<Self, CoreError> {
@@ -172,9 +172,9 @@ impl MemoryFit {
         let tiles = WINDOW_TILES.min(all_tiles).max(max_tiles);
         let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
         let claims = (2 * tiles).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64);
-        let shared = claims.saturating_add(shared_len_bytes);
+        let shared = claims.saturating_add(work.shared_len_bytes());
 
-        let per_worker = raw_len_bytes.saturating_add(worker_len_bytes);
+        let per_worker = raw_len_bytes.saturating_add(work.worker_len_bytes());
         let needed = |jobs: u64| per_worker.saturating_add(largest).saturating_mul(jobs).saturating_add(shared);
         let Some(jobs) = (1..=jobs.max(1) as u64).rev().find(|jobs| needed(*jobs) <= available_bytes) else {
             let (needed_bytes, limit_bytes) = (needed(1), budget.limit_bytes());

@@ -136,14 +136,7 @@ pub fn rehearse<W: TileWork>(
     let all = vec![RankInfo::new(plan, &index, options, None, &budget); ranks.max(1)];
     let batches = RankInfo::batches(&all, plan, options.arenas, &|array| work.file(array));
     let needs: Vec<_> = batches.iter().map(|batch| BatchFootprint::of(&index, work, batch)).collect();
-    let fitted = MemoryFit::new(
-        plan,
-        &batches,
-        &needs,
-        (work.worker_len_bytes(), work.shared_len_bytes()),
-        options.jobs,
-        &budget,
-    )?;
+    let fitted = MemoryFit::new(plan, &batches, &needs, work, options.jobs, &budget)?;
     let quotas = vec![fitted.quota_bytes(); all.len()];
     let (jobs, fixed_len_bytes) = (fitted.jobs(), fitted.fixed_len_bytes());
     let terms = DealOptions {

@@ -69,14 +69,7 @@ impl ExecutionSetup {
         let batches = within(&left, batches, plan, index);
         let needs: Vec<_> = batches.iter().map(|batch| BatchFootprint::of(index, work, batch)).collect();
 
-        let fitted = MemoryFit::new(
-            plan,
-            &batches,
-            &needs,
-            (work.worker_len_bytes(), work.shared_len_bytes()),
-            options.jobs,
-            context.budget,
-        );
+        let fitted = MemoryFit::new(plan, &batches, &needs, work, options.jobs, context.budget);
         if !has_rounds {
             let lanes = lanes(plan, index, work, &batches, options.arenas);
             let own = batches.iter().zip(&needs).zip(lanes).map(|((batch, need), lane)| need.own(*batch, lane));

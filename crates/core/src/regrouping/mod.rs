@@ -7,8 +7,8 @@
 //! its chunks. If the memory holds too few tiles at once, the values first go through a scratch file in
 //! [`slabs::Slabs`]: boxes of whole chunks, whose values are stored tile by tile. [`choice`] decides.
 //!
-//! Invariants: tiles stay in plan order, so that the output does not depend on the memory; with a choice, no chunk is
-//! decoded more than twice, apart from chunks that straddle the inputs' borders.
+//! Invariants: tiles stay in plan order, so that the output does not depend on the memory. A chunk is decoded at most
+//! twice along its own grid; where inputs are joined at rows that are no multiple of a chunk, borders of slabs may add one.
 
 pub mod blocks;
 pub mod boxes;

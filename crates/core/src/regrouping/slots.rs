@@ -22,8 +22,9 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Creates slots of zeros for all tiles of `array` in `region`, which is not empty and lies in the array.
-    pub fn new(array: &ArrayPlan, region: &Extent) -> Self {
+    /// Creates slots of zeros for all tiles of `array` in `region`, which is not empty and lies in the array. Takes buffers
+    /// from `spare`: allocators keep freed memory for a while, so that two regions in turn would take that of both.
+    pub fn new(array: &ArrayPlan, region: &Extent, spare: &mut Vec<Vec<u8>>) -> Self {
         let axes = 0..region.rank();
         let first: Coordinates = axes.clone().map(|axis| region.start[axis] / array.tile_shape[axis]).collect();
         let along = axes.map(|axis| region.end(axis).div_ceil(array.tile_shape[axis]) - first[axis]).collect();
@@ -39,8 +40,19 @@ impl Slots {
             let count = slots.part(place).count;
             count.iter().fold(slots.element_len_bytes, |len, &count| len * count as usize)
         };
-        slots.values = (0..slots.along.iter().product()).map(|place| Mutex::new(vec![0; len_bytes(place)])).collect();
+        let zeros = |place| {
+            let mut values = spare.pop().unwrap_or_default();
+            values.clear();
+            values.resize(len_bytes(place), 0);
+            Mutex::new(values)
+        };
+        slots.values = (0..slots.along.iter().product()).map(zeros).collect();
         slots
+    }
+
+    /// Moves the buffers of all slots to `spare`.
+    pub fn recycle(self, spare: &mut Vec<Vec<u8>>) {
+        spare.extend(self.values.iter().map(|values| std::mem::take(&mut *lock(values))));
     }
 
     /// Returns the number of slots.
@@ -76,7 +88,7 @@ impl Slots {
 
     /// Locks slot number `place`.
     pub fn lock(&self, place: usize) -> MutexGuard<'_, Vec<u8>> {
-        self.values[place].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.values[place])
     }
 
     /// Copies the row-major `values` of a box of the array into all slots that it overlaps.
@@ -106,4 +118,8 @@ impl Slots {
             at[axis + 1..].copy_from_slice(&first[axis + 1..]);
         }
     }
+}
+
+fn lock(values: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    values.lock().unwrap_or_else(PoisonError::into_inner)
 }

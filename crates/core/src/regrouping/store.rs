@@ -17,7 +17,7 @@ use std::sync::PoisonError;
 
 /// A group of tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Group {
+pub struct TileGroup {
     /// Number of the array in the plan.
     pub array: u32,
     /// Number of the group in the array.
@@ -27,7 +27,7 @@ pub struct Group {
 /// A group of which this process assembles tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expected {
-    group: Group,
+    group: TileGroup,
     /// Number of tiles that this process assembles.
     tiles: u64,
     /// Length of the values of all tiles of the group.
@@ -52,6 +52,8 @@ struct State {
     admitted: usize,
     groups: BTreeMap<usize, Admitted>,
     len_bytes: u64,
+    /// Buffers of tiles that were taken, for the next group.
+    spare: Vec<Vec<u8>>,
 }
 
 /// The store of groups of one process.
@@ -79,13 +81,13 @@ pub trait FillGroup {
     type Error;
 
     /// Returns the number of jobs of `group`.
-    fn jobs(&mut self, group: Group) -> usize;
+    fn jobs(&mut self, group: TileGroup) -> usize;
 
     /// Carries out job number `job` of `group`.
     ///
     /// # Errors
     /// If values cannot be read.
-    fn fill(&mut self, group: Group, job: usize, slots: &Slots) -> Result<(), Self::Error>;
+    fn fill(&mut self, group: TileGroup, job: usize, slots: &Slots) -> Result<(), Self::Error>;
 }
 
 impl GroupStore {
@@ -110,7 +112,7 @@ impl GroupStore {
                     next = end;
                     continue;
                 };
-                let group = Group { array: tile.array, group: groups.group_of(array, tile.index) };
+                let group = TileGroup { array: tile.array, group: groups.group_of(array, tile.index) };
                 let reached = (first + groups.tiles_of(array, group.group).end).min(range.end);
                 let tiles = reached - next;
                 match expected.last_mut() {
@@ -138,7 +140,7 @@ impl GroupStore {
         filler: &mut F,
         is_stopped: impl Fn() -> bool,
     ) -> Result<Taken, F::Error> {
-        let group = Group { array: tile.array, group: groups.group_of(plan, tile.index) };
+        let group = TileGroup { array: tile.array, group: groups.group_of(plan, tile.index) };
         let Ok(at) = self.expected.binary_search_by_key(&group, |expected| expected.group) else {
             return Ok(Taken::Stopped);
         };
@@ -186,8 +188,13 @@ impl GroupStore {
         }
     }
 
-    /// Admits group number `at` if it is the next and fits the memory. A group that alone exceeds the memory is admitted
-    /// when there is no other.
+    /// Returns the buffer of a tile that was taken, for the next group.
+    pub fn recycle(&self, values: Vec<u8>) {
+        self.lock().spare.push(values);
+    }
+
+    /// Admits group number `at` if it is the next one and memory is left for it. A group that alone exceeds the limit is
+    /// admitted once the store is empty.
     fn admit<F: FillGroup>(&self, state: &mut State, at: usize, plan: &ArrayPlan, groups: TileGroups, filler: &mut F) {
         let Expected { group, tiles, len_bytes } = self.expected[at];
         let fits = state.groups.is_empty() || state.len_bytes.saturating_add(len_bytes) <= self.limit_len_bytes;
@@ -195,7 +202,9 @@ impl GroupStore {
             return;
         }
         let undone = filler.jobs(group);
-        let slots = Arc::new(Slots::new(plan, &groups.extent(plan, group.group)));
+        let slots = Arc::new(Slots::new(plan, &groups.extent(plan, group.group), &mut state.spare));
+        // What the group does not need must not be held beside it.
+        state.spare = Vec::new();
         state.groups.insert(at, Admitted { slots, waiting: (0..undone).rev().collect(), undone, tiles });
         state.admitted += 1;
         state.len_bytes += len_bytes;
@@ -241,7 +250,7 @@ mod tests {
 
     impl Numbering<'_> {
         /// Returns the rows of chunks of a group.
-        fn boxes(&self, group: Group) -> Vec<Extent> {
+        fn boxes(&self, group: TileGroup) -> Vec<Extent> {
             let (array, found) = (&self.plan.arrays[group.array as usize], &self.regroupings[group.array as usize]);
             let Regrouping { groups, chunk_shape, .. } = found.as_ref().unwrap();
             let whole = groups.extent(array, group.group);
@@ -256,13 +265,13 @@ mod tests {
     }
 
     impl FillGroup for Numbering<'_> {
-        type Error = (Group, usize);
+        type Error = (TileGroup, usize);
 
-        fn jobs(&mut self, group: Group) -> usize {
+        fn jobs(&mut self, group: TileGroup) -> usize {
             self.boxes(group).len()
         }
 
-        fn fill(&mut self, group: Group, job: usize, slots: &Slots) -> Result<(), Self::Error> {
+        fn fill(&mut self, group: TileGroup, job: usize, slots: &Slots) -> Result<(), Self::Error> {
             let array = &self.plan.arrays[group.array as usize];
             if self.failing == Some(job) && group.array as usize + 1 == self.plan.arrays.len() {
                 return Err((group, job));
@@ -303,7 +312,7 @@ mod tests {
         (plan, regroupings)
     }
 
-    fn take_all(threads: usize, failing: Option<usize>) -> (Vec<u64>, Vec<(u64, Group)>, usize) {
+    fn take_all(threads: usize, failing: Option<usize>) -> (Vec<u64>, Vec<(u64, TileGroup)>, usize) {
         let (plan, regroupings) = plan();
         let index = plan.tile_index();
         let (whole, next, jobs_done) = (0..index.tile_count(), AtomicU64::new(0), AtomicUsize::new(0));
@@ -354,7 +363,7 @@ mod tests {
             // The group with the failed job is the first of the last array; the tiles before it are complete.
             assert_eq!(taken, (0..8).collect::<Vec<_>>());
             assert!(failed.iter().any(|(ordinal, _)| *ordinal == 9), "{failed:?}");
-            assert!(failed.iter().all(|(_, group)| *group == Group { array: 2, group: 0 }), "{failed:?}");
+            assert!(failed.iter().all(|(_, group)| *group == TileGroup { array: 2, group: 0 }), "{failed:?}");
         }
     }
 

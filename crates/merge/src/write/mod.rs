@@ -10,6 +10,7 @@ pub mod parts;
 pub(crate) mod picking;
 pub(crate) mod publish;
 pub mod ranks;
+pub(crate) mod reader_pool;
 pub(crate) mod reading;
 pub mod regrouping;
 pub(crate) mod resume;
@@ -295,8 +296,8 @@ fn make(
     };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let WriteOutcome { mut engine, led, shared } = written?;
-    add_stages(&mut engine.stages, stages_of_all(&work.take_early_stages(), ranks)?);
-    let regrouping = work.regrouping_report(ranks)?;
+    add_stages(&mut engine.stages, stages_of_all(&work.regrouper().take_early_stages(), ranks)?);
+    let regrouping = work.regrouper().report(ranks)?;
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
     let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
     let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));

@@ -11,13 +11,12 @@ use crate::error::{MergeError, Result};
 use crate::plan::cost::TileCosts;
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
-use crate::plan::regrouping::{regroupings, worker_part_len_bytes};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::blocks::{Gathering, RankShare};
 use crate::write::reading::FileReading;
-use crate::write::regrouping::{GroupJobs, Groups, RegroupingReport};
+use crate::write::regrouping::{FillerState, Regrouper};
 use crate::write::tile_observer::TileObserver;
 use crate::write::values::ColumnReader;
 use raddle_codec::{EncodeState, is_all};
@@ -29,13 +28,11 @@ use raddle_core::parallel::for_each;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, copy_box, fill_with};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
-use raddle_core::regrouping::Regrouping;
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The tiles of a merge.
 pub struct MergeWork<'p> {
@@ -57,12 +54,8 @@ pub struct MergeWork<'p> {
     tile_observer: Option<&'p dyn TileObserver>,
     /// Reading by files, if ranks read inputs for each other.
     files: Option<FileReading<'p>>,
-    /// Regrouping of each array, if its tiles are assembled in groups.
-    regroupings: Vec<Option<Regrouping>>,
-    /// Groups of tiles, once the run has begun.
-    groups: OnceLock<Groups>,
-    /// Times of reading before the first tile.
-    early_stages: Mutex<StageTable>,
+    /// Assembling of tiles in groups.
+    regrouper: Regrouper<'p>,
 }
 
 /// State of one worker thread.
@@ -73,8 +66,8 @@ pub struct MergeWorker<'p> {
     decoded: Vec<u8>,
     /// Contributions to digests since the last note, with their columns.
     parts: Vec<(u32, BlockPart)>,
-    /// Filling of groups of tiles.
-    group_jobs: GroupJobs,
+    /// State of filling groups of tiles.
+    filler: FillerState,
 }
 
 impl<'p> MergeWork<'p> {
@@ -118,23 +111,15 @@ impl<'p> MergeWork<'p> {
             is_recorded: plan.is_recordable(),
             tile_observer: None,
             files: None,
-            regroupings: regroupings(plan, 1, plan.options.memory_limit_bytes),
-            groups: OnceLock::new(),
-            early_stages: Mutex::default(),
+            regrouper: Regrouper::new(plan, 1, plan.options.memory_limit_bytes),
         }
     }
 
     /// Configures the work for one of `ranks` ranks with this memory.
     #[must_use]
     pub(crate) fn for_ranks(mut self, ranks: usize, memory_limit_bytes: u64) -> Self {
-        self.regroupings = regroupings(self.plan, ranks, memory_limit_bytes);
+        self.regrouper = Regrouper::new(self.plan, ranks, memory_limit_bytes);
         self
-    }
-
-    /// Returns the largest value of `len_bytes` for the arrays whose tiles are assembled in groups.
-    fn largest_regrouped(&self, len_bytes: impl Fn(&ArrayPlan, &Regrouping) -> u64) -> u64 {
-        let arrays = self.plan.tiles.arrays.iter().zip(&self.regroupings);
-        arrays.filter_map(|(array, found)| Some(len_bytes(array, found.as_ref()?))).max().unwrap_or(0)
     }
 
     /// Configures reading by files.
@@ -144,26 +129,9 @@ impl<'p> MergeWork<'p> {
         self
     }
 
-    /// Whether the tiles of a column are assembled in groups, from values that their owner reads.
-    pub(crate) fn is_regrouped(&self, column: ColumnIndex) -> bool {
-        let array = self.plan.columns[column as usize].route.array();
-        array.is_some_and(|array| self.regroupings.get(array as usize).is_some_and(Option::is_some))
-    }
-
-    /// Collective. Reports on the datasets whose tiles were assembled in groups, if there are any.
-    pub(crate) fn regrouping_report(&self, ranks: &dyn Communicator) -> Result<Option<RegroupingReport>> {
-        let datasets = self.plan.regrouped();
-        if datasets.is_empty() {
-            return Ok(None);
-        }
-        let decoded_chunks = ranks.all_gather_u64(self.groups.get().map_or(0, Groups::decoded_chunks))?.iter().sum();
-        let scratch_len_bytes = self.groups.get().map_or(0, Groups::scratch_len_bytes);
-        Ok(Some(RegroupingReport { datasets, decoded_chunks, scratch_len_bytes }))
-    }
-
-    /// Takes the times of reading before the first tile.
-    pub(crate) fn take_early_stages(&self) -> StageTable {
-        std::mem::take(&mut *self.early_stages.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the assembling of tiles in groups.
+    pub(crate) fn regrouper(&self) -> &Regrouper<'p> {
+        &self.regrouper
     }
 
     /// Returns the state of reading by files, if it is used.
@@ -314,18 +282,17 @@ impl<'p> MergeWork<'p> {
         files.map_or(Ok(()), |files| files.place(array, tile, received, raw))
     }
 
-    /// Copies the values of a tile that is assembled in a group.
-    fn take_from_group(&self, groups: &Groups, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        let values = groups.take(self.plan, tile, &mut worker.reader, &mut worker.group_jobs)?;
+    /// Copies the values of a tile, which have no padding, to `raw`.
+    fn place(&self, tile: Tile, values: &[u8], raw: &mut [u8]) -> Result<()> {
         let (column, array) = self.array(tile);
         if array.is_full(tile.index) {
-            raw.copy_from_slice(&values);
+            raw.copy_from_slice(values);
             return Ok(());
         }
         fill_with(raw, &self.fills[column as usize].pattern);
         let count = array.tile_extent(tile.index).count;
         let origin = Coordinates::from_elem(0, count.len());
-        let from = BoxSource { bytes: &values, shape: &count, origin: &origin };
+        let from = BoxSource { bytes: values, shape: &count, origin: &origin };
         let target = BoxTarget { bytes: raw, shape: &array.tile_shape, origin: &origin };
         Ok(copy_box(from, target, &count, array.element_len_bytes as usize)?)
     }
@@ -519,7 +486,7 @@ impl<'p> TileWork for MergeWork<'p> {
             encode: EncodeState::default(),
             decoded: Vec::new(),
             parts: Vec::new(),
-            group_jobs: GroupJobs::default(),
+            filler: FillerState::default(),
         })
     }
 
@@ -538,9 +505,10 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn assemble(&self, worker: &mut MergeWorker<'p>, tile: Tile, raw: &mut [u8]) -> Result<()> {
-        match self.groups.get().filter(|groups| groups.has(tile.array)) {
-            Some(groups) => self.take_from_group(groups, worker, tile, raw)?,
-            None => self.gather_cut(&mut worker.reader, tile, self.array(tile).1, self.files.as_ref(), raw)?,
+        let MergeWorker { reader, filler, .. } = &mut *worker;
+        match self.regrouper.assemble(tile, reader, filler, |values| self.place(tile, values, raw)) {
+            Some(assembled) => assembled?,
+            None => self.gather_cut(reader, tile, self.array(tile).1, self.files.as_ref(), raw)?,
         }
         self.digest(&mut worker.parts, tile, raw)?;
         self.show(tile, raw)
@@ -588,22 +556,15 @@ impl<'p> TileWork for MergeWork<'p> {
             .saturating_add(self.longest_decoded_len_bytes)
             .saturating_add(self.encode_state_len_bytes)
             .saturating_add(self.converted_len_bytes)
-            .saturating_add(self.largest_regrouped(worker_part_len_bytes))
+            .saturating_add(self.regrouper.worker_len_bytes())
     }
 
     fn shared_len_bytes(&self) -> u64 {
-        self.largest_regrouped(|array, found| found.len_bytes(array))
+        self.regrouper.shared_len_bytes()
     }
 
     fn begin(&self, assignment: Assignment, context: &Context<'_>) -> Result<()> {
-        if self.regroupings.iter().all(Option::is_none) {
-            return Ok(());
-        }
-        let mut stages = StageTable::default();
-        let begun = Groups::begin(self.plan, self.pool, &self.regroupings, assignment, context, &mut stages);
-        self.early_stages.lock().unwrap_or_else(PoisonError::into_inner).add(&stages);
-        let _ = self.groups.set(begun?);
-        Ok(())
+        self.regrouper.begin(self.pool, assignment, context)
     }
 
     fn cost(&self, tile: Tile, _raw_len_bytes: u64) -> u64 {

@@ -239,7 +239,7 @@ impl PartLayout {
             .run(&options, &context)
             .map_err(|error| work.failed(error, &files.data))
             .and_then(|mut engine| {
-                add_stages(&mut engine.stages, work.take_early_stages().reports(0));
+                add_stages(&mut engine.stages, work.regrouper().take_early_stages().reports(0));
                 for input in 0..plan.inputs.len() as u32 {
                     pool.get(input)?.check_unchanged()?;
                 }

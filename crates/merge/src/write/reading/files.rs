@@ -9,8 +9,8 @@ use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::Route;
 use crate::schema::ABSENT;
+use crate::write::reader_pool::ReaderPool;
 use crate::write::tiles::MergeWork;
-use crate::write::values::ColumnReader;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::Round;
@@ -44,8 +44,8 @@ pub(crate) struct FileReading<'p> {
     threads: usize,
     cancel: &'p CancelToken,
     received: ReceivedPieces,
-    /// Readers that no thread is using. They keep their open files and chunks from round to round.
-    idle: Mutex<Vec<ColumnReader<'p>>>,
+    /// Readers, which keep their open files and chunks from round to round.
+    readers: ReaderPool<'p>,
     /// Whether a rank could not read everything, so that pieces are missing and the run fails.
     is_cut_short: AtomicBool,
 }
@@ -58,19 +58,6 @@ struct Wanted {
     len_bytes: u64,
 }
 
-/// A reader on loan to a thread.
-struct Lent<'a, 'p> {
-    reader: Option<ColumnReader<'p>>,
-    values: Vec<u8>,
-    idle: &'a Mutex<Vec<ColumnReader<'p>>>,
-}
-
-impl Drop for Lent<'_, '_> {
-    fn drop(&mut self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(self.reader.take());
-    }
-}
-
 impl<'p> FileReading<'p> {
     /// Prepares reading by files on `rank`, with up to `threads` threads.
     pub(crate) fn new(groups: ReadingGroups, rank: Rank, threads: usize, watch: &Watch<'p>) -> Self {
@@ -80,7 +67,7 @@ impl<'p> FileReading<'p> {
             threads,
             cancel: watch.cancel,
             received: ReceivedPieces::default(),
-            idle: Mutex::default(),
+            readers: ReaderPool::default(),
             is_cut_short: AtomicBool::new(false),
         }
     }
@@ -183,13 +170,9 @@ impl<'p> FileReading<'p> {
             some.push(next);
         }
         let outbox = Mutex::new(Outbox::new(ranks));
-        let lend = || {
-            let reader = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let reader = reader.unwrap_or_else(|| work.column_reader());
-            Lent { reader: Some(reader), values: Vec::new(), idle: &self.idle }
-        };
+        let lend = || self.readers.lend(|| work.column_reader());
         let read = for_each(&some, self.threads, self.cancel, lend, |lent, wanted| -> Result<()> {
-            let Lent { reader: Some(reader), values, .. } = lent else { return Ok(()) };
+            let Some((reader, values)) = lent.parts() else { return Ok(()) };
             let Wanted { tile, owner, piece, len_bytes } = wanted;
             let (column, _) = work.array(*tile);
             values.clear();
@@ -235,8 +218,7 @@ impl<'p> FileReading<'p> {
 
     /// Adds the counts of all readers to `stages`. Called once, after all rounds.
     pub(crate) fn retire(&self, stages: &mut StageTable) {
-        let readers = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        readers.into_iter().for_each(|reader| reader.retire(stages));
+        self.readers.retire(stages);
     }
 }
 
@@ -246,7 +228,7 @@ pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
     let plan = work.plan();
     matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. })
         && !plan.made.has(column)
-        && !work.is_regrouped(column)
+        && !work.regrouper().has(column)
 }
 
 /// Whether an input stores its rows of a column.

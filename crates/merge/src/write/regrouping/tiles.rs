@@ -1,0 +1,181 @@
+//! Groups of tiles of a run: their values are read from the inputs, or from a scratch file.
+
+use super::scratch::ScratchArrays;
+use crate::error::{MergeError, Result};
+use crate::plan::MergePlan;
+use crate::write::values::ColumnReader;
+use raddle_core::engine::{Assignment, Context, StopSignal};
+use raddle_core::plan::extent::{BoxTarget, Coordinates};
+use raddle_core::plan::{Tile, TileIndex};
+use raddle_core::regrouping::Regrouping;
+use raddle_core::regrouping::blocks::{Block, blocks};
+use raddle_core::regrouping::slots::Slots;
+use raddle_core::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
+use raddle_core::report::StageTable;
+use raddle_hdf5::source::InputPool;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tiles that are assembled in groups, on one rank.
+pub(super) struct RegroupedTiles {
+    regroupings: Vec<Option<Regrouping>>,
+    store: GroupStore,
+    scratch: Option<ScratchArrays>,
+    pub(super) index: TileIndex,
+    stop: StopSignal,
+    decoded_chunks: AtomicU64,
+}
+
+/// State of a thread that fills groups.
+#[derive(Default)]
+pub(crate) struct FillerState {
+    group: Option<TileGroup>,
+    blocks: Vec<Block>,
+    /// Runs of the scratch file that hold the group, with their slabs.
+    runs: Vec<(u64, Range<u64>)>,
+    values: Vec<u8>,
+}
+
+/// A thread that fills groups.
+struct Filler<'a, 'p> {
+    tiles: &'a RegroupedTiles,
+    plan: &'p MergePlan,
+    reader: &'a mut ColumnReader<'p>,
+    state: &'a mut FillerState,
+}
+
+impl RegroupedTiles {
+    /// Collective. Prepares groups of up to `limit_len_bytes` in total, and moves values through a scratch file where that is planned.
+    /// Adds the time of reading for it to `stages`.
+    pub(super) fn begin<'p>(
+        (plan, pool, regroupings): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>]),
+        limit_len_bytes: u64,
+        Assignment { all, own, stop }: Assignment,
+        context: &Context<'_>,
+        stages: &mut StageTable,
+    ) -> Result<Self> {
+        let regroupings = regroupings.to_vec();
+        let index = plan.tiles.tile_index();
+        let store = GroupStore::new(&plan.tiles, &index, &regroupings, &own, limit_len_bytes);
+        let decoded_chunks = AtomicU64::new(0);
+        let mut tiles = Self { regroupings, store, scratch: None, index, stop, decoded_chunks };
+        tiles.scratch = ScratchArrays::fill(&tiles, plan, pool, &all, context, stages)?;
+        Ok(tiles)
+    }
+
+    /// Returns the number of chunks that this rank has decoded for groups.
+    pub(super) fn decoded_chunks(&self) -> u64 {
+        self.decoded_chunks.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of bytes in the scratch file.
+    pub(super) fn scratch_len_bytes(&self) -> u64 {
+        self.scratch.as_ref().map_or(0, |scratch| scratch.len_bytes)
+    }
+
+    /// Reads a block of an array into `values`.
+    pub(super) fn read_block<'p>(
+        &self,
+        plan: &'p MergePlan,
+        array: u32,
+        reader: &mut ColumnReader<'p>,
+        block: &Block,
+        values: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (column, array) = (plan.column_of_array[array as usize], &plan.tiles.arrays[array as usize]);
+        let count = &block.source.count;
+        values.resize(count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize, 0);
+        let origin = Coordinates::from_elem(0, count.len());
+        let target = BoxTarget { bytes: values, shape: count, origin: &origin };
+        let decoded_before = reader.decoded_chunks();
+        reader.read_any(column, block.input, &block.source, target)?;
+        self.decoded_chunks.fetch_add(reader.decoded_chunks() - decoded_before, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns how the tiles of an array are assembled in groups, if they are.
+    pub(super) fn of(&self, array: u32) -> Option<&Regrouping> {
+        self.regroupings.get(array as usize)?.as_ref()
+    }
+
+    /// Returns the values of `tile` without padding, after helping to assemble its group.
+    pub(super) fn take<'p>(
+        &self,
+        plan: &'p MergePlan,
+        tile: Tile,
+        reader: &mut ColumnReader<'p>,
+        state: &mut FillerState,
+    ) -> Result<Vec<u8>> {
+        let array = &plan.tiles.arrays[tile.array as usize];
+        let Some(regrouping) = self.of(tile.array) else { return Err(MergeError::Cancelled) };
+        let ordinal = self.index.ordinal(tile).unwrap_or(u64::MAX);
+        let mut filler = Filler { tiles: self, plan, reader, state };
+        let is_stopped = || self.stop.is_stopped_at(ordinal);
+        match self.store.take((array, regrouping.groups), tile, &mut filler, is_stopped)? {
+            Taken::Values(values) => Ok(values),
+            // The engine has an earlier error and does not report this one.
+            Taken::Stopped => Err(MergeError::Cancelled),
+        }
+    }
+
+    /// Returns the buffer of a tile that was taken.
+    pub(super) fn recycle(&self, values: Vec<u8>) {
+        self.store.recycle(values);
+    }
+}
+
+impl FillGroup for Filler<'_, '_> {
+    type Error = MergeError;
+
+    fn jobs(&mut self, group: TileGroup) -> usize {
+        self.find(group);
+        self.state.blocks.len() + self.state.runs.len()
+    }
+
+    fn fill(&mut self, group: TileGroup, job: usize, slots: &Slots) -> Result<()> {
+        self.find(group);
+        let Self { tiles, plan, reader, state } = self;
+        let FillerState { blocks, runs, values, .. } = &mut **state;
+        let Some((slab, run)) = runs.get(job) else {
+            let Some(block) = blocks.get(job) else { return Ok(()) };
+            tiles.read_block(plan, group.array, reader, block, values)?;
+            return Ok(slots.put(&block.extent(), values)?);
+        };
+        let (Some(scratch), Some(Regrouping { slabs: Some(slabs), .. })) = (&tiles.scratch, tiles.of(group.array))
+        else {
+            return Ok(());
+        };
+        let array = &plan.tiles.arrays[group.array as usize];
+        values.resize((run.end - run.start) as usize, 0);
+        scratch.read(group.array, run.start, values)?;
+        let region = slabs.extent(array, *slab);
+        let mut rest = values.as_slice();
+        for place in 0..slots.len() as u64 {
+            let Some(part) = slots.part(place).intersection(&region) else { continue };
+            let len = part.count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize;
+            slots.put(&part, &rest[..len])?;
+            rest = &rest[len..];
+        }
+        Ok(())
+    }
+}
+
+impl Filler<'_, '_> {
+    /// Makes the jobs of `group` the current ones.
+    fn find(&mut self, group: TileGroup) {
+        if self.state.group == Some(group) {
+            return;
+        }
+        self.state.group = Some(group);
+        (self.state.blocks, self.state.runs) = (Vec::new(), Vec::new());
+        let array = &self.plan.tiles.arrays[group.array as usize];
+        let Some(Regrouping { groups, slabs, chunk_shape, .. }) = self.tiles.of(group.array) else { return };
+        match slabs {
+            None => self.state.blocks = blocks(array, &groups.extent(array, group.group), chunk_shape),
+            Some(slabs) => {
+                let run = |slab| Some((slab, slabs.run_of(array, slab, *groups, group.group)?));
+                self.state.runs = (0..slabs.count(array)).filter_map(run).collect();
+            }
+        }
+    }
+}
