@@ -76,11 +76,6 @@ impl Dimensions {
     }
 }
 
-/// Whether a dimension has a name: its path, or the last part of it.
-pub(crate) fn is_named(dimension: &[u8], name: &str) -> bool {
-    dimension == name.as_bytes() || dimension.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
-}
-
 fn is_scale(attributes: &[AttributeValue]) -> bool {
     named(attributes, "CLASS").is_some_and(|class| class.value.starts_with(b"DIMENSION_SCALE"))
 }

@@ -409,6 +409,11 @@ pub fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
+/// Whether an object has a name: its path, or the last part of it.
+pub(crate) fn is_named(path: &[u8], name: &str) -> bool {
+    path == name.as_bytes() || path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
+}
+
 /// Returns a path for messages, with control characters, invalid UTF-8 and direction marks escaped.
 pub fn display_path(path: &[u8]) -> String {
     let mut shown = String::new();

@@ -480,13 +480,7 @@ impl BlockComparer<'_> {
         self.right.resize(block.len_bytes as usize, 0);
         self.expected.read_rows(block.left, block.rows.clone(), &mut self.left)?;
         self.found.read_rows(block.right, block.rows.clone(), &mut self.right)?;
-        // Nearly all blocks are equal, and comparing whole slices is many times as fast as looking for a byte.
-        if self.left == self.right {
-            return Ok(None);
-        }
-        let differing = self.left.iter().zip(&self.right).position(|(left, right)| left != right);
-        let row_len_bytes = plan.row_len_bytes(block.left);
-        Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
+        Ok(self.first_difference(plan, block))
     }
 
     /// Compares a box of a column.
@@ -506,12 +500,18 @@ impl BlockComparer<'_> {
             let Some(array) = array_of(plan, column) else { return Ok(None) };
             reader.read_extent(column, array, extent, values)?;
         }
+        Ok(self.first_difference(plan, block))
+    }
+
+    /// Returns the first row of a block that differs between both sides.
+    fn first_difference(&self, plan: &MergePlan, block: &ComparedBlock) -> Option<Mismatch> {
+        // Nearly all blocks are equal, and comparing whole slices is many times as fast as looking for a byte.
         if self.left == self.right {
-            return Ok(None);
+            return None;
         }
-        let differing = self.left.iter().zip(&self.right).position(|(left, right)| left != right);
-        let row_len_bytes = block.len_bytes / extent.count[0].max(1);
-        Ok(differing.map(|byte| value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes)))
+        let byte = self.left.iter().zip(&self.right).position(|(left, right)| left != right)?;
+        let row_len_bytes = block.len_bytes / (block.rows.end - block.rows.start).max(1);
+        Some(value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes.max(1)))
     }
 
     /// Compares a column of a file-local type; `dims` are the dimensions in the output.

@@ -3,9 +3,8 @@
 use super::{AskedChunk, AskedLayouts};
 use crate::error::{MergeError, Result};
 use crate::plan::chunk::Chunk;
-use crate::plan::dimensions::is_named;
 use crate::plan::layout_rules::RuleObjects;
-use crate::schema::{Entry, Role, Schema, display_path};
+use crate::schema::{Entry, Role, Schema, display_path, is_named};
 
 impl AskedLayouts<'_> {
     /// Refuses rules that match no dataset of `schema`, names of dimensions that no dataset has, and read patterns of

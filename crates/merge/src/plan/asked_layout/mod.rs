@@ -9,7 +9,7 @@ mod filters;
 pub(crate) use filters::AskedFilters;
 
 use super::cmip7::{self, Cmip7Role, Cmip7Variables};
-use super::dimensions::{Dimensions, is_named};
+use super::dimensions::Dimensions;
 use super::layout_rules::{LayoutRule, RuleObjects, Unchunked};
 use crate::conventions::cf::axes::AxisRole;
 use crate::error::{MergeError, Result};
@@ -17,7 +17,7 @@ use crate::options::MergeOptions;
 use crate::plan::chunk::Chunk;
 use crate::plan::grid::Grid;
 use crate::plan::layout::{LayoutPolicy, Shape, chunk_shape, shape_with};
-use crate::schema::{Entry, Role, Schema, display_path};
+use crate::schema::{Entry, Role, Schema, display_path, is_named};
 use filters::DecidingRules;
 use globset::GlobSet;
 use std::collections::HashMap;

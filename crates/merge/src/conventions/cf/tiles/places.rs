@@ -12,7 +12,7 @@ use crate::rules::NumberType;
 use crate::rules::attribute::{named, number, numbers, replaced, with_integers};
 use crate::rules::settle::Declared;
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, Role, display_path};
+use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -76,11 +76,6 @@ impl Basis {
         }
         Ok(Self { dimensions: coordinates, is_by_coordinates: true })
     }
-}
-
-/// Whether a user's name refers to the dimension at `path`.
-fn is_named(path: &[u8], name: &str) -> bool {
-    path == name.as_bytes() || path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
 }
 
 /// Returns the prefix of the WRF attributes of a dimension, and their ending.
