@@ -11,7 +11,6 @@ import argparse
 import datetime
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ import netCDF4
 import numpy as np
 
 from run import HERE, RADDLE, machine, timed
+from session import table
 
 
 def write(path, times, latitudes, longitudes, seed):
@@ -89,23 +89,6 @@ def measure(source, folder, contenders, rounds, tools):
             print(f"{source.name}: {name}: {run['wall_s']:.2f} s", flush=True)
     shutil.rmtree(folder / "work")
     return found
-
-
-def table(title, found):
-    """Ratios are medians over the rounds of the first contender's time by another's."""
-    walls = {name: [run["wall_s"] for run in one["runs"]] for name, one in found.items()}
-    first = next(iter(walls))
-    lines = [f"## {title}", "", f"| | wall (s) | min - max | CPU (s) | peak memory (MB) | inputs (MB) | output (MB) | {first} / this |"]
-    lines += ["|---" * 8 + "|"]
-    for name, one in found.items():
-        cpu = statistics.median(run["cpu_s"] for run in one["runs"])
-        peak = max(run["peak_rss_bytes"] for run in one["runs"])
-        ratio = statistics.median(a / b for a, b in zip(walls[first], walls[name]))
-        lines.append(
-            f"| {name} | {statistics.median(walls[name]):.2f} | {min(walls[name]):.2f} - {max(walls[name]):.2f} | {cpu:.1f} "
-            f"| {peak / 1e6:.0f} | {one['input_bytes'] / 1e6:.0f} | {one['output_bytes'] / 1e6:.0f} | {ratio:.1f} |"
-        )
-    return "\n".join([*lines, ""])
 
 
 def main():

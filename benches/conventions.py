@@ -14,7 +14,6 @@ import json
 import multiprocessing
 import os
 import shlex
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 
 from corpora import RADDLE, smooth
 from run import HERE, machine, timed
-from session import touch_memory
+from session import table, touch_memory
 
 MONTHS, LATITUDES, LONGITUDES, TIMES = 60, 180, 360, 31
 FIELDS = ["tas", "psl", "uas"]
@@ -262,23 +261,6 @@ def measure(contenders, output, rounds):
             print(f"{name}: {run['wall_s']:.2f} s", flush=True)
     output.unlink()
     return found
-
-
-def table(title, found):
-    """Ratios are medians over the rounds of the first contender's time by another's."""
-    walls = {name: [run["wall_s"] for run in one["runs"]] for name, one in found.items()}
-    first = next(iter(walls))
-    lines = [f"## {title}", "", f"| | wall (s) | min - max | CPU (s) | peak memory (MB) | inputs (MB) | output (MB) | {first} / this |"]
-    lines += ["|---" * 8 + "|"]
-    for name, one in found.items():
-        cpu = statistics.median(run["cpu_s"] for run in one["runs"])
-        peak = max(run["peak_rss_bytes"] for run in one["runs"])
-        ratio = statistics.median(a / b for a, b in zip(walls[first], walls[name]))
-        lines.append(
-            f"| {name} | {statistics.median(walls[name]):.2f} | {min(walls[name]):.2f} - {max(walls[name]):.2f} | {cpu:.1f} "
-            f"| {peak / 1e6:.0f} | {one['input_bytes'] / 1e6:.0f} | {one['output_bytes'] / 1e6:.0f} | {ratio:.2f} |"
-        )
-    return "\n".join([*lines, ""])
 
 
 def main():

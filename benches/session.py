@@ -4,6 +4,7 @@ import argparse
 import datetime
 import json
 import os
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -67,3 +68,20 @@ def in_turns(task, writers, rounds, run):
             runs[writer].append(run(writer, "time"))
             print(f"{task}: {writer}: {runs[writer][-1]['elapsed_s']:.4f} s", flush=True)
     return runs
+
+
+def table(title, found):
+    """Returns a table of contenders. Ratios are medians over the rounds of the first contender's time by another's."""
+    walls = {name: [run["wall_s"] for run in one["runs"]] for name, one in found.items()}
+    first = next(iter(walls))
+    lines = [f"## {title}", "", f"| | wall (s) | min - max | CPU (s) | peak memory (MB) | inputs (MB) | output (MB) | {first} / this |"]
+    lines += ["|---" * 8 + "|"]
+    for name, one in found.items():
+        cpu = statistics.median(run["cpu_s"] for run in one["runs"])
+        peak = max(run["peak_rss_bytes"] for run in one["runs"])
+        ratio = statistics.median(a / b for a, b in zip(walls[first], walls[name]))
+        lines.append(
+            f"| {name} | {statistics.median(walls[name]):.2f} | {min(walls[name]):.2f} - {max(walls[name]):.2f} | {cpu:.1f} "
+            f"| {peak / 1e6:.0f} | {one['input_bytes'] / 1e6:.0f} | {one['output_bytes'] / 1e6:.0f} | {ratio:.2f} |"
+        )
+    return "\n".join([*lines, ""])
