@@ -17,8 +17,7 @@ CHECK = shutil.which("check_cmip7_packing", path=f"{Path(sys.executable).parent}
 @pytest.fixture
 def is_packed():
     """Returns a function that determines whether check_cmip7_packing passes a file, and prints the reason if not."""
-    if CHECK is None:
-        pytest.skip("check_cmip7_packing is not installed")
+    assert CHECK, "check_cmip7_packing, of the test requirements, is not installed"
 
     def check(path):
         found = subprocess.run([CHECK, str(path)], capture_output=True, text=True, timeout=120, check=False)

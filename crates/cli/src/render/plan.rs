@@ -88,10 +88,10 @@ fn regrouped(datasets: &[RegroupedDataset]) -> Option<String> {
     let scratch_len_bytes = datasets.iter().map(|dataset| dataset.scratch_len_bytes).sum();
     let through = match scratch_len_bytes {
         0 => String::new(),
-        _ => format!(", {} go through a scratch file; more --memory avoids it", quantity::size(scratch_len_bytes)),
+        _ => format!("; {} go through a scratch file, which more --memory avoids", quantity::size(scratch_len_bytes)),
     };
     Some(format!(
-        "regrouped: {} with input chunks across many new chunks, each decoded {:.1} times instead of {:.0}{through}",
+        "regrouped: {} whose input chunks span many output chunks; each is decoded {:.1} times instead of {:.0}{through}",
         quantity::counted(datasets.len() as u64, "dataset"),
         mean(|dataset| dataset.decodes),
         mean(|dataset| dataset.decodes_by_tile),
@@ -335,6 +335,29 @@ mod tests {
             scan_s: 0.0,
             elapsed_s: 0.5,
         }
+    }
+
+    #[test]
+    fn regrouped_datasets_take_one_line() {
+        let dataset = |chunks, decodes, decodes_by_tile, scratch_len_bytes| RegroupedDataset {
+            path: "/x".to_owned(),
+            chunks,
+            decodes,
+            decodes_by_tile,
+            passes: if scratch_len_bytes > 0 { 2 } else { 1 },
+            scratch_len_bytes,
+        };
+        assert_eq!(regrouped(&[]), None);
+        assert_eq!(
+            regrouped(&[dataset(400, 1.0, 200.0, 0)]).unwrap(),
+            "regrouped: 1 dataset whose input chunks span many output chunks; each is decoded 1.0 times instead of 200"
+        );
+        // Chunks count, not datasets.
+        let two = regrouped(&[dataset(300, 1.0, 10.0, 0), dataset(100, 2.0, 50.0, 3 << 20)]).unwrap();
+        assert!(
+            two.starts_with("regrouped: 2 datasets") && two.contains("decoded 1.2 times instead of 20; 3.00 MiB"),
+            "{two}"
+        );
     }
 
     #[test]
