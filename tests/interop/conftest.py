@@ -1,6 +1,7 @@
 """Fixtures for the interoperability tests: the command under test, and small files made with h5py."""
 
 import h5py
+import hdf5plugin  # noqa: F401  (before netCDF4, whose plugins h5py would load instead and fail with)
 import numpy as np
 import pytest
 from command import RADDLE, raddle  # noqa: F401
