@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Literal, SupportsIndex
 
+from raddle.errors import UsageError
+
 Path = str | os.PathLike[str]
 Inputs = Path | Iterable[Path]
 Size = int | str
@@ -34,6 +36,7 @@ Packing = Literal["refuse", "unpack", "repack"]
 RepeatedIds = Literal["refuse", "first"]
 Rules = Iterable[str] | Mapping[str, str]
 Scalars = Literal["equal", "first", "stack"]
+Select = Iterable[str] | Mapping[str, slice | str | int]
 Shuffle = Literal["keep", "yes", "no"]
 Units = Literal["refuse", "convert"]
 
@@ -44,7 +47,7 @@ _ARGUMENTS = {"inputs", "input", "output", "file", "against", "progress"}
 _WORDS = {"extendible": {True: "all", False: "never"}, "shuffle": {True: "yes", False: "no"}}
 
 # Options with several values, which the command also takes as one text with commas.
-COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets"}
+COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets", "select"}
 
 _LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules"}
 
@@ -60,10 +63,21 @@ def given(parameters: Mapping[str, object]) -> str:
     return json.dumps(options)
 
 
+def _range(limits: slice | str | int) -> str:
+    """Return a range of a dimension as the command has it."""
+    if not isinstance(limits, slice):
+        return str(limits)
+    if limits.step not in (None, 1):
+        raise UsageError(f"select takes all elements of a range: {limits} has a step")
+    return f"{'' if limits.start is None else limits.start}:{'' if limits.stop is None else limits.stop}"
+
+
 def _plain(name: str, value: object) -> object:
     """Return a value of an option as JSON has it: a list for several, a text for a path or a shape."""
     if name == "layout_rules" and isinstance(value, Mapping):
         value = [f"{pattern}: {settings}" for pattern, settings in value.items()]
+    if name == "select" and isinstance(value, Mapping):
+        value = [f"{dimension}={_range(limits)}" for dimension, limits in value.items()]
     if name in _LISTS:
         values = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         return [part for item in values for part in (item.split(",") if name in COMMA_SEPARATED else [item])]

@@ -29,6 +29,7 @@ from raddle._keywords import (
     RepeatedIds,
     Rules,
     Scalars,
+    Select,
     Shuffle,
     Size,
     Units,
@@ -54,6 +55,7 @@ def plan(
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
+    select: Select | None = None,
     convention: Convention | None = None,
     rule: Sequence[str] | None = None,
     rules: Path | None = None,
@@ -141,6 +143,7 @@ def merge(
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
+    select: Select | None = None,
     convention: Convention | None = None,
     rule: Sequence[str] | None = None,
     rules: Path | None = None,
@@ -239,6 +242,11 @@ def merge(
         Patterns of objects to exclude, with everything in them.
     keep
         Patterns of datasets that are not concatenated: one copy is kept, and they must be equal in all inputs.
+    select
+        Ranges of dimensions to which the output is restricted: ``{"time": slice(0, 100), "lat": "-30..30"}`` or
+        ``"time=0:100, lat=-30..30"``. Slices select elements, counted from 0 in the output that all inputs make together;
+        texts with two dots select values of the coordinate, both included: numbers, or dates for a time, such as
+        ``"2001-01..2001-12"``. Default: all elements.
     convention
         Convention that all inputs follow: ``"cf"`` (also netCDF-4), ``"anndata"``, ``"nexus"``, ``"nwb"`` (also HDMF),
         ``"pandas"`` (also PyTables) or ``"none"``, which concatenates datasets whatever their meaning. Default: as

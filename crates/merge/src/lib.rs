@@ -17,6 +17,7 @@ pub mod rules;
 pub mod scan;
 pub mod schema;
 pub mod simulate;
+pub mod subset;
 pub mod verify;
 pub mod write;
 

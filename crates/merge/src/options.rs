@@ -9,6 +9,7 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::layout_rules::LayoutRule;
 use crate::plan::links::{Link, LinkPaths};
 use crate::schema::join::JoinOptions;
+use crate::subset::DimensionRange;
 use raddle_codec::{Compression, Effort};
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
@@ -198,6 +199,8 @@ pub struct MergeOptions {
     pub compat: Compat,
     /// Objects to merge.
     pub selection: Selection,
+    /// Ranges of dimensions to which the output is restricted.
+    pub subset: Vec<DimensionRange>,
     /// Treatment of differences between inputs.
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
@@ -258,6 +261,7 @@ impl MergeOptions {
             fletcher32: false,
             compat: Compat::default(),
             selection: Selection::default(),
+            subset: Vec::new(),
             join: JoinOptions::default(),
             conventions: ConventionOptions::default(),
             explicit: BTreeSet::new(),

@@ -15,6 +15,7 @@ use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::options::{Empty, MergeOptions};
+use raddle_merge::plan::links::Link;
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
 use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::schema::join::{AttributePolicy, Join};
@@ -141,6 +142,7 @@ impl MergeRequest {
             return Err(Error::usage("--empty null leaves tables without columns to make keys for: leave out --keys"));
         }
         check_axis(&options)?;
+        check_subset(&options)?;
         self.execution.apply(&mut options, default_jobs);
         Ok(options)
     }
@@ -199,6 +201,24 @@ fn check_axis(options: &MergeOptions) -> Result<(), Error> {
     ];
     match conflicts.into_iter().find(|(is_given, _)| *is_given) {
         Some((_, reason)) => Err(Error::usage(&format!("{reason}: leave out {option}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses options that have no meaning together with a restriction to ranges of dimensions.
+pub(crate) fn check_subset(options: &MergeOptions) -> Result<(), Error> {
+    if options.subset.is_empty() {
+        return Ok(());
+    }
+    let gives_columns = !options.join.add_columns.is_empty() || options.join.attributes == AttributePolicy::Stack;
+    let conflicts = [
+        (!options.made.is_empty(), "--keys describes all rows of the tables"),
+        (options.join.join == Join::Union, "--union copies datasets as they are"),
+        (options.link != Link::No, "--link stores no values"),
+        (gives_columns, "--add-column and --attributes stack make a row for every row of the inputs"),
+    ];
+    match conflicts.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, reason)) => Err(Error::usage(&format!("{reason}: leave out --select"))),
         None => Ok(()),
     }
 }

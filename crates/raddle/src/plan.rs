@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::merge::{PlannedMerge, plan_inputs};
+use crate::merge::{PlannedMerge, check_subset, plan_inputs};
 use crate::options::{
     ExecutionOptions, Inputs, LayoutOptions, PlacementOptions, SchemaOptions, SortOptions, StripeOptions,
 };
@@ -77,6 +77,7 @@ impl PlanRequest {
         self.stripes.apply(&mut options);
         self.layout.apply(&mut options)?;
         self.placing.apply(&mut options);
+        check_subset(&options)?;
         self.execution.apply(&mut options, default_jobs);
         Ok(options)
     }

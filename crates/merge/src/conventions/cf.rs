@@ -21,6 +21,7 @@ use crate::schema::join::{Difference, parent_path};
 use crate::schema::{AttributeValue, Role, child_path, display_path};
 use raddle_hdf5::model::TypeClass;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The CF and netCDF-4 convention.
 pub struct Cf;
@@ -158,12 +159,10 @@ impl Convention for Cf {
         }
         for entry in &mut schema.entries {
             let Role::Column(column) = entry.role else { continue };
-            let Some(name) = named(&entry.attributes, "NAME") else { continue };
-            if text(&entry.attributes, "NAME").is_some_and(|text| text.starts_with(NO_VARIABLE)) {
-                let rows = schema.columns[column as usize].rows();
-                let rows = lengths.get(entry.path.as_slice()).copied().unwrap_or(0).max(rows);
-                let name = with_text(name, &format!("{NO_VARIABLE}{rows:10}"));
-                entry.attributes = replaced(&entry.attributes, name);
+            let rows = schema.columns[column as usize].rows();
+            let rows = lengths.get(entry.path.as_slice()).copied().unwrap_or(0).max(rows);
+            if let Some(attributes) = with_length(&entry.attributes, rows) {
+                entry.attributes = attributes;
             }
         }
         if let Some(root) = schema.entries.first_mut() {
@@ -243,8 +242,14 @@ fn is_without_variable(file: &FileView<'_>, at: usize) -> bool {
     names_no_variable(file.attributes(at))
 }
 
+/// Returns the attributes of a dimension without a variable for another length; `None` if they are of something else.
+pub(crate) fn with_length(attributes: &[AttributeValue], len: u64) -> Option<Arc<[AttributeValue]>> {
+    let name = named(attributes, "NAME").filter(|_| names_no_variable(attributes))?;
+    Some(replaced(attributes, with_text(name, &format!("{NO_VARIABLE}{len:10}"))))
+}
+
 /// Whether attributes are those of a dimension without a variable.
-fn names_no_variable(attributes: &[AttributeValue]) -> bool {
+pub(crate) fn names_no_variable(attributes: &[AttributeValue]) -> bool {
     text(attributes, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
 }
 

@@ -29,6 +29,8 @@ use crate::scan::dimension_scales;
 use crate::scan::{self, ScannedFile, ScannedInput};
 use crate::schema::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
 use crate::schema::{Column, ColumnIndex, Entry, InputExtent, Role, Schema};
+use crate::subset;
+use crate::subset::resolve::SelectedElements;
 use crate::verify::digests::stored::{Records, StoredDigests};
 use crate::verify::remembered::Remembered;
 use crate::write::picking::{self, Counts};
@@ -93,12 +95,14 @@ pub(crate) fn plan_from(
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
     let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
+    let mut selected: Option<SelectedElements> = None;
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
         if let Beginning::Grows(_) = &beginning {
             found.joiner = found.joiner.growing(&options.made);
         }
-        (found.taken, found.counts, found.ranges) = (taken, counts.clone(), ranges.clone());
+        (found.taken, found.counts, found.ranges) = (taken.clone(), counts.clone(), ranges.clone());
+        found.selected.clone_from(&selected);
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
@@ -112,8 +116,16 @@ pub(crate) fn plan_from(
             taken = RecordTrims::default();
             continue;
         }
-        let order = ranks.agree(PLANNING, rules::check::check(&plan, watch))?;
+        let order = match &selected {
+            None => ranks.agree(PLANNING, rules::check::check(&plan, watch))?,
+            // Values were checked, and records ordered, before the output was restricted.
+            Some(_) => RecordOrder::Kept,
+        };
         match order {
+            RecordOrder::Kept if selected.is_none() && !options.subset.is_empty() => {
+                ranks.agree(PLANNING, rules::overlaps::check(&plan, watch, ranks))?;
+                selected = Some(ranks.agree(PLANNING, subset::resolve::resolve(&plan))?);
+            }
             RecordOrder::Kept => {
                 plan.warnings.extend(ranks.agree(PLANNING, anndata::repeated(&plan, watch))?);
                 if ranks.rank() == 0 {
@@ -165,6 +177,8 @@ pub(crate) struct FoundInputs {
     counts: Counts,
     /// Ranges of values that are repacked.
     ranges: Ranges,
+    /// Elements to which the output is restricted, if they are known.
+    selected: Option<SelectedElements>,
     /// Records in the inputs about the merges that wrote them.
     remembered: Option<Remembered>,
     /// Datasets that those merges added to the inputs.
@@ -188,6 +202,7 @@ impl FoundInputs {
             taken: RecordTrims::default(),
             counts: Counts::new(),
             ranges: Ranges::new(),
+            selected: None,
             remembered: None,
             made: Vec::new(),
         }
@@ -261,6 +276,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         taken,
         counts,
         ranges,
+        selected,
         remembered,
         made,
         ..
@@ -330,6 +346,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
             *input = places[*input as usize];
         }
         return Err(MergeError::Differences { differences });
+    }
+    if let Some(selected) = &selected {
+        subset::cut::cut(&mut joined.schema, &joined.declared, selected)?;
     }
     sizes::check(&joined.schema, &planned)?;
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));

@@ -28,7 +28,9 @@ pub mod regrouping;
 pub(crate) mod row_shifts;
 mod sizes;
 
+pub(crate) use asked_layout::offered_dimensions;
 pub(crate) use column::{Planner, decoders};
+pub(crate) use dimensions::Dimensions;
 pub(crate) use filters::{encoder_like, ids, library_filters};
 pub(crate) use growable::Growable;
 pub(crate) use make::{Beginning, FoundInputs, NewColumn, plan_found, plan_from};

@@ -25,6 +25,12 @@ pub fn new(name: &str, class: TypeClass, dims: &[u64], value: Vec<u8>) -> Attrib
     AttributeValue { name: name.as_bytes().to_vec(), utf8: false, datatype, committed: None, dataspace, value }
 }
 
+/// Creates a text of fixed length that ends with a zero, as the dimension scale library writes them.
+pub fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
+    let value = [text, b"\0"].concat();
+    new(name, TypeClass::FixedString { len_bytes: value.len() as u32, padding: 0, charset: 0 }, &[], value)
+}
+
 /// Returns the text of an attribute with this name.
 pub fn text(attributes: &[AttributeValue], name: &str) -> Option<String> {
     texts(named(attributes, name)?)?.into_iter().next()

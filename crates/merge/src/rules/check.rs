@@ -377,7 +377,7 @@ impl Checker<'_> {
 }
 
 /// Decodes values of a record coordinate; missing ones become NaN.
-fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
+pub(crate) fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
     let (mut integers, mut values) = (Vec::new(), Vec::new());
     number.decode_floats(bytes, &mut integers, &mut values);
     if number.is_integer() {

@@ -11,6 +11,7 @@ use crate::plan::MergePlan;
 use crate::rules::user::UserRule;
 use crate::schema::display_path;
 use crate::schema::join::{AddedColumn, AttributePolicy, Join, ScalarPolicy};
+use crate::subset::DimensionRange;
 use crate::verify::digests::stored::StoredDigests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -61,6 +62,8 @@ pub struct Decisions {
     pub exclude: Vec<String>,
     /// Patterns of datasets that are stored once.
     pub keep: Vec<String>,
+    /// Ranges of dimensions to which the output is restricted.
+    pub select: Vec<DimensionRange>,
     /// Columns that repeat an attribute of each input.
     pub add_column: Vec<AddedColumn>,
     /// Whether datasets of N x 1 elements become datasets of N elements.
@@ -101,6 +104,7 @@ impl Decisions {
             include,
             exclude,
             keep,
+            select: options.subset.clone(),
             add_column: join.add_columns.clone(),
             rank_1: options.rank_1,
             empty: (options.empty == Empty::Null).then_some(EmptyBecome::Null),
@@ -116,6 +120,7 @@ impl Decisions {
         (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
         options.join.add_columns = self.add_column;
         options.rank_1 = self.rank_1;
+        options.subset = self.select;
         if let Some(EmptyBecome::Null) = self.empty {
             options.empty = Empty::Null;
         }
@@ -281,6 +286,8 @@ impl Decisions {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, known) in earlier.fields() {
             match (fields.get_mut(&name), known) {
+                // The file already has the dimension, the whole grid, or the selected elements only.
+                _ if ["new_dim", "tiles", "select"].contains(&name.as_str()) => {}
                 // A later --include narrows the earlier one.
                 (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
                     own.retain(|one| !known.contains(one));

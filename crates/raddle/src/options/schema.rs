@@ -6,6 +6,7 @@ use raddle_core::size::Size;
 use raddle_merge::inputs::selection::Selection;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::schema::join::{AddedColumn, AttributePolicy, Join, JoinOptions, ScalarPolicy};
+use raddle_merge::subset::DimensionRange;
 use serde::{Deserialize, Serialize};
 
 /// Options that determine how the objects of several inputs are combined.
@@ -53,6 +54,19 @@ pub struct SchemaOptions {
     #[serde(with = "super::text::list")]
     pub keep: Vec<String>,
 
+    /// Restrict dimensions to ranges, separated by commas: 'time=0:100, lat=-30..30'
+    ///
+    /// START:END selects elements, counted from 0 in the output that all inputs make together, without END; negative
+    /// numbers count from the end. FROM..TO selects values of the coordinate, both included: numbers, or dates for a
+    /// time, such as 2001-01..2001-12. Either limit may be left out. A dimension is named as in netCDF, by its dimension
+    /// scale, or by its label.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "DIMENSION=RANGE", value_delimiter = ',', help_heading = "Objects")
+    )]
+    #[serde(with = "super::text::commas")]
+    pub select: Vec<DimensionRange>,
+
     /// Leave out inputs that cannot be read; the run then ends with exit code 4
     #[cfg_attr(feature = "clap", arg(long))]
     pub skip_bad: bool,
@@ -79,6 +93,7 @@ impl SchemaOptions {
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Error> {
         options.selection =
             Selection::new(&self.include, &self.exclude, &self.keep).map_err(|error| Error::of_merge(&error, &[]))?;
+        options.subset.clone_from(&self.select);
         options.join = JoinOptions {
             join: self.join.unwrap_or_default(),
             scalars: self.scalars.unwrap_or_default(),

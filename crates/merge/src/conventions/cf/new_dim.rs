@@ -10,11 +10,11 @@ use super::{
 };
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
-use crate::rules::attribute::{named, new, number, numbers, replaced, with_integers};
+use crate::rules::attribute::{fixed_text, named, number, numbers, replaced, with_integers};
 use crate::scan::scale_lists::{DIMENSION_LIST, with_first_scale};
 use crate::schema::join::parent_path;
 use crate::schema::{AttributeValue, Role, Schema, display_path};
-use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
+use raddle_hdf5::model::{Dataspace, Datatype};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -133,12 +133,6 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
         };
         entry.attributes = attributes;
     }
-}
-
-/// Creates a text of fixed length that ends with a zero, as the dimension scale library writes them.
-fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
-    let value = [text, b"\0"].concat();
-    new(name, TypeClass::FixedString { len_bytes: value.len() as u32, padding: 0, charset: 0 }, &[], value)
 }
 
 /// Returns an attribute with the next unused dimension id; `None` if dimensions have no ids.

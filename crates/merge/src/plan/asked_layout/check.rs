@@ -72,19 +72,22 @@ fn check_names(sizes: &[(String, u64)], names: &[Vec<Vec<Vec<u8>>>], option: &st
     let Some((missing, _)) = sizes.iter().find(|(name, _)| !known().any(|known| is_named(known, name))) else {
         return Ok(());
     };
-    let mut offered: Vec<String> = known().map(|name| display_path(name)).collect();
-    offered.sort_unstable();
-    offered.dedup();
-    let offered = match offered.as_slice() {
-        [] => {
-            "its datasets have no named dimensions (netCDF dimensions, HDF5 dimension scales or labels); give a shape, \
-               such as 64x128"
-                .to_owned()
-        }
-        _ => format!("named dimensions are {}", offered.join(", ")),
-    };
+    let offered = offered_dimensions(known(), "give a shape, such as 64x128");
     Err(MergeError::Object {
         object: object.to_owned(),
         reason: format!("has no dimension {missing:?} ({option}): {offered}"),
     })
+}
+
+/// Returns the names of dimensions as a text, or, if there are none, the reason and the remedy.
+pub(crate) fn offered_dimensions<'a>(names: impl Iterator<Item = &'a Vec<u8>>, remedy: &str) -> String {
+    let mut offered: Vec<String> = names.map(|name| display_path(name)).collect();
+    offered.sort_unstable();
+    offered.dedup();
+    match offered.as_slice() {
+        [] => format!(
+            "its datasets have no named dimensions (netCDF dimensions, HDF5 dimension scales or labels); {remedy}"
+        ),
+        _ => format!("named dimensions are {}", offered.join(", ")),
+    }
 }

@@ -6,6 +6,7 @@
 mod check;
 mod filters;
 
+pub(crate) use check::offered_dimensions;
 pub(crate) use filters::AskedFilters;
 
 use super::cmip7::{self, Cmip7Role, Cmip7Variables};

@@ -108,7 +108,7 @@ impl ColumnReader<'_> {
         wanted.start[0] = rows.start;
         for piece in layout.boxes.pieces_in(wanted) {
             let target = BoxTarget { bytes: &mut *out, shape, origin: &piece.target };
-            self.read_piece(column, piece.input, &piece.source, target)?;
+            self.read_any(column, piece.input, &piece.source, target)?;
         }
         Ok(())
     }

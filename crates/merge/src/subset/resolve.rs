@@ -1,0 +1,149 @@
+//! Determines the elements that ranges of dimensions select, from the dimensions of a plan and the values of coordinates.
+
+use super::of_values;
+use super::{DimensionRange, Limits};
+use crate::error::{MergeError, Result};
+use crate::plan::{Dimensions, MergePlan, offered_dimensions};
+use crate::rules::NumberType;
+use crate::rules::attribute::named;
+use crate::rules::check::coordinates;
+use crate::schema::{ColumnIndex, Role, display_path, is_named};
+use crate::write::values::{ColumnReader, open_pool};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Selected elements of dimensions, by path of the dimension scale or by label.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SelectedElements(BTreeMap<Vec<u8>, Range<u64>>);
+
+impl SelectedElements {
+    /// Returns the selected elements of a dimension; `None` if all are.
+    pub fn of(&self, dimension: &[u8]) -> Option<&Range<u64>> {
+        self.0.get(dimension)
+    }
+
+    /// Returns the dimensions that are restricted.
+    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.keys().map(Vec::as_slice)
+    }
+}
+
+/// Determines the elements that the ranges in the options of `plan` select; `plan` has all elements. Reads coordinates
+/// that are selected by their values.
+///
+/// # Errors
+/// [`MergeError::Object`] for a dimension that no dataset has, and for a range without elements.
+pub(crate) fn resolve(plan: &MergePlan) -> Result<SelectedElements> {
+    let lengths = lengths(plan);
+    let mut selected = SelectedElements::default();
+    for range in &plan.options.subset {
+        let matching = || lengths.iter().filter(|(path, _)| is_named(path, &range.dimension));
+        if matching().next().is_none() {
+            let offered = offered_dimensions(lengths.keys(), "only these can be selected");
+            let reason = format!("has no dimension {:?} (--select {range}): {offered}", range.dimension);
+            return Err(MergeError::Object { object: "/".to_owned(), reason });
+        }
+        for (path, &len) in matching() {
+            let refuse = |reason: String| MergeError::Object {
+                object: display_path(path),
+                reason: format!("{reason} (--select {range})"),
+            };
+            let elements = match &range.limits {
+                Limits::Elements { start, end } => of_elements(len, *start, *end).map_err(refuse)?,
+                Limits::Values { from, to } => of_coordinate(plan, path, (from.as_deref(), to.as_deref()), range)?,
+            };
+            if selected.0.insert(path.clone(), elements).is_some() {
+                return Err(refuse("is selected twice".to_owned()));
+            }
+        }
+    }
+    Ok(selected)
+}
+
+/// Returns the length of each dimension.
+fn lengths(plan: &MergePlan) -> BTreeMap<Vec<u8>, u64> {
+    let dimensions = Dimensions::of(&plan.schema);
+    let mut lengths: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    for entry in &plan.schema.entries {
+        let Role::Column(column) = entry.role else { continue };
+        let dims = &plan.columns[column as usize].dims;
+        for (names, &dim) in dimensions.names(entry, dims.len()).into_iter().zip(dims) {
+            // A variable may have fewer records than its unlimited dimension.
+            names.into_iter().for_each(|name| {
+                let longest = lengths.entry(name).or_default();
+                *longest = (*longest).max(dim);
+            });
+        }
+    }
+    lengths
+}
+
+/// Returns the elements from `start` to `end` of a dimension of `len` elements; negative numbers count from the end.
+fn of_elements(len: u64, start: Option<i64>, end: Option<i64>) -> Result<Range<u64>, String> {
+    let position = |number: i64| {
+        let position = if number < 0 { i128::from(len) + i128::from(number) } else { i128::from(number) };
+        u64::try_from(position).ok().filter(|&position| position <= len)
+    };
+    let outside = || format!("has {len} element(s), which the range exceeds; leave out a limit to reach the end");
+    let start = start.map_or(Some(0), position).ok_or_else(outside)?;
+    let end = end.map_or(Some(len), position).ok_or_else(outside)?;
+    if start >= end {
+        return Err(format!("has {len} element(s), and the range holds none of them"));
+    }
+    Ok(start..end)
+}
+
+/// Returns the elements of a dimension whose coordinate has values within limits.
+fn of_coordinate(
+    plan: &MergePlan,
+    path: &[u8],
+    limits: (Option<&str>, Option<&str>),
+    range: &DimensionRange,
+) -> Result<Range<u64>> {
+    let refuse = |reason: String| MergeError::Object {
+        object: display_path(path),
+        reason: format!("{reason} (--select {range})"),
+    };
+    let no_coordinate =
+        || refuse("has no coordinate of numbers; select by numbers of elements, such as 0:100".to_owned());
+    let columns = 0..plan.schema.columns.len() as ColumnIndex;
+    let column =
+        columns.into_iter().find(|&column| plan.schema.column_path(column) == path).ok_or_else(no_coordinate)?;
+    let scanned = &plan.schema.columns[column as usize];
+    let entry = &plan.schema.entries[scanned.entry as usize];
+    let is_without_values = crate::conventions::cf::names_no_variable(&entry.attributes);
+    let number = NumberType::of(&scanned.model().datatype.class).filter(|_| !is_without_values);
+    let (Some(number), 1) = (number, plan.columns[column as usize].dims.len()) else { return Err(no_coordinate()) };
+    if ["scale_factor", "add_offset"].iter().any(|name| named(&entry.attributes, name).is_some()) {
+        return Err(refuse("is packed (scale_factor, add_offset); select by numbers of elements".to_owned()));
+    }
+    let pool = open_pool(plan);
+    let values = ColumnReader::new(plan, &pool).whole_column(column)?;
+    of_values::elements(&coordinates(number, &values), &entry.attributes, number, limits).map_err(refuse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_counted_from_both_ends() {
+        assert_eq!(of_elements(10, Some(2), Some(5)), Ok(2..5));
+        assert_eq!(of_elements(10, Some(-3), None), Ok(7..10));
+        assert_eq!(of_elements(10, None, Some(-3)), Ok(0..7));
+        assert_eq!(of_elements(10, None, None), Ok(0..10));
+        assert_eq!(of_elements(10, Some(9), Some(10)), Ok(9..10));
+    }
+
+    #[test]
+    fn ranges_beyond_the_dimension_are_refused() {
+        for (start, end) in [(Some(0), Some(11)), (Some(11), None), (Some(-11), None), (Some(i64::MIN), Some(i64::MAX))]
+        {
+            assert!(of_elements(10, start, end).unwrap_err().contains("exceeds"));
+        }
+        for (start, end) in [(Some(5), Some(5)), (Some(5), Some(4)), (Some(10), None), (Some(-1), Some(3))] {
+            assert!(of_elements(10, start, end).unwrap_err().contains("none of them"));
+        }
+        assert!(of_elements(0, None, None).is_err());
+    }
+}
