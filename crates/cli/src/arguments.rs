@@ -45,6 +45,8 @@ pub enum Command {
     Append(command::append::AppendArgs),
     /// Rewrite files with new chunks or different compression
     Rechunk(command::rechunk::RechunkArgs),
+    /// Merge files into several: one file per variable, or files of limited length
+    Split(command::split::SplitArgs),
     /// Check that a merged file holds exactly the data of its inputs, or still holds what was written
     Verify(command::verify::VerifyArgs),
     /// Show how the bytes of a file are used, and what could be improved
@@ -91,6 +93,7 @@ impl Command {
             Self::Merge(_) => "merge",
             Self::Append(_) => "append",
             Self::Rechunk(_) => "rechunk",
+            Self::Split(_) => "split",
             Self::Verify(_) => "verify",
             Self::Inspect(_) => "inspect",
             Self::Keys { .. } => "keys",

@@ -100,6 +100,7 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Merge(arguments) => command::merge::run(&arguments, team),
         Command::Append(arguments) => command::append::run(&arguments, team),
         Command::Rechunk(arguments) => command::rechunk::run(&arguments, team),
+        Command::Split(arguments) => command::split::run(&arguments, team),
         Command::Verify(arguments) => command::verify::run(&arguments, team),
         Command::Inspect(arguments) => command::inspect::run(&arguments, team),
         Command::Keys { command } => command::keys::run(&command, team),

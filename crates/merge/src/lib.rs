@@ -6,6 +6,7 @@
 
 pub mod append;
 pub mod conventions;
+pub mod division;
 pub mod error;
 pub mod inputs;
 pub mod keys;

@@ -25,6 +25,7 @@
 //! | [`PlanRequest`] | describes the output of a merge from metadata alone |
 //! | [`MergeRequest`] | concatenates the datasets of many HDF5 files |
 //! | [`RechunkRequest`] | rewrites one file with a new layout |
+//! | [`SplitRequest`] | merges files into several: by variable, by rows or by size |
 //! | [`AppendRequest`] | adds the rows of more files to a merged file, in place |
 //! | [`VerifyRequest`] | compares a merged file with its inputs or its digests |
 //! | [`inspect()`] | reports how the bytes of a file are used |
@@ -43,10 +44,12 @@ pub mod inspect;
 pub mod merge;
 pub mod number;
 pub mod options;
+mod outputs;
 pub mod plan;
 pub mod preview;
 pub mod rechunk;
 pub mod references;
+pub mod split;
 pub mod summary;
 pub mod text;
 pub mod tuned;
@@ -59,4 +62,5 @@ pub use inspect::inspect;
 pub use merge::{MergeRequest, PlannedMerge};
 pub use plan::PlanRequest;
 pub use rechunk::RechunkRequest;
+pub use split::SplitRequest;
 pub use verify::VerifyRequest;

@@ -183,7 +183,7 @@ impl MergeRequest {
 }
 
 /// Refuses options that have no meaning together with a choice of the axis of concatenation.
-fn check_axis(options: &MergeOptions) -> Result<(), Error> {
+pub(crate) fn check_axis(options: &MergeOptions) -> Result<(), Error> {
     let conventions = &options.conventions;
     let option = match (&conventions.tiles, &conventions.new_dim, conventions.axis.is_first()) {
         (Some(_), ..) => "--tiles",

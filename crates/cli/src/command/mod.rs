@@ -16,6 +16,7 @@ pub mod plan;
 pub mod rechunk;
 pub mod report;
 mod simulate;
+pub mod split;
 pub mod tune;
 pub mod verify;
 

@@ -14,6 +14,7 @@ pub mod preview;
 pub mod rechunk;
 pub mod report;
 pub mod simulation;
+pub mod split;
 pub mod summary;
 pub mod targets;
 

@@ -422,6 +422,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         convention: joined.convention,
         uncounted: joined.uncounted,
         unranged,
+        selected,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         // A group foreign to AnnData makes its readers fail; the classic model of CMIP7 files has no groups.

@@ -46,6 +46,7 @@ use crate::plan::asked_layout::ChunkSource;
 use crate::rules::Rule;
 use crate::schema::join::Difference;
 use crate::schema::{ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
+use crate::subset::resolve::SelectedElements;
 use crate::verify::digests::stored::StoredDigests;
 use crate::verify::remembered::Remembered;
 use crate::write::picking::Uncounted;
@@ -109,6 +110,8 @@ pub struct MergePlan {
     pub(crate) uncounted: Vec<Uncounted>,
     /// Paths of values whose range must be determined before planning again; a plan with such paths is not executed.
     pub(crate) unranged: Vec<Vec<u8>>,
+    /// Elements to which the output is restricted, if it is.
+    pub(crate) selected: Option<SelectedElements>,
     /// Convention that the inputs were recognised as.
     pub convention: Option<Choice>,
     /// Reason why the convention was recognised, as text.

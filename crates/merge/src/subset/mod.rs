@@ -7,6 +7,7 @@ pub(crate) mod cut;
 mod of_values;
 pub(crate) mod resolve;
 
+use crate::schema::is_named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -60,6 +61,13 @@ impl FromStr for DimensionRange {
             (!dimension.is_empty()).then_some(Self { dimension, limits: Limits::parse(limits.trim())? })
         };
         parse().ok_or_else(|| ParseRangeError { text: text.to_owned() })
+    }
+}
+
+impl DimensionRange {
+    /// Whether the range is of the dimension at `path`.
+    pub fn is_of(&self, path: &str) -> bool {
+        is_named(path.as_bytes(), &self.dimension)
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn resolve(plan: &MergePlan) -> Result<SelectedElements> {
 }
 
 /// Returns the length of each dimension.
-fn lengths(plan: &MergePlan) -> BTreeMap<Vec<u8>, u64> {
+pub(crate) fn lengths(plan: &MergePlan) -> BTreeMap<Vec<u8>, u64> {
     let dimensions = Dimensions::of(&plan.schema);
     let mut lengths: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     for entry in &plan.schema.entries {

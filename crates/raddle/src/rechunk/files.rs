@@ -4,18 +4,19 @@
 //! written on all threads at once, one thread and an equal share of the memory for each; then large ones follow one by
 //! one with all threads and all memory. Invariant: the output of a file does not depend on the others.
 
-use super::observer::FileObserver;
-use super::record::FolderRecord;
-use super::targets::{Target, check_folder, split_replaceable, targets};
+use super::targets::{Target, split_replaceable, targets};
 use super::{Destination, RechunkRequest};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::merge::layout_warnings;
+use crate::outputs::folder::{check_folder, check_space, existing_folder};
+use crate::outputs::observer::FileObserver;
+use crate::outputs::record::FolderRecord;
 use crate::text::quantity;
 use raddle_core::CoreError;
 use raddle_core::output::folder_of;
-use raddle_core::output::space::{FileSystem, available_bytes, file_system};
+use raddle_core::output::space::{FileSystem, file_system};
 use raddle_core::parallel;
 use raddle_core::report::progress::{Event, Stage, Watch};
 use raddle_merge::error::MergeError;
@@ -140,7 +141,9 @@ impl RechunkRequest {
         let done_before: Vec<PathBuf> = done.iter().map(|target| target.output.clone()).collect();
         let todo = match &self.destination.dir {
             Some(dir) => {
-                check_folder(dir, &todo, &all, self.writing.force)?;
+                let outputs: Vec<&Path> = todo.iter().map(|target| target.output.as_path()).collect();
+                let inputs: Vec<&Path> = all.iter().map(|target| target.input.as_path()).collect();
+                check_folder(dir, &outputs, &inputs, self.writing.force)?;
                 todo.into_iter().cloned().collect()
             }
             None => {
@@ -190,7 +193,7 @@ impl RechunkRequest {
         let mut records = HashMap::new();
         for folder in targets.iter().map(|target| folder_of(&target.output)) {
             if !records.contains_key(folder) {
-                let mut record = FolderRecord::open(folder, &options).map_err(|cause| {
+                let mut record = FolderRecord::open(folder, "rechunk", &options).map_err(|cause| {
                     Error::new(Exit::Output, &format!("{}: its record of finished files: {cause}", folder.display()))
                 })?;
                 if !resume {
@@ -381,8 +384,7 @@ impl PlannedFiles {
         let mut folders: BTreeMap<FileSystem, (&Path, Vec<&PlannedFile>)> = BTreeMap::new();
         for file in &self.files {
             let folder = self.to.dir.as_deref().unwrap_or(folder_of(&file.output));
-            // A folder that does not exist yet is created in one that does.
-            let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+            let existing = existing_folder(folder);
             let Ok(found) = file_system(existing) else { continue };
             folders.entry(found).or_insert((existing, Vec::new())).1.push(file);
         }
@@ -391,17 +393,7 @@ impl PlannedFiles {
                 true => (self.needed_at_once(&files), "the largest files that are written at the same time"),
                 false => (files.iter().map(|file| file.needed_len_bytes).sum(), "the outputs"),
             };
-            let Ok(available) = available_bytes(folder) else { continue };
-            if needed > available {
-                let (needed, available) = (quantity::size(needed), quantity::size(available));
-                let what = format!(
-                    "{}: {what} need about {needed}, and {available} are free; nothing was written",
-                    folder.display()
-                );
-                return Err(
-                    Error::new(Exit::Output, &what).hint("free space, use fewer --jobs, or name another folder")
-                );
-            }
+            check_space(folder, needed, what, "free space, use fewer --jobs, or name another folder")?;
         }
         Ok(())
     }

@@ -1,11 +1,9 @@
 //! Rewriting of files with a new layout, each of which is a merge of a single input.
 //!
 //! One file is planned and written like a merge. Several files are written to a folder or in place: `targets` determines
-//! and checks the outputs, `record` remembers those that are done, `files` plans, `writing` writes.
+//! the outputs, `files` plans, `writing` writes.
 
 mod files;
-mod observer;
-mod record;
 mod targets;
 mod writing;
 

@@ -1,19 +1,15 @@
-//! Outputs of many files: their paths, and checks of the paths before anything is read.
+//! Outputs of many files: their paths, and which of them can be written.
 //!
 //! Invariant: no two targets have the same output, and the output of a target is not the input of another one.
 
 use super::{Destination, FailedFile};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::text::{escape, quantity};
-use raddle_core::output::check::{check_output, check_replaceable};
+use crate::text::quantity;
+use raddle_core::output::check::check_replaceable;
 use raddle_core::output::publish::published_path;
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Maximum number of files named in an error.
-const MAX_NAMES: usize = 10;
 
 /// An input and the output to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,55 +73,6 @@ fn check_distinct(targets: &[Target]) -> Result<(), Error> {
     Err(Error::new(Exit::InputRefused, &format!("{what}{more}; nothing was written")).hint(hint))
 }
 
-/// Checks the outputs in a folder, which does not have to exist yet, together. Existing outputs are refused unless
-/// `replace` is set.
-///
-/// # Errors
-/// The reason, with the names of the files.
-pub(super) fn check_folder(dir: &Path, targets: &[&Target], all_inputs: &[Target], replace: bool) -> Result<(), Error> {
-    match std::fs::metadata(dir) {
-        Ok(metadata) if !metadata.is_dir() => {
-            return Err(Error::new(Exit::Output, &format!("{}: is not a folder; name another one", dir.display())));
-        }
-        Ok(_) => {}
-        // Nothing can be in the way.
-        Err(_) => return Ok(()),
-    }
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    let inputs: HashMap<(u64, u64), &Path> =
-        all_inputs.iter().filter_map(|target| Some((identity(&target.input)?, target.input.as_path()))).collect();
-    let mut existing = Vec::new();
-    for target in targets {
-        if let Some(input) = identity(&target.output).and_then(|identity| inputs.get(&identity)) {
-            let what = format!("{}: is also an input ({})", target.output.display(), input.display());
-            return Err(Error::new(Exit::Output, &what).hint("name another folder, or use --in-place"));
-        }
-        check_output(&target.output, &[], true).map_err(|unusable| {
-            Error::new(Exit::Output, &format!("{}: {}", unusable.path.display(), unusable.reason))
-        })?;
-        if !replace && std::fs::symlink_metadata(&target.output).is_ok() {
-            existing.push(target.output.as_path());
-        }
-    }
-    match existing.as_slice() {
-        [] => Ok(()),
-        [one] => Err(Error::new(
-            Exit::Output,
-            &format!("{}: exists; use --force to replace it, or name another folder", one.display()),
-        )),
-        many => {
-            let shown = many.iter().take(MAX_NAMES).map(|path| format!("  {}\n", escape::path(path)));
-            let rest = match many.len().checked_sub(MAX_NAMES) {
-                Some(more @ 1..) => format!("  … and {} more\n", quantity::count(more as u64)),
-                _ => String::new(),
-            };
-            let what = format!("{} of the outputs exist; nothing was written", quantity::count(many.len() as u64));
-            let error = Error::new(Exit::Output, &what).details(shown.collect::<String>() + &rest);
-            Err(error.hint("use --force to replace them, or name another folder"))
-        }
-    }
-}
-
 /// Separates the targets whose inputs cannot be replaced.
 pub(super) fn split_replaceable(targets: Vec<Target>) -> (Vec<Target>, Vec<FailedFile>) {
     let (mut good, mut failed) = (Vec::with_capacity(targets.len()), Vec::new());
@@ -180,24 +127,5 @@ mod tests {
         assert!(targets(vec![link, file], &to).unwrap_err().message().contains("given twice"));
         let (found, failed) = targets(vec![folder.path().join("none.h5")], &to).unwrap();
         assert_eq!((found.len(), failed.len()), (0, 1));
-    }
-
-    #[test]
-    fn existing_outputs_are_named_together() {
-        let folder = folder_of(&["in/x.h5", "in/y.h5", "out/x.h5", "out/y.h5"]);
-        let files = ["in/x.h5", "in/y.h5"].map(|file| folder.path().join(file)).to_vec();
-        let check = |dir: &str, replace| {
-            let dir = folder.path().join(dir);
-            let (all, _) =
-                targets(files.clone(), &Destination { dir: Some(dir.clone()), ..Default::default() }).unwrap();
-            check_folder(&dir, &all.iter().collect::<Vec<_>>(), &all, replace)
-        };
-        let error = check("out", false).unwrap_err();
-        assert!(error.message().starts_with("2 of the outputs exist"), "{error}");
-        assert!(error.explanation().0.unwrap().contains("out/y.h5"));
-        check("out", true).unwrap();
-        check("new", false).unwrap();
-        assert!(check("in", true).unwrap_err().message().contains("is also an input"));
-        assert!(check("in/x.h5", true).unwrap_err().message().contains("is not a folder"));
     }
 }

@@ -4,10 +4,10 @@
 
 use super::FailedFile;
 use super::files::{PlannedFile, PlannedFiles, Stop, is_of_file, lock, plan_of, share};
-use super::observer::FileObserver;
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::outputs::observer::FileObserver;
 use crate::text::quantity;
 use raddle_core::output::folder_of;
 use raddle_core::output::publish::hidden_path;

@@ -1,4 +1,4 @@
-//! Record of the files of an interrupted run that are done, so that the next run continues with the others.
+//! Record of the outputs of an interrupted run that are done, so that the next run continues with the others.
 //!
 //! Each folder with outputs has one hidden file per set of options, with lines per file: one before it is published, with
 //! the inode of the hidden file, which publication keeps; and one afterwards. A run that does all files removes its
@@ -27,28 +27,28 @@ struct DoneFile {
     inode: u64,
     /// State of the published output; none if it was not published yet.
     output: Option<Stamp>,
-    /// State of the input, unless it was replaced by the output.
+    /// State of the input, unless it was replaced by the output or is identified by the options.
     input: Option<Stamp>,
 }
 
 /// Record of the finished files in one folder.
 #[derive(Debug)]
-pub(super) struct FolderRecord {
+pub(crate) struct FolderRecord {
     path: PathBuf,
     known: HashMap<String, DoneFile>,
     out: Mutex<Option<File>>,
 }
 
 impl FolderRecord {
-    /// Reads the record in `folder` of runs with these options, if there is one. A line that cannot be read, such as the
-    /// last one of a killed run, is ignored.
+    /// Reads the record in `folder` of runs of a command with these options, if there is one. A line that cannot be
+    /// read, such as the last one of a killed run, is ignored.
     ///
     /// # Errors
     /// If an existing record cannot be read.
-    pub(super) fn open(folder: &Path, options: &str) -> std::io::Result<Self> {
+    pub(crate) fn open(folder: &Path, command: &str, options: &str) -> std::io::Result<Self> {
         let of_version = format!("{} {options}", env!("CARGO_PKG_VERSION"));
         let digest = Digest::of(of_version.as_bytes()).crc64_nvme();
-        let path = folder.join(format!(".raddle-rechunk-{digest:016x}"));
+        let path = folder.join(format!(".raddle-{command}-{digest:016x}"));
         let text = match std::fs::read(&path) {
             Ok(text) => text,
             // A folder that is missing or not a folder is refused elsewhere.
@@ -62,12 +62,12 @@ impl FolderRecord {
     }
 
     /// Forgets all finished files, so that they are written again.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
     /// Whether the record lists this output of this input, and both are unchanged.
-    pub(super) fn is_done(&self, input: &Path, output: &Path) -> bool {
+    pub(crate) fn is_done(&self, input: &Path, output: &Path) -> bool {
         let Some(known) = self.known.get(&name_of(output)) else { return false };
         let is_input_unchanged = known.input.is_none() || known.input == state(input).ok().map(|(_, stamp)| stamp);
         let Ok((inode, stamp)) = state(output) else { return false };
@@ -76,13 +76,13 @@ impl FolderRecord {
 
     /// Adds a file that is complete under a hidden name and will be published. A file that cannot be recorded would be
     /// written again by the next run.
-    pub(super) fn add_unpublished(&self, input: Option<&Path>, output: &Path, hidden: &Path) {
+    pub(crate) fn add_unpublished(&self, input: Option<&Path>, output: &Path, hidden: &Path) {
         // Without a record the next run has more to do, but nothing is lost.
         let _ = self.try_add(input, output, hidden, false);
     }
 
-    /// Adds a published file; `input` is none if it was replaced.
-    pub(super) fn add(&self, input: Option<&Path>, output: &Path) {
+    /// Adds a published file; `input` is none if it was replaced, or if the options identify it.
+    pub(crate) fn add(&self, input: Option<&Path>, output: &Path) {
         // As above.
         let _ = self.try_add(input, output, output, true);
     }
@@ -110,7 +110,7 @@ impl FolderRecord {
     ///
     /// # Errors
     /// If it exists and cannot be removed.
-    pub(super) fn remove(&self) -> std::io::Result<()> {
+    pub(crate) fn remove(&self) -> std::io::Result<()> {
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -139,7 +139,7 @@ mod tests {
         std::fs::write(&input, "old").unwrap();
         std::fs::write(&output, "new").unwrap();
         std::fs::write(&other, "other").unwrap();
-        let open = |options| FolderRecord::open(folder.path(), options).unwrap();
+        let open = |options| FolderRecord::open(folder.path(), "rechunk", options).unwrap();
         let record = open("a");
         assert!(!record.is_done(&input, &output));
         record.add(Some(&input), &output);

@@ -1,13 +1,13 @@
-//! Progress of one of many files, as part of the progress of all.
+//! Progress of one of several outputs, as part of the progress of all.
 
 use raddle_core::report::progress::{Event, Observer, Severity, Stage};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Observer of a file. It passes on processed bytes, and warnings with the name of the file.
-pub(super) struct FileObserver<'a> {
+/// Observer of an output. It passes on processed bytes, and warnings with the name of a file.
+pub(crate) struct FileObserver<'a> {
     all: &'a dyn Observer,
-    input: &'a Path,
+    name: &'a Path,
     logical_len_bytes: u64,
     processed_len_bytes: AtomicU64,
     /// Called when the output is about to be completed and published.
@@ -15,13 +15,13 @@ pub(super) struct FileObserver<'a> {
 }
 
 impl<'a> FileObserver<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         all: &'a dyn Observer,
-        input: &'a Path,
+        name: &'a Path,
         logical_len_bytes: u64,
         completes: &'a (dyn Fn() + Sync),
     ) -> Self {
-        Self { all, input, logical_len_bytes, processed_len_bytes: AtomicU64::new(0), completes }
+        Self { all, name, logical_len_bytes, processed_len_bytes: AtomicU64::new(0), completes }
     }
 
     /// Passes on bytes, at most as many as the file has: a file that is written again does not count twice.
@@ -34,7 +34,7 @@ impl<'a> FileObserver<'a> {
     }
 
     /// Passes on the bytes that no event counted, such as those of datasets that are written whole.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.advance(self.logical_len_bytes);
     }
 }
@@ -44,7 +44,7 @@ impl Observer for FileObserver<'_> {
         match event {
             Event::Advanced { stage: Stage::Encode, bytes, .. } => self.advance(*bytes),
             Event::Message { severity: severity @ Severity::Warning, text } => {
-                let text = format!("{}: {text}", self.input.display());
+                let text = format!("{}: {text}", self.name.display());
                 self.all.event(&Event::Message { severity: *severity, text });
             }
             Event::StageStarted { stage: Stage::Commit, .. } => (self.completes)(),

@@ -1,0 +1,197 @@
+//! Division along the axis of concatenation: at any row of a named dimension, or else between inputs.
+//!
+//! Tables of different lengths belong together input by input, so that they are not divided at a row.
+
+use super::variables::OutputVariable;
+use super::{OutputPart, range_of};
+use crate::error::{MergeError, Result};
+use crate::plan::{Dimensions, MergePlan};
+use crate::schema::{ColumnIndex, display_path, is_named};
+use crate::subset::resolve::lengths;
+use raddle_hdf5::model::Dataspace;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Limit for the outputs of a division.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowLimit {
+    /// Number of rows.
+    Rows(u64),
+    /// Uncompressed length.
+    LenBytes(u64),
+}
+
+/// Where a merge can be divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Along {
+    /// At any element of this dimension, which is of this length.
+    Dimension(Vec<u8>, u64),
+    /// Between inputs.
+    Inputs,
+}
+
+impl Along {
+    /// Determines where the merge of `plan` can be divided: along the dimension of all datasets that are concatenated, if
+    /// there is only one. A single input is divided along its unlimited dimension, or that of `--dim`.
+    pub fn of(plan: &MergePlan) -> Self {
+        let dimensions = Dimensions::of(&plan.schema);
+        let mut found: BTreeSet<Option<Vec<u8>>> = BTreeSet::new();
+        for column in plan.schema.columns.iter().filter(|column| !column.is_once) {
+            let record = plan.rule_of(column.entry).and_then(|rule| rule.record.clone());
+            if record.is_some() {
+                found.insert(record);
+            } else if column.facts.iter().filter(|fact| fact.rows > 0).count() > 1 {
+                let entry = &plan.schema.entries[column.entry as usize];
+                let names = dimensions.names(entry, column.model().dataspace.dims().len());
+                found.insert(names.get(column.axis).and_then(|names| names.first().cloned()));
+            }
+        }
+        let lengths = lengths(plan);
+        if plan.inputs.len() == 1 && found.is_empty() {
+            found = match &plan.options.conventions.dim {
+                Some(dim) => lengths.keys().filter(|path| is_named(path, dim)).cloned().map(Some).collect(),
+                None => unlimited(plan, &dimensions),
+            };
+        }
+        match found.pop_first() {
+            Some(Some(dimension)) if found.is_empty() => {
+                let len = lengths.get(&dimension).copied().unwrap_or(0);
+                Self::Dimension(dimension, len)
+            }
+            _ => Self::Inputs,
+        }
+    }
+
+    /// Divides `whole`, the output of a variable.
+    pub(super) fn parts(
+        &self,
+        plan: &MergePlan,
+        variable: &OutputVariable,
+        whole: OutputPart,
+        limit: RowLimit,
+    ) -> Result<Vec<OutputPart>> {
+        match self {
+            Self::Dimension(dimension, len) => at_rows(plan, variable, whole, limit, (dimension, *len)),
+            Self::Inputs => between_inputs(plan, variable, whole, limit),
+        }
+    }
+}
+
+/// Returns the unlimited dimensions of a plan; `None` for an axis without a name.
+fn unlimited(plan: &MergePlan, dimensions: &Dimensions) -> BTreeSet<Option<Vec<u8>>> {
+    let mut found = BTreeSet::new();
+    for column in &plan.schema.columns {
+        let Dataspace::Simple { dims, max_dims } = &column.model().dataspace else { continue };
+        let names = dimensions.names(&plan.schema.entries[column.entry as usize], dims.len());
+        let growing = names.into_iter().zip(max_dims).filter(|(_, max)| **max == u64::MAX);
+        found.extend(growing.map(|(names, _)| names.into_iter().next()));
+    }
+    found
+}
+
+/// Divides an output along a dimension; values that do not have the dimension are in each part.
+fn at_rows(
+    plan: &MergePlan,
+    variable: &OutputVariable,
+    whole: OutputPart,
+    limit: RowLimit,
+    (dimension, len): (&[u8], u64),
+) -> Result<Vec<OutputPart>> {
+    let dimensions = Dimensions::of(&plan.schema);
+    let has_dimension = |column: ColumnIndex| {
+        let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];
+        let rank = plan.columns[column as usize].dims.len();
+        dimensions.names(entry, rank).iter().flatten().any(|name| name == dimension)
+    };
+    let len_bytes = |is_along: bool| {
+        let columns = variable.columns.iter().filter(|&&column| has_dimension(column) == is_along);
+        columns.fold(0_u64, |sum, &column| sum.saturating_add(column_len_bytes(plan, column)))
+    };
+    let (along_bytes, fixed_bytes) = (len_bytes(true), len_bytes(false));
+    if along_bytes == 0 || len == 0 {
+        return Ok(vec![whole]);
+    }
+    let row_bytes = along_bytes.div_ceil(len);
+    let rows = match limit {
+        RowLimit::Rows(rows) => rows,
+        RowLimit::LenBytes(limit) => limit.saturating_sub(fixed_bytes) / row_bytes.max(1),
+    };
+    if rows == 0 {
+        let needed = fixed_bytes.saturating_add(row_bytes);
+        let reason = format!("needs {needed} bytes for one element, more than --size-per-file");
+        return Err(MergeError::Object { object: display_path(dimension), reason });
+    }
+    if rows >= len {
+        return Ok(vec![whole]);
+    }
+    // The plan may hold only some elements already.
+    let first = plan.selected.as_ref().and_then(|selected| selected.of(dimension)).map_or(0, |elements| elements.start);
+    let parts = (0..len).step_by(rows as usize).zip(1..).map(|(start, number)| {
+        let end = (start + rows).min(len);
+        let logical_len_bytes = fixed_bytes + along_bytes / len * (end - start);
+        let range = Some(range_of(dimension, &(first + start..first + end)));
+        OutputPart { number, range, logical_len_bytes, ..whole.clone() }
+    });
+    Ok(parts.collect())
+}
+
+/// Divides an output between inputs, of which each part holds as many as the limit allows.
+fn between_inputs(
+    plan: &MergePlan,
+    variable: &OutputVariable,
+    whole: OutputPart,
+    limit: RowLimit,
+) -> Result<Vec<OutputPart>> {
+    let scanned = |column: &ColumnIndex| &plan.schema.columns[*column as usize];
+    let (repeated, divided): (Vec<ColumnIndex>, Vec<ColumnIndex>) =
+        variable.columns.iter().partition(|column| scanned(column).is_once);
+    let fixed_bytes: u64 = repeated.iter().fold(0, |sum, &column| sum.saturating_add(column_len_bytes(plan, column)));
+    let rows_of = |input: usize| divided.iter().map(|column| scanned(column).facts[input].rows).max().unwrap_or(0);
+    let bytes_of = |input: usize| {
+        let of_column = |column: &ColumnIndex| {
+            let row_len_bytes = column_len_bytes(plan, *column) / scanned(column).rows().max(1);
+            row_len_bytes * scanned(column).facts[input].rows
+        };
+        divided.iter().map(of_column).fold(0, u64::saturating_add)
+    };
+    let (max, size_of): (u64, &dyn Fn(usize) -> u64) = match limit {
+        RowLimit::Rows(rows) => (rows, &rows_of),
+        RowLimit::LenBytes(len_bytes) => (len_bytes.saturating_sub(fixed_bytes), &bytes_of),
+    };
+    let (mut ranges, mut first, mut sum): (Vec<Range<usize>>, usize, u64) = (Vec::new(), 0, 0);
+    for (input, planned) in plan.inputs.iter().enumerate() {
+        let size = size_of(input);
+        if size > max {
+            let (found, option) = match limit {
+                RowLimit::Rows(_) => (format!("{size} rows"), "--rows-per-file"),
+                RowLimit::LenBytes(_) => (format!("{} bytes", size.saturating_add(fixed_bytes)), "--size-per-file"),
+            };
+            let reason = format!(
+                "has {found}, more than {option}, and is not divided: its datasets are not all concatenated along one named \
+                 dimension"
+            );
+            return Err(MergeError::Object { object: planned.path.display().to_string(), reason });
+        }
+        // Rows of different tables do not add up to those of the longest one, so that this may end a part early.
+        if sum.saturating_add(size) > max {
+            ranges.push(first..input);
+            (first, sum) = (input, 0);
+        }
+        sum += size;
+    }
+    ranges.push(first..plan.inputs.len());
+    if ranges.len() == 1 {
+        return Ok(vec![whole]);
+    }
+    let parts = ranges.into_iter().zip(1..).map(|(inputs, number)| {
+        let logical_len_bytes = inputs.clone().map(bytes_of).fold(fixed_bytes, u64::saturating_add);
+        OutputPart { number, inputs: Some(inputs), logical_len_bytes, ..whole.clone() }
+    });
+    Ok(parts.collect())
+}
+
+/// Returns the uncompressed length of a column in the output.
+pub(super) fn column_len_bytes(plan: &MergePlan, column: ColumnIndex) -> u64 {
+    let element_len_bytes = plan.schema.columns[column as usize].model().datatype.class.len_bytes();
+    plan.columns[column as usize].logical_len_bytes(element_len_bytes)
+}

@@ -1,0 +1,194 @@
+//! The variables of a merge that get outputs of their own, each with the datasets that describe it.
+//!
+//! A variable is described by the coordinates of its dimensions, and by the variables that attributes of CF name:
+//! `coordinates`, `bounds`, `climatology`, `cell_measures`, `grid_mapping` and `formula_terms`. Invariant: each dataset
+//! is a variable of its own or describes one.
+
+use super::along::column_len_bytes;
+use crate::error::{MergeError, Result};
+use crate::plan::{Dimensions, MergePlan};
+use crate::rules::attribute::text;
+use crate::schema::join::parent_path;
+use crate::schema::{ABSENT, ColumnIndex, Entry, EntryIndex, Role, child_path, display_path};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Attributes of CF that name variables which describe another one. In `cell_measures` each follows its measure and a
+/// colon.
+const DESCRIBING: [&str; 5] = ["coordinates", "bounds", "climatology", MEASURES, "grid_mapping"];
+const MEASURES: &str = "cell_measures";
+/// Attribute of CF that names terms of a formula, such as the surface pressure, which may be variables of their own.
+const TERMS: &str = "formula_terms";
+
+/// A variable with the datasets that describe it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputVariable {
+    /// Path of the variable with `.` between its components.
+    pub name: String,
+    /// Entries of the variable and of what describes it, ascending.
+    entries: Vec<EntryIndex>,
+    /// Columns of these entries.
+    pub(super) columns: Vec<ColumnIndex>,
+}
+
+impl OutputVariable {
+    fn new(plan: &MergePlan, name: String, entries: impl Iterator<Item = EntryIndex>) -> Self {
+        let entries: Vec<EntryIndex> = entries.collect();
+        let column = |&entry: &EntryIndex| match plan.schema.entries[entry as usize].role {
+            Role::Column(column) => Some(column),
+            _ => None,
+        };
+        let columns = entries.iter().filter_map(column).collect();
+        Self { name, entries, columns }
+    }
+
+    /// Returns all datasets of a plan as one variable without a name.
+    pub(super) fn all(plan: &MergePlan) -> Self {
+        let datasets = (0..).zip(&plan.schema.entries).filter(|(_, entry)| is_dataset(entry)).map(|(at, _)| at);
+        Self::new(plan, String::new(), datasets)
+    }
+
+    /// Returns the input that has all values, if these are kept once: with the other inputs there would be nothing to
+    /// concatenate.
+    pub(super) fn only_input(&self, plan: &MergePlan) -> Option<usize> {
+        let scanned = |column: &ColumnIndex| &plan.schema.columns[*column as usize];
+        let is_once = plan.inputs.len() > 1 && self.columns.iter().all(|column| scanned(column).is_once);
+        let has_all =
+            |input: &usize| self.columns.iter().all(|column| scanned(column).facts[*input].template != ABSENT);
+        (0..plan.inputs.len()).find(has_all).filter(|_| is_once)
+    }
+
+    /// Returns patterns that match exactly the datasets.
+    pub(super) fn patterns(&self, plan: &MergePlan) -> Result<Vec<String>> {
+        let pattern = |&entry: &EntryIndex| {
+            let path = &plan.schema.entries[entry as usize].path;
+            std::str::from_utf8(path).map(globset::escape).map_err(|_| MergeError::Object {
+                object: display_path(path),
+                reason:
+                    "has a name that is not UTF-8, which a file of its own cannot have; leave it out with --exclude"
+                        .to_owned(),
+            })
+        };
+        self.entries.iter().map(pattern).collect()
+    }
+
+    /// Returns the uncompressed length of the datasets.
+    pub fn len_bytes(&self, plan: &MergePlan) -> u64 {
+        self.columns.iter().fold(0, |sum, &column| sum.saturating_add(column_len_bytes(plan, column)))
+    }
+}
+
+/// Returns the variables of a plan that get outputs of their own, in the order of their entries.
+pub fn variables(plan: &MergePlan) -> Vec<OutputVariable> {
+    let entries = &plan.schema.entries;
+    let by_path: BTreeMap<&[u8], EntryIndex> =
+        entries.iter().zip(0..).filter(|(entry, _)| is_dataset(entry)).map(|(entry, at)| (&*entry.path, at)).collect();
+    let dimensions = Dimensions::of(&plan.schema);
+    let graph = Graph { plan, by_path, dimensions };
+    let mut describing: BTreeSet<EntryIndex> = BTreeSet::new();
+    for (&path, &at) in &graph.by_path {
+        let entry = &entries[at as usize];
+        describing.extend(graph.described_by(entry).into_iter().filter(|&other| other != at));
+        if graph.is_scale(path) {
+            describing.insert(at);
+        }
+    }
+    let all = || graph.by_path.values().copied().collect::<BTreeSet<EntryIndex>>();
+    let is_scalar = |at: EntryIndex| matches!(entries[at as usize].role, Role::Constant { .. });
+    // A scalar that nothing names, such as a constant of the model, is part of every output.
+    let (common, standing): (Vec<EntryIndex>, Vec<EntryIndex>) =
+        all().into_iter().filter(|at| !describing.contains(at)).partition(|&at| is_scalar(at));
+    let mut covered: BTreeSet<EntryIndex> = common.iter().copied().collect();
+    let mut found = Vec::new();
+    let mut add = |at: EntryIndex, covered: &mut BTreeSet<EntryIndex>| {
+        let mut members = graph.closure(at);
+        covered.extend(&members);
+        members.extend(&common);
+        let path = String::from_utf8_lossy(&entries[at as usize].path).trim_start_matches('/').replace('/', ".");
+        found.push((at, OutputVariable::new(plan, path, members.into_iter())));
+    };
+    standing.iter().for_each(|&at| add(at, &mut covered));
+    // Coordinates that no variable has, and scalars if there is nothing else.
+    let alone = |at: &EntryIndex| is_scalar(*at) && standing.is_empty();
+    let rest: Vec<EntryIndex> = all().into_iter().filter(|at| !covered.contains(at) || alone(at)).collect();
+    for at in rest {
+        if !covered.contains(&at) || is_scalar(at) {
+            add(at, &mut covered);
+        }
+    }
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, variable)| variable).collect()
+}
+
+fn is_dataset(entry: &Entry) -> bool {
+    matches!(entry.role, Role::Column(_) | Role::Constant { .. })
+}
+
+/// Relations between the datasets of a plan.
+struct Graph<'p> {
+    plan: &'p MergePlan,
+    by_path: BTreeMap<&'p [u8], EntryIndex>,
+    dimensions: Dimensions,
+}
+
+impl Graph<'_> {
+    /// Whether a dataset is the scale of a dimension.
+    fn is_scale(&self, path: &[u8]) -> bool {
+        let entry = &self.plan.schema.entries[self.by_path[path] as usize];
+        let rank = self.plan.schema.rank(entry);
+        rank > 0 && self.dimensions.names(entry, rank)[0].iter().any(|name| name == path)
+    }
+
+    /// Returns the variable of this name in the group of `path` or in an enclosing one.
+    fn find(&self, path: &[u8], name: &str) -> Option<EntryIndex> {
+        if name.starts_with('/') {
+            return self.by_path.get(name.as_bytes()).copied();
+        }
+        let mut group = parent_path(path);
+        loop {
+            match self.by_path.get(child_path(group, name.as_bytes()).as_slice()) {
+                None if group != b"/" => group = parent_path(group),
+                found => return found.copied(),
+            }
+        }
+    }
+
+    /// Returns the datasets that exist only to describe an entry.
+    fn described_by(&self, entry: &Entry) -> Vec<EntryIndex> {
+        let mut found = Vec::new();
+        for attribute in DESCRIBING {
+            let names = text(&entry.attributes, attribute).unwrap_or_default();
+            let names = names.split_whitespace().filter(|word| attribute != MEASURES || !word.ends_with(':'));
+            found.extend(names.filter_map(|name| self.find(&entry.path, name.trim_end_matches(':'))));
+        }
+        found.extend(self.terms(entry).into_iter().filter(|&term| {
+            let dims = self.plan.schema.rank(&self.plan.schema.entries[term as usize]);
+            dims < 2
+        }));
+        found
+    }
+
+    fn terms(&self, entry: &Entry) -> Vec<EntryIndex> {
+        let terms = text(&entry.attributes, TERMS).unwrap_or_default();
+        terms
+            .split_whitespace()
+            .filter(|word| !word.ends_with(':'))
+            .filter_map(|name| self.find(&entry.path, name))
+            .collect()
+    }
+
+    /// Returns an entry and everything that describes it.
+    fn closure(&self, at: EntryIndex) -> BTreeSet<EntryIndex> {
+        let (mut members, mut open) = (BTreeSet::new(), vec![at]);
+        while let Some(at) = open.pop() {
+            if !members.insert(at) {
+                continue;
+            }
+            let entry = &self.plan.schema.entries[at as usize];
+            let names = self.dimensions.names(entry, self.plan.schema.rank(entry));
+            open.extend(names.iter().flatten().filter_map(|name| self.by_path.get(name.as_slice())));
+            open.extend(self.described_by(entry));
+            open.extend(self.terms(entry));
+        }
+        members
+    }
+}

@@ -1,0 +1,211 @@
+"""Merges that are divided into several files: together they are what xarray reads of all inputs."""
+
+import json
+from pathlib import Path
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+from merging import _without_wraps
+
+
+def model(times=12, seed=0):
+    """Returns the output of a model: variables of several shapes, what describes them, and a mapping."""
+    random = np.random.default_rng(seed)
+    days = np.arange(times) * 1.0
+    data = {
+        "tas": (("time", "y", "x"), random.random((times, 4, 5)).astype("f4"), {"grid_mapping": "crs", "coordinates": "lat lon height"}),
+        "ta": (("time", "lev", "y", "x"), random.random((times, 3, 4, 5)).astype("f4"), {"cell_measures": "area: areacella"}),
+        "ps": (("time", "y", "x"), random.random((times, 4, 5))),
+        "co2": (("time",), random.random(times)),
+        "orog": (("y", "x"), random.random((4, 5))),
+        "areacella": (("y", "x"), random.random((4, 5))),
+        "lat": (("y", "x"), random.random((4, 5))),
+        "lon": (("y", "x"), random.random((4, 5))),
+        "time_bnds": (("time", "bnds"), np.stack([days, days + 1], 1)),
+        "crs": ((), 0, {"grid_mapping_name": "latitude_longitude"}),
+        "height": ((), 2.0),
+        "p0": ((), 1e5),
+        "a": (("lev",), random.random(3)),
+    }
+    coordinates = {
+        "time": ("time", days, {"units": "days since 2000-01-01", "calendar": "noleap", "bounds": "time_bnds"}),
+        "lev": ("lev", np.arange(3.0), {"formula_terms": "a: a p0: p0 ps: ps", "positive": "down"}),
+        "x": np.arange(5.0),
+        "y": np.arange(4.0),
+    }
+    dataset = xr.Dataset(data, coordinates, {"Conventions": "CF-1.11", "source": "model"})
+    for variable in dataset.variables.values():
+        variable.encoding["_FillValue"] = None
+    return dataset
+
+
+def write(folder, dataset, counts):
+    folder.mkdir(exist_ok=True)
+    paths, first = [], 0
+    for number, count in enumerate(counts):
+        paths.append(folder / f"model_{number}.nc")
+        dataset.isel(time=slice(first, first + count)).to_netcdf(paths[-1], unlimited_dims=["time"])
+        first += count
+    return paths
+
+
+def opened(path):
+    return xr.open_dataset(path, decode_cf=False)
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+DESCRIBED = {
+    "tas": {"time", "time_bnds", "y", "x", "lat", "lon", "height", "crs"},
+    "ta": {"time", "time_bnds", "lev", "y", "x", "areacella", "a", "p0", "ps"},
+    "ps": {"time", "time_bnds", "y", "x"},
+    "co2": {"time", "time_bnds"},
+    "orog": {"y", "x"},
+}
+
+
+def test_a_file_per_variable_has_what_describes_it(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 4, 3))
+    wanted = opened(write(tmp_path / "whole", model(), (12,))[0])
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out")
+    assert files(tmp_path / "out") == sorted(f"{name}.nc" for name in DESCRIBED)
+    for name, described in DESCRIBED.items():
+        path = tmp_path / "out" / f"{name}.nc"
+        with opened(path) as found:
+            assert set(found.variables) == {name, *described}, name
+            for variable in found.variables:
+                xr.testing.assert_identical(found[variable].variable, wanted[variable].variable)
+            assert found.attrs["source"] == "model"
+        with netCDF4.Dataset(path) as file:
+            assert file.dimensions.keys() == {dim for variable in found.variables for dim in wanted[variable].dims}
+        raddle("verify", path)
+        raddle("verify", path, "--against", *(inputs if "time" in described else inputs[:1]))
+
+
+def test_a_file_has_as_many_times_as_asked(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 4, 3))
+    raddle("split", *inputs, "--rows-per-file", 5, "--dir", tmp_path / "out", "--name", "run")
+    assert files(tmp_path / "out") == [f"run_000{number}.nc" for number in (1, 2, 3)]
+    wanted = opened(write(tmp_path / "whole", model(), (12,))[0])
+    for number, times in enumerate((slice(0, 5), slice(5, 10), slice(10, 12)), 1):
+        path = tmp_path / "out" / f"run_000{number}.nc"
+        with opened(path) as found:
+            xr.testing.assert_identical(found.drop_attrs(deep=False), wanted.isel(time=times).drop_attrs(deep=False))
+        raddle("verify", path, "--against", *inputs)
+
+
+def test_a_selection_is_divided(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 4, 3))
+    raddle("split", *inputs, "--rows-per-file", 4, "--dir", tmp_path / "out", "--select", "time=2000-01-03..2000-01-11, x=1:3")
+    wanted = opened(write(tmp_path / "whole", model(), (12,))[0]).isel(x=slice(1, 3))
+    assert files(tmp_path / "out") == [f"part_000{number}.nc" for number in (1, 2, 3)]
+    for number, times in enumerate((slice(2, 6), slice(6, 10), slice(10, 11)), 1):
+        path = tmp_path / "out" / f"part_000{number}.nc"
+        with opened(path) as found:
+            xr.testing.assert_equal(found, wanted.isel(time=times))
+        raddle("verify", path, "--against", *inputs)
+
+
+def test_variables_are_divided_by_size(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 7))
+    raddle("split", *inputs, "--by", "variable", "--size-per-file", "1000", "--dir", tmp_path / "out", "--include", "ta", "--include", "tas",
+           "--include", "lev", "--include", "x", "--include", "y", "--include", "time")
+    whole = model()
+    for name in ("ta", "tas"):
+        parts = sorted((tmp_path / "out").glob(f"{name}_*.nc"))
+        assert len(parts) > 1
+        assert sum(opened(path).sizes["time"] for path in parts) == 12
+        joined = xr.concat([opened(path)[name] for path in parts], "time", compat="override", coords="minimal")
+        np.testing.assert_array_equal(joined, whole[name])
+        for path in parts:
+            with opened(path) as found:
+                assert sum(variable.nbytes for variable in found.variables.values()) <= 1000
+    assert files(tmp_path / "out") == sorted(path.name for name in ("ta", "tas") for path in (tmp_path / "out").glob(f"{name}_*.nc"))
+
+
+def tables(folder, counts):
+    """Writes files like those of events: two tables of different lengths in each."""
+    folder.mkdir(exist_ok=True)
+    random, paths = np.random.default_rng(5), []
+    for number, count in enumerate(counts):
+        paths.append(folder / f"run{number}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            file["spill/evt"] = np.arange(count)
+            file["hits/energy"] = random.random(count * 3)
+    return paths
+
+
+def test_tables_are_divided_between_inputs(tmp_path, raddle):
+    inputs = tables(tmp_path / "in", (3, 2, 4, 1))
+    raddle("split", *inputs, "--rows-per-file", 15, "--dir", tmp_path / "out")
+    for number, group in enumerate((inputs[:2], inputs[2:]), 1):
+        path = tmp_path / "out" / f"part_000{number}.h5"
+        with h5py.File(path) as found:
+            parts = [h5py.File(source) for source in group]
+            for name in ("spill/evt", "hits/energy"):
+                np.testing.assert_array_equal(found[name], np.concatenate([part[name][()] for part in parts]))
+        raddle("verify", path, "--against", *group)
+    sizes = raddle("split", *inputs, "--size-per-file", "200", "--dir", tmp_path / "sizes", "--dry-run", "--json").stdout
+    assert [Path(file["output"]).name for file in json.loads(sizes)["files"]] == ["part_0001.h5", "part_0002.h5"]
+    assert not (tmp_path / "sizes").exists()
+
+
+def test_an_input_that_is_too_long_is_named(tmp_path, raddle):
+    inputs = tables(tmp_path / "in", (3, 2, 4))
+    refused = raddle("split", *inputs, "--rows-per-file", 10, "--dir", tmp_path / "out", expect=3).stderr
+    assert "run2.h5" in refused and "12 rows" in refused and not (tmp_path / "out").exists()
+    refused = raddle("split", *write(tmp_path / "nc", model(), (12,)), "--size-per-file", "100", "--dir", tmp_path / "out", expect=3).stderr
+    assert "/time" in refused and "for one element" in refused
+
+
+def test_datasets_of_plain_files_get_files_of_their_own(tmp_path, raddle):
+    inputs = tables(tmp_path / "in", (3, 2))
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out")
+    assert files(tmp_path / "out") == ["hits.energy.h5", "spill.evt.h5"]
+    with h5py.File(tmp_path / "out" / "hits.energy.h5") as found:
+        assert list(found) == ["_raddle", "hits"] and found["hits/energy"].shape == (15,)
+
+
+def test_existing_files_and_wrong_options_are_refused(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 7))
+    out = tmp_path / "out"
+    raddle("split", *inputs, "--rows-per-file", 6, "--dir", out)
+    assert "2 of the outputs exist" in raddle("split", *inputs, "--rows-per-file", 6, "--dir", out, expect=5).stderr
+    raddle("split", *inputs, "--rows-per-file", 6, "--dir", out, "--force")
+    raddle("split", *inputs, "--rows-per-file", 6, "--dir", tmp_path / "part", "--select", "x=1:3")
+    with opened(tmp_path / "part" / "part_0002.nc") as found:
+        assert dict(found.sizes) == {"time": 6, "y": 4, "x": 2, "lev": 3, "bnds": 2}
+    assert "required" in raddle("split", *inputs, "--dir", out, expect=2).stderr
+    assert "cannot be used with" in raddle("split", *inputs, "--dir", out, "--rows-per-file", 1, "--size-per-file", "1GB", expect=2).stderr
+    raddle("split", *inputs, "--dir", out, "--rows-per-file", 0, expect=2)
+    assert "--name" in raddle("split", *inputs, "--dir", out, "--rows-per-file", 6, "--name", "a/b", expect=2).stderr
+    [only] = write(tmp_path / "one", model(), (12,))
+    only = only.rename(tmp_path / "one" / "model_0001.nc")
+    refused = raddle("split", only, "--dir", tmp_path / "one", "--rows-per-file", 6, "--name", "model", "--force", expect=5).stderr
+    assert "is also an input" in _without_wraps(refused).replace("isalsoaninput", "is also an input")
+
+
+def test_names_that_would_clash_are_refused(tmp_path, raddle):
+    path = tmp_path / "clash.h5"
+    with h5py.File(path, "w") as file:
+        file["a/b"] = np.arange(3)
+        file["a.b"] = np.arange(4)
+    refused = raddle("split", path, "--by", "variable", "--dir", tmp_path / "out", expect=3).stderr
+    assert "a.b.h5" in _without_wraps(refused)
+
+
+@pytest.mark.parametrize("name", ["x[1]*", "{a}", "what?"])
+def test_names_with_characters_of_patterns(tmp_path, raddle, name):
+    path = tmp_path / "odd.h5"
+    with h5py.File(path, "w") as file:
+        file[name] = np.arange(3)
+        file["x1"] = np.arange(4)
+    raddle("split", path, "--by", "variable", "--dir", tmp_path / "out")
+    assert files(tmp_path / "out") == sorted([f"{name}.h5", "x1.h5"])
+    with h5py.File(tmp_path / "out" / f"{name}.h5") as found:
+        assert set(found) == {"_raddle", name}
