@@ -3,8 +3,8 @@
 * `raddle.open` reads any HDF5 file with all cores, with the interface of h5py.
 * `Dataset.to_dask`, `Group.read_events`, `File.partition`, `raddle.Rows` with `raddle.Batches`, the xarray engine
   ``"raddle"`` and `raddle.references` connect to dask, awkward, MPI, PyTorch, xarray and Zarr.
-* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.rechunk`, `raddle.verify` and `raddle.inspect` do the same as
-  the commands of these names and return their reports.
+* `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.rechunk`, `raddle.split`, `raddle.verify` and
+  `raddle.inspect` do the same as the commands of these names and return their reports.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
 * `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
-    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, RechunkReport, VerifyReport
+    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
     from raddle._selection import MultiBlockSlice
+    from raddle._split import split
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
     from raddle.errors import RaddleError
 
@@ -56,6 +57,7 @@ __all__ = [
     "Rows",
     "Share",
     "SoftLink",
+    "SplitReport",
     "Unreadable",
     "VerifyReport",
     "__version__",
@@ -71,6 +73,7 @@ __all__ = [
     "read_columns",
     "rechunk",
     "references",
+    "split",
     "verify",
 ]
 
@@ -84,9 +87,11 @@ _PLACES = {
     **dict.fromkeys(("Group", "read_columns"), "_group"),
     **dict.fromkeys(("AttributeManager", "Datatype", "Unreadable"), "_object"),
     **dict.fromkeys(("Empty", "ExternalLink", "HardLink", "SoftLink"), "_values"),
-    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan", "RechunkReport", "VerifyReport"), "_reports"),
+    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan"), "_reports"),
+    **dict.fromkeys(("RechunkReport", "SplitReport", "VerifyReport"), "_reports"),
     **dict.fromkeys(("merge", "plan"), "_merge"),
     **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
+    "split": "_split",
     "RaddleError": "errors",
 }
 

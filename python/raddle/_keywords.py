@@ -18,6 +18,7 @@ Size = int | str
 """Number of bytes, or a text with a unit, such as ``"512MiB"`` or ``"2GB"``."""
 
 Attributes = Literal["first", "identical", "error", "stack"]
+By = Literal["variable"]
 Compat = Literal["1.8", "1.10", "latest"]
 Convention = Literal["cf", "anndata", "nexus", "nwb", "pandas", "none"]
 Duplicates = Literal["refuse", "keep", "drop"]

@@ -184,6 +184,35 @@ class RechunkReport(_Report):
         ]
 
 
+class SplitReport(_Report):
+    """Report of a merge that was written as several files."""
+
+    __slots__ = ()
+
+    dir: str
+    files: list[Fields]
+    """Files that were written: ``output``, ``variable``, ``range``, ``inputs``, ``output_len_bytes``,
+    ``logical_len_bytes``, ``datasets``, ``elapsed_s``, ``digest``."""
+    done_before: int
+    """Number of files that an interrupted run had written."""
+    input_len_bytes: int
+    output_len_bytes: int
+    logical_len_bytes: int
+    elapsed_s: float
+    peak_rss_bytes: int | None
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("written", f"{len(self.files):,} ({size(self.output_len_bytes)})"),
+            ("to", self.dir),
+            ("inputs", size(self.input_len_bytes)),
+            ("done before", f"{self.done_before:,}"),
+            ("uncompressed", size(self.logical_len_bytes)),
+            ("time", f"{self.elapsed_s:.2f} s"),
+            ("peak memory", size(self.peak_rss_bytes or 0)),
+        ]
+
+
 class AppendReport(_Report):
     """Report of an append."""
 

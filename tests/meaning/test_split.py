@@ -128,6 +128,28 @@ def test_variables_are_divided_by_size(tmp_path, raddle):
     assert files(tmp_path / "out") == sorted(path.name for name in ("ta", "tas") for path in (tmp_path / "out").glob(f"{name}_*.nc"))
 
 
+def test_layouts_hold_for_the_variables_that_they_fit(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 7))
+    layout = ["--for", "timeseries", "--layout", "/ta: chunk=time=2,lev=1", "--chunk", "time=6"]
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out", *layout)
+    with h5py.File(tmp_path / "out" / "ta.nc") as file:
+        assert file["ta"].chunks[:2] == (2, 1)
+    with h5py.File(tmp_path / "out" / "tas.nc") as file:
+        assert file["tas"].chunks[0] == 6
+    unknown = ["--by", "variable", "--dir", tmp_path / "new"]
+    assert "matches no dataset" in raddle("split", *inputs, *unknown, "--layout", "/tos: chunk=time=2", expect=3).stderr
+    assert "no dimension" in raddle("split", *inputs, *unknown, "--chunk", "tim=6", expect=3).stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_differences_between_inputs_are_told_once(tmp_path, raddle):
+    inputs = write(tmp_path / "in", model(), (5, 7))
+    with netCDF4.Dataset(inputs[1], "a") as file:
+        file["tas"].comment = "second"
+    told = raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out").stderr
+    assert told.count('comment = "second"') == 1
+
+
 def tables(folder, counts):
     """Writes files like those of events: two tables of different lengths in each."""
     folder.mkdir(exist_ok=True)

@@ -39,6 +39,7 @@ COMMANDS = {
     "merge": NOT_FOR_CALLS | RANKS | PLANNED,
     "append": NOT_FOR_CALLS | {"dry_run": "a call appends or does nothing"},
     "rechunk": NOT_FOR_CALLS | RANKS | PLANNED,
+    "split": NOT_FOR_CALLS | PLANNED,
     "verify": NOT_FOR_CALLS,
     "inspect": NOT_FOR_CALLS
     | {
@@ -99,7 +100,7 @@ def test_every_reason_is_for_an_option(environment):
 def test_the_merge_documents_every_keyword():
     documented = set(re.findall(r"^(\w+)$", inspect.getdoc(raddle.merge), re.MULTILINE))
     assert inspect.signature(raddle.merge).parameters.keys() <= documented
-    for name in ("plan", "append", "rechunk", "verify", "inspect", "references"):
+    for name in ("plan", "append", "rechunk", "split", "verify", "inspect", "references"):
         text = inspect.getdoc(getattr(raddle, name))
         assert "Returns" in text and "Raises" in text and "Examples" in text, name
 
@@ -200,6 +201,21 @@ def test_rechunk(runs, tmp_path, environment):
     assert (tmp_path / "new.h5").read_bytes() == (tmp_path / "same.h5").read_bytes()
     with pytest.raises(errors.OutputError, match="force=True"):
         raddle.rechunk(runs[0], tmp_path / "new.h5", progress=False)
+
+
+def test_split(runs, tmp_path):
+    report = raddle.split(runs, tmp_path / "new", by="variable", include=["/rec"], progress=False)
+    assert isinstance(report, raddle.SplitReport) and report.done_before == 0
+    assert {file.variable for file in report.files} == {path.name[:-3] for path in (tmp_path / "new").iterdir()}
+    with h5py.File(report.files[0].output) as file, h5py.File(runs[0]) as first:
+        name = report.files[0].variable.replace(".", "/")
+        assert len(file[name]) == sum(len(h5py.File(run)[name]) for run in runs)
+        np.testing.assert_array_equal(file[name][: len(first[name])], first[name])
+    assert f"{len(report.files)} (" in repr(report)
+    with pytest.raises(errors.OutputError, match="exist"):
+        raddle.split(runs, tmp_path / "new", by="variable", include=["/rec"], progress=False)
+    with pytest.raises(errors.UsageError, match="no division"):
+        raddle.split(runs, tmp_path / "none", progress=False)
 
 
 def test_rechunk_of_many_files(runs, tmp_path):

@@ -181,6 +181,8 @@ pub struct MergeOptions {
     pub chunk: Option<Chunk>,
     /// Layout rules, which take precedence over the options for all datasets; the last one takes precedence over others.
     pub layout_rules: Vec<LayoutRule>,
+    /// Whether layout options that have no effect on any dataset are refused.
+    pub refuses_unused_layouts: bool,
     /// Which datasets have no chunks. Their tiles must be adjacent: this excludes `align` and requires `ordered`.
     pub contiguous: Contiguous,
     /// Storage of datasets without elements.
@@ -252,6 +254,7 @@ impl MergeOptions {
             layout: LayoutPolicy::default(),
             chunk: None,
             layout_rules: Vec::new(),
+            refuses_unused_layouts: true,
             contiguous: Contiguous::default(),
             empty: Empty::default(),
             extendible: Extendible::default(),

@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use super::idx::{idx_info, idx_read, idx_write};
     #[pymodule_export]
-    use super::run::{append, default_threads, inspect, merge, partition, plan, rechunk, references, verify};
+    use super::run::{append, default_threads, inspect, merge, partition, plan, rechunk, references, split, verify};
 
     /// Version of the crates.
     #[pymodule_export]

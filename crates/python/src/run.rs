@@ -12,7 +12,9 @@ use raddle::options::Inputs;
 use raddle::references::write_references;
 use raddle::text::json;
 use raddle::text::keywords::as_keywords;
-use raddle::{AppendRequest, Context, Error, MergeRequest, PlanRequest, PlannedMerge, RechunkRequest, VerifyRequest};
+use raddle::{
+    AppendRequest, Context, Error, MergeRequest, PlanRequest, PlannedMerge, RechunkRequest, SplitRequest, VerifyRequest,
+};
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::{Event, Observer, Severity, Watch};
 use raddle_hdf5::child::{ChildOptions, ChildReader, ReaderCommand};
@@ -85,6 +87,20 @@ pub fn rechunk(
         }
         let planned = request.plan(&context)?;
         write(planned, &context)
+    })
+}
+
+/// Merges files into several; `options` are keywords of [`SplitRequest`].
+#[pyfunction]
+#[pyo3(signature = (inputs, options, progress=None))]
+pub fn split(py: Python<'_>, inputs: Vec<PathBuf>, options: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let mut request: SplitRequest = read(options, &[])?;
+        request.inputs = with_listing(inputs, request.inputs);
+        let context = Context::new(*watch);
+        let planned = request.plan(&context)?;
+        note_differences(planned.plan(), watch);
+        Ok(json(&planned.run(&context)?))
     })
 }
 

@@ -1,5 +1,6 @@
 //! `raddle split`: merges files into several outputs.
 
+use super::merge::print_bridged;
 use super::print;
 use crate::exit::Exit;
 use crate::options::inputs::StandardInputArgs;
@@ -46,6 +47,7 @@ pub fn run(arguments: &SplitArgs, team: &Ranks) -> Result<Exit, Error> {
             let done = quantity::counted(planned.done_before(), "file");
             session.say(&format!("resuming an interrupted run: {done} done before"));
         }
+        print_bridged(planned.plan(), &session);
         raddle::merge::layout_warnings(planned.plan()).iter().for_each(|warning| session.warn(warning));
         let exit = if planned.plan().skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if printing.dry_run {

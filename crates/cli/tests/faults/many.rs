@@ -18,11 +18,23 @@ struct Files {
     old: Vec<Vec<u8>>,
     new: Vec<Vec<u8>>,
     outputs: &'static str,
+    /// Names of the outputs.
+    names: &'static [&'static str],
 }
 
 impl Files {
     /// Runs the command with inputs in `in/`, with chunks of `chunk_rows` rows, and keeps the files in `outputs`.
     fn new(arguments: &[&'static str], outputs: &'static str, chunk_rows: u64) -> Self {
+        Self::named(arguments, outputs, &FILES, chunk_rows)
+    }
+
+    /// Like `new`, with other names of outputs than of inputs.
+    fn named(
+        arguments: &[&'static str],
+        outputs: &'static str,
+        names: &'static [&'static str],
+        chunk_rows: u64,
+    ) -> Self {
         let (folder, log) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut files = Self {
             folder,
@@ -31,6 +43,7 @@ impl Files {
             old: Vec::new(),
             new: Vec::new(),
             outputs,
+            names,
         };
         std::fs::create_dir(files.root().join("in")).unwrap();
         for (number, name) in (0..).zip(FILES) {
@@ -61,7 +74,7 @@ impl Files {
 
     /// Returns the contents under the names of the outputs.
     fn found(&self) -> Vec<Option<Vec<u8>>> {
-        FILES.iter().map(|name| std::fs::read(self.root().join(self.outputs).join(name)).ok()).collect()
+        self.names.iter().map(|name| std::fs::read(self.root().join(self.outputs).join(name)).ok()).collect()
     }
 
     fn leftovers(&self) -> Vec<String> {
@@ -106,7 +119,8 @@ impl Files {
             }
             let (code, _, reported) = self.run(None);
             // A run that was struck after it had removed its record was complete.
-            let is_complete = code == 5 && reported.contains("3 of the outputs exist") && self.outputs == "out";
+            let all_exist = format!("{} of the outputs exist", self.names.len());
+            let is_complete = code == 5 && reported.contains(&all_exist) && self.outputs == "out";
             assert!(code == 0 || is_complete, "{struck:?}: {reported}");
             assert_eq!(self.found(), self.new.iter().cloned().map(Some).collect::<Vec<_>>(), "{struck:?}");
             assert!(self.leftovers().is_empty(), "{struck:?}: {:?}", self.leftovers());
@@ -128,6 +142,14 @@ fn a_run_to_a_folder_that_is_killed_at_any_call_is_completed() {
     let files = Files::new(&["rechunk", "in", "--dir", "out"], "out", 1024);
     let (runs, resumed) = files.strike_each_call(&Action::Kill, &[-9]);
     assert!(runs > 30 && resumed > 10, "{resumed} of {runs} runs");
+}
+
+#[test]
+fn a_split_that_is_killed_at_any_call_is_completed() {
+    let arguments = ["split", "in", "--by", "variable", "--dir", "out"];
+    let files = Files::named(&arguments, "out", &["x.h5", "table.a.h5"], 1024);
+    let (runs, resumed) = files.strike_each_call(&Action::Kill, &[-9]);
+    assert!(runs > 20 && resumed > 5, "{resumed} of {runs} runs");
 }
 
 #[test]

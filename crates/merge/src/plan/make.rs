@@ -255,9 +255,9 @@ pub(crate) fn plan_found(
 
 /// Refuses layout options of a new file that have no effect.
 fn check_layouts(plan: &MergePlan) -> Result<()> {
-    match plan.growth {
-        Some(_) => Ok(()),
-        None => AskedLayouts::new(&plan.options, &plan.schema)?.check(&plan.schema),
+    match plan.growth.is_some() || !plan.options.refuses_unused_layouts {
+        true => Ok(()),
+        false => AskedLayouts::new(&plan.options, &plan.schema)?.check(&plan.schema),
     }
 }
 

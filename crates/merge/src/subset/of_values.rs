@@ -90,7 +90,7 @@ fn of_times(units: &str, calendar: Option<&str>, from: Option<&str>, to: Option<
     let from = from.map(&parse).transpose()?.map_or(f64::NEG_INFINITY, |(start, _)| value(start));
     let end = to.map(&parse).transpose()?.map(|(_, end)| value(end));
     // An instant ends where it begins, and is included.
-    let excludes_end = to.is_some_and(|to| is_period(to));
+    let excludes_end = to.is_some_and(is_period);
     Ok(Wanted { from, to: end.unwrap_or(f64::INFINITY), excludes_end })
 }
 

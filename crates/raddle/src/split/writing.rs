@@ -128,7 +128,10 @@ impl PlannedSplit {
     /// Returns the inputs of an output, and the options of the merge that writes it.
     fn merge_of(&self, planned: &PlannedPart) -> Result<(Vec<PathBuf>, MergeOptions), Error> {
         let part = &planned.part;
-        let mut options = MergeOptions { output: planned.output.clone(), ..self.options.clone() };
+        // That of all outputs together was planned with a check of the layouts.
+        let refuses_unused_layouts = false;
+        let output = planned.output.clone();
+        let mut options = MergeOptions { output, refuses_unused_layouts, ..self.options.clone() };
         if !part.include.is_empty() {
             let [_, exclude, keep] = options.selection.patterns();
             options.selection =
