@@ -18,7 +18,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from run import HERE, RADDLE
+from run import RADDLE, timed
 from session import begun, keep
 
 # Elements and chunks of the input, chunks of the output.
@@ -69,28 +69,13 @@ def h5repack(source, output, chunks):
     return f"h5repack -l x:CHUNK={'x'.join(map(str, chunks))} -f x:GZIP={GZIP} {source} {output}"
 
 
-# The peak memory of a process includes the time before it executes the program, so a small process starts it.
-MEASURE = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from run import timed
-print(json.dumps(timed(sys.argv[2])))
-"""
-
-
-def measured(command):
-    """Runs a command like `timed`, without the memory of this process."""
-    done = subprocess.run([sys.executable, "-c", MEASURE, HERE, command], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
 def in_turns(commands, source, chunks, rounds):
     """Runs commands in turns; returns medians of wall and processor time and the largest peak memory, by name."""
     runs = {name: [] for name in commands}
     for number in range(rounds):
         for name, (command, output) in commands.items():
             output.unlink(missing_ok=True)
-            runs[name].append({**measured(command), "output_len_bytes": output.stat().st_size})
+            runs[name].append({**timed(command), "output_len_bytes": output.stat().st_size})
             if number == 0 and chunks:
                 compare(source, output, chunks)
     def summary(of_one):

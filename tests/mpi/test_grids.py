@@ -1,0 +1,57 @@
+"""Merges of grids on MPI ranks: tiles, ranges of dimensions and transposed layouts have the bytes of one process."""
+
+import h5py
+import numpy as np
+import pytest
+
+
+def write_grid(path, times, columns, chunks=(1, 12, 20)):
+    """Writes a part of a grid of (times, 12, 40) elements with dimension scales."""
+    with h5py.File(path, "w") as file:
+        for name, values in {"time": np.arange(40.0)[times], "y": np.arange(12.0), "x": np.arange(40.0)[columns]}.items():
+            file[name] = values
+            file[name].make_scale(name)
+        values = np.random.default_rng(0).random((40, 12, 40))[times, :, columns]
+        file.create_dataset("field", data=values, chunks=chunks, compression="gzip")
+        for axis, name in enumerate(("time", "y", "x")):
+            file["field"].dims[axis].attach_scale(file[name])
+    return path
+
+
+@pytest.fixture
+def in_time(tmp_path):
+    return [write_grid(tmp_path / f"t{number}.h5", slice(10 * number, 10 * number + 10), slice(0, 40)) for number in range(4)]
+
+
+@pytest.fixture
+def tiles(tmp_path):
+    return [write_grid(tmp_path / f"x{number}.h5", slice(0, 40), slice(20 * number, 20 * number + 20)) for number in range(2)]
+
+
+def same_bytes(ranks, alone, folder, *arguments):
+    alone("merge", *arguments, "-o", "one.h5", "-q")
+    for size in (2, 3, 5):
+        ranks(size, "merge", *arguments, "-o", "all.h5", "-q", "-f")
+        assert (folder / "all.h5").read_bytes() == (folder / "one.h5").read_bytes(), f"{size} ranks"
+    with h5py.File(folder / "all.h5") as file:
+        return file["field"][()]
+
+
+WHOLE = np.random.default_rng(0).random((40, 12, 40))
+
+
+def test_ranges_of_dimensions(ranks, alone, in_time, tmp_path):
+    found = same_bytes(ranks, alone, tmp_path, *in_time, "--dim", "time", "--select", "time=7:33, x=5..20", "--chunk", "4x3x4")
+    np.testing.assert_array_equal(found, WHOLE[7:33, :, 5:21])
+    assert ranks(2, "merge", *in_time, "-o", "none.h5", "--dim", "time", "--select", "tim=0:1", expect=3).err.count("no dimension") == 1
+
+
+def test_tiles(ranks, alone, tiles, tmp_path):
+    found = same_bytes(ranks, alone, tmp_path, *tiles, "--tiles", "--chunk", "4x3x7")
+    np.testing.assert_array_equal(found, WHOLE)
+
+
+@pytest.mark.parametrize("memory", ["64MiB", "32MiB"])
+def test_layouts_across_the_chunks_of_the_inputs(ranks, alone, in_time, tmp_path, memory):
+    found = same_bytes(ranks, alone, tmp_path, *in_time, "--dim", "time", "--chunk", "40x1x1", "--memory", memory)
+    np.testing.assert_array_equal(found, WHOLE)
