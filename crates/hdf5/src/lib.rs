@@ -18,12 +18,15 @@ pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;
+pub mod number;
+pub mod open_file;
 pub mod other_format;
 pub mod paths;
 pub mod ranges;
 pub mod read;
 pub mod references;
 pub mod source;
+pub mod text_forms;
 pub mod wire_error;
 pub mod write;
 

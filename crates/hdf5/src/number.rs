@@ -4,7 +4,7 @@
 //! fit the target type is an error and never wrapped or rounded, except that floats are rounded to the target's
 //! precision according to IEEE 754 if the caller requested floats.
 
-use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
+use crate::model::{BitRange, ByteOrder, TypeClass};
 use serde::{Deserialize, Serialize};
 
 /// Number type that uses all its bits: the integers of C and IEEE 754 floats of 32 and 64 bits.

@@ -1,26 +1,26 @@
 //! An HDF5 file opened for reading: access to objects by number and by path, and to values through the bulk reader.
 //!
-//! This module does not depend on Python. Metadata is read completely when the file is opened (about 0.4 µs per dataset
-//! with a common template). Metadata and values that the native reader does not support are read with libhdf5 in a
-//! child
-//! process. Invariant: an object's number never changes, and all reads come from the file that was opened.
+//! Metadata is read completely when the file is opened (about 0.4 µs per dataset with a common template). Metadata and
+//! values that the native reader does not support are read with libhdf5 in a child process. Invariant: an object's number
+//! never changes, and all reads come from the file that was opened.
 
-use crate::text_forms::TextForms;
-use raddle_codec::Pipeline;
-use raddle_core::engine::default_jobs;
-use raddle_hdf5::bulk::{AxisSelection, BulkReader, Outcome, Request};
-use raddle_hdf5::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
-use raddle_hdf5::dimensions::{Dimensions, is_without_values};
-use raddle_hdf5::logical::{NULL_STRING, Resolver};
-use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
-use raddle_hdf5::model::{
+use crate::bulk::{AxisSelection, BulkReader, Outcome, Request};
+use crate::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
+use crate::dimensions::{Dimensions, is_without_values};
+use crate::logical::{NULL_STRING, Resolver};
+use crate::metadata::{MetadataReader, NativeReader, Reader};
+use crate::model::{
     Attribute, Dataset, Dataspace, FileTree, InlineData, Layout, Link, Object, ObjectIndex, ObjectKind, TypeClass,
 };
-use raddle_hdf5::native::{Encoding, HeaderTemplateCache, ReadLimits};
-use raddle_hdf5::paths::{ResolvedPath, find};
-use raddle_hdf5::read::{DatasetSource, ReaderLimits, for_each_chunk};
-use raddle_hdf5::source::{InputFile, MetadataView};
-use raddle_hdf5::{Hdf5Error, Result};
+use crate::native::{Encoding, HeaderTemplateCache, ReadLimits};
+use crate::paths::{ResolvedPath, find};
+use crate::read::{DatasetSource, ReaderLimits, for_each_chunk};
+use crate::source::{InputFile, MetadataView};
+use crate::text_forms::TextForms;
+use crate::{Hdf5Error, Result};
+use raddle_codec::Pipeline;
+use raddle_core::engine::default_jobs;
+use raddle_core::pooled_file::FileIdentity;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -51,6 +51,13 @@ pub struct Prepared {
     /// Filters; `None` if one is unknown.
     pipeline: Option<Pipeline>,
     texts: TextForms,
+}
+
+impl Prepared {
+    /// Normalises fixed-length strings among values as stored.
+    pub fn normalise(&self, values: &mut [u8]) {
+        self.texts.apply(values);
+    }
 }
 
 /// Numbers of a group's links, by name.
@@ -85,6 +92,16 @@ impl OpenFile {
         let names = tree.objects.iter().map(|_| OnceLock::new()).collect();
         let bulk = BulkReader::new(threads.unwrap_or_else(default_jobs), ReaderLimits::default());
         Ok(Self { file, tree, child, bulk, names, prepared: Mutex::default() })
+    }
+
+    /// Returns the identity of the file when it was opened.
+    pub fn identity(&self) -> FileIdentity {
+        self.file.identity()
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
     /// Returns the file's metadata.
@@ -144,7 +161,7 @@ impl OpenFile {
         })
     }
 
-    /// Returns the axes of each dataset ([`raddle_hdf5::dimensions`]).
+    /// Returns the axes of each dataset ([`crate::dimensions`]).
     pub fn axes(&self, datasets: &[ObjectIndex]) -> Result<Vec<Axes>> {
         let mut dimensions = Dimensions::new(&self.file, &self.tree);
         let described = datasets.iter().map(|&index| {
@@ -295,7 +312,12 @@ impl OpenFile {
         Ok(places)
     }
 
-    fn source<'a>(&'a self, prepared: &'a Prepared) -> Result<DatasetSource<'a>> {
+    /// Returns what a [`DatasetReader`](crate::read::DatasetReader) needs to read a dataset. It reads strings with the
+    /// padding of the file: see [`Prepared::normalise`].
+    ///
+    /// # Errors
+    /// If a filter is unknown.
+    pub fn source<'a>(&'a self, prepared: &'a Prepared) -> Result<DatasetSource<'a>> {
         let pipeline = prepared.pipeline.as_ref().ok_or_else(|| self.unsupported(0, "an unknown filter"))?;
         let encoding = Encoding::of(&self.tree);
         Ok(DatasetSource { file: &self.file, encoding, dataset: &prepared.dataset, pipeline })

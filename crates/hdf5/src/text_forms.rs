@@ -4,7 +4,7 @@
 //! libhdf5 converts them on reading: bytes after a terminator, and trailing blanks of space-padded strings, are not
 //! shown.
 
-use raddle_hdf5::model::TypeClass;
+use crate::model::TypeClass;
 
 /// Constants of `H5T_str_t`.
 const NULL_TERMINATED: u8 = 0;

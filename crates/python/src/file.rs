@@ -3,13 +3,13 @@
 use crate::attached::{detached, no_signal};
 use crate::describe::describe;
 use crate::errors;
-use crate::open_file::{Axes, OpenFile, cut_canonical};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::bulk::AxisSelection;
 use raddle_hdf5::model::{Dataspace, Layout, LinkTarget, ObjectKind, TypeClass};
+use raddle_hdf5::open_file::{Axes, OpenFile, cut_canonical};
 use raddle_hdf5::paths::ResolvedPath;
 use std::collections::HashMap;
 use std::path::PathBuf;

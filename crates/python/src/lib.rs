@@ -14,11 +14,9 @@ mod errors;
 mod events;
 mod file;
 mod idx;
-mod open_file;
 mod ranks;
 mod request;
 mod run;
-mod text_forms;
 
 use pyo3::prelude::*;
 

@@ -15,11 +15,12 @@ use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal
 use crate::rules::attribute::{named, replaced, text, with_text};
 use crate::rules::packing::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
-use crate::rules::{NumberType, Placement, Rule, TimeAttributes, Values};
+use crate::rules::{Placement, Rule, TimeAttributes, Values};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
 use crate::schema::join::{Difference, parent_path};
 use crate::schema::{AttributeValue, Role, child_path, display_path};
 use raddle_hdf5::model::TypeClass;
+use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

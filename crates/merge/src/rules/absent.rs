@@ -5,13 +5,13 @@
 
 use super::attribute::{self, named, numbers};
 use super::conversion::ElementMap;
-use super::number::NumberType;
 use super::packing::nan_fill;
 use super::settle::{Declared, Mismatch, Settling};
 use super::{Placement, Values};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, InputExtent, Schema, display_path};
 use raddle_hdf5::model::{Dataset, InlineData, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
 
 /// Attributes that contain the number for a missing value; the first is the one that writers prefer.

@@ -3,11 +3,11 @@
 //! Datasets are not covered. Invariant: functions return `None` for everything that a reader of the convention would
 //! not take for a text or number either.
 
-use super::number::NumberType;
 use crate::schema::AttributeValue;
 use crate::schema::join::describe_value;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
 
 /// Returns the attribute with this name.

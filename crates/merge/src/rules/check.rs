@@ -5,7 +5,6 @@
 //! read. Invariant: a plan that passes is written without a refusal.
 
 use super::conversion::{ElementMap, NO_TIME};
-use super::number::NumberType;
 use super::{PositionForm, Values};
 use crate::conventions::Overlap;
 use crate::error::{MergeError, Result};
@@ -14,6 +13,7 @@ use crate::plan::MergePlan;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, ColumnIndex, Role, display_path};
 use crate::write::values::{ColumnReader, open_pool};
+use raddle_hdf5::number::NumberType;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

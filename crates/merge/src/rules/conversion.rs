@@ -4,12 +4,12 @@
 //! conversion yields the value that readers of the convention consider equal, or an error that names the value.
 
 use super::attribute::string;
-use super::number::NumberType;
 use super::pick::Pick;
 use super::repack::OnePacking;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::TypeClass;
+use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

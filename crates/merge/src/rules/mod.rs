@@ -12,7 +12,6 @@ pub(crate) mod calendar;
 pub(crate) mod check;
 mod conversion;
 mod coordinate;
-mod number;
 pub(crate) mod once;
 pub(crate) mod overlaps;
 pub(crate) mod packing;
@@ -27,7 +26,6 @@ mod versions;
 
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};
-pub use number::NumberType;
 pub use pick::{Pick, PickForm};
 pub use repack::OnePacking;
 

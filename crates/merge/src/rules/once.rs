@@ -4,7 +4,6 @@
 //! The scan has compared digests; values are only read here, for datasets whose digests differ. Invariant: a difference
 //! is only withdrawn after every element of both datasets was compared.
 
-use super::number::NumberType;
 use crate::error::Result;
 use crate::inputs::order::find;
 use crate::inputs::reader::InputReader;
@@ -16,6 +15,7 @@ use crate::schema::{ABSENT, Column, Role, Schema, display_path};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
 use raddle_hdf5::native::Encoding;
+use raddle_hdf5::number::NumberType;
 use raddle_hdf5::source::InputFile;
 
 /// Description of values that differ, until the difference is known in detail.

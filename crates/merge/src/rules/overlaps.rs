@@ -3,7 +3,6 @@
 //! Invariant: every element of every overlap is compared before anything is written. Values agree if their bytes are
 //! equal, or if they are equal numbers or both not numbers.
 
-use super::number::NumberType;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
@@ -15,6 +14,7 @@ use raddle_core::parallel::for_each;
 use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_hdf5::model::{Dataspace, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::sync::{Mutex, PoisonError};
 
 /// Number of bytes that are compared at once.

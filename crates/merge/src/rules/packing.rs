@@ -4,13 +4,13 @@
 
 use super::attribute::{self, named, number, numbers, text, without, words};
 use super::conversion::{Conversion, ElementMap, InputConversion};
-use super::number::NumberType;
 use super::repack;
 use super::settle::{Declared, Mismatch, Settling};
 use super::units::linear_map;
 use crate::conventions::{Packing, Units};
 use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::model::{Datatype, InlineData};
+use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
 
 /// Attributes that define the value of a stored number.

@@ -7,7 +7,7 @@ use raddle_hdf5::model::TypeClass;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use super::number::NumberType;
+use raddle_hdf5::number::NumberType;
 
 /// Number of elements in a block: 256 KiB of 32-bit numbers.
 pub(crate) const BLOCK_ELEMENTS: u64 = 1 << 16;

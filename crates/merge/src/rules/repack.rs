@@ -5,7 +5,6 @@
 
 use super::attribute::{self, replaced, without};
 use super::conversion::{Conversion, ElementMap, InputConversion};
-use super::number::NumberType;
 use super::packing::{PACKING, single_number, unpacking};
 use super::settle::{Declared, Mismatch, Settling};
 use crate::error::Result;
@@ -14,6 +13,7 @@ use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::model::{Datatype, InlineData};
+use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,7 +6,6 @@
 use super::attribute::{named, words};
 use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
-use super::number::NumberType;
 use super::repack::Ranges;
 use super::versions::{self, CONVENTIONS};
 use super::{Placement, Rule, Values, absent, coordinate, packing, positions};
@@ -15,6 +14,7 @@ use crate::scan::extents::InputExtents;
 use crate::schema::join::{Difference, DifferenceKind, describe};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, EntryIndex, InputExtent, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
 use std::sync::Arc;
 

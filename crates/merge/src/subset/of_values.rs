@@ -3,11 +3,11 @@
 //! Limits of numbers are included. Limits of times are dates in the calendar of the coordinate; a date without a day or
 //! month stands for the whole month or year, as in pandas. Invariant: the elements are consecutive, or there is an error.
 
-use crate::rules::NumberType;
 use crate::rules::attribute::text;
 use crate::rules::calendar::Calendar;
 use crate::rules::time_units::{TimeUnits, is_time_units, reference_ns};
 use crate::schema::AttributeValue;
+use raddle_hdf5::number::NumberType;
 use std::ops::Range;
 
 /// Number of nanoseconds in a second.

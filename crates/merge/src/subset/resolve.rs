@@ -4,11 +4,11 @@ use super::of_values;
 use super::{DimensionRange, Limits};
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
-use crate::rules::NumberType;
 use crate::rules::attribute::named;
 use crate::rules::check::coordinates;
 use crate::schema::{ColumnIndex, Role, display_path, is_named};
 use crate::write::values::{ColumnReader, open_pool};
+use raddle_hdf5::number::NumberType;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -11,9 +11,7 @@ use crate::error::{MergeError, Result};
 use crate::inputs::reader::InputReader;
 use crate::plan::MergePlan;
 use crate::plan::fill_pattern::FillPattern;
-use crate::rules::{
-    ConvertBuffers, ConvertError, InputConversion, NumberType, Pick, PickForm, Trim, convert_piece, source_box,
-};
+use crate::rules::{ConvertBuffers, ConvertError, InputConversion, Pick, PickForm, Trim, convert_piece, source_box};
 use crate::schema::lifted;
 use crate::schema::{ABSENT, AddressKind, InputExtent, address_kind, complete, display_path};
 use crate::write::picking::Picker;
@@ -24,6 +22,7 @@ use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{Dataset, FileTree, ObjectKind, TypeClass};
 use raddle_hdf5::native::{ReadLimits, Superblock, read_object};
+use raddle_hdf5::number::NumberType;
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
 use std::collections::HashMap;

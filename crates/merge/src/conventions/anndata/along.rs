@@ -9,11 +9,12 @@ use super::tree::{Node, Outcome, refuse};
 use super::value::{frame_columns, index_name};
 use crate::conventions::Axis;
 use crate::rules::attribute::{named, replaced, texts_of};
-use crate::rules::{ElementMap, InputConversion, NumberType, Rule};
+use crate::rules::{ElementMap, InputConversion, Rule};
 use crate::schema::join::Join;
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -9,9 +9,10 @@ use super::output::{Form, Output, Piece, cast, constant_like};
 use super::tree::{Node, Outcome};
 use crate::conventions::Axis;
 use crate::rules::attribute::{named, numbers, replaced, with_integers};
-use crate::rules::{ElementMap, InputConversion, NumberType, Pick, PickForm, PositionForm, Rule};
+use crate::rules::{ElementMap, InputConversion, Pick, PickForm, PositionForm, Rule};
 use crate::schema::child_path;
 use raddle_core::plan::Segment;
+use raddle_hdf5::number::NumberType;
 
 /// Conversion of column numbers.
 #[derive(Debug, Clone, Copy)]

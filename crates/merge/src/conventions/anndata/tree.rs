@@ -4,12 +4,12 @@
 //! are held once.
 
 use crate::inputs::paths::Paths;
-use crate::rules::NumberType;
 use crate::rules::attribute;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{AttributeValue, InputExtent, Role, display_path};
 use raddle_hdf5::model::{Dataset, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@
 use super::names::Alignment;
 use super::output::{Output, constant_like};
 use super::tree::{Node, Outcome};
-use crate::rules::NumberType;
 use crate::rules::attribute::{named, string, texts};
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::{CanonicalElements, append_null};
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
+use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
 
 /// Element of one input, reordered like the output.

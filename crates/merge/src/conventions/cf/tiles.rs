@@ -11,13 +11,14 @@ use crate::conventions::{Completion, ConventionOptions, Refusal};
 use crate::rules::absent::value_for_holes;
 use crate::rules::attribute::{replaced, without};
 use crate::rules::settle::Declared;
-use crate::rules::{NumberType, Rule, Values};
+use crate::rules::{Rule, Values};
 use crate::schema::boxes::BoxLayout;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, Column, InputExtent, Role, display_path};
 use places::{Basis, Places};
 use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_hdf5::model::{Dataspace, InlineData};
+use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
